@@ -188,7 +188,7 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 	}, changes)
 }
 
-func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
+func TestCertificatesOfOtherHostsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := open(t, channelSettings(nil))
 	for address, good := range map[string]bool{
@@ -307,8 +307,8 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values on lines, and a subject need
-// not be there. Another id would make a repeated message a new one.
+// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values line by line, and a subject
+// is optional. Another id would make a repeated message a new one.
 func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	t.Parallel()
 	cfg := account()

@@ -62,9 +62,9 @@ func TestExceptionsAreKnownByTheirNameInAnyShape(t *testing.T) {
 	}
 }
 
-// TestAFieldOfAnotherTypeDoesNotTakeTheExceptionWithIt, and what cannot be read blames nobody: only
-// where all is read that is not valid can it be the recipient alone.
-func TestAFieldOfAnotherTypeDoesNotTakeTheExceptionWithIt(t *testing.T) {
+// TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable: and an unreadable list of fields
+// blames nobody: the recipient alone is at fault only if all invalid fields are known.
+func TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))
 	invalid := provider.Result{Outcome: provider.Refused, Code: "400/INVALID_PARAMETER"}
@@ -180,7 +180,7 @@ func TestAnAnswerThatIsNotWholeSaysNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyA200Accepts: no other status stands in the documentation of SendTextMessage.
+// TestOnlyA200Accepts: the documentation of SendTextMessage has no other status.
 func TestOnlyA200Accepts(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))

@@ -69,8 +69,8 @@ func TestTheChannelsSenderIsTakenWhereTheMessageHasNone(t *testing.T) {
 	}
 }
 
-// TestOnlyTheAccountsOwnSignatureIsTaken has the account's side verify it, which knows the keys
-// and, of temporary ones, the token.
+// TestOnlyTheAccountsOwnSignatureIsTaken: the account's side verifies it with the keys and, for
+// temporary ones, the token.
 func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 	t.Parallel()
 	temporary, other := account(), account()

@@ -81,8 +81,8 @@ func TestReceiptsAreRead(t *testing.T) {
 	}
 }
 
-// TestNoReportFromTheOperatorIsNoEnd: Bird calls it failed when the operator said nothing until the
-// validity ended; the handset may have the message.
+// TestNoReportFromTheOperatorIsNoEnd: Bird calls a message failed if the operator reported nothing
+// until the validity ended; the handset may have it.
 func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 	t.Parallel()
 	c := open(t, channelSettings("messages", nil))

@@ -184,9 +184,8 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 	})
 }
 
-// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three for what they
-// are, before it looks at the account, and two because that has no credit. Nothing is accepted, so
-// hardly anything may get there.
+// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three as unfit before
+// it looks at the account, and two for lack of credit. Nothing is accepted.
 func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,8 +207,8 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	})
 }
 
-// TestALongRowOfUnfitMessagesOpensTheBreaker, however many it is: a row of them that one is taken
-// out of is none. It comes back with the first that it takes.
+// TestALongRowOfUnfitMessagesOpensTheBreaker: unless one of them is accepted. The breaker closes
+// with the first accepted message.
 func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,9 +245,8 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 	})
 }
 
-// TestRepeatedUnfitMessagesCountOnce: a message that every channel refuses comes again in
-// each round, and a hundred of them may do so for as long as they live. With one more they are a
-// channel that takes nothing.
+// TestRepeatedUnfitMessagesCountOnce: a message that every channel refuses is tried again in each
+// round; a hundred of them may repeat. One more opens the breaker.
 func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	t.Parallel()
 	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result {
@@ -272,7 +270,7 @@ func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnfitProbeHoldsItsSlotWhileInFlight and no longer: what is not counted does not let more
+// TestAnUnfitProbeHoldsItsSlotWhileInFlight: and no longer: an uncounted probe does not let more
 // through at once.
 func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	t.Parallel()
@@ -302,7 +300,8 @@ func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	})
 }
 
-// TestOnlyARefusalIsUnfit: what nobody answered stays a failure, whatever an adapter marks it with.
+// TestOnlyARefusalIsUnfit: a submission without an answer stays a failure, however an adapter marks
+// it.
 func TestOnlyARefusalIsUnfit(t *testing.T) {
 	t.Parallel()
 	ch := &scriptedChannel{answer: func(context.Context) provider.Result {

@@ -30,8 +30,8 @@ func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, er
 	return string(c.Body) == "once", nil
 }
 
-// TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks: receipts of a channel that is
-// left alone are no less true.
+// TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks: receipts of a channel with an open
+// breaker still count.
 func TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32

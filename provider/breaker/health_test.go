@@ -81,8 +81,8 @@ func always(int) bool { return true }
 
 const answerTimeout = 8 * time.Second
 
-// TestAChannelThatAnswersMostSubmitsStaysClosed: answers that are lost time out long after later
-// submits got theirs.
+// TestAChannelThatAnswersMostSubmitsStaysClosed: lost answers time out long after later submits
+// were answered.
 func TestAChannelThatAnswersMostSubmitsStaysClosed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -131,7 +131,8 @@ func TestAChannelThatAnswersMostSubmitsStaysClosed(t *testing.T) {
 	}
 }
 
-// TestABrokenChannelIsNoticed as soon as it can be: a dead one when five submits have failed.
+// TestABrokenChannelIsNoticed: at the earliest possible moment: a dead one when five submits have
+// failed.
 func TestABrokenChannelIsNoticed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -188,7 +189,7 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 	}
 }
 
-// TestFewLostAnswersNeverOpenTheBreaker whatever the rate, the latency and the timeout are.
+// TestFewLostAnswersNeverOpenTheBreaker: for any rate, latency and timeout.
 func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -206,8 +207,8 @@ func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	})
 }
 
-// TestSubmitsInFlightDoNotCountAfterAChange: a carrier that was away is back, and what was
-// lost meanwhile times out afterwards.
+// TestSubmitsInFlightDoNotCountAfterAChange: a carrier is back, and what was lost before times out
+// afterwards.
 func TestSubmitsInFlightDoNotCountAfterAChange(t *testing.T) {
 	t.Parallel()
 	var began time.Time
@@ -228,7 +229,7 @@ func TestSubmitsInFlightDoNotCountAfterAChange(t *testing.T) {
 	}
 }
 
-// TestAChangeReportsItsCause: how many of the submits failed and with which code most of them.
+// TestAChangeReportsItsCause: how many submits failed, and the most frequent code.
 func TestAChangeReportsItsCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

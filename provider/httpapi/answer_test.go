@@ -10,8 +10,9 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestStatusesOfAnybodyAreMeantOnlyByName: the description says that 4xx and 5xx are refused.
-func TestStatusesOfAnybodyAreMeantOnlyByName(t *testing.T) {
+// TestRulesForAClassOfStatusesLeaveOutThoseOfProxies: the description says that 4xx and 5xx are
+// refused.
+func TestRulesForAClassOfStatusesLeaveOutThoseOfProxies(t *testing.T) {
 	t.Parallel()
 	classify := func(status int, rules ...any) provider.Outcome {
 		values := document(t, "kannel", nil)

@@ -118,7 +118,7 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	}
 }
 
-// TestDocumentsInTheDocsAreThoseThatTheSuiteRuns keeps the examples true.
+// TestDocumentsInTheDocsAreThoseThatTheSuiteRuns: the examples in the docs are tested.
 func TestDocumentsInTheDocsAreThoseThatTheSuiteRuns(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/providers/httpapi.md")

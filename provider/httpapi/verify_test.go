@@ -43,7 +43,7 @@ func signedCallback(at time.Time, stamp string) *provider.Callback {
 	return c
 }
 
-func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
+func TestOnlySignedCallbacksAreAccepted(t *testing.T) {
 	t.Parallel()
 	c, now := open(t, parse(t, signed)), time.Now()
 	stamp := strconv.FormatInt(now.Unix(), 10)

@@ -41,7 +41,7 @@ func basic(text string) map[string][]string {
 	}
 }
 
-func TestEachProofIsBelievedOnlyWhereItIsConfigured(t *testing.T) {
+func TestEachProofIsAcceptedOnlyWhereItIsConfigured(t *testing.T) {
 	t.Parallel()
 	certified := call(public, report, nil)
 	certified.Certificate = true
@@ -93,8 +93,8 @@ func TestWrongProofsAreForged(t *testing.T) {
 		})
 }
 
-// An address is good for its own message: who has seen it cannot report on others, nor hand over
-// messages.
+// TestACallbackURLIsValidForItsMessageOnly: whoever has seen it cannot report on other messages or
+// send inbound ones.
 func TestACallbackURLIsValidForItsMessageOnly(t *testing.T) {
 	t.Parallel()
 	proven := func(body string) *provider.Callback {
@@ -110,8 +110,8 @@ func TestACallbackURLIsValidForItsMessageOnly(t *testing.T) {
 	))
 }
 
-// TestAProofCoversNoOtherID: the proof in an address covers the key alone. With one address
-// that was seen, a report on another message's id must not change that other message.
+// TestAProofCoversNoOtherID: the proof in a callback URL covers the key alone. A report with
+// another message's id must not change that message.
 func TestAProofCoversNoOtherID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
@@ -306,7 +306,7 @@ func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	})
 }
 
-func TestLookupBelievesNoOtherMessageAndNoOtherAnswer(t *testing.T) {
+func TestLookupAcceptsNoOtherMessageAndNoOtherAnswer(t *testing.T) {
 	t.Parallel()
 	c := Config{AbsenceIsCertain: true}
 	for _, body := range []string{

@@ -134,7 +134,7 @@ func recorded(t testing.TB, name string) *web.Answer {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestARejectionIsWhatTheTableSays: and one that is not in it is about the channel.
+// TestARejectionIsWhatTheTableSays: and one that is not listed is about the channel.
 func TestARejectionIsWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	for id, want := range rejections {

@@ -207,9 +207,9 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne: V2 does not cover the body, so
+// TestADroppedSignatureDoesNotUseUpTheReplayID: V2 does not cover the body, so
 // whoever drops V3 must not use the nonce up.
-func TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne(t *testing.T) {
+func TestADroppedSignatureDoesNotUseUpTheReplayID(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	genuine := signed(url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})

@@ -240,7 +240,7 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 	}
 }
 
-// A channel that never returns costs the suite its whole timeout.
+// TestChannelsThatHangAreCaught: each costs the whole timeout of the suite.
 func TestChannelsThatHangAreCaught(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

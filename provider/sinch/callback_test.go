@@ -37,7 +37,7 @@ func listening(secrets ...string) provider.CallbackReader {
 	return New(Config{Secrets: secrets, Callback: public})
 }
 
-func TestSignatureOfAnotherToolIsBelieved(t *testing.T) {
+func TestSignatureOfAnotherToolIsAccepted(t *testing.T) {
 	t.Parallel()
 	webtest.CheckContent(t, listener(), signed(),
 		provider.CallbackContent{ReplayID: "01JHNONCE", Receipts: []provider.Receipt{{
@@ -67,8 +67,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	webtest.CheckSecrets(t, listening, signed(), secret, "the older s3cret")
 }
 
-// TestWhatWasSignedCannotBeCutOtherwise: the points stand where body, nonce and time end, and
-// nowhere else.
+// TestWhatWasSignedCannotBeCutOtherwise: the points separate body, nonce and time in one way only.
 func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
 	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
@@ -268,7 +267,7 @@ func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	})
 }
 
-func TestLookupBelievesNoOtherBatchAndNoOtherAnswer(t *testing.T) {
+func TestLookupAcceptsNoOtherBatchAndNoOtherAnswer(t *testing.T) {
 	t.Parallel()
 	c := Config{AbsenceIsCertain: true}
 	for _, body := range []string{

@@ -100,11 +100,10 @@ func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 	}}
 }
 
-// TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed: messages of other senders go on over the
-// channel, whether the text is one part, or some that leave together and some that are then
-// skipped. A sender of the channel, as the routing document, a rule or the settings have it, is
-// refused with every message; and any other refusal opens the breaker, unless the operator knows
-// better.
+// TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed: a refused sender of one message does not stop
+// messages with other senders, whether the text has one part or several of which some are skipped.
+// A refused sender of the channel (from the routing document, a rule or the settings) opens the
+// breaker.
 func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 	t.Parallel()
 	const vendors = pdu.Status(0x410)
@@ -176,8 +175,8 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 	}
 }
 
-// TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: a fault of the SMSC beside a fault of the
-// sender is a fault of the SMSC.
+// TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: if the SMSC refuses one part for its own
+// reasons and another for its sender, the SMSC is at fault.
 func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	t.Parallel()
 	c := &Client{cfg: Config{Outcomes: map[pdu.Status]StatusMeaning{}}}

@@ -90,8 +90,8 @@ func TestRemainingPartsOfAnotherTextAreRefused(t *testing.T) {
 	}
 }
 
-// TestCutEqualsTheResultOfAWholeAttempt holds the fingerprint that the pipeline compares with to
-// that of the wire, under all settings that decide it.
+// TestCutEqualsTheResultOfAWholeAttempt: the pipeline's fingerprint equals that of the wire under
+// all settings that affect it.
 func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,8 +135,8 @@ func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 	})
 }
 
-// TestAChannelThatCutsDifferentlySendsNoRemainingPart is the whole way: a part throttled, the
-// alphabet changed, the rest submitted.
+// TestAChannelThatCutsDifferentlySendsNoRemainingPart: one part is throttled, the alphabet changes,
+// the rest is submitted.
 func TestAChannelThatCutsDifferentlySendsNoRemainingPart(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1,
@@ -178,8 +178,8 @@ func TestAFullyAcceptedMessageHasNoCut(t *testing.T) {
 	}
 }
 
-// TestSegmentsAreCountedAsTheyAreCut holds the count that limits and prices go by to
-// what the adapter sends.
+// TestSegmentsAreCountedAsTheyAreCut: the count that limits and prices use equals what the adapter
+// sends.
 func TestSegmentsAreCountedAsTheyAreCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -65,8 +65,8 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestASlowHandlerDelaysNoAnswers blocks the handler, fills its queue, and sends a
-// message through all the same.
+// TestASlowHandlerDelaysNoAnswers: the handler blocks and its queue is full; a message is sent and
+// answered all the same.
 func TestASlowHandlerDelaysNoAnswers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan string, deliveryQueue+1), make(chan struct{})
@@ -129,8 +129,8 @@ func longer(t *testing.T, sequence uint32, body pdu.Body, tail string) []byte {
 	return frame
 }
 
-// TestWhatIsReadBeforeADamagedEndCounts: SMSCs put a stray octet behind short_message, or cut the
-// last parameter off. The receipt, or the message of the subscriber, is whole all the same.
+// TestWhatIsReadBeforeADamagedEndCounts: some SMSCs append a stray octet to short_message, or
+// truncate the last parameter. The receipt or message before that is complete.
 func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	t.Parallel()
 	receipts, inbound := make(chan provider.Receipt, 10), make(chan provider.Inbound, 10)
@@ -180,8 +180,8 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestADamagedPDUWithoutContentIsRefused: its content is what was damaged. A receipt has none
-// without its state, whose id alone would leave the message as if it were still under way.
+// TestADamagedPDUWithoutContentIsRefused: the content itself is damaged. A receipt without its
+// state has no content: acknowledging its id alone would leave the message pending.
 func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 	t.Parallel()
 	taken := make(chan provider.Receipt, 10)

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestARefusingBindDoesNotAttractMessages has two hosts, one of which refuses
-// everything at once and is therefore always the least loaded.
+// TestARefusingBindDoesNotAttractMessages: one of two hosts refuses everything at once, so that it
+// is always the least loaded.
 func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -53,8 +53,8 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	}
 }
 
-// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages of other senders go on over it.
-// One of the channel's own is refused with every message.
+// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages of other senders still use the
+// bind. The channel's own sender would be refused with every message.
 func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
@@ -77,8 +77,8 @@ func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	}
 }
 
-// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may have refused it before it came to
-// what is wrong with it.
+// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may have refused it before it reached its own
+// fault.
 func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
@@ -106,8 +106,7 @@ func unaccepted(c *Client, n int) int {
 	return n - tally(sendMany(c, n, 8))[provider.Accepted]
 }
 
-// TestUnhealthyBindsServeWhenAllAreUnhealthy: whether the whole channel is worth anything is the
-// breaker's business.
+// TestUnhealthyBindsServeWhenAllAreUnhealthy: the breaker decides about the channel as a whole.
 func TestUnhealthyBindsServeWhenAllAreUnhealthy(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
@@ -210,8 +209,8 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 	}
 }
 
-// TestARecoveredBindServesWaitingMessages: senders that are more than the windows hold never leave
-// the line empty, so that the probe has to come out of it.
+// TestARecoveredBindServesWaitingMessages: with more senders than slots the line is never empty, so
+// the probe must come from it.
 func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -247,7 +246,7 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	}
 }
 
-// TestAnUnusedProbeStaysDue: to look for a bind is not to take it.
+// TestAnUnusedProbeStaysDue: choosing a bind does not use its probe up.
 func TestAnUnusedProbeStaysDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +284,7 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 	})
 }
 
-// TestOneProbeAtATime: the line does not follow the first onto a bind that does not work.
+// TestOneProbeAtATime: waiting messages do not follow the probe onto a bind that does not work.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -66,8 +66,8 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 	return codes
 }
 
-// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: the timeout of the bind itself, or, where that
-// is set too long, the deadline of the senders, which the dispatcher counts from the claim.
+// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: by the bind's own timeout or, if that is too
+// long, by the deadline of the senders, which counts from the claim.
 func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	const deadline = 10 * time.Second
@@ -106,7 +106,7 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 }
 
 // TestEarlyTimeoutsDoNotCountAgainstTheBind: an SMSC that answers after a second is slow, not
-// silent. Its bind keeps its part of the messages of those who can wait.
+// silent, and keeps its share of messages with a longer timeout.
 func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	for _, sendTimeout := range []time.Duration{10 * time.Second, time.Second} {
@@ -132,9 +132,9 @@ func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	}
 }
 
-// TestABindThatLosesFewAnswersIsNotSilent: the lost ones of a moment time out together, and all
-// that came after them has been answered by then. Nor is one silent that lost some hundred in a
-// row. One that answers nothing any more is.
+// TestABindThatLosesFewAnswersIsNotSilent: lost answers of one moment time out together, after
+// later submits were answered, even if a hundred in a row were lost. A bind that answers nothing
+// any more is silent.
 func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestCancelledSendsDoNotCountAgainstTheBind however long it waited.
+// TestCancelledSendsDoNotCountAgainstTheBind: however long they waited.
 func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	return content
 }
 
-// TestALateAcceptanceProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and
+// TestALateAcceptanceProvesThatTheSubmitWasTaken: whether the bind or the sender gave up first, and
 // for each part of a message.
 func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	t.Parallel()
@@ -81,8 +81,8 @@ func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	}
 }
 
-// TestOnlyALateAcceptanceIsReported: not a no, not an answer that comes twice, not one to a submit
-// that had its own, and not one that claims to be about another kind of request.
+// TestOnlyALateAcceptanceIsReported: not a late refusal, a repeated answer, an answer to a submit
+// that already had one, or an answer to another kind of request.
 func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ResponseTimeout: 200 * time.Millisecond}
@@ -179,9 +179,8 @@ func (c *brittleConn) arm() {
 	c.armed = true
 }
 
-// TestUnderTLSEverySubmitOfABrokenWriteIsUnknown: what a write reports counts records and says too
-// little about what has left. Of a plain connection the same write leaves nothing in doubt of which
-// no octet left.
+// TestUnderTLSEverySubmitOfABrokenWriteIsUnknown: the count that a TLS write returns says too
+// little about what has left. Without TLS, submits of which no octet left are certainly unsent.
 func TestUnderTLSEverySubmitOfABrokenWriteIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

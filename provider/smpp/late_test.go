@@ -56,8 +56,8 @@ func arrivals(srv *smpptest.Server, began time.Time) map[string]int {
 }
 
 // TestNothingLeavesAfterItsLatestWhenAWindowFrees: ten messages of four parts, a window of ten, and
-// an SMSC that answers after 2.5 s. Two messages have room; the others go back as soon as it is too
-// late for them, and nothing leaves when the answers come.
+// an SMSC that answers after 2.5 s. Two messages are sent; the others are refused as soon as they
+// are too late, and nothing leaves when the answers come.
 func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 	})
 }
 
-// TestAMessageLeavesWithAllItsPartsOrWaits: the same without a bound. No message begins in a second
-// and ends in another.
+// TestAMessageLeavesWithAllItsPartsOrWaits: the same without a latest time: no message starts in
+// one second and ends in another.
 func TestAMessageLeavesWithAllItsPartsOrWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,9 +113,8 @@ func TestAMessageLeavesWithAllItsPartsOrWaits(t *testing.T) {
 	})
 }
 
-// TestPartsBeyondTheWindowFollowOneByOne: what does not fit is not in the limit of the second in
-// which it leaves, so that it leaves in the smallest portions there are. Messages that begin later
-// find room beside it.
+// TestPartsBeyondTheWindowFollowOneByOne: parts that do not fit leave after the second whose limit
+// counted them, so they leave one at a time. Later messages find slots beside them.
 func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,9 +142,9 @@ func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 	})
 }
 
-// TestNothingLeavesLateForAPeerThatReadsAgain: what is queued behind a write that does not get on
-// goes back when it is too late, long before the connection is given up, and is not written when
-// the peer reads again.
+// TestNothingLeavesLateForAPeerThatReadsAgain: submits queued behind a blocked write are refused
+// when they are too late, long before the connection is given up, and are not written when the peer
+// reads again.
 func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +217,7 @@ func (s *session) queued(t *testing.T, latest time.Time, n, size int) []*call {
 	return calls
 }
 
-// TestLatestIsCheckedRightBeforeTheWrite: no alarm has gone off, the writer decides.
+// TestLatestIsCheckedRightBeforeTheWrite: no timer has fired; the writer decides.
 func TestLatestIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,8 +244,8 @@ func TestLatestIsCheckedRightBeforeTheWrite(t *testing.T) {
 	})
 }
 
-// TestAStartedMessageIsFinished: the parts behind the first write of a large message follow
-// after the latest moment.
+// TestAStartedMessageIsFinished: parts after the first write of a large message follow after the
+// latest time.
 func TestAStartedMessageIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

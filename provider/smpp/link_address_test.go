@@ -62,7 +62,7 @@ func (h *hosts) startAt(t *testing.T, addresses ...string) *Client {
 	return c
 }
 
-// TestAHostThatBindsAndDropsIsAvoided, as a load balancer in front of a dead host does.
+// TestAHostThatBindsAndDropsIsAvoided: a load balancer in front of a dead host does that.
 func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 	})
 }
 
-// TestASilentOrRefusingHostIsAvoided however long it was bound.
+// TestASilentOrRefusingHostIsAvoided: however long it was bound.
 func TestASilentOrRefusingHostIsAvoided(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,8 +114,8 @@ func TestASilentOrRefusingHostIsAvoided(t *testing.T) {
 	}
 }
 
-// TestABindReturnsToItsFirstAddress: it fled while the host was away, and returns when its
-// connection ends in a good way.
+// TestABindReturnsToItsFirstAddress: it moved while the host was down, and returns after a good
+// session.
 func TestABindReturnsToItsFirstAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

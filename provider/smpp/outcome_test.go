@@ -101,7 +101,7 @@ func TestConfiguredOutcomesApplyToEverySender(t *testing.T) {
 	}
 }
 
-// TestOnlyARefusalCanBeUnfit holds what no setting can say and Go code can.
+// TestOnlyARefusalCanBeUnfit: settings cannot express anything else, but Go code can.
 func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	t.Parallel()
 	cfg := Config{
@@ -118,8 +118,8 @@ func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	}
 }
 
-// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type that a setting or a rule fixes, a
-// sender that a rule or the routing document puts in place of the message's.
+// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type fixed by a setting or a rule, and a
+// sender that a rule or the routing document sets.
 func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	t.Parallel()
 	octet := new(byte(1))
@@ -189,7 +189,7 @@ func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 	}
 }
 
-// TestAStatusIsAboutItsOwnPartOfTheSource and about nothing else.
+// TestAStatusIsAboutItsOwnPartOfTheSource: and about no other part.
 func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 	t.Parallel()
 	parts := map[pdu.Status]ownAddress{

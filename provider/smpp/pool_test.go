@@ -155,8 +155,8 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	}
 }
 
-// TestAShortMessageDoesNotOvertakeALongOne: with slots free, but too few for who is first in line,
-// the next waits too. It gets its turn as soon as the first gives up.
+// TestAShortMessageDoesNotOvertakeALongOne: with free slots, but too few for the first in line, the
+// next waits too, until the first gives up.
 func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -146,7 +146,7 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 	}
 }
 
-// TestMessagesWithAReceiptAreNotQueried, and neither is anything for ever.
+// TestMessagesWithAReceiptAreNotQueried: and no message is queried for ever.
 func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -219,7 +219,7 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	}
 }
 
-// TestReceiptQueriesUseFreeSlotsOnly: it is full of submits for two minutes.
+// TestReceiptQueriesUseFreeSlotsOnly: the window is full of submits for two minutes.
 func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,8 +27,8 @@ func handing(to chan<- handed) func(r provider.Receipt, answer func(taken bool))
 	return func(r provider.Receipt, answer func(taken bool)) { to <- handed{r, answer} }
 }
 
-// TestAReceiptIsAnsweredOnceItIsStored: the reader does not wait for that, each response has
-// the number of its request, in whatever order they come, and only the first word counts.
+// TestAReceiptIsAnsweredOnceItIsStored: the reader does not wait, each response has the number of
+// its request, in any order, and only the first answer counts.
 func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 3)
@@ -74,8 +74,8 @@ func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection goes away with receipts that
-// wait; answers that come too late do nothing, and the SMSC sends them all again.
+// TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection ends while receipts wait;
+// late answers have no effect, and the SMSC repeats the receipts.
 func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -172,8 +172,8 @@ func unread(cfg Config) (*session, func()) {
 		func() { _, _ = ours.Close(), theirs.Close() }
 }
 
-// TestABindHasABoundOfReceiptsWithoutAnswer: those beyond are for the SMSC to keep. The answers to
-// all of them have room at once, and a peer that reads none of them is left.
+// TestABindHasABoundOfReceiptsWithoutAnswer: the SMSC keeps further ones. All answers fit at once,
+// and a peer that reads none is disconnected.
 func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var waiting []func(bool)
@@ -214,7 +214,7 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerAfterTheSessionEndedIsDropped, and keeps no memory.
+// TestAnAnswerAfterTheSessionEndedIsDropped: and keeps no memory.
 func TestAnAnswerAfterTheSessionEndedIsDropped(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 1)

@@ -85,7 +85,7 @@ func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 	}
 }
 
-// TestPeersOfVersion50AreToldWhichCommandsAreNotKnown, and alerts of handsets are heard in silence.
+// TestPeersOfVersion50AreToldWhichCommandsAreNotKnown: alert_notification gets no answer.
 func TestPeersOfVersion50AreToldWhichCommandsAreNotKnown(t *testing.T) {
 	t.Parallel()
 	_, peer := startRaw(t, Config{})

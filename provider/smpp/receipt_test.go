@@ -155,7 +155,7 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAReceiptWithoutMessageIDHasNoReference, so that it is counted and not lost without a word.
+// TestAReceiptWithoutMessageIDHasNoReference: so that it is counted.
 func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	t.Parallel()
 	inText := textReceipt("id:7F stat:DELIVRD err:000")
@@ -294,8 +294,8 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	}
 }
 
-// TestMessagesOfSubscribersAreNoReceipts: they are answered, and handed over to OnDeliver alone. A
-// receipt without a name is one.
+// TestMessagesOfSubscribersAreNoReceipts: they are answered and only passed to OnDeliver. A receipt
+// without an id is still a receipt.
 func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	t.Parallel()
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)

@@ -155,8 +155,8 @@ func startPiped(
 	return srv, c
 }
 
-// TestACutConnectionKeepsCertainOutcomes cuts again and again under load: nothing is written twice,
-// and what is Refused was certainly not written.
+// TestACutConnectionKeepsCertainOutcomes: connections are cut again and again under load: nothing
+// is written twice, and Refused submits were not written.
 func TestACutConnectionKeepsCertainOutcomes(t *testing.T) {
 	t.Parallel()
 	rounds, n := 10, 400
@@ -344,8 +344,8 @@ func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault, so that it falls back. It
-// says nothing about the health of this channel either.
+// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault and falls back. It says
+// nothing about this channel's health.
 func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1})

@@ -93,7 +93,7 @@ func answerless(t *testing.T) (*Client, *rawPeer) {
 	return c, peer
 }
 
-// TestAnUnansweredCancelDelaysNothingForLong: the first that is not answered is the last.
+// TestAnUnansweredCancelDelaysNothingForLong: after the first unanswered cancel_sm none follows.
 func TestAnUnansweredCancelDelaysNothingForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -92,8 +92,8 @@ func hurry(t *testing.T, p *slowPeer) *Client {
 	return c
 }
 
-// TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime: of an SMSC that takes two seconds for
-// something the bind stays up.
+// TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime: the bind to an SMSC that takes two
+// seconds for other requests stays up.
 func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 	t.Parallel()
 	const slow = 2 * time.Second
@@ -246,8 +246,8 @@ func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheDeadlineIsCheckedRightBeforeTheWrite, also of a message that has begun: it is not
-// bounded by its latest moment any more, but by its deadline.
+// TestTheDeadlineIsCheckedRightBeforeTheWrite: also for a message that has started: its latest time
+// no longer bounds it, but its deadline does.
 func TestTheDeadlineIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

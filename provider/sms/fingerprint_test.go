@@ -36,8 +36,8 @@ func TestFingerprintsTellCutsApart(t *testing.T) {
 	}
 }
 
-// TestFingerprintFollowsTheSegments: two rules that cut a text alike have one fingerprint, and
-// others have not.
+// TestFingerprintFollowsTheSegments: rules that cut a text equally have the same fingerprint,
+// others do not.
 func TestFingerprintFollowsTheSegments(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

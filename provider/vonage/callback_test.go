@@ -45,7 +45,7 @@ func listening(cfg Config) func(secrets ...string) provider.CallbackReader {
 	}
 }
 
-func TestTokenOfAnotherToolIsBelieved(t *testing.T) {
+func TestTokenOfAnotherToolIsAccepted(t *testing.T) {
 	t.Parallel()
 	want := provider.CallbackContent{ReplayID: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5",
 		Receipts: []provider.Receipt{{
@@ -152,7 +152,7 @@ func TestParametersCannotBeCutOtherwise(t *testing.T) {
 	}
 }
 
-// A token that says how it wants to be checked is not asked.
+// TestTokensWithoutASignatureAreForged: the algorithm that a token names is ignored.
 func TestTokensWithoutASignatureAreForged(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(statusToken, ".")
@@ -222,7 +222,7 @@ func listenerSMS() Config {
 }
 
 // An account chooses in which form its callbacks come. All are signed alike.
-func TestSignatureOfAnotherToolIsBelievedInEveryForm(t *testing.T) {
+func TestSignatureOfAnotherToolIsAcceptedInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, write := range forms {
 		call := write(receiptForm())

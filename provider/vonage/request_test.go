@@ -68,7 +68,8 @@ func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
 	}
 }
 
-// The text decides about the encoding, so that Vonage cuts as package sms counts.
+// TestEncodingIsThatOfTheText: the encoding follows the text, so that Vonage cuts as package sms
+// counts.
 func TestEncodingIsThatOfTheText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -29,8 +29,8 @@ func TestOnlyAddressesOfTheOpenInternetArePublic(t *testing.T) {
 	}
 }
 
-// TestADialIsRefusedByTheAddressItWouldGoTo is what makes a name that resolves differently the
-// second time harmless: nothing is resolved between this check and the dial.
+// TestADialIsRefusedByTheAddressItWouldGoTo: nothing is resolved between this check and the dial,
+// so a name that resolves differently the second time is harmless.
 func TestADialIsRefusedByTheAddressItWouldGoTo(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]error{

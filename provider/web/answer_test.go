@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestEachMeaningHasOutcomeReasonAndBlame: and one that says nothing is Unknown.
+// TestEachMeaningHasOutcomeReasonAndBlame: the zero Meaning is Unknown.
 func TestEachMeaningHasOutcomeReasonAndBlame(t *testing.T) {
 	t.Parallel()
 	const why = "it says so"
@@ -66,8 +66,8 @@ func TestResultsShowTheStatusAndABoundedCode(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsThrottledWaits: a refusal goes to another channel at once, whatever its answer asks
-// for.
+// TestOnlyWhatIsThrottledWaits: a refused message goes to another channel at once, even if the
+// answer has a Retry-After.
 func TestOnlyWhatIsThrottledWaits(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400, Header: http.Header{"Retry-After": {"9"}}}
@@ -94,8 +94,8 @@ func TestOnlyUnambiguousStatusesDecideWithoutABody(t *testing.T) {
 	}
 }
 
-// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: what is on the message always is, what
-// is on the channel never.
+// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: a refusal on the message is always
+// unfit, one on the channel never.
 func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[web.Meaning]struct{ own, channels bool }{
@@ -112,7 +112,7 @@ func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	}
 }
 
-// TestOnlyARefusalMakesAMessageUnfit: what is blamed means nothing beside another outcome.
+// TestOnlyARefusalMakesAMessageUnfit: the blame means nothing with another outcome.
 func TestOnlyARefusalMakesAMessageUnfit(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400, OwnSender: true}

@@ -22,8 +22,8 @@ type fussyAPI struct {
 
 func (f fussyAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
 
-// TestOnlyAnUnsendableEndsTheMessage: a channel without a sender, or a vendor's own limit, is no
-// reason to keep a message from the other channels.
+// TestOnlyAnUnsendableEndsTheMessage: a channel without a sender, or a vendor's own limit, leaves
+// the message to other channels.
 func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

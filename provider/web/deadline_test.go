@@ -45,8 +45,8 @@ func slowDial(wait func()) func(context.Context, string, string) (net.Conn, erro
 	}
 }
 
-// TestNoByteLeavesAfterTheDeadline has the deadline pass at each point at which a submission can be
-// held up, and sees what comes to the server.
+// TestNoByteLeavesAfterTheDeadline: the deadline passes at each point where a submission can be
+// delayed; the server sees what arrives.
 func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -169,9 +169,8 @@ func TestARequestIsWrittenRightBeforeItLeaves(t *testing.T) {
 	}
 }
 
-// TestARequestWaitsForNoStream uses a server that speaks HTTP/2, allows one stream at a time and
-// holds the first: over HTTP/2 the second request would wait inside net/http, past every check of
-// ours.
+// TestARequestWaitsForNoStream: the server speaks HTTP/2 and allows one stream: over HTTP/2 the
+// second request would wait inside net/http, after all our checks.
 func TestARequestWaitsForNoStream(t *testing.T) {
 	t.Parallel()
 	arrived, hold := make(chan string, 9), make(chan struct{})

@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain is the trap of net/http: it repeats a
-// GET, and a POST with an Idempotency-Key, when a kept connection dies before the answer.
+// TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain: net/http repeats a GET, and a POST
+// with an Idempotency-Key, when a kept connection breaks before the answer.
 func TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -43,7 +43,8 @@ func TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNetHTTPWouldHaveTriedAgain keeps the reason alive: a plain client does send that POST twice.
+// TestNetHTTPWouldHaveTriedAgain: a plain http.Client sends that POST twice, which is why this
+// package does not use one.
 func TestNetHTTPWouldHaveTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
@@ -88,8 +89,8 @@ func (b *brittle) Write(p []byte) (int, error) {
 	return n, errors.Join(err, syscall.EPIPE)
 }
 
-// TestADeadKeptConnectionCostsNothingWhenNoByteLeft breaks a kept connection that looks sound. When
-// its write takes no byte, the message goes out over a new one; when it takes one, nobody knows.
+// TestADeadKeptConnectionCostsNothingWhenNoByteLeft: a kept connection breaks unnoticed. If its
+// write sends no byte, the message uses a new one; if it sends one, the result is Unknown.
 func TestADeadKeptConnectionCostsNothingWhenNoByteLeft(t *testing.T) {
 	t.Parallel()
 	for passes, want := range map[int]provider.Outcome{0: provider.Accepted, 1: provider.Unknown} {

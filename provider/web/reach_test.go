@@ -252,9 +252,8 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoCompressedAnswerIsAskedFor: what is read is what came over the wire, so that the bound on
-// an answer bounds both, and a server or a proxy that breaks off or garbles a compressed body
-// cannot make an acceptance unreadable.
+// TestNoCompressedAnswerIsAskedFor: without compression one bound limits wire and memory, and a
+// server or proxy that truncates a compressed body cannot make an acceptance unreadable.
 func TestNoCompressedAnswerIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodPost, http.MethodGet} {

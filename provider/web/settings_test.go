@@ -54,7 +54,7 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 	}
 }
 
-// TestAHostIsWrittenAsDNSHasIt: the connection is made for the name as it stands there.
+// TestAHostIsWrittenAsDNSHasIt: the connection uses the name as written.
 func TestAHostIsWrittenAsDNSHasIt(t *testing.T) {
 	t.Parallel()
 	for address, ok := range map[string]bool{

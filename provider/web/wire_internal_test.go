@@ -18,7 +18,7 @@ func (n *notedConn) Write(p []byte) (int, error) { return n.Buffer.Write(p) }
 
 func (n *notedConn) Read(p []byte) (int, error) { return n.Buffer.Read(p) }
 
-// TestAWriteThatComesTooLateLeavesNothing nor does what follows on the connection, such as the end
+// TestAWriteThatComesTooLateLeavesNothing: nor does what follows on the connection, such as the end
 // of TLS, which would count as a byte of the request.
 func TestAWriteThatComesTooLateLeavesNothing(t *testing.T) {
 	t.Parallel()
