@@ -24,7 +24,7 @@ func BenchmarkClaimSettle(b *testing.B) {
 			if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 				b.Fatal(err)
 			}
-			l := connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: connections})
+			l := connect(b, ledger.Config{URL: s.URL(), MaxConns: connections})
 			apply(b, l, manyLimits("a"), manyLimits("b"), manyLimits("c"))
 			var next atomic.Int64
 			b.ReportAllocs()
@@ -53,7 +53,7 @@ func BenchmarkCursors(b *testing.B) {
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	l := connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: 1})
+	l := connect(b, ledger.Config{URL: s.URL(), MaxConns: 1})
 	routes := []string{"r0", "r1", "r2"}
 	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{manyLimits("a"), manyLimits("b"), manyLimits("c")}, Routes: circles([]string{"a", "b", "c"}, routes...)}
 	if _, err := l.ApplyRouting(b.Context(), n); err != nil {
@@ -110,7 +110,7 @@ func BenchmarkClaimers(b *testing.B) {
 			if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 				b.Fatal(err)
 			}
-			l := connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: claimers})
+			l := connect(b, ledger.Config{URL: s.URL(), MaxConns: claimers})
 			apply(b, l, manyLimits("a"))
 			var next atomic.Int64
 			took, waited := make([][]time.Duration, claimers), make([][]time.Duration, claimers)
@@ -154,7 +154,7 @@ func BenchmarkScopes(b *testing.B) {
 		if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 			b.Fatal(err)
 		}
-		servers[exist] = connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: 1})
+		servers[exist] = connect(b, ledger.Config{URL: s.URL(), MaxConns: 1})
 		limits := make([]admission.Limit, exist)
 		for i := range limits {
 			limits[i] = scoped(tenant(fmt.Sprintf("t%04d", i)), admission.Day, 1e9)

@@ -75,5 +75,5 @@ func durable(b *testing.B, connections int) *ledger.Ledger {
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	return connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: connections})
+	return connect(b, ledger.Config{URL: s.URL(), MaxConns: connections})
 }

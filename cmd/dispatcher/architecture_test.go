@@ -81,12 +81,8 @@ var rules = map[string]rule{
 		},
 		others: []string{"github.com/prometheus/client_golang"},
 	},
-	internal + "consume": {
-		ours:   []string{internal + "dispatch", internal + "envelope", internal + "outage"},
-		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
-	},
-	internal + "publish": {
-		ours:   []string{module + "ledger", internal + "envelope", internal + "outage"},
+	internal + "kafka": {
+		ours:   []string{module + "ledger", internal + "dispatch", internal + "envelope", internal + "outage"},
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "outage":             {others: []string{"github.com/rs/zerolog"}},
@@ -98,7 +94,7 @@ var rules = map[string]rule{
 	internal + "receive":            {ours: []string{module + "ledger", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "numbers":            {others: []string{"github.com/nyaruka/phonenumbers"}},
 	internal + "console":            {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
-	internal + "embedded":           {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
+	internal + "embedded":           {ours: []string{module + "config", module + "selector", module + "ledger/pgserver", module + "provider/smpp/smpptest"}, others: []string{"github.com/twmb/franz-go"}},
 	internal + "embedded/kafkatest": {others: []string{"github.com/twmb/franz-go"}},
 	internal + "sandbox":            {ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3"}},
 	internal + "demo":               {ours: []string{module + "..."}, others: []string{"*"}},

@@ -218,12 +218,12 @@ func (ch *change) conflict(ctx context.Context, expected int64) error {
 	if err != nil {
 		return failed(postgresTrouble(ch.settings, err))
 	}
-	mend := fmt.Sprintf(`see "dispatcher routing diff %d %d"`, expected, newer.Version)
+	advice := fmt.Sprintf(`see "dispatcher routing diff %d %d"`, expected, newer.Version)
 	if expected == 0 {
-		mend = `see "dispatcher routing show"`
+		advice = `see "dispatcher routing show"`
 	}
 	return failed(fmt.Errorf(`the routing was changed after version %d: %s applied version %d at %s (%q). Nothing was changed; %s and try again with --expect-version %d`,
-		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason, mend, newer.Version))
+		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason, advice, newer.Version))
 }
 
 // instant writes a time as tables and sentences show it.

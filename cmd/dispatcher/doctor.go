@@ -24,18 +24,18 @@ type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"`
 	Detail string `json:"detail"`
-	Mend   string `json:"mend"` // what to do; empty when all is well
+	Fix    string `json:"fix"` // what to do; empty when all is well
 }
 
 func fine(check, format string, args ...any) finding {
 	return finding{Check: check, Status: statusOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-func warned(check, detail, mend string) finding {
-	return finding{Check: check, Status: statusWarn, Detail: detail, Mend: mend}
+func warned(check, detail, fix string) finding {
+	return finding{Check: check, Status: statusWarn, Detail: detail, Fix: fix}
 }
 
-// broken takes a sentence whose mend stands behind its last semicolon, or else behind
+// broken takes a sentence whose fix stands behind its last semicolon, or else behind
 // its last colon.
 func broken(check string, err error) finding {
 	text := err.Error()
@@ -51,7 +51,7 @@ func (c *cli) doctorCommand() *cobra.Command {
 	as := format(formatTable)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check settings, broker, topics, database, channels and ports, and say how to mend them",
+		Short: "Check settings, broker, topics, database, channels and ports, and say what to do",
 		Long: `Checks everything that "dispatcher run" needs, without changing anything. SMPP channels
 are bound once and unbound; nothing is sent. It exits with 1 when a check fails.`,
 		Args: cobra.NoArgs,
@@ -68,7 +68,7 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		Warned int       `json:"warned"`
 		Failed int       `json:"failed"`
 	}{Checks: findings}
-	s := sheet{header: []string{"check", "status", "detail", "mend"}, wrap: map[int]int{1: 16, 3: 44, 4: 40}}
+	s := sheet{header: []string{"check", "status", "detail", "fix"}, wrap: map[int]int{1: 16, 3: 44, 4: 40}}
 	for _, f := range findings {
 		switch f.Status {
 		case statusWarn:
@@ -76,7 +76,7 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		case statusFail:
 			value.Failed++
 		}
-		s.rows = append(s.rows, []string{f.Check, f.Status, f.Detail, f.Mend})
+		s.rows = append(s.rows, []string{f.Check, f.Status, f.Detail, f.Fix})
 	}
 	if err := as.print(c.out, value, s); err != nil {
 		return err

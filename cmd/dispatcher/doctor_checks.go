@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -33,7 +34,7 @@ func examine(ctx context.Context) []finding {
 		return problems("settings", err)
 	}
 	p := &patient{settings: &s}
-	_, p.embedded = app.ReadEndpoints(s.DataDir)
+	_, p.embedded = embedded.ReadEndpoints(s.DataDir)
 	fromEmbedded(&s)
 	first := []finding{fine("settings", "%d variables are good", len(s.List()))}
 	if err := s.Validate(p.embedded); err != nil {
@@ -180,14 +181,14 @@ func durabilityMend(weak []ledger.Weakness) string {
 			anywhere = append(anywhere, w.Setting)
 		}
 	}
-	var mends []string
+	var fixes []string
 	if len(server) > 0 {
-		mends = append(mends, "set "+strings.Join(server, " and ")+" to on for the server")
+		fixes = append(fixes, "set "+strings.Join(server, " and ")+" to on for the server")
 	}
 	if len(anywhere) > 0 {
-		mends = append(mends, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL")
+		fixes = append(fixes, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL")
 	}
-	return strings.Join(mends, "; ")
+	return strings.Join(fixes, "; ")
 }
 
 // checkRouting finds the routing in force, which the later checks go by.

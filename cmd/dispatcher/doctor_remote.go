@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/consume"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/smpp/pdu"
@@ -80,7 +80,7 @@ func (p *patient) checkGroups(ctx context.Context, admin *kadm.Client) []finding
 	}
 	names := make([]string, len(p.routing.Lanes))
 	for i, lane := range p.routing.Lanes {
-		names[i] = consume.Group(p.settings.KafkaGroup, lane.Name)
+		names[i] = kafka.Group(p.settings.KafkaGroup, lane.Name)
 	}
 	answers := admin.FindGroupCoordinators(ctx, names...)
 	out := make([]finding, len(names))

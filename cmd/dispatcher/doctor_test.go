@@ -65,8 +65,8 @@ func diagnosis(t *testing.T, env []string) (map[string]finding, result) {
 	found := map[string]finding{}
 	for _, f := range value.Checks {
 		found[f.Check] = f
-		if (f.Status == statusOK) != (f.Mend == "") {
-			t.Errorf("%s has status %s and mend %q", f.Check, f.Status, f.Mend)
+		if (f.Status == statusOK) != (f.Fix == "") {
+			t.Errorf("%s has status %s and fix %q", f.Check, f.Status, f.Fix)
 		}
 	}
 	if (value.Failed > 0) != (got.code == exitFailed) {
@@ -138,29 +138,29 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_TLS_CERT_FILE=" + key, "DISPATCHER_RECEIPTS_TLS_KEY_FILE=" + key,
 	})
 	for check, want := range map[string]finding{
-		"draw key":          {Status: statusWarn, Mend: "chmod 600"},
-		"durability":        {Status: statusWarn, Detail: "synchronous_commit is off", Mend: "set fsync and full_page_writes to on for the server; set synchronous_commit to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL"},
-		"schema":            {Status: statusWarn, Mend: "dispatcher migrate"},
-		"listen":            {Status: statusFail, Detail: "is taken", Mend: "choose another port"},
-		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Mend: `create it with "dispatcher topics create"`},
+		"draw key":          {Status: statusWarn, Fix: "chmod 600"},
+		"durability":        {Status: statusWarn, Detail: "synchronous_commit is off", Fix: "set fsync and full_page_writes to on for the server; set synchronous_commit to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL"},
+		"schema":            {Status: statusWarn, Fix: "dispatcher migrate"},
+		"listen":            {Status: statusFail, Detail: "is taken", Fix: "choose another port"},
+		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Fix: `create it with "dispatcher topics create"`},
 		"topic sms.otp":     {Status: statusOK},
 		"channel good":      {Status: statusOK},
-		"channel patient":   {Status: statusWarn, Detail: "response_timeout 1m0s has no effect", Mend: "lower response_timeout"},
-		"channel wrong":     {Status: statusFail, Detail: "bind refused", Mend: "password_file"},
-		"channel lost":      {Status: statusFail, Detail: "connection refused", Mend: "address"},
-		"webhooks":          {Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Mend: "in PEM form"},
-		"channel plain":     {Status: statusWarn, Detail: "api.example.com without encryption", Mend: "https"},
-		"channel silent":    {Status: statusWarn, Detail: "not asked for receipts", Mend: "DISPATCHER_PUBLIC_URL"},
+		"channel patient":   {Status: statusWarn, Detail: "response_timeout 1m0s has no effect", Fix: "lower response_timeout"},
+		"channel wrong":     {Status: statusFail, Detail: "bind refused", Fix: "password_file"},
+		"channel lost":      {Status: statusFail, Detail: "connection refused", Fix: "address"},
+		"webhooks":          {Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Fix: "in PEM form"},
+		"channel plain":     {Status: statusWarn, Detail: "api.example.com without encryption", Fix: "https"},
+		"channel silent":    {Status: statusWarn, Detail: "not asked for receipts", Fix: "DISPATCHER_PUBLIC_URL"},
 		"channel local":     {Status: statusOK},
-		"channel inward":    {Status: statusWarn, Detail: "private network", Mend: "allow_private: true"},
+		"channel inward":    {Status: statusWarn, Detail: "private network", Fix: "allow_private: true"},
 		"channel trial":     {Status: statusOK, Detail: "marked test"},
 		"channel dummy":     {Status: statusOK, Detail: "marked test"},
-		"channel halfway":   {Status: statusWarn, Detail: "account_sid", Mend: "before the mark"},
-		"channel tokenless": {Status: statusFail, Detail: "token_file", Mend: "settings of this channel"},
-		"channel fileless":  {Status: statusFail, Detail: "password_file", Mend: "settings of this channel"},
+		"channel halfway":   {Status: statusWarn, Detail: "account_sid", Fix: "before the mark"},
+		"channel tokenless": {Status: statusFail, Detail: "token_file", Fix: "settings of this channel"},
+		"channel fileless":  {Status: statusFail, Detail: "password_file", Fix: "settings of this channel"},
 	} {
 		f := found[check]
-		if f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Mend, want.Mend) {
+		if f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Fix, want.Fix) {
 			t.Errorf("%s: %+v, want %+v", check, f, want)
 		}
 	}
@@ -190,7 +190,7 @@ func TestDoctorGoesByTheStoredRouting(t *testing.T) {
 	if f := found["routing"]; f.Status != statusOK || !strings.Contains(f.Detail, "version 1 is in force") {
 		t.Errorf("%+v", f)
 	}
-	if f := found["brokers"]; f.Status != statusFail || !strings.Contains(f.Mend, "check the addresses") {
+	if f := found["brokers"]; f.Status != statusFail || !strings.Contains(f.Fix, "check the addresses") {
 		t.Errorf("%+v", f)
 	}
 }

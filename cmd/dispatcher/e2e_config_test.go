@@ -42,7 +42,7 @@ func mistakes(taken string) []mistake {
 }
 
 // TestBadConfigurationIsOneClearSentence: exit code 2 and a sentence that names the place
-// and the mend; never a panic, a stack trace or a secret.
+// and what to do; never a panic, a stack trace or a secret.
 func TestBadConfigurationIsOneClearSentence(t *testing.T) {
 	t.Parallel()
 	occupied, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -13,8 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
@@ -146,7 +146,7 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 
 	p = launch(t, "run --embedded", folder, settings, append([]string{"run", "--embedded"}, ports...)...)
 	p.says(t, "dispatcher is running")
-	ends, ok := app.ReadEndpoints(settings["DATA_DIR"])
+	ends, ok := embedded.ReadEndpoints(settings["DATA_DIR"])
 	if !ok {
 		t.Fatal("the running process does not say where its servers are")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 )
 
 // partitions is how many each topic has.
@@ -140,7 +140,7 @@ func (s *stage) lag(lane string) (lag int64) {
 }
 
 // group is the consumer group of a lane.
-func (s *stage) group(lane string) string { return consume.Group(s.prefix, lane) }
+func (s *stage) group(lane string) string { return kafka.Group(s.prefix, lane) }
 
 // joined waits until the group of the bulk lane has so many members and each has partitions.
 func (s *stage) joined(members int) {

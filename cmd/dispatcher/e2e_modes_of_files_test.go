@@ -1,13 +1,12 @@
 package main
 
 import (
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"dispatcher/cmd/dispatcher/internal/app"
 )
 
 // TestEmbeddedFilesAreClosedToOtherUsers: records and tables hold numbers and texts of messages. The folders of an earlier build are
@@ -30,7 +29,7 @@ func TestEmbeddedFilesAreClosedToOtherUsers(t *testing.T) {
 		if code := send.wait(t, patience); code != exitOK {
 			t.Errorf("send ended with %d: %s", code, send.out)
 		}
-		if _, ok := app.ReadEndpoints(dir); !ok {
+		if _, ok := embedded.ReadEndpoints(dir); !ok {
 			t.Error("the files are somewhere else")
 		}
 		open, seen := openFiles(t, dir)

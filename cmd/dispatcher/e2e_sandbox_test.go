@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/sandbox"
 )
 
@@ -45,7 +45,7 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	if code := send.wait(t, patience); code != exitOK {
 		t.Fatalf("send ended with %d: %s", code, send.out)
 	}
-	endpoints, ok := app.ReadEndpoints(data)
+	endpoints, ok := embedded.ReadEndpoints(data)
 	if !ok {
 		t.Fatal("no embedded servers")
 	}

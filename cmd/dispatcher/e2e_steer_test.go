@@ -19,7 +19,7 @@ func (s *stage) effects() string {
 
 // TestRampMovesWeightsAndHoldsByItself: three steps arrive at exactly the weights that were asked for. A
 // second ramp meets a channel that begins to refuse, holds with a sentence that says so, and
-// goes on when an operator says so after the mend.
+// goes on when an operator says so after the repair.
 func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plot{})
@@ -64,7 +64,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	if weights() != at {
 		t.Errorf("the weights moved from %s to %s while the ramp was held", at, weights())
 	}
-	s.command("weights", "ramp", "default", "--resume", "--reason", "b is mended")
+	s.command("weights", "ramp", "default", "--resume", "--reason", "b is repaired")
 	eventually(t, patience, "the resumed ramp is done", func() bool {
 		state, held := ramp()
 		if state == "held" {
@@ -83,7 +83,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 }
 
 // TestHealthWeightingLowersAndRestores: a channel that refuses loses effective weight in steps, each a version of
-// its own over the same document, and gets it back after the mend. Every choice is derived again over the
+// its own over the same document, and gets it back after the repair. Every choice is derived again over the
 // weights that it was drawn with.
 func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 		}
 	}
 	found, _ := diagnosis(t, env)
-	if f := found["limit a 1s messages"]; f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") || !strings.Contains(f.Mend, "limits set a --window 1s --restart") {
+	if f := found["limit a 1s messages"]; f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") || !strings.Contains(f.Fix, "limits set a --window 1s --restart") {
 		t.Errorf("%+v", f)
 	}
 }

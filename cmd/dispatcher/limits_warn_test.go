@@ -158,7 +158,7 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	for check, want := range map[string]string{
 		"limit a 1h messages": "channel a takes nothing", "limit c 1d messages": "channel c takes nothing", "route default": "none of its channels takes messages",
 	} {
-		if f := found[check]; f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Mend == "" {
+		if f := found[check]; f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Fix == "" {
 			t.Errorf("%s: %+v", check, f)
 		}
 	}
@@ -176,7 +176,7 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 		Waiting: []ledger.Waiters{{On: budget.Key().On(""), Reason: "no_budget", Messages: 3}, {On: "a 1s messages", Reason: "no_slot", Messages: 9}},
 	}
 	spent := spentFindings(doc, present)
-	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" || spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" || !strings.Contains(spent[0].Mend, "22 Jul 00:00 (Europe/London)") {
+	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" || spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" || !strings.Contains(spent[0].Fix, "22 Jul 00:00 (Europe/London)") {
 		t.Errorf("%+v", spent)
 	}
 	present.Waiting = nil

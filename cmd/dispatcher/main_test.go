@@ -52,7 +52,7 @@ func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 		}
 		p := &patient{settings: &config.Settings{Listen: address}}
 		got := p.checkListen(t.Context())
-		if len(got) != 1 || got[0].Status != status || (status == statusWarn) != (got[0].Mend == listenAdvice) {
+		if len(got) != 1 || got[0].Status != status || (status == statusWarn) != (got[0].Fix == listenAdvice) {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}

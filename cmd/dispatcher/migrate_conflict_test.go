@@ -43,7 +43,7 @@ func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 		}
 	}
 	found, got := diagnosis(t, env)
-	if f := found["schema"]; f.Status != statusFail || f.Detail != conflictSentence || !strings.Contains(f.Mend, "an empty database") || got.code != exitFailed {
+	if f := found["schema"]; f.Status != statusFail || f.Detail != conflictSentence || !strings.Contains(f.Fix, "an empty database") || got.code != exitFailed {
 		t.Errorf("%+v", f)
 	}
 }

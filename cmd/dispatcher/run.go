@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 )
 
@@ -98,12 +99,12 @@ func serve(ctx context.Context, opts app.Options, folder string) error {
 }
 
 // startPrivate brings up the embedded servers and points the options at them.
-func (c *cli) startPrivate(ctx context.Context, f *runFlags, opts *app.Options) (*app.Private, error) {
+func (c *cli) startPrivate(ctx context.Context, f *runFlags, opts *app.Options) (*embedded.Servers, error) {
 	folder, err := filepath.Abs(opts.Settings.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	private, err := app.StartPrivate(ctx, app.PrivateConfig{
+	private, err := embedded.Start(ctx, embedded.Config{
 		Folder: folder, KafkaPort: f.kafkaPort, PostgresPort: f.postgresPort, Topics: demo.Topics(&opts.Settings),
 	})
 	if err != nil {

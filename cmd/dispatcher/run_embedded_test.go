@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 )
 
@@ -26,7 +26,7 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	if code := send.wait(t, patience); code != exitOK {
 		t.Fatalf("send ended with %d: %s", code, send.out)
 	}
-	endpoints, _ := app.ReadEndpoints(data)
+	endpoints, _ := embedded.ReadEndpoints(data)
 	eventually(t, patience, "it is delivered", func() bool {
 		return queryOne[int64](t, endpoints.PostgresURL, `select count(*) from audit.messages where id = 'first' and state = 'delivered'`) == 1
 	})
@@ -44,7 +44,7 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	raw, err := json.Marshal(app.Endpoints{KafkaBrokers: []string{"127.0.0.1:1"}, PostgresURL: "postgres://u:hush@127.0.0.1:1/x"})
+	raw, err := json.Marshal(embedded.Endpoints{KafkaBrokers: []string{"127.0.0.1:1"}, PostgresURL: "postgres://u:hush@127.0.0.1:1/x"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/publish"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 )
 
@@ -27,7 +27,7 @@ const (
 // publish sends the good messages of the source and returns how many the brokers have
 // confirmed, each by all replicas in step.
 func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, from *source, total int64) (int64, error) {
-	compression, err := publish.Compression(s.KafkaCompression)
+	compression, err := kafka.Compression(s.KafkaCompression)
 	if err != nil {
 		return 0, usage(err)
 	}
@@ -50,7 +50,7 @@ func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, fro
 	err = p.produce(ctx, from)
 	wipe()
 	if err != nil {
-		return p.confirmed.Load(), failed(fmt.Errorf("%w; %d of %d messages were published: mend it and send all again, the ids keep each from being sent twice",
+		return p.confirmed.Load(), failed(fmt.Errorf("%w; %d of %d messages were published: correct that and send all again, the ids keep each from being sent twice",
 			err, p.confirmed.Load(), total))
 	}
 	return p.confirmed.Load(), nil

@@ -148,7 +148,7 @@ func (c *cli) checkAll(f *sendFlags, s *source) (checked, error) {
 	}
 	switch {
 	case found.bad > 0 && !f.skipBad:
-		return found, failed(fmt.Errorf("%d of %d lines cannot be sent, so nothing was: mend them, or send the others with --skip-bad", found.bad, found.bad+found.good))
+		return found, failed(fmt.Errorf("%d of %d lines cannot be sent, so nothing was: correct them, or send the others with --skip-bad", found.bad, found.bad+found.good))
 	case found.good == 0:
 		return found, failed(fmt.Errorf("%s holds no message that could be sent", s.name))
 	}

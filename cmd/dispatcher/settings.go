@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -55,7 +56,7 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 // fromEmbedded fills in where "run --embedded" listens and which keys it draws with, when that
 // runs over the data folder and the settings name nothing else.
 func fromEmbedded(s *config.Settings) {
-	e, ok := app.ReadEndpoints(s.DataDir)
+	e, ok := embedded.ReadEndpoints(s.DataDir)
 	if !ok {
 		return
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/ledger/migrations"
 )
 
-// kafkaTrouble says in one sentence why the brokers cannot be used and what mends it.
+// kafkaTrouble says in one sentence why the brokers cannot be used and what to do.
 func kafkaTrouble(s *config.Settings, err error) error {
 	switch {
 	case errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
@@ -23,7 +24,7 @@ func kafkaTrouble(s *config.Settings, err error) error {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return fmt.Errorf("the brokers do not allow that to user %q of DISPATCHER_KAFKA_SASL_USER: grant it the rights to the topics and the group", s.KafkaSASLUser)
 	}
-	if e, ok := app.ReadEndpoints(s.DataDir); ok && slices.Equal(e.KafkaBrokers, s.KafkaBrokers) {
+	if e, ok := embedded.ReadEndpoints(s.DataDir); ok && slices.Equal(e.KafkaBrokers, s.KafkaBrokers) {
 		return staleEndpoints(s, "Kafka", brokerList(s), "DISPATCHER_KAFKA_BROKERS")
 	}
 	why := app.Cause(err)
@@ -50,7 +51,7 @@ func kafkaTopicTrouble(s *config.Settings, topic string, err error) error {
 func postgresTrouble(s *config.Settings, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code == invalidPassword { // by another server at the same port
-		if e, ok := app.ReadEndpoints(s.DataDir); ok && e.PostgresURL == s.PostgresURL {
+		if e, ok := embedded.ReadEndpoints(s.DataDir); ok && e.PostgresURL == s.PostgresURL {
 			return staleEndpoints(s, "PostgreSQL", app.PostgresAddress(s.PostgresURL), "DISPATCHER_POSTGRES_URL")
 		}
 	}

@@ -28,11 +28,11 @@ func (f *versionFlag) Type() string { return "version" }
 func (f *versionFlag) Set(text string) error {
 	version, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || version < f.least {
-		mend := "write a number of \"dispatcher routing history\""
+		advice := "write a number of \"dispatcher routing history\""
 		if f.least == 0 {
-			mend += ", or 0 for an empty database"
+			advice += ", or 0 for an empty database"
 		}
-		return errors.New("that is no version: " + mend)
+		return errors.New("that is no version: " + advice)
 	}
 	f.version, f.given = version, true
 	return nil

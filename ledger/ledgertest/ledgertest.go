@@ -3,7 +3,7 @@
 // ledger's schema for each test.
 //
 // A machine without PostgreSQL gets one fetched into the cache; if that is not
-// possible the test fails with the sentence that mends it. Nothing is ever skipped.
+// possible the test fails with a sentence that says what to do. Nothing is ever skipped.
 package ledgertest
 
 import (
@@ -99,7 +99,7 @@ func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	return begin(t, pgserver.Config{Dir: filepath.Join(temporary(t), "pg"), Settings: all})
 }
 
-// temporary is a folder whose path is short enough for a socket, and open to the user that servers run as.
+// temporary is a folder that is removed at the end of the test, after its servers.
 func temporary(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ledgertest-") //nolint:usetesting // See above.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	embedded "github.com/fergusstrange/embedded-postgres"
 )
+
+// build is the version that is downloaded when the machine has none.
+const build = embedded.V18
 
 // binaries is a folder with postgres and initdb of one version.
 type binaries struct {
@@ -21,35 +28,32 @@ type binaries struct {
 
 func (b binaries) path(program string) string { return filepath.Join(b.dir, program) }
 
-// find looks for PostgreSQL where it usually is: the configured folder alone if
-// there is one, else PATH, pg_config, the folders of Debian, Red Hat and Homebrew,
-// an earlier fetch, and at last a new fetch.
-func find(ctx context.Context, c Config) (binaries, error) {
-	if c.Binaries != "" {
-		b, err := inspect(ctx, c.Binaries)
-		if err != nil {
-			return binaries{}, fmt.Errorf("%w in %s: %w", ErrNotFound, c.Binaries, err)
-		}
-		return b, nil
-	}
-	for _, dir := range candidates(ctx) {
+// find takes the first of the folders with usable programs, then the build in the cache, and at
+// last downloads a build into the cache.
+func find(ctx context.Context, dirs []string, cache string) (binaries, error) {
+	home := filepath.Join(cache, "postgresql-"+string(build))
+	for _, dir := range append(dirs, filepath.Join(home, "bin")) {
 		if b, err := inspect(ctx, dir); err == nil {
 			return b, nil
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return binaries{}, err // whoever was asked for a version was cut off: that is no reason to fetch a build
+		return binaries{}, err // the programs could not be asked for their version
 	}
-	b, err := fetched(ctx, c)
-	if err != nil {
-		return binaries{}, fmt.Errorf("%w and none could be fetched (%w): install PostgreSQL %d or newer "+
-			"(apt-get install postgresql, brew install postgresql), or set DISPATCHER_POSTGRES_URL to a server of your own",
-			ErrNotFound, err, Oldest)
+	err := download(ctx, cache, home)
+	if err == nil {
+		var b binaries
+		if b, err = inspect(ctx, filepath.Join(home, "bin")); err == nil {
+			return b, nil
+		}
 	}
-	return b, nil
+	return binaries{}, fmt.Errorf("%w and none could be downloaded (%w): install PostgreSQL %d or "+
+		"newer (apt-get install postgresql, brew install postgresql), or set "+
+		"DISPATCHER_POSTGRES_URL to a server of your own", ErrNotFound, err, Oldest)
 }
 
-// candidates lists folders in the order of preference, without checking them.
+// candidates lists where PostgreSQL usually is, in order of preference: PATH, pg_config, and the
+// folders of Debian, Red Hat and Homebrew.
 func candidates(ctx context.Context) []string {
 	var dirs []string
 	if p, err := exec.LookPath("postgres"); err == nil {
@@ -96,4 +100,65 @@ func inspect(ctx context.Context, dir string) (binaries, error) {
 		return binaries{}, fmt.Errorf("version %d is older than %d", major, Oldest)
 	}
 	return binaries{dir: dir, major: major}, nil
+}
+
+// cacheDir is shared by all folders of a user. Root's own cache lies below /root,
+// which the user that runs the server cannot enter, so root uses /var/cache.
+func cacheDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/cache/dispatcher", nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache folder: %w", err)
+	}
+	return filepath.Join(dir, "dispatcher"), nil
+}
+
+// download unpacks a build into a folder of its own and moves it to home in one step, so that two
+// processes may download at the same time.
+//
+// The library offers the download only as a part of starting a server. Its server is
+// started, if that works, and stopped again; as root its initdb refuses, after the
+// programs were unpacked, which is enough.
+func download(ctx context.Context, cache, home string) error {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return fmt.Errorf("make cache folder: %w", err)
+	}
+	work, err := os.MkdirTemp(cache, "download-")
+	if err != nil {
+		return fmt.Errorf("make cache folder: %w", err)
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // A leftover in the cache is harmless.
+	if err := os.Chmod(work, 0o755); err != nil {
+		return err
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	unpacked := filepath.Join(work, "unpacked")
+	defer http.DefaultClient.CloseIdleConnections() // the library leaves them open
+	library := embedded.NewDatabase(embedded.DefaultConfig().
+		Version(build).
+		Port(uint32(port)).
+		CachePath(work).
+		RuntimePath(filepath.Join(work, "runtime")).
+		DataPath(filepath.Join(work, "data")).
+		BinariesPath(unpacked).
+		StartTimeout(startTimeout).
+		Logger(io.Discard))
+	started := library.Start()
+	if started == nil {
+		started = library.Stop()
+	}
+	if _, err := inspect(ctx, filepath.Join(unpacked, "bin")); err != nil {
+		return errors.Join(started, err)
+	}
+	if err := os.Rename(unpacked, home); err != nil {
+		if _, other := inspect(ctx, filepath.Join(home, "bin")); other != nil {
+			return fmt.Errorf("keep downloaded PostgreSQL: %w", err)
+		}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // rootHome is where clusters go whose folder lies behind one that only root may enter.
@@ -17,30 +16,6 @@ type folder struct{ dir string }
 func (f folder) data() string     { return filepath.Join(f.dir, "data") }
 func (f folder) log() string      { return filepath.Join(f.dir, "server.log") }
 func (f folder) password() string { return filepath.Join(f.dir, "pgpass") }
-func (f folder) pidFile() string  { return filepath.Join(f.data(), "postmaster.pid") }
-
-// socketPathMax is what a Unix socket address holds on the tightest system
-// (sun_path of macOS, 104 bytes with the final zero).
-const socketPathMax = 103
-
-// socketDir is inside the folder when the path of the socket fits an address, else a
-// short temporary folder, which a link in the folder remembers: after a crash the next start
-// removes it.
-func (f folder) socketDir() (dir string, temporary bool, err error) {
-	dir = filepath.Join(f.dir, "run")
-	if old, err := os.Readlink(dir); err == nil {
-		_ = os.RemoveAll(old) // a leftover in /tmp is harmless
-		_ = os.Remove(dir)    // if it stays, the link below fails and says so
-	}
-	if len(filepath.Join(dir, ".s.PGSQL.65535.lock")) <= socketPathMax {
-		return dir, false, os.MkdirAll(dir, 0o700)
-	}
-	short, err := os.MkdirTemp("/tmp", "dispatcher-pg-")
-	if err != nil {
-		return "", false, err
-	}
-	return short, true, os.Symlink(short, dir)
-}
 
 // prepare makes the folder and makes sure that the server's user can reach it.
 //
@@ -126,17 +101,13 @@ func moveAway(id identity, dir, elsewhere string) (folder, error) {
 	return folder{dir: real}, nil
 }
 
-// checkOwner refuses a cluster that this process could not start, in words that help.
+// checkOwner refuses a cluster that this process could not start.
 func (f folder) checkOwner(id identity) error {
-	info, err := os.Stat(f.data())
-	if err != nil {
-		return nil //nolint:nilerr // There is nothing yet.
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || st.Uid == id.uid || id.switched {
+	uid, _, ok := owner(f.data())
+	if !ok || uid == id.uid || id.switched {
 		return nil
 	}
-	return fmt.Errorf("folder %s belongs to uid %d and this process runs as uid %d: "+
-		"start the dispatcher as that user, give the folder away (chown -R) or choose another one with DISPATCHER_DATA_DIR",
-		f.data(), st.Uid, id.uid)
+	return fmt.Errorf("folder %s belongs to uid %d and this process runs as uid %d: start the "+
+		"dispatcher as that user, give the folder away (chown -R) or choose another one with "+
+		"DISPATCHER_DATA_DIR", f.data(), uid, id.uid)
 }

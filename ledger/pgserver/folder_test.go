@@ -71,42 +71,50 @@ func TestAFolderWithContentThatCannotBeReachedIsRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestFetchingCanBeSwitchedOff(t *testing.T) {
-	t.Parallel()
-	if _, err := fetched(t.Context(), Config{Cache: t.TempDir(), Offline: true}); err == nil {
-		t.Error("it fetched")
-	}
-}
-
-func TestAFetchedBuildIsFoundInTheCache(t *testing.T) {
+func TestADownloadedBuildIsFoundInTheCache(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
 	bin := filepath.Join(cache, "postgresql-"+string(build), "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	script := []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 18.3'\n")
 	for _, program := range []string{"initdb", "postgres"} {
-		if err := os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 18.3'\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(bin, program), script, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b, err := fetched(t.Context(), Config{Cache: cache, Offline: true})
+	b, err := find(t.Context(), []string{t.TempDir()}, cache)
 	if err != nil || b.major != 18 || b.dir != bin {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
 
-// TestAnInterruptedSearchFetchesNothing: programs that could not be asked for their version because the
-// caller has gone are not missing.
-func TestAnInterruptedSearchFetchesNothing(t *testing.T) {
+func TestWithoutProgramsAndDownloadTheErrorSaysWhatToInstall(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := find(t.Context(), nil, filepath.Join(file, "cache")) // cannot be made
+	if !errors.Is(err, ErrNotFound) ||
+		!strings.Contains(err.Error(), "apt-get install postgresql") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnInterruptedSearchDownloadsNothing: programs that could not be asked for their version
+// because the caller has gone are not missing.
+func TestAnInterruptedSearchDownloadsNothing(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	cache := filepath.Join(t.TempDir(), "cache")
-	if _, err := find(ctx, Config{Cache: cache}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotFound) {
+	_, err := find(ctx, candidates(t.Context()), cache)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(cache); err == nil {
-		t.Error("a build was fetched, or begun to be")
+		t.Error("a build was downloaded, or begun to be")
 	}
 }

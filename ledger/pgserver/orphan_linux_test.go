@@ -63,7 +63,8 @@ func TestTheServerEndsWhenItsParentIsKilledAndItsFolderIsTakenOver(t *testing.T)
 	if got := ask(t, s.URL(), `select count(*)::text from kept`); got != "0" {
 		t.Error(got)
 	}
-	if cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", orphan)); err == nil && strings.HasPrefix(cwd, dir) {
+	if cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", orphan)); err == nil &&
+		strings.HasPrefix(cwd, dir) {
 		t.Errorf("process %d still runs", orphan)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 )
 
@@ -22,10 +23,7 @@ type process struct {
 // thread must therefore live as long as the server: a goroutine locked to it starts
 // the process and waits for it.
 func launch(cmd *exec.Cmd, id identity) (*process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if id.switched {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: id.uid, Gid: id.gid}
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: id.credential()}
 	dieWithParent(cmd.SysProcAttr)
 	p := &process{done: make(chan struct{})}
 	started := make(chan error)
@@ -48,24 +46,27 @@ func launch(cmd *exec.Cmd, id identity) (*process, error) {
 	return p, nil
 }
 
-// signal asks the postmaster for one of its shutdown modes; an ended process is fine.
-func (p *process) signal(s syscall.Signal) {
+// ended reports whether the process has ended.
+func (p *process) ended() bool {
 	select {
 	case <-p.done:
-		return
+		return true
 	default:
+		return false
 	}
-	if proc, err := os.FindProcess(p.pid); err == nil {
-		_ = proc.Signal(s) // it ended in between
+}
+
+// signal asks the postmaster for one of its shutdown modes; an ended process is fine.
+func (p *process) signal(s syscall.Signal) {
+	if !p.ended() {
+		_ = syscall.Kill(p.pid, s) // it may end at this moment
 	}
 }
 
 // run executes a short program, such as initdb, as the server's user.
 func run(cmd *exec.Cmd, id identity) error {
-	if id.switched {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: id.uid, Gid: id.gid}}
-	}
-	cmd.Env = environment()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: id.credential()}
+	cmd.Dir, cmd.Env = "/", environment()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", cmd.Path, err, tail(out))
@@ -77,4 +78,10 @@ func run(cmd *exec.Cmd, id identity) error {
 // unreadable for the server's user) away from the server.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=/"}
+}
+
+// tail is the end of a program's output, short enough for an error.
+func tail(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }

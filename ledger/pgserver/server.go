@@ -3,7 +3,9 @@ package pgserver
 import (
 	"context"
 	"fmt"
-	"os"
+	"net"
+	"net/url"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -15,14 +17,11 @@ type Server struct {
 	config   Config
 	binaries binaries
 	folder   folder
-	identity identity
 	password string
 
-	mu        sync.Mutex
-	port      int      // guarded by mu; fixed after the first start
-	process   *process // guarded by mu; nil while stopped
-	socketDir string   // guarded by mu
-	temporary bool     // socketDir is to be removed at stop; guarded by mu
+	mu      sync.Mutex
+	port    int      // guarded by mu; fixed after the first start
+	process *process // guarded by mu; nil while stopped
 }
 
 // Start finds PostgreSQL, creates the cluster in c.Dir if there is none, starts it
@@ -31,7 +30,11 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	b, err := find(ctx, c)
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	b, err := find(ctx, candidates(ctx), cache)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +59,11 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := s.makeReady(ctx); err != nil {
+	id, err := s.makeReady(ctx)
+	if err != nil {
 		return fmt.Errorf("private PostgreSQL: %w", err)
 	}
-	if err := s.launch(ctx); err != nil {
+	if err := s.launch(ctx, id); err != nil {
 		s.halt(syscall.SIGQUIT)
 		return fmt.Errorf("private PostgreSQL: %w", err)
 	}
@@ -70,24 +74,25 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop shuts the server down fast: sessions are cut, transactions under way roll
+// Stop shuts the server down fast: sessions are cut, running transactions roll
 // back, a checkpoint is written. When ctx ends first it goes on to an immediate
 // shutdown and then kills it, so the server has always ended when Stop returns.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running() {
-		s.forget()
+		s.process = nil
 		return nil
 	}
 	s.process.signal(syscall.SIGINT)
 	select {
 	case <-s.process.done:
-		s.forget()
+		s.process = nil
 		return nil
 	case <-ctx.Done():
 		s.halt(syscall.SIGQUIT)
-		return fmt.Errorf("private PostgreSQL did not stop in time and was cut off; it recovers at the next start: %w", ctx.Err())
+		return fmt.Errorf("private PostgreSQL did not stop in time and was cut off; "+
+			"it recovers at the next start: %w", ctx.Err())
 	}
 }
 
@@ -107,47 +112,23 @@ func (s *Server) Kill() {
 	s.halt(syscall.SIGKILL)
 }
 
-// immediatePatience is how long an immediate shutdown may take before SIGKILL.
-const immediatePatience = 5 * time.Second
-
-// halt ends the process with a signal that it cannot refuse for long. s.mu is held.
+// halt ends the process with a signal, and with SIGKILL after immediateTimeout. s.mu is held.
 func (s *Server) halt(with syscall.Signal) {
 	if s.process == nil {
-		s.forget()
 		return
 	}
 	s.process.signal(with)
-	timer := time.NewTimer(immediatePatience)
-	defer timer.Stop()
 	select {
 	case <-s.process.done:
-	case <-timer.C:
+	case <-time.After(immediateTimeout):
 		s.process.signal(syscall.SIGKILL)
 		<-s.process.done
 	}
-	s.forget()
-}
-
-// forget drops what belonged to one run. s.mu is held.
-func (s *Server) forget() {
-	if s.temporary {
-		_ = os.RemoveAll(s.socketDir) // a leftover in /tmp is harmless
-	}
-	s.process, s.socketDir, s.temporary = nil, "", false
+	s.process = nil
 }
 
 // running reports whether the process is alive. s.mu is held.
-func (s *Server) running() bool {
-	if s.process == nil {
-		return false
-	}
-	select {
-	case <-s.process.done:
-		return false
-	default:
-		return true
-	}
-}
+func (s *Server) running() bool { return s.process != nil && !s.process.ended() }
 
 // Done is closed when the present run of the server has ended, for whatever reason.
 // It is nil, which blocks for ever, while the server is stopped.
@@ -158,4 +139,33 @@ func (s *Server) Done() <-chan struct{} {
 		return nil
 	}
 	return s.process.done
+}
+
+// URL is the address of Database. It holds the password.
+func (s *Server) URL() string { return s.URLOf(Database) }
+
+// URLOf is the address of another database of the server.
+func (s *Server) URLOf(database string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.url(database)
+}
+
+// url is URLOf. s.mu is held.
+func (s *Server) url(database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(User, s.password),
+		Host: s.Address(), Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Address is the host and port that the server listens on. It stays the same over restarts.
+func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Psql is the command that an operator opens a session with. It names the password
+// file and not the password.
+func (s *Server) Psql() string {
+	return fmt.Sprintf("PGPASSFILE=%s psql -h 127.0.0.1 -p %d -U %s %s",
+		s.folder.password(), s.port, User, Database)
 }

@@ -9,54 +9,48 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// makeReady brings the folder into the state that the postgres program needs.
-func (s *Server) makeReady(ctx context.Context) error {
+// makeReady brings the folder into the state that the postgres program needs, and returns the
+// user to run it as.
+func (s *Server) makeReady(ctx context.Context) (identity, error) {
 	id, err := chooseIdentity(s.folder.data())
 	if err != nil {
-		return err
+		return id, err
 	}
-	s.identity = id
 	if err := s.folder.checkOwner(id); err != nil {
-		return err
+		return id, err
 	}
 	if err := s.folder.create(ctx, s.binaries, id, s.password); err != nil {
-		return err
+		return id, err
 	}
 	if err := s.folder.clearLock(ctx); err != nil {
-		return err
+		return id, err
 	}
-	if err := id.own(s.folder.data()); err != nil {
-		return err
-	}
-	s.socketDir, s.temporary, err = s.folder.socketDir()
-	if err != nil {
-		return fmt.Errorf("make socket folder: %w", err)
-	}
-	return id.own(s.socketDir)
+	return id, id.own(s.folder.data())
 }
 
 // portTries is how often a start looks for another port when somebody took the
 // free one first.
 const portTries = 5
 
-func (s *Server) launch(ctx context.Context) error {
+func (s *Server) launch(ctx context.Context, id identity) error {
 	if s.port != 0 {
-		return s.launchOn(ctx, s.port)
+		return s.launchOnPort(ctx, id)
 	}
 	var failed error
 	for range portTries {
-		port, err := freePort(ctx)
-		if err != nil {
+		var err error
+		if s.port, err = freePort(ctx); err != nil {
 			return err
 		}
-		if failed = s.launchOn(ctx, port); failed == nil {
+		if failed = s.launchOnPort(ctx, id); failed == nil {
 			return nil
 		}
-		if !errors.Is(failed, errPortTaken) {
+		if s.port = 0; !errors.Is(failed, errPortTaken) {
 			return failed
 		}
 	}
@@ -65,30 +59,26 @@ func (s *Server) launch(ctx context.Context) error {
 
 var errPortTaken = errors.New("port is taken")
 
-func (s *Server) launchOn(ctx context.Context, port int) error {
+// launchOnPort runs the postgres program on s.port and returns when it answers.
+func (s *Server) launchOnPort(ctx context.Context, id identity) error {
 	logFile, err := os.Create(s.folder.log())
 	if err != nil {
 		return fmt.Errorf("make log file: %w", err)
 	}
-	defer logFile.Close()                                                  //nolint:errcheck // The server writes to its own copy.
-	cmd := exec.Command(s.binaries.path("postgres"), s.arguments(port)...) //nolint:noctx // It lives until Stop, longer than ctx.
+	defer logFile.Close() //nolint:errcheck // The server writes to its own copy.
+	program := s.binaries.path("postgres")
+	cmd := exec.Command(program, s.arguments()...) //nolint:noctx // It outlives ctx, until Stop.
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", environment(), logFile, logFile
-	if s.process, err = launch(cmd, s.identity); err != nil {
+	if s.process, err = launch(cmd, id); err != nil {
 		return err
 	}
-	s.port = port
-	err = s.awaitReady(ctx)
-	if errors.Is(err, errPortTaken) && s.config.Port == 0 {
-		s.port = 0
-	}
-	return err
+	return s.awaitReady(ctx)
 }
 
 // arguments are the settings of this start; they win over postgresql.conf.
-func (s *Server) arguments(port int) []string {
+func (s *Server) arguments() []string {
 	settings := defaults()
-	settings["port"] = strconv.Itoa(port)
-	settings["unix_socket_directories"] = s.socketDir
+	settings["port"] = strconv.Itoa(s.port)
 	maps.Copy(settings, s.config.Settings)
 	args := []string{"-D", s.folder.data()}
 	for name, value := range settings {
@@ -97,29 +87,41 @@ func (s *Server) arguments(port int) []string {
 	return args
 }
 
-// awaitReady returns when the server answers a connection, or with the end of its log
-// when it gave up. It asks on the Unix socket, behind which there is nobody else.
+// awaitReady returns when the server answers, or with the end of its log when it has ended. A
+// program that took the port first does not know the password.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
-		conn, err := pgx.Connect(ctx, s.socketURL("postgres"))
+		if s.process.ended() {
+			return s.explainExit()
+		}
+		conn, err := s.connect(ctx)
 		if err == nil {
 			return conn.Close(ctx)
 		}
 		select {
 		case <-s.process.done:
-			return s.explainExit()
-		default:
-		}
-		if pause(ctx, poll) != nil {
+		case <-time.After(poll):
+		case <-ctx.Done():
 			return fmt.Errorf("not ready in time: %w", err)
 		}
 	}
 }
 
+// connect opens a session in the database postgres, which every cluster has.
+func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return pgx.Connect(ctx, s.url("postgres"))
+}
+
+// connectTimeout bounds one connect: a program that took the port may never answer.
+const connectTimeout = 5 * time.Second
+
 // explainExit turns an early exit into a sentence.
 func (s *Server) explainExit() error {
 	if !s.portIsFree() {
-		return fmt.Errorf("%w: 127.0.0.1:%d is in use by another program; choose another port", errPortTaken, s.port)
+		return fmt.Errorf("%w: %s is in use by another program; choose another port",
+			errPortTaken, s.Address())
 	}
 	out, err := os.ReadFile(s.folder.log())
 	if err != nil {
@@ -136,18 +138,28 @@ func (s *Server) portIsFree() bool {
 	return l.Close() == nil
 }
 
+// freePort asks the kernel for a loopback port that is free at this moment.
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}
+
 func (s *Server) createDatabase(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.socketURL("postgres"))
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean goodbye.
+	defer conn.Close(ctx) //nolint:errcheck // The work is done.
 	var exists bool
-	if err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, Database).Scan(&exists); err != nil {
+	const query = `select exists (select from pg_database where datname = $1)`
+	err = conn.QueryRow(ctx, query, Database).Scan(&exists)
+	if err != nil || exists {
 		return err
-	}
-	if exists {
-		return nil
 	}
 	_, err = conn.Exec(ctx, `create database `+Database)
 	return err

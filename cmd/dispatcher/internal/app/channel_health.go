@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// channelHealth tells the log what its breaker and its binds say of one channel. When the provider
-// is away both notice it, and that is one outage: the first of them warns.
+// channelHealth logs the changes of a channel's breaker and binds. When the provider is away both
+// notice it; that is one outage, and only the first of them warns.
 type channelHealth struct {
 	name    string
 	log     zerolog.Logger
@@ -24,20 +24,20 @@ type channelHealth struct {
 	binds map[bindName]bool // guarded by mu: whether each takes messages
 }
 
-// bindName tells the two binds of a pair apart.
+// bindName tells transmitter and receiver of one bind number apart.
 type bindName struct {
 	number int
 	role   pdu.Command
 }
 
-// Who reports that a channel is away.
+// Reporters of outages of a channel.
 const (
 	byBreaker = "breaker"
 	byBinds   = "binds"
 )
 
-// newChannelHealth begins anew: what the connections of before said counts no more. Without outages
-// it tells the log alone.
+// newChannelHealth starts anew: reports of earlier connections are dropped. Without outages it
+// only logs.
 func newChannelHealth(channel string, log zerolog.Logger, outages *outage.Log) *channelHealth {
 	if outages == nil {
 		outages = outage.NewLog(log)
@@ -54,14 +54,16 @@ func newChannelHealth(channel string, log zerolog.Logger, outages *outage.Log) *
 // what is the channel's name in reports of outages.
 func (h *channelHealth) what() string { return "channel " + h.name }
 
-// breakerChanged tells a change of the breaker: that it opened is a warning unless the channel is
-// known to be away, and so is a reminder while it stays open. The other changes of an outage are
-// for debug level, and its end is no warning.
+// breakerChanged logs a change of the breaker. It warns when the breaker opens, unless the channel
+// is known to be away, and reminds while it stays open. Other changes during an outage are logged
+// at debug level, and its end at info level.
 func (h *channelHealth) breakerChanged(c breaker.Change) {
 	fields := func(e *zerolog.Event) {
 		e.Stringer("from", c.From).Stringer("to", c.To)
 		if c.Submits > 0 {
-			e.Int("failures", c.Failures).Int("submits", c.Submits).Float64("failure_share", math.Round(c.Share()*1000)/1000)
+			e.Int("failures", c.Failures).
+				Int("submits", c.Submits).
+				Float64("failure_share", math.Round(c.Share()*1000)/1000)
 		}
 		if c.Failures > 0 {
 			e.Str("code", c.Code).Int("with_code", c.Coded)
@@ -70,10 +72,17 @@ func (h *channelHealth) breakerChanged(c breaker.Change) {
 	level := zerolog.DebugLevel
 	switch c.To {
 	case breaker.Open:
-		step := h.outages.Down(outage.Report{What: h.what(), Reporter: byBreaker, Sentence: breakerChanged, Fields: func(e *zerolog.Event) {
-			e.Str("channel", h.name)
-			fields(e)
-		}})
+		step := h.outages.Down(
+			outage.Report{
+				What:     h.what(),
+				Reporter: byBreaker,
+				Sentence: breakerChanged,
+				Fields: func(e *zerolog.Event) {
+					e.Str("channel", h.name)
+					fields(e)
+				},
+			},
+		)
 		if step != outage.Known {
 			return // told
 		}
@@ -92,11 +101,11 @@ func (h *channelHealth) breakerChanged(c breaker.Change) {
 	}
 }
 
-// breakerChanged is the message of the log; its fields say the rest.
+// breakerChanged is the message of all these lines; their fields differ.
 const breakerChanged = "breaker changed"
 
-// bindChanged tells what has become of a bind. That the last one is gone is an outage of the
-// channel; one of several is an outage of its own when it cannot be made again at once.
+// bindChanged logs a change of a bind. The loss of the last bind is an outage of the channel; the
+// loss of another one is an outage of that bind when it cannot be bound again at once.
 func (h *channelHealth) bindChanged(s smpp.State) {
 	name := bindName{s.Bind, s.Role}
 	one := fmt.Sprintf("bind %d of channel %s", s.Bind, h.name)
@@ -118,18 +127,35 @@ func (h *channelHealth) bindChanged(s smpp.State) {
 		h.outages.Forget(h.what(), byBinds)
 	case s.Err == nil: // it connects
 	case !others:
-		h.outages.Down(outage.Report{What: h.what(), Reporter: byBinds, Err: s.Err, Sentence: fmt.Sprintf(
-			"channel %s has no SMPP bind that takes messages (%s): it is tried again by itself; check address and account, or ask the carrier", h.name, Cause(s.Err))})
+		h.outages.Down(
+			outage.Report{What: h.what(), Reporter: byBinds, Err: s.Err, Sentence: fmt.Sprintf(
+				"channel %s has no SMPP bind that takes messages (%s): it is tried again by "+
+					"itself; check address and account, or ask the carrier",
+				h.name,
+				Cause(s.Err),
+			)},
+		)
 	case s.Phase == smpp.Lost:
 		level = zerolog.InfoLevel
 	default:
-		h.outages.Down(outage.Report{What: one, Reporter: byBinds, Err: s.Err, Sentence: fmt.Sprintf(
-			"%s takes no messages (%s): it is tried again by itself, and the other binds go on; check how many binds the account may have, or ask the carrier", one, Cause(s.Err))})
+		h.outages.Down(
+			outage.Report{What: one, Reporter: byBinds, Err: s.Err, Sentence: fmt.Sprintf(
+				"%s takes no messages (%s): it is tried again by itself, and the other binds go "+
+					"on; check how many binds the account may have, or ask the carrier",
+				one,
+				Cause(s.Err),
+			)},
+		)
 	}
-	h.log.WithLevel(level).AnErr("cause", s.Err).Int("bind", s.Bind).Stringer("phase", s.Phase).Msg("smpp bind")
+	h.log.WithLevel(level).
+		AnErr("cause", s.Err).
+		Int("bind", s.Bind).
+		Stringer("phase", s.Phase).
+		Msg("smpp bind")
 }
 
-// note remembers how a bind is, and reports whether another one takes messages. A receiver takes none.
+// note remembers how a bind is, and reports whether another one takes messages. A receiver takes
+// none.
 func (h *channelHealth) note(name bindName, works bool) (others bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

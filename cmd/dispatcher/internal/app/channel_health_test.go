@@ -14,13 +14,25 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// TestWhatTheLogSaysOfAChannel goes through the lines of info level and above.
-func TestWhatTheLogSaysOfAChannel(t *testing.T) {
+// TestTheLogOfAChannel goes through the lines of info level and above.
+func TestTheLogOfAChannel(t *testing.T) {
 	t.Parallel()
-	opened := breaker.Change{From: breaker.Closed, To: breaker.Open, Stats: breaker.Stats{Failures: 40, Submits: 60, Code: "0x00000008", Coded: 30}}
+	opened := breaker.Change{
+		From:  breaker.Closed,
+		To:    breaker.Open,
+		Stats: breaker.Stats{Failures: 40, Submits: 60, Code: "0x00000008", Coded: 30},
+	}
 	probing := breaker.Change{From: breaker.Open, To: breaker.HalfOpen}
-	failed := breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "timeout", Coded: 1}}
-	closed := breaker.Change{From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1}}
+	failed := breaker.Change{
+		From:  breaker.HalfOpen,
+		To:    breaker.Open,
+		Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "timeout", Coded: 1},
+	}
+	closed := breaker.Change{
+		From:  breaker.HalfOpen,
+		To:    breaker.Closed,
+		Stats: breaker.Stats{Submits: 1},
+	}
 	bind := func(number int, phase smpp.Phase, err error) smpp.State {
 		return smpp.State{Bind: number, Role: pdu.CommandBindTransceiver, Phase: phase, Err: err}
 	}
@@ -96,7 +108,8 @@ func TestWhatTheLogSaysOfAChannel(t *testing.T) {
 			}
 			for i, want := range c.want {
 				level, text, _ := strings.Cut(want, " ")
-				if !strings.Contains(lines[i], `"level":"`+level+`"`) || !strings.Contains(lines[i], text) {
+				if !strings.Contains(lines[i], `"level":"`+level+`"`) ||
+					!strings.Contains(lines[i], text) {
 					t.Errorf("line %d is\n%s\nwant %s", i, lines[i], want)
 				}
 			}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,38 +8,79 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/config"
 	"dispatcher/provider"
+	"dispatcher/provider/aws"
+	"dispatcher/provider/bird"
 	"dispatcher/provider/breaker"
+	"dispatcher/provider/httpapi"
+	"dispatcher/provider/infobip"
+	"dispatcher/provider/plivo"
+	"dispatcher/provider/sinch"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/smpp/pdu"
-	"dispatcher/provider/sms"
+	"dispatcher/provider/telnyx"
+	"dispatcher/provider/twilio"
+	"dispatcher/provider/vonage"
 	"dispatcher/provider/web"
 )
 
-// connector makes connected channels from their part of the routing document.
+// openers are the adapters for HTTP APIs by their name in the routing document.
+func openers() map[string]web.OpenFunc {
+	return map[string]web.OpenFunc{
+		"aws":     aws.Open,
+		"bird":    bird.Open,
+		"httpapi": httpapi.Open,
+		"infobip": infobip.Open,
+		"plivo":   plivo.Open,
+		"sinch":   sinch.Open,
+		"telnyx":  telnyx.Open,
+		"twilio":  twilio.Open,
+		"vonage":  vonage.Open,
+	}
+}
+
+// opener is the adapter of a provider with an HTTP API; nil for the other providers.
+func opener(provider string) web.OpenFunc { return openers()[provider] }
+
+// Webbed reports whether a provider has an HTTP API; its receipts come by webhook then.
+func Webbed(provider string) bool { return opener(provider) != nil }
+
+// counter counts the segments of a text as a vendor does that splits texts itself; nil when the
+// vendor uses the alphabets of package sms and no others.
+func counter(provider string) func(text string) int {
+	if provider == "telnyx" {
+		return telnyx.Segments
+	}
+	return nil
+}
+
+// sandboxWindow is the window of a channel to a sandbox carrier.
+const sandboxWindow = 200
+
+// connector opens channels as their part of the routing document says.
 type connector struct {
 	secrets *config.SecretsFolder // of the files that settings name
 	log     zerolog.Logger
 	outages *outage.Log
 	breaker func(channel string, to breaker.State) // told of each change
-	sandbox *carriers
+	sandbox *embedded.Carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
-	// proof takes what proves that a channel was given a message and comes once; see smpp.Config.OnLate.
+	// proof takes late responses; see smpp.Config.OnLate.
 	proof func(channel string, r provider.Receipt)
 	// sendTimeout is that of the pipeline.
 	sendTimeout time.Duration
 	// callback is where the provider of a channel is to call; see App.callback.
 	callback func(*config.Channel) string
-	// inbound takes the messages of subscribers; nil where nobody wants them.
+	// inbound takes the messages of subscribers; may be nil.
 	inbound func(channel string, in provider.Inbound) (taken bool)
 }
 
 // connect opens one channel: its adapter behind its breaker. It returns at once; the
-// connections come up in the background.
+// connections are made in the background.
 func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 	health := newChannelHealth(channel.Name, c.log, c.outages)
 	adapter, err := c.adapter(channel, health)
@@ -56,8 +96,10 @@ func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 	}), nil
 }
 
-// adapter is the one visible list of provider kinds.
-func (c *connector) adapter(channel *config.Channel, health *channelHealth) (provider.Channel, error) {
+// adapter opens the adapter of a channel: the list of all kinds of providers.
+func (c *connector) adapter(
+	channel *config.Channel, health *channelHealth,
+) (provider.Channel, error) {
 	if channel.Test {
 		return testChannel{c.onReceipt(channel)}, nil
 	}
@@ -65,21 +107,25 @@ func (c *connector) adapter(channel *config.Channel, health *channelHealth) (pro
 	case "smpp":
 		return c.smpp(channel, channel.Settings, health)
 	case "sandbox":
-		address, err := c.sandbox.start(channel.Name)
+		address, err := c.sandbox.Start(channel.Name)
 		if err != nil {
 			return nil, err
 		}
 		return c.smpp(channel, map[string]any{
-			"address": address, "system_id": "sandbox", "window": sandboxWindow, "registered_delivery": "none",
+			"address": address, "system_id": "sandbox", "window": sandboxWindow,
+			"registered_delivery": "none",
 		}, health)
 	}
 	if open := opener(channel.Provider); open != nil {
-		return open(channel.Settings, web.Environment{ReadFile: c.secrets.Read, Callback: c.callback(channel)})
+		return open(channel.Settings,
+			web.Environment{ReadFile: c.secrets.Read, Callback: c.callback(channel)})
 	}
 	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
 }
 
-func (c *connector) smpp(channel *config.Channel, settings map[string]any, health *channelHealth) (provider.Channel, error) {
+func (c *connector) smpp(
+	channel *config.Channel, settings map[string]any, health *channelHealth,
+) (provider.Channel, error) {
 	cfg, err := smpp.ParseSettings(settings, c.secrets.Read)
 	if err != nil {
 		return nil, err
@@ -87,9 +133,9 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any, healt
 	cfg.SendTimeout = c.sendTimeout
 	cfg.OnReceipt, cfg.Kind = c.onReceipt(channel), channel.Provider
 	if cfg.OnReceipt == nil {
-		cfg.RegisteredDelivery &^= pdu.ReceiptMask // nobody would book them
+		cfg.RegisteredDelivery &^= pdu.ReceiptMask // nobody would store them
 	}
-	// A late answer is a proof whether receipts are expected or not.
+	// A late response counts whether receipts are expected or not.
 	cfg.OnLate = func(r provider.Receipt) { c.proof(channel.Name, r) }
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
@@ -101,51 +147,14 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any, healt
 	return smpp.New(cfg)
 }
 
-// onReceipt is what takes the receipts of a channel; nil when none are expected.
-func (c *connector) onReceipt(channel *config.Channel) func(r provider.Receipt, answer func(taken bool)) {
+// onReceipt takes the receipts of a channel; nil when none are expected.
+func (c *connector) onReceipt(
+	channel *config.Channel,
+) func(r provider.Receipt, answer func(taken bool)) {
 	if Awaits(channel) == 0 {
 		return nil
 	}
 	return func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }
-}
-
-// adapt fills in what the pipeline must know of a channel's adapter: how many submits
-// it can have under way, which is what the windows of its binds hold or its connections carry, and how it cuts texts.
-func adapt(channel *config.Channel, out *dispatch.Channel) {
-	out.Concurrency, out.Segments, out.Cut = sandboxWindow, nil, nil
-	switch {
-	case channel.Provider == "sandbox":
-		out.Cut = cutter(channel, smpp.Config{}) // its settings have nothing that decides that
-		return
-	case Webbed(channel.Provider):
-		out.Concurrency, out.Segments = web.Concurrency(channel.Settings), counter(channel.Provider)
-		return
-	}
-	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
-	if err != nil {
-		return // connect says what is wrong with them
-	}
-	out.Concurrency = max(cfg.Binds, 1) * cmp.Or(cfg.Window, smpp.DefaultWindow)
-	out.Cut = cutter(channel, cfg)
-	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 || !cfg.Tables.None() {
-		out.Segments = cfg.Segments
-	}
-	if !cfg.Tables.None() {
-		rules := sms.Rules{Tables: cfg.Tables}
-		if cfg.LongMessages == smpp.UDH16 {
-			rules.Reference = sms.Reference16
-		}
-		out.Substitute = rules.Substitute
-	}
-}
-
-// cutter tells how an SMPP channel cuts texts of which parts have been taken; nil for one that sends nothing.
-func cutter(channel *config.Channel, cfg smpp.Config) func(text string) string {
-	if channel.Test {
-		return nil
-	}
-	cfg.Kind = channel.Provider
-	return cfg.Cut
 }
 
 // testChannel is a channel marked test: everything happens except the send.
@@ -158,23 +167,29 @@ var (
 	_ provider.Capable = testChannel{}
 )
 
-// Send accepts everything under a reference that nobody can take for a provider's, and says at once that it was
-// delivered. The rest of a message of which a provider took parts is none of its business. A receipt that is not taken is not repeated: it stands for one that never comes.
+// Send accepts every message under a reference that cannot be taken for a provider's, and sends a
+// receipt at once that it was delivered. It refuses the rest of a message of which a provider took
+// parts. A receipt that is not taken is not repeated, like one that never comes.
 func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return provider.Result{Outcome: provider.Refused, Code: "ended", Err: ctx.Err()}
 	}
 	if s.Parts != nil {
-		return provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: errors.New("a test channel finishes no message that was begun on another")}
+		return provider.Result{
+			Outcome: provider.Refused,
+			Code:    provider.Uncomposed,
+			Err:     errors.New("a test channel finishes no message that was begun on another"),
+		}
 	}
 	reference := fmt.Sprintf("test-%s-%d", s.ID, s.Attempt)
 	if t.receipt != nil {
-		t.receipt(provider.Receipt{Reference: reference, State: provider.Delivered, At: time.Now()}, func(bool) {})
+		t.receipt(provider.Receipt{Reference: reference, State: provider.Delivered, At: time.Now()},
+			func(bool) {})
 	}
 	return provider.Result{Outcome: provider.Accepted, Reference: reference}
 }
 
-// Capabilities are those of a provider that can do nothing but send receipts.
+// Capabilities are those of a provider that sends receipts and can do nothing else.
 func (t testChannel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Receipts: t.receipt != nil, Batch: 1}
 }

@@ -2,29 +2,25 @@ package app
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"strings"
-	"sync"
 
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/web"
 )
 
-// CheckChannels reports the settings that adapters would refuse, each with its key. Name is that of the
-// document, for the error sentences. The files that settings name are not read: they lie
-// where dispatchers run, which need not be here. Names that lead out of every secrets folder are reported.
+// CheckChannels reports the settings that adapters would refuse, each with its key. Name is the
+// name of the document in errors. The files that settings name are not read, because they are on
+// the machines where dispatchers run. Names outside of every secrets folder are reported.
 func CheckChannels(name string, doc *config.Routing) error {
-	return errors.Join(checkChannels(name, doc.Channels, checkUnread), checkTokens(name, doc.Routes))
+	return errors.Join(checkChannels(name, doc.Channels, checkUnread),
+		checkTokens(name, doc.Routes))
 }
 
-// checkTokens reports scoring functions whose token lies outside of every secrets folder.
+// checkTokens reports scoring functions whose token file is outside of every secrets folder.
 func checkTokens(document string, routes []config.Route) error {
 	var problems []error
 	for i := range routes {
@@ -33,7 +29,8 @@ func checkTokens(document string, routes []config.Route) error {
 			continue
 		}
 		if err := config.LocalSecret(f.TokenFile); f.TokenFile != "" && err != nil {
-			problems = append(problems, fmt.Errorf("%s: route %s: scoring.token_file: %w", document, routes[i].Name, err))
+			problems = append(problems,
+				fmt.Errorf("%s: route %s: scoring.token_file: %w", document, routes[i].Name, err))
 		}
 	}
 	return errors.Join(problems...)
@@ -50,26 +47,27 @@ func checkChannels(document string, channels []config.Channel, check checker) er
 			continue
 		}
 		if err := check(channel); err != nil {
-			problems = append(problems, fmt.Errorf("%s: channels.%s.settings: %w", document, channel.Name, err))
+			problems = append(problems,
+				fmt.Errorf("%s: channels.%s.settings: %w", document, channel.Name, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// checkRead finds all faults, those of the files too that settings name.
+// checkRead finds all faults, also in the files that settings name.
 func checkRead(readFile func(file string) ([]byte, error)) checker {
 	return func(channel *config.Channel) error { return Faults(channel, readFile) }
 }
 
-// checkUnread finds the faults that do not depend on what is in files.
+// checkUnread finds the faults that do not depend on the content of files.
 func checkUnread(channel *config.Channel) error {
 	if !Webbed(channel.Provider) {
-		return Faults(channel, local(standIn(channel.Settings)))
+		return Faults(channel, local(substitutes(channel.Settings)))
 	}
-	return withoutFiles(channel.Settings, Faults(channel, local(standInWeb(channel.Settings))))
+	return withoutFiles(channel.Settings, Faults(channel, local(webSubstitutes(channel.Settings))))
 }
 
-// local is read, which reads no file, for names that can lie in a secrets folder.
+// local refuses names outside of every secrets folder, and is read for the others.
 func local(read func(string) ([]byte, error)) func(string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if err := config.LocalSecret(file); err != nil {
@@ -79,8 +77,8 @@ func local(read func(string) ([]byte, error)) func(string) ([]byte, error) {
 	}
 }
 
-// Faults are those that a channel's adapter finds in its settings and in the files that they name. No connection is
-// made.
+// Faults are those that a channel's adapter finds in its settings and in the files that they name.
+// No connection is made.
 func Faults(channel *config.Channel, readFile func(file string) ([]byte, error)) error {
 	if channel.Provider == "smpp" {
 		_, err := smpp.ParseSettings(channel.Settings, readFile)
@@ -90,17 +88,17 @@ func Faults(channel *config.Channel, readFile func(file string) ([]byte, error))
 	if open == nil {
 		return fmt.Errorf("provider %q is not known", channel.Provider)
 	}
-	// An address stands in for the one that the process will give, so that what is needed to read callbacks
-	// is checked too.
-	opened, err := open(channel.Settings, web.Environment{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
+	// The callback address is a substitute: with one, the settings for callbacks are checked too.
+	opened, err := open(channel.Settings,
+		web.Environment{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
 	if err != nil {
 		return err
 	}
-	return opened.Close(context.Background()) // nothing is under way
+	return opened.Close(context.Background()) // nothing is in flight
 }
 
-// withoutFiles leaves out the faults of files that a channel's settings name: what stands in for them
-// cannot be a key, a token and a certificate at once.
+// withoutFiles drops the faults of files that a channel's settings name: their substitute cannot be
+// a key, a token and a certificate at once.
 func withoutFiles(settings map[string]any, err error) error {
 	if err == nil {
 		return nil
@@ -111,7 +109,8 @@ func withoutFiles(settings map[string]any, err error) error {
 		if errors.Is(err, config.ErrOutsideSecrets) {
 			return err
 		}
-		if named := settings[key] != nil; named && (strings.HasSuffix(key, "_file") || strings.HasSuffix(key, "_files")) {
+		if named := settings[key] != nil; named &&
+			(strings.HasSuffix(key, "_file") || strings.HasSuffix(key, "_files")) {
 			return nil
 		}
 		return err
@@ -123,45 +122,55 @@ func withoutFiles(settings map[string]any, err error) error {
 	return errors.Join(left...)
 }
 
-// standIn reads no file: it gives a password in place of the password's and a certificate with
-// its key in place of all others.
-func standIn(settings map[string]any) func(string) ([]byte, error) {
-	return func(file string) ([]byte, error) {
-		if file == settings["password_file"] {
-			return []byte("-"), nil
+// readTokens fills in the tokens of scoring functions, and returns by route why one cannot be read.
+// Such a function is called without its token and will refuse, so its route uses the default
+// scoring.
+func readTokens(
+	doc *config.Routing, compiled *dispatch.Routing, read func(string) ([]byte, error),
+) map[string]error {
+	troubles := map[string]error{}
+	for i := range doc.Routes {
+		f := doc.Routes[i].Scoring.Function
+		if f == nil || f.TokenFile == "" {
+			continue
 		}
-		return certificate()
+		token, err := readToken(f.TokenFile, read)
+		if err != nil {
+			troubles[doc.Routes[i].Name] = fmt.Errorf("scoring.token_file: %w", err)
+			continue
+		}
+		compiled.Routes[i].Scoring.Function.Token = token
 	}
+	return troubles
 }
 
-// standInWeb is standIn for the settings of an HTTP API: certificates for what TLS needs, and a secret on one line in
-// place of all others.
-func standInWeb(settings map[string]any) func(string) ([]byte, error) {
-	return func(file string) ([]byte, error) {
-		for _, key := range []string{"tls_ca_file", "tls_cert_file", "tls_key_file"} {
-			if file == settings[key] {
-				return certificate()
-			}
-		}
-		return []byte("a-secret-that-stands-in"), nil
-	}
+// ReadTokens is readTokens for the commands.
+func ReadTokens(
+	doc *config.Routing, compiled *dispatch.Routing, secrets *config.SecretsFolder,
+) map[string]error {
+	return readTokens(doc, compiled, secrets.Read)
 }
 
-// certificate is in PEM form, with its key, and good for nothing but to be read.
-var certificate = sync.OnceValues(func() ([]byte, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+// maxToken bounds a token, which is sent in a header.
+const maxToken = 4 << 10
+
+func readToken(path string, read func(string) ([]byte, error)) (string, error) {
+	raw, err := read(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	if err != nil {
-		return nil, err
+	token := strings.TrimSpace(string(raw))
+	switch {
+	case token == "":
+		return "", fmt.Errorf("file %s is empty; write the token into it", path)
+	case len(token) > maxToken:
+		return "", fmt.Errorf("file %s is longer than %d bytes; it cannot be the right one", path,
+			maxToken)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", errors.New(
+			"file " + path + " holds more than one word of plain ASCII; write the token alone " +
+				"into it",
+		)
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return nil, err
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
-})
+	return token, nil
+}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"dispatcher/config"
 )
 
-// remote is a document whose files lie on another machine.
+// remote is a document whose files are on another machine.
 func remote(settings string) string {
 	return `
 channels:
@@ -41,15 +42,17 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 	}
 }
 
-// TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay: what the pipeline knows of it does not depend on
-// whether its files can be read.
+// TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay: what the pipeline knows of it does not depend
+// on whether its files can be read.
 func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	t.Parallel()
-	doc := versionOf(t, remote(`tls: true, tls_ca_file: ca.pem, binds: 2, window: 30, alphabet: latin1`), "")
+	doc := versionOf(t,
+		remote(`tls: true, tls_ca_file: ca.pem, binds: 2, window: 30, alphabet: latin1`), "")
 	var got dispatch.Channel
 	adapt(&doc.Channels[1], &got)
 	if got.Concurrency != 60 || got.Segments == nil {
-		t.Errorf("%d at once, segments counted as the channel cuts them: %v", got.Concurrency, got.Segments != nil)
+		t.Errorf("%d at once, segments counted as the channel cuts them: %v", got.Concurrency,
+			got.Segments != nil)
 	}
 	adapt(&doc.Channels[0], &got)
 	if got.Concurrency != sandboxWindow || got.Segments != nil {
@@ -57,7 +60,8 @@ func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	}
 }
 
-// TestNoChannelGetsAFileOutsideOfTheSecretsFolder, nor the draw key in it. Each fault names its key.
+// TestNoChannelGetsAFileOutsideOfTheSecretsFolder, nor the draw key in it. Each fault names its
+// key.
 func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -83,7 +87,8 @@ func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 		for _, file := range []string{"/etc/passwd", "../x", "draw.key", key} {
 			channel := channel
 			channel.Settings = withFile(channel.Settings, file)
-			if err := Faults(&channel, settings.Secrets().Read); err == nil || !strings.Contains(err.Error(), fault+": "+file+" ") {
+			if err := Faults(&channel, settings.Secrets().Read); err == nil ||
+				!strings.Contains(err.Error(), fault+": "+file+" ") {
 				t.Errorf("%s with %s: %v", channel.Provider, file, err)
 			}
 		}
@@ -106,8 +111,8 @@ func withFile(settings map[string]any, file string) map[string]any {
 	return out
 }
 
-// TestNamesThatLeadOutOfEverySecretsFolderAreRefusedUnread, before the document is applied.
-func TestNamesThatLeadOutOfEverySecretsFolderAreRefusedUnread(t *testing.T) {
+// TestFilesOutsideOfEverySecretsFolderAreRefusedUnread, before the document is applied.
+func TestFilesOutsideOfEverySecretsFolderAreRefusedUnread(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x", "a/../../x"} {
 		doc := versionOf(t, `
@@ -119,9 +124,52 @@ routes:
 `, "")
 		err := CheckChannels("routing.yaml", doc)
 		for _, want := range []string{"channels.s.settings: password_file: " + name, "channels.w.settings: token_file: " + name, "route best: scoring.token_file: " + name} {
-			if err == nil || !strings.Contains(err.Error(), want+" lies outside of the secrets folder (DISPATCHER_SECRETS_DIR); put the file") {
+			if err == nil ||
+				!strings.Contains(
+					err.Error(),
+					want+" lies outside of the secrets folder (DISPATCHER_SECRETS_DIR); put the "+
+						"file",
+				) {
 				t.Errorf("%v, want %s", err, want)
 			}
+		}
+	}
+}
+
+func TestATokenIsOneWordOfAFile(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		content string
+		err     error
+		token   string
+		want    string
+	}{
+		"a line": {"s3cret\n", nil, "s3cret", ""},
+		"no file": {"", errors.New("open token: no such file"), "", "scoring.token_file: " +
+			"open token: no such file"},
+		"empty":       {" \n", nil, "", "file token is empty"},
+		"two words":   {"s3cret other", nil, "", "file token holds more than one word"},
+		"a new line":  {"s3cret\r\nX-Injected: 1", nil, "", "file token holds more than one word"},
+		"not ASCII":   {"s3crét", nil, "", "file token holds more than one word"},
+		"a long file": {strings.Repeat("x", maxToken+1), nil, "", "file token is longer than"},
+	} {
+		doc := versionOf(t, everyMode, "")
+		compiled, err := Compile(doc, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		troubles := readTokens(doc, compiled,
+			func(string) ([]byte, error) { return []byte(tc.content), tc.err })
+		if got := compiled.Routes[3].Scoring.Function.Token; got != tc.token {
+			t.Errorf("%s: token %q", name, got)
+		}
+		switch err := troubles["best"]; {
+		case tc.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		case err != nil && strings.Contains(err.Error(), "s3c"):
+			t.Errorf("%s: the sentence shows the secret: %v", name, err)
 		}
 	}
 }

@@ -12,29 +12,33 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// connections are what the channels of the routing in force run on. They are guarded by the
-// reloader's mu.
+// connections are the opened channels of the current routing. They are guarded by the reloader's
+// mu.
 type connections struct {
 	connector connector
-	// live holds what each connection was made of. A channel that cannot be connected as the routing
-	// in force wants it stays connected as it was before, if that may carry what is planned under this routing, and
-	// is unusable otherwise; see serves.
+	// live has the settings that each connection was made with. A channel that cannot be opened with
+	// its new settings keeps its old connection if that can replace the new one (see serves), and is
+	// unusable otherwise.
 	live map[string]*config.Channel
-	// troubles say why, by channel.
+	// troubles say why a channel could not be opened, by channel.
 	troubles map[string]error
 }
 
-// transition is a change of connections on its way.
+// transition is a change of connections that is not committed yet.
 type transition struct {
 	opened   map[string]provider.Channel // for the pipeline: new or in place of those it has
 	live     map[string]*config.Channel
 	troubles map[string]error
 }
 
-// change opens the channels that are new or whose connection changes. What cannot be opened is a
-// trouble of that channel, and of no other. Nothing else happens before commit.
+// change opens the channels that are new or whose connection changes. One that cannot be opened
+// does not affect the others. Nothing else happens before commit.
 func (c *connections) change(doc *config.Routing) *transition {
-	t := &transition{opened: map[string]provider.Channel{}, live: map[string]*config.Channel{}, troubles: map[string]error{}}
+	t := &transition{
+		opened:   map[string]provider.Channel{},
+		live:     map[string]*config.Channel{},
+		troubles: map[string]error{},
+	}
 	for i := range doc.Channels {
 		channel := &doc.Channels[i]
 		name := channel.Name
@@ -58,15 +62,15 @@ func (c *connections) change(doc *config.Routing) *transition {
 	return t
 }
 
-// commit makes the transition what is; the pipeline owns the opened channels then.
+// commit makes the transition current; the pipeline owns the opened channels from then on.
 func (c *connections) commit(t *transition) { c.live, c.troubles = t.live, t.troubles }
 
-// closePatience bounds the end of channels that never carried a message.
-const closePatience = 2 * time.Second
+// closeTimeout bounds the close of channels that never carried a message.
+const closeTimeout = 2 * time.Second
 
-// drop closes what was opened in vain.
+// drop closes the opened channels of a transition that is not committed.
 func (t *transition) drop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var errs []error
 	for _, c := range t.opened {
@@ -75,21 +79,23 @@ func (t *transition) drop() error {
 	return errors.Join(errs...)
 }
 
-// sameConnection reports whether nothing changed that a channel's connections depend on: whether they ask for
-// receipts is decided when they are made. Limits,
-// policies, labels, prices, states and the capacity change without them: claims go by the routing in force.
+// sameConnection reports whether a channel's connection can be kept: its provider, its settings and
+// whether it asks for receipts are the same. Limits, policies, labels, prices, states and capacity
+// change without a new connection, because claims use the current routing.
 func sameConnection(a, b *config.Channel) bool {
-	return a.Provider == b.Provider && a.Test == b.Test && (Awaits(a) > 0) == (Awaits(b) > 0) && reflect.DeepEqual(a.Settings, b.Settings)
+	return a.Provider == b.Provider && a.Test == b.Test && (Awaits(a) > 0) == (Awaits(b) > 0) &&
+		reflect.DeepEqual(a.Settings, b.Settings)
 }
 
-// serves reports whether the connection that was made of old may stand in for one that cannot be made
-// of channel. What is stored with a choice is derived from the routing in force, so the connection must
-// bill as that says: it must reach the same kind of provider, for real or as a test, and cut texts
-// into the same segments. Addresses, names, secrets and windows leave no trace in a choice.
+// serves reports whether the connection made with old may replace one that cannot be made with
+// channel. A stored choice is derived from the current routing, so the connection must bill as the
+// routing says: the same kind of provider, both for real or both as a test, and the same segments
+// for each text. Addresses, names, secrets and windows are not part of a choice.
 func serves(old, channel *config.Channel) bool {
 	before, okBefore := cutting(old)
 	after, okAfter := cutting(channel)
-	return old.Provider == channel.Provider && old.Test == channel.Test && okBefore && okAfter && before == after
+	return old.Provider == channel.Provider && old.Test == channel.Test && okBefore && okAfter &&
+		before == after
 }
 
 // cut is what the number of segments of a text depends on.
@@ -99,17 +105,17 @@ type cut struct {
 	tables   sms.Tables
 }
 
-// cutting is that of a channel; false when its settings are unusable whatever their files hold.
+// cutting is the cut of a channel; false when its settings are invalid whatever their files hold.
 func cutting(channel *config.Channel) (cut, bool) {
 	if channel.Provider != "smpp" {
 		return cut{}, true
 	}
-	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
+	cfg, err := smpp.ParseSettings(channel.Settings, substitutes(channel.Settings))
 	return cut{cfg.Alphabet, cfg.LongMessages, cfg.Tables}, err == nil
 }
 
-// unusable stands for a channel whose settings cannot be used on this machine. It never carried
-// anything and takes nothing.
+// unusable replaces a channel whose settings cannot be used on this machine. It takes no
+// messages.
 type unusable struct{}
 
 var _ provider.Channel = unusable{}
@@ -119,7 +125,11 @@ const misconfigured = provider.Misconfigured
 
 // Send refuses: no byte leaves.
 func (unusable) Send(context.Context, provider.Submission) provider.Result {
-	return provider.Result{Outcome: provider.Refused, Code: misconfigured, Err: errors.New("the settings of the channel cannot be used on this machine")}
+	return provider.Result{
+		Outcome: provider.Refused,
+		Code:    misconfigured,
+		Err:     errors.New("the settings of the channel cannot be used on this machine"),
+	}
 }
 
 // Ready is never true.

@@ -1,20 +1,25 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/plugin/kprom"
 
-	"dispatcher/cmd/dispatcher/internal/consume"
+	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 )
 
-// Connection is how the settings say that the brokers are reached.
-func Connection(s *config.Settings) consume.Connection {
-	c := consume.Connection{
-		Brokers: s.KafkaBrokers, Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUser, Password: s.KafkaSASLPassword,
+// Connection is the part of the settings that says how the brokers are reached.
+func Connection(s *config.Settings) kafka.Connection {
+	c := kafka.Connection{
+		Brokers: s.KafkaBrokers, Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUser,
+		Password: s.KafkaSASLPassword,
 	}
 	if s.KafkaTLS {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.KafkaCA}
@@ -22,18 +27,91 @@ func Connection(s *config.Settings) consume.Connection {
 	return c
 }
 
-// kafkaOptions are what the clients of this process have in common.
+// kafkaOptions are those that all clients of this process have.
 func (a *App) kafkaOptions() ([]kgo.Opt, error) {
 	options, err := Connection(&a.opts.Settings).Options()
 	return append(options, kgo.WithLogger(kafkaLog{a.log})), err
 }
 
-// kafkaMetrics gives each lane's client the metrics of the franz-go plugin under a label of its own.
-type kafkaMetrics struct{ registry prometheus.Registerer }
-
-func newKafkaMetrics(registry prometheus.Registerer) *kafkaMetrics { return &kafkaMetrics{registry} }
-
-func (m *kafkaMetrics) hooks(lane string) []kgo.Hook {
-	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"lane": lane}, m.registry)
+// kafkaMetrics are the metrics of a lane's client, with the lane as label.
+func (a *App) kafkaMetrics(lane string) []kgo.Hook {
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"lane": lane}, a.registry)
 	return []kgo.Hook{kprom.NewMetrics("dispatcher_kafka", kprom.Registerer(labelled))}
+}
+
+func (a *App) startConsumer() error {
+	client, err := a.kafkaOptions()
+	if err != nil {
+		return err
+	}
+	s := &a.opts.Settings
+	region, err := numbers.ParseRegion(s.DefaultRegion)
+	if err != nil {
+		return fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err)
+	}
+	var lanes []kafka.Lane
+	for _, lane := range a.reloader.lanes() {
+		lanes = append(lanes, kafka.Lane{Name: lane.Name, Topics: lane.Topics})
+	}
+	c, err := kafka.NewConsumer(kafka.ConsumerConfig{
+		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Instance: a.memberName(),
+		Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
+		Rewrite: region.Rewrite, Batch: min(s.Batch, a.dispatch.Batch()),
+		Handle: a.dispatch.Handle, Paused: a.dispatch.Paused,
+		Log: a.log, Outages: a.outages, Hooks: a.kafkaMetrics,
+	})
+	if err != nil {
+		return err
+	}
+	a.readiness.consumer.Store(c)
+	a.own("consumer", func(ctx context.Context) error {
+		if !a.mayBegin(ctx) {
+			return nil
+		}
+		return c.Run(ctx)
+	})
+	return nil
+}
+
+// startPublisher starts to publish the outbox. It is started before the pipeline and so
+// stopped after it, so that the last outcomes are published too. Events that are not published in
+// time stay in the outbox for another instance.
+func (a *App) startPublisher() error {
+	s := &a.opts.Settings
+	client, err := a.kafkaOptions()
+	if err != nil {
+		return err
+	}
+	p, err := kafka.NewPublisher(kafka.PublisherConfig{
+		Client: client, Compression: s.KafkaCompression, Outbox: a.ledger,
+		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic,
+		Outages: a.outages, Trouble: a.trouble,
+	})
+	if err != nil {
+		return err
+	}
+	a.own("publisher", p.Run)
+	a.stopper.add("outbox", a.awaitOutbox)
+	return nil
+}
+
+// outboxTimeout is how long a stop waits until the last events are published.
+const outboxTimeout = time.Second
+
+// awaitOutbox waits until the outbox is empty: when the last process stops, nobody else would
+// publish how its messages ended. Events that are not published in time are kept.
+func (a *App) awaitOutbox(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, outboxTimeout)
+	defer cancel()
+	for {
+		waiting, _, err := a.ledger.Unpublished(ctx)
+		if err != nil || waiting == 0 {
+			return nil // without the database nothing is published
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

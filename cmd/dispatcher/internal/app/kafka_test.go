@@ -18,7 +18,8 @@ func TestBrokersAreReachedOverTLSUnderAnAuthorityOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(&tls.Config{Certificates: web.TLS.Certificates}))
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1),
+		kfake.TLS(&tls.Config{Certificates: web.TLS.Certificates}))
 	if err != nil {
 		t.Fatal(err)
 	}

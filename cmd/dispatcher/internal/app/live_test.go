@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/ledger"
@@ -27,14 +28,19 @@ channels: {a: {{ONE}}}
 routes: [{name: default, weights: {a: 1}}]
 `
 
-// TestAChangedChannelFinishesWhatItHas moves a channel to another carrier while twenty submits, a full window, wait
-// for their answers and many more for their turn. These go out over the new connection at once.
+// TestAChangedChannelFinishesWhatItHas moves a channel to another carrier while twenty submits, a
+// full window, wait for their answers and many more are queued. Those are sent over the new
+// connection at once.
 func TestAChangedChannelFinishesWhatItHas(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, oneChannel)
 	release := make(chan struct{})
 	one := s.carrier("ONE")
-	one.SetBehaviour(smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: release} }})
+	one.SetBehaviour(
+		smpptest.Behaviour{
+			Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: release} },
+		},
+	)
 	s.publish(200)
 	s.until("a full window", func() bool { return one.Stats().Submits == 20 })
 	s.apply(strings.Replace(oneChannel, "ONE", "TWO", 1))
@@ -57,7 +63,8 @@ func TestAChangedChannelFinishesWhatItHas(t *testing.T) {
 	}
 }
 
-// TestChannelsComeAndGoUnderTraffic adds, changes and removes channels while messages are published.
+// TestChannelsComeAndGoUnderTraffic adds, changes and removes channels while messages are
+// published.
 func TestChannelsComeAndGoUnderTraffic(t *testing.T) {
 	t.Parallel()
 	both := `
@@ -66,13 +73,19 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 `
 	s := newStage(t, both)
 	s.publish(300)
-	s.apply(strings.NewReplacer("b: {{TWO}}}", "b: {{TWO}}, c: {{THREE}}}", "b: 1", "b: 1, c: 1").Replace(both))
+	s.apply(
+		strings.NewReplacer("b: {{TWO}}}", "b: {{TWO}}, c: {{THREE}}}", "b: 1", "b: 1, c: 1").
+			Replace(both),
+	)
 	s.publish(300)
 	s.until("the added channel at work", func() bool {
 		s.publish(1) // what was chosen for it before it was connected has fallen back
 		return s.carrier("THREE").Stats().Accepted > 0
 	})
-	s.apply(strings.NewReplacer("a: {{ONE}}, b: {{TWO}}", "c: {{THREE}}", "a: 1, b: 1", "c: 1").Replace(both))
+	s.apply(
+		strings.NewReplacer("a: {{ONE}}, b: {{TWO}}", "c: {{THREE}}", "a: 1, b: 1", "c: 1").
+			Replace(both),
+	)
 	s.publish(300)
 	s.settled()
 	s.until("the removed channels to be closed", func() bool {
@@ -100,7 +113,8 @@ func newScorer(t *testing.T, prefers string) *scorer {
 		raw, _ := io.ReadAll(r.Body)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asked, s.tokens = append(s.asked, string(raw)), append(s.tokens, r.Header.Get("Authorization"))
+		s.asked, s.tokens = append(s.asked, string(raw)), append(s.tokens,
+			r.Header.Get("Authorization"))
 		var q struct {
 			Candidates []struct {
 				Channel string `json:"channel"`
@@ -124,8 +138,8 @@ func newScorer(t *testing.T, prefers string) *scorer {
 	return s
 }
 
-// TestAScoringFunctionChoosesAndItsDeathDoesNotStopAnything goes from the document to the wire and to the record.
-func TestAScoringFunctionChoosesAndItsDeathDoesNotStopAnything(t *testing.T) {
+// TestAScoringFunctionChoosesAndMayFail covers the document, the wire and the stored choice.
+func TestAScoringFunctionChoosesAndMayFail(t *testing.T) {
 	t.Parallel()
 	function := newScorer(t, "b")
 	token := filepath.Join(t.TempDir(), "token")
@@ -144,7 +158,8 @@ routes:
 `, filepath.Dir(token))
 	s.publish(20)
 	s.settled()
-	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 0 || two != 20 {
+	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 0 ||
+		two != 20 {
 		t.Errorf("%d and %d messages, though the function prefers b", one, two)
 	}
 	function.mu.Lock()
@@ -164,13 +179,14 @@ routes:
 		t.Errorf("%d messages went to a, whose label matches", got)
 	}
 	first, last := s.record("m-00001").Attempts[0].Ranking, s.record("m-00040").Attempts[0].Ranking
-	if !strings.Contains(string(first), `"scoring": "function"`) || !strings.Contains(string(last), `"trouble": "function_status"`) {
+	if !strings.Contains(string(first), `"scoring": "function"`) ||
+		!strings.Contains(string(last), `"trouble": "function_status"`) {
 		t.Errorf("recorded are %s and %s", first, last)
 	}
 }
 
-// TestWeightsMoveInsideARunningProcess starts a ramp beside it and lets a channel fail: both end in versions that
-// new messages are chosen under.
+// TestWeightsMoveInsideARunningProcess starts a ramp and lets a channel fail: both lead to versions
+// that new messages are routed with.
 func TestWeightsMoveInsideARunningProcess(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, `
@@ -182,7 +198,8 @@ routes:
 `)
 	ctx := t.Context()
 	ramp, err := s.app.Ledger().StartRamp(ctx, ledger.Ramp{
-		Route: "default", From: map[string]string{"a": "1", "b": "99"}, To: map[string]string{"a": "100", "b": "0"},
+		Route: "default", From: map[string]string{"a": "1", "b": "99"},
+		To:    map[string]string{"a": "100", "b": "0"},
 		Steps: 4, Every: time.Millisecond, Author: "alice", Reason: "b ends",
 	}, nil)
 	if err != nil {
@@ -190,11 +207,13 @@ routes:
 	}
 	s.until("the ramp to be done", func() bool {
 		ramps, err := s.app.Ledger().Ramps(ctx, true)
-		return err == nil && len(ramps) == 1 && ramps[0].ID == ramp.ID && ramps[0].State == ledger.RampDone
+		return err == nil && len(ramps) == 1 && ramps[0].ID == ramp.ID &&
+			ramps[0].State == ledger.RampDone
 	})
 	s.publish(50)
 	s.settled()
-	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 50 || two != 0 {
+	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 50 ||
+		two != 0 {
 		t.Errorf("%d and %d messages after the ramp from b to a", one, two)
 	}
 	if got := s.record("m-00001").Message.Plan.Version; got != 5 {
@@ -214,21 +233,30 @@ routes:
 		v, err := s.app.Ledger().CurrentRouting(ctx)
 		return err == nil && v.Base == version && strings.Contains(string(v.Effects), `"b": "5"`)
 	})
-	s.until("the others to be carried by a", func() bool { return s.totals().Messages[ledger.Accepted] >= 100 })
-	if v, err := s.app.Ledger().CurrentRouting(ctx); err != nil || v.Author != "health" || v.Document == "" {
+	s.until("the others to be carried by a",
+		func() bool { return s.totals().Messages[ledger.Accepted] >= 100 })
+	if v, err := s.app.Ledger().CurrentRouting(ctx); err != nil || v.Author != "health" ||
+		v.Document == "" {
 		t.Errorf("%v %+v", err, v)
 	}
 }
 
-// TestReadinessSaysWhichSettingsAreNotInForce reads what an operator would.
+// TestReadinessSaysWhichSettingsAreNotInForce reads /readyz as an operator would.
 func TestReadinessSaysWhichSettingsAreNotInForce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, oneChannel)
-	version := s.apply(strings.Replace(s.address(oneChannel), "window: 20", "window: 20, password_file: missing", 1))
+	version := s.apply(
+		strings.Replace(s.address(oneChannel), "window: 20", "window: 20, password_file: missing",
+			1),
+	)
 	s.until("the version to be in force", func() bool { return inForce(s.app.reloader) == version })
 	checks := s.app.readiness.checks(t.Context())
 	at := slices.IndexFunc(checks, func(c console.Check) bool { return c.Name == "channel a" })
-	if at < 0 || checks[at].OK || checks[at].Vital || !strings.Contains(checks[at].Detail, "the settings in force cannot be used here: channel a: password_file: ") {
+	if at < 0 || checks[at].OK || checks[at].Vital ||
+		!strings.Contains(
+			checks[at].Detail,
+			"the settings in force cannot be used here: channel a: password_file: ",
+		) {
 		t.Errorf("%+v", checks)
 	}
 	s.publish(5)
@@ -239,4 +267,126 @@ func inForce(r *reloader) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.version
+}
+
+// TestReceiptsOfEveryKindOfChannelFreeTheirSlots: two slots that are held for an hour carry twenty
+// messages, because receipts come: from a carrier, from a sandbox, and from a channel that is
+// marked as a test.
+func TestReceiptsOfEveryKindOfChannelFreeTheirSlots(t *testing.T) {
+	t.Parallel()
+	for name, channel := range map[string]string{
+		"carrier": "{ONE}", "sandbox": "provider: sandbox", "test": "provider: sandbox, test: true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(
+				t,
+				strings.Replace(oneChannel, "{{ONE}}",
+					"{"+channel+", active: {max: 2, until: receipt, hold: 1h}}", 1),
+			)
+			if name == "carrier" {
+				s.carrier("ONE").SetBehaviour(smpptest.Behaviour{Receipts: true})
+			}
+			s.publish(20)
+			s.until("all messages delivered",
+				func() bool { return s.totals().Messages[ledger.Delivered] == 20 })
+		})
+	}
+}
+
+// TestAChannelAsksForReceiptsOnceItHoldsSlots: the change of a routing document makes a new
+// connection, since an earlier one asked for none.
+func TestAChannelAsksForReceiptsOnceItHoldsSlots(t *testing.T) {
+	t.Parallel()
+	const channel = `
+channels: {a: {%, settings: {address: "{ADDRESS}", system_id: me, registered_delivery: none}, active: {max: 2#}}}
+routes: [{name: default, weights: {a: 1}}]
+`
+	carrier, err := smpptest.Start(
+		smpptest.Config{
+			Log:       -1,
+			Behaviour: smpptest.Behaviour{Receipts: true, ReceiptDelay: 20 * time.Millisecond},
+		},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	document := strings.NewReplacer("%", "provider: smpp", "{ADDRESS}", carrier.Addr()).
+		Replace(channel)
+	s := newStage(t, strings.Replace(document, "#", "", 1))
+	s.publish(5)
+	s.until("five messages accepted",
+		func() bool { return s.totals().Messages[ledger.Accepted] == 5 })
+	s.apply(strings.Replace(document, "#", ", until: receipt, hold: 1h", 1))
+	s.until("the new connection", func() bool { return carrier.Stats().Unbinds == 1 })
+	s.publish(20)
+	s.until("all others delivered",
+		func() bool { return s.totals().Messages[ledger.Delivered] == 20 })
+	for i, submit := range carrier.Submits() {
+		if submit.Receipt != (i >= 5) {
+			t.Errorf("submit %d asks for a receipt: %t", i, submit.Receipt)
+		}
+	}
+}
+
+const turkish = `
+channels:
+  a:
+    provider: smpp
+    settings: {address: "{ADDRESS}", system_id: me, window: 20, shift_locking: [turkish], shift_single: [turkish]}
+    price: {currency: EUR, default: "0.04"}
+    senders: {rules: [{country: gb, allow: [long_code], from: "60777"}]}
+routes: [{name: default, weights: {a: 1}, substitute: true, max_segments: 2}]
+blocked: {premium: true}
+`
+
+// TestATextReachesTheWireAsItWasCounted sends what producers write: a recipient without country
+// code, a sender that the carrier does not take, national letters and curly quotes.
+func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, oneChannel)
+	s.apply(strings.ReplaceAll(turkish, "{ADDRESS}", s.carrier("TWO").Addr()))
+	text := "İstanbul’da " + strings.Repeat("ş", 150)
+	for _, value := range []string{
+		`{"id":"long","to":"07400 123456","from":"ACME","text":"` + text + `"}`,
+		`{"id":"long","to":"+447400123456","from":"ACME","text":"` + text + `"}`, // the same message
+		`{"id":"premium","to":"09098 765432","text":"x"}`,
+		`{"id":"no-number","to":"12","text":"x"}`,
+		`{"id":"bad-sender","to":"07400 123456","from":"АСМЕ","text":"x"}`,
+		`{"id":"too-long","to":"07400 123456","text":"` + strings.Repeat("ş", 299) + `"}`,
+	} {
+		if err := s.producer.ProduceSync(t.Context(), &kgo.Record{Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until("all of them done", func() bool {
+		m := s.totals().Messages
+		return m[ledger.Accepted] == 1 && m[ledger.Rejected] == 1 && m[ledger.Dead] == 3
+	})
+	r := s.record("long")
+	if len(r.Attempts) != 1 || r.Attempts[0].Segments != 2 || r.Attempts[0].PriceMicros != 80_000 ||
+		r.Message.Plan.Segments != 3 {
+		t.Errorf("attempts %+v, %d segments in the default alphabets", r.Attempts,
+			r.Message.Plan.Segments)
+	}
+	submits := s.carrier("TWO").Submits()
+	if len(submits) != 2 {
+		t.Fatalf("%d PDUs, want 2", len(submits))
+	}
+	whole := ""
+	for _, submit := range submits {
+		whole += submit.Text
+		if submit.To != "447400123456" || submit.From != "60777" {
+			t.Errorf("from %q to %q", submit.From, submit.To)
+		}
+	}
+	if want := "İstanbul'da " + strings.Repeat("ş", 150); whole != want {
+		t.Errorf("the subscriber reads %q", whole)
+	}
+	for id, reason := range map[string]string{"premium": "blocked_number", "no-number": "bad_number", "bad-sender": "bad_sender", "too-long": "too_many_segments"} {
+		if got := s.record(id).Message.Reason; got != reason {
+			t.Errorf("%s: %q, want %q", id, got, reason)
+		}
+	}
 }

@@ -3,24 +3,32 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"dispatcher/cmd/dispatcher/internal/outage"
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
 // postgres is the name of the database in reports of outages.
 const postgres = "PostgreSQL"
 
-// How the database is looked at when something failed on it.
+// Timing of the probe that looks at the database when an operation on it failed.
 const (
 	pingTimeout = 3 * time.Second
 	pingAgain   = 500 * time.Millisecond
 )
 
-// watchDatabase looks, whenever something failed on the database, whether that is away, and tells when it
-// is back.
+// watchDatabase starts the probe that finds out, after each failure on the database, whether
+// PostgreSQL is away, and reports when it is back.
 func (a *App) watchDatabase() {
 	a.database = &outage.Probe{
 		Log: a.outages, Reporter: "database", Timeout: pingTimeout, Again: pingAgain,
@@ -29,28 +37,106 @@ func (a *App) watchDatabase() {
 			if err == nil || errors.Is(err, context.Canceled) {
 				return nil
 			}
-			return &outage.Report{What: postgres, Err: err, Sentence: PostgresTrouble(&a.opts.Settings, err).Error() +
-				"; until it is back nothing is sent, and Kafka keeps the messages"}
+			return &outage.Report{
+				What: postgres,
+				Err:  err,
+				Sentence: PostgresTrouble(&a.opts.Settings, err).Error() +
+					"; until it is back nothing is sent, and Kafka keeps the messages",
+			}
 		},
 	}
-	a.own("database watch", func(ctx context.Context) error { a.database.Run(ctx); return nil })
+	a.ownLoop("database watch", a.database.Run)
 }
 
-// trouble takes what fails on its way through the process and is tried again. What says that the
-// database cannot answer now is told as an outage, or as a fault if that answers all the same.
+// trouble reports a failure that is tried again. A failure that says that the database is not
+// available goes to the probe, which reports an outage, or a fault if the database answers.
 func (a *App) trouble(where string, err error) {
 	if !ofDatabase(where) || !ledger.Unavailable(err) {
-		a.outages.Fault(outage.Report{What: where, Reporter: where, Err: err, Sentence: "trying again"})
+		r := outage.Report{What: where, Reporter: where, Err: err, Sentence: "trying again"}
+		a.outages.Fault(r)
 		return
 	}
 	a.database.Suspect(outage.Report{
 		What: "work of " + postgres, Reporter: where, Err: err,
-		Sentence: "PostgreSQL answers, but work on it fails again and again (" + where + "): look at its locks, its disk and its load",
+		Sentence: "PostgreSQL answers, but work on it fails again and again (" + where + "): " +
+			"look at its locks, its disk and its load",
 	})
 }
 
-// ofDatabase reports whether what fails there fails on the database: the end of a channel and calls of
-// providers do not.
+// ofDatabase reports whether a failure at that place is one of the database; those of closing a
+// channel and of providers' callbacks are not.
 func ofDatabase(where string) bool {
 	return where != "close" && !strings.HasPrefix(where, "callbacks of ")
+}
+
+// PostgresTrouble says in one sentence why the database cannot be used and what to do. The address
+// is shown without password.
+func PostgresTrouble(s *config.Settings, err error) error {
+	problem, fix := postgresProblem(s, err)
+	return errors.New(problem + ": " + fix)
+}
+
+// postgresProblem says why the database cannot be used, and what to do.
+func postgresProblem(s *config.Settings, err error) (problem, fix string) {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		where := PostgresAddress(s.PostgresURL)
+		if where == "" {
+			return "DISPATCHER_POSTGRES_URL is neither a postgres:// URL nor a key=value string",
+				"write for example postgres://user@host:5432/database"
+		}
+		return fmt.Sprintf("PostgreSQL at %s of DISPATCHER_POSTGRES_URL does not answer (%s)",
+			where, Cause(err)), "start it or correct the address"
+	}
+	switch pg.Code {
+	case "28P01", "28000": // invalid_password, invalid_authorization_specification
+		return "PostgreSQL refuses the user or the password of DISPATCHER_POSTGRES_URL",
+			"correct them"
+	case "3D000": // invalid_catalog_name
+		return "the database of DISPATCHER_POSTGRES_URL does not exist",
+			"create it, or correct the name"
+	case "3F000", "42P01", "42703", "42883": // no such schema, table, column or function
+		return "the database of DISPATCHER_POSTGRES_URL lacks the ledger's schema or an update of it",
+			`run "dispatcher migrate"`
+	case "42501": // insufficient_privilege
+		return fmt.Sprintf("the user of DISPATCHER_POSTGRES_URL lacks a right (%s)", pg.Message),
+			"grant it, or use the owner of schema dispatcher"
+	case "53300": // too_many_connections
+		return "PostgreSQL has no connection left for this process",
+			"raise its max_connections, or lower DISPATCHER_POSTGRES_MAX_CONNS"
+	}
+	if strings.HasPrefix(pg.Code, "57P") { // shutdown, crash, starting up
+		return fmt.Sprintf("PostgreSQL is starting or stopping (%s)", pg.Message),
+			"start it, or wait until it is up"
+	}
+	return fmt.Sprintf("PostgreSQL answers with an error (%s, SQLSTATE %s)", pg.Message, pg.Code),
+		"look it up in the log of PostgreSQL"
+}
+
+// PostgresAddress is host:port of an address, without user and password.
+func PostgresAddress(url string) string {
+	parsed, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(parsed.Host, strconv.Itoa(int(parsed.Port)))
+}
+
+// Cause names the reason of a failed connection in a few words.
+func Cause(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &dns):
+		return "unknown host " + dns.Name
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, io.EOF):
+		return "the other side closed the connection"
+	}
+	if network, ok := errors.AsType[*net.OpError](err); ok {
+		return network.Err.Error()
+	}
+	return err.Error()
 }

@@ -37,12 +37,13 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.out.Write(p)
 }
 
-// lines are those of a level, as written, without what is said of the test's own database, which is fast and loose.
+// lines are the lines of a level, without the warnings about the durability of the test's database.
 func (j *journal) lines(level string) (found []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for line := range strings.Lines(j.out.String()) {
-		if strings.Contains(line, `"level":"`+level+`"`) && !strings.Contains(line, "commits of PostgreSQL may be lost") {
+		if strings.Contains(line, `"level":"`+level+`"`) &&
+			!strings.Contains(line, "commits of PostgreSQL may be lost") {
 			found = append(found, strings.TrimSpace(line))
 		}
 	}
@@ -112,11 +113,14 @@ func (b *readyzBody) failing() map[string]console.Check {
 // ready waits until /readyz says 200.
 func (s *stage) ready() {
 	s.t.Helper()
-	s.until("the process to be ready", func() bool { status, body := s.page("/readyz"); return status == http.StatusOK && body.Ready })
+	s.until(
+		"the process to be ready",
+		func() bool { status, body := s.page("/readyz"); return status == http.StatusOK && body.Ready },
+	)
 }
 
-// unready waits until /readyz says that a condition is not met, with since when and what to do, and checks
-// that the process counts as alive all the same.
+// unready waits until /readyz says that a condition is not met, with since when and what to do, and
+// checks that /healthz says alive.
 func (s *stage) unready(name, detail, fix string) {
 	s.t.Helper()
 	began := time.Now()
@@ -127,7 +131,8 @@ func (s *stage) unready(name, detail, fix string) {
 	})
 	_, body := s.page("/readyz")
 	c := body.failing()[name]
-	if body.Ready || !c.Vital || !strings.Contains(c.Detail, detail) || !strings.Contains(c.Fix, fix) {
+	if body.Ready || !c.Vital || !strings.Contains(c.Detail, detail) ||
+		!strings.Contains(c.Fix, fix) {
 		s.t.Errorf("%+v", c)
 	}
 	if c.Since == nil || c.Since.Before(began.Add(-time.Minute)) || c.Since.After(time.Now()) {
@@ -160,9 +165,9 @@ channels: {a: {{ONE}}}
 routes: [{name: default, weights: {a: 1}}]
 `
 
-// TestADatabaseThatIsAwayIsOneWarningAndTakesNobodyOutForGood stops and starts a real PostgreSQL under a
-// process that has work.
-func TestADatabaseThatIsAwayIsOneWarningAndTakesNobodyOutForGood(t *testing.T) {
+// TestADatabaseThatIsAwayIsOneWarningAndWorkResumes stops and starts a real PostgreSQL
+// under a process that has work.
+func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	t.Parallel()
 	server, log := ledgertest.Server(t, nil), &journal{}
 	s := newStageWith(t, patientChannel, func(o *Options) {
@@ -180,7 +185,8 @@ func TestADatabaseThatIsAwayIsOneWarningAndTakesNobodyOutForGood(t *testing.T) {
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.until("that it is back", func() bool { return log.holds("info", "PostgreSQL is back after ") })
+	s.until("that it is back",
+		func() bool { return log.holds("info", "PostgreSQL is back after ") })
 	s.settled()
 	s.ready()
 	log.warned(t, `"what":"PostgreSQL"`, "start it", "Kafka keeps the messages")
@@ -189,12 +195,13 @@ func TestADatabaseThatIsAwayIsOneWarningAndTakesNobodyOutForGood(t *testing.T) {
 	}
 }
 
-// TestBrokersThatAreAwayAreOneWarning: three lanes and two ways out notice it.
+// TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher notice it.
 func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	t.Parallel()
 	folder, log := t.TempDir(), &journal{}
 	kept := []kfake.Opt{kfake.DataDir(folder), kfake.SyncWrites()}
-	s := newStageWith(t, patientChannel, func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, kept)
+	s := newStageWith(t, patientChannel,
+		func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, kept)
 	s.publish(20)
 	s.settled()
 	s.ready()
@@ -216,23 +223,30 @@ func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	log.warned(t, `"what":"Kafka"`, "no Kafka broker", "DISPATCHER_KAFKA_BROKERS")
 }
 
-// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the submits that come then open the breaker.
+// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the submits that come then open the
+// breaker.
 func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
-	document := strings.ReplaceAll(patientChannel, "{{ONE}}", `{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, reconnect_max: 100ms}}`)
+	document := strings.ReplaceAll(
+		patientChannel,
+		"{{ONE}}",
+		`{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, reconnect_max: 100ms}}`,
+	)
 	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(carrier.Close)
-	s := newStageWith(t, strings.ReplaceAll(document, "ADDRESS", carrier.Addr()), func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, nil)
+	s := newStageWith(t, strings.ReplaceAll(document, "ADDRESS", carrier.Addr()),
+		func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, nil)
 	s.ready()
 	address := carrier.Addr()
 	carrier.Close()
 	s.unready("channels", "no enabled channel can send", "conditions of the channels")
 	_, body := s.page("/readyz")
-	if c := body.failing()["channel a"]; c.Vital || c.Detail != "unbound" || !strings.Contains(c.Fix, "made again by itself") {
+	if c := body.failing()["channel a"]; c.Vital || c.Detail != "unbound" ||
+		!strings.Contains(c.Fix, "made again by itself") {
 		t.Errorf("%+v", c)
 	}
 	s.publish(5)
@@ -248,7 +262,7 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	log.warned(t, `"what":"channel a"`, "no SMPP bind that takes messages")
 }
 
-// TestAProcessIsAliveWhileItWaitsForItsDatabase: a probe must not end it before it has begun.
+// TestAProcessIsAliveWhileItWaitsForItsDatabase: a liveness probe must not kill it while it starts.
 func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
@@ -257,25 +271,30 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := Start(ctx, Options{Settings: config.Settings{
-			PostgresURL: "postgres://me@127.0.0.1:1/none", PostgresMaxConns: 2, Listen: "127.0.0.1:0", ShutdownTimeout: time.Second,
+			PostgresURL: "postgres://me@127.0.0.1:1/none", PostgresMaxConns: 2,
+			Listen: "127.0.0.1:0", ShutdownTimeout: time.Second,
 		}, Log: zerolog.New(log)})
 		ended <- err
 	}()
 	var url []string
 	s := &stage{t: t}
 	s.until("the admin server to listen and the database to be missed", func() bool {
-		url = regexp.MustCompile(`"url":"([^"]+)","message":"admin server is listening"`).FindStringSubmatch(strings.Join(log.lines("info"), ""))
+		url = regexp.MustCompile(`"url":"([^"]+)","message":"admin server is listening"`).
+			FindStringSubmatch(strings.Join(log.lines("info"), ""))
 		return url != nil && len(log.lines("debug")) >= 3
 	})
-	if status, body := pageOf(t, url[1]+"/healthz"); status != http.StatusOK || body.Status != "alive" {
+	if status, body := pageOf(t, url[1]+"/healthz"); status != http.StatusOK ||
+		body.Status != "alive" {
 		t.Errorf("/healthz answers %d %q", status, body.Status)
 	}
 	status, body := pageOf(t, url[1]+"/readyz")
 	failing := body.failing()
 	for name, detail := range map[string]string{
-		"database": "has not been connected to yet", "routing": "no routing is loaded yet", "kafka": "not read yet", "channels": "no channel is connected yet",
+		"database": "has not been connected to yet", "routing": "no routing is loaded yet",
+		"kafka": "not read yet", "channels": "no channel is connected yet",
 	} {
-		if c := failing[name]; !strings.Contains(c.Detail, detail) || c.Fix == "" || c.Since == nil {
+		if c := failing[name]; !strings.Contains(c.Detail, detail) || c.Fix == "" ||
+			c.Since == nil {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -286,19 +305,30 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("it has started")
 	}
-	log.warned(t, "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: PostgreSQL at 127.0.0.1:1", "connection refused")
+	log.warned(
+		t,
+		"PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: PostgreSQL at "+
+			"127.0.0.1:1",
+		"connection refused",
+	)
 }
 
-// TestAKafkaClientIsHeardAtDebugLevelAlone whatever level it gives its sentences.
-func TestAKafkaClientIsHeardAtDebugLevelAlone(t *testing.T) {
+// TestAKafkaClientLogsOnlyAtDebugLevel, whatever level the client gives its lines.
+func TestAKafkaClientLogsOnlyAtDebugLevel(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 1, zerolog.InfoLevel: 0} {
 		log := &journal{}
 		l := kafkaLog{zerolog.New(log).Level(level)}
 		if l.Level() >= kgo.LogLevelError {
-			l.Log(kgo.LogLevelError, "unable to dial", "addr", "127.0.0.1:9092", "err", errors.New("refused"))
+			l.Log(kgo.LogLevelError, "unable to dial", "addr", "127.0.0.1:9092", "err",
+				errors.New("refused"))
 		}
-		if got := log.lines("debug"); len(got) != want || want > 0 && !strings.Contains(got[0], `"addr":"127.0.0.1:9092","err":"refused","message":"unable to dial"`) {
+		if got := log.lines("debug"); len(got) != want ||
+			want > 0 &&
+				!strings.Contains(
+					got[0],
+					`"addr":"127.0.0.1:9092","err":"refused","message":"unable to dial"`,
+				) {
 			t.Errorf("level %v: %v", level, got)
 		}
 		if n := len(log.lines("warn")) + len(log.lines("error")); n > 0 {

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/console"
-	"dispatcher/cmd/dispatcher/internal/consume"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/config"
 	"dispatcher/provider"
 )
 
-// readiness answers whether this process can do its work, from before the first of its parts is up.
-// Nothing but the look at the database waits for anybody.
+// readiness answers whether this process can do its work, also while it starts. Only the check of
+// the database waits for an answer.
 type readiness struct {
 	settings *config.Settings
 	outages  *outage.Log
@@ -26,16 +26,16 @@ type readiness struct {
 	ping     atomic.Pointer[func(context.Context) error]
 	reloader atomic.Pointer[reloader]
 	ready    atomic.Pointer[func() map[string]string] // see dispatch.Dispatcher.Ready
-	consumer atomic.Pointer[consume.Consumer]
+	consumer atomic.Pointer[kafka.Consumer]
 
 	mu    sync.Mutex
 	since map[string]time.Time // guarded by mu: since when a condition is not met
 }
 
-// noticeEvery is how often the conditions are looked at while nobody asks, so that "since" is true.
+// noticeEvery is how often the conditions are checked while nobody asks, so that "since" is right.
 const noticeEvery = time.Second
 
-// run keeps track of since when conditions are not met.
+// run notes when each condition stopped being met.
 func (r *readiness) run(ctx context.Context) {
 	ticker := time.NewTicker(noticeEvery)
 	defer ticker.Stop()
@@ -56,7 +56,7 @@ func (r *readiness) checks(ctx context.Context) []console.Check {
 	return checks
 }
 
-// local lists the conditions that this process knows without asking anybody.
+// local lists the conditions that this process knows without a request.
 func (r *readiness) local() []console.Check {
 	checks := []console.Check{r.routing(), r.kafka()}
 	return append(checks, r.channels()...)
@@ -96,7 +96,8 @@ func (r *readiness) database(ctx context.Context) console.Check {
 	ping := r.ping.Load()
 	if ping == nil {
 		check.Detail = "PostgreSQL has not been connected to yet"
-		check.Fix = "wait a moment; if it stays, start PostgreSQL or correct DISPATCHER_POSTGRES_URL, as the log says"
+		check.Fix = "wait a moment; if it stays, start PostgreSQL or correct " +
+			"DISPATCHER_POSTGRES_URL, as the log says"
 		return check
 	}
 	err := (*ping)(ctx)
@@ -117,7 +118,8 @@ func (r *readiness) routing() console.Check {
 		check.Detail = "no routing is loaded yet"
 		check.Fix = "wait until the database answers; the log names what else is wrong"
 	case reloader.unusable.Load() != nil:
-		check.Detail = fmt.Sprintf("the routing in force cannot be used here: %v", *reloader.unusable.Load())
+		check.Detail = fmt.Sprintf("the routing in force cannot be used here: %v",
+			*reloader.unusable.Load())
 		check.Fix = `apply a corrected document with "dispatcher routing apply", or go back with "dispatcher routing rollback"`
 	default:
 		check.OK = true
@@ -125,19 +127,21 @@ func (r *readiness) routing() console.Check {
 	return check
 }
 
-// kafka says whether messages come in. That one topic is missing leaves the other lanes at work, so
-// it is told and takes nobody out.
+// kafka says whether messages come in. When one topic is missing, the other lanes work, so the
+// check only mentions it.
 func (r *readiness) kafka() console.Check {
 	check := console.Check{Name: "kafka", Vital: true}
 	consumer := r.consumer.Load()
 	if consumer == nil {
-		check.Detail, check.Fix = "Kafka is not read yet", "wait until the database answers and a routing is loaded"
+		check.Detail, check.Fix = "Kafka is not read yet", "wait until the database answers and "+
+			"a routing is loaded"
 		return check
 	}
-	if since, away := r.outages.Since(consume.Kafka); away {
+	if since, away := r.outages.Since(kafka.OutageName); away {
 		check.Since = &since
 		check.Detail = "no Kafka broker answers, or none takes status events"
-		check.Fix = "check that the brokers run, DISPATCHER_KAFKA_BROKERS and the TLS and SASL settings"
+		check.Fix = "check that the brokers run, DISPATCHER_KAFKA_BROKERS and the TLS and SASL " +
+			"settings"
 		return check
 	}
 	var out, told []string
@@ -152,12 +156,16 @@ func (r *readiness) kafka() console.Check {
 	select {
 	case <-r.begin:
 	default:
-		check.Detail = "this process takes no messages for now, because those before it ended within seconds"
+		check.Detail = "this process takes no messages for now, because those before it ended " +
+			"within seconds"
 		check.Fix = "find in their logs why they ended; this one begins by itself"
 		return check
 	}
 	if len(out) > 0 {
-		check.Detail = "this process is not in the consumer group for the lanes " + strings.Join(out, ", ")
+		check.Detail = "this process is not in the consumer group for the lanes " + strings.Join(
+			out,
+			", ",
+		)
 		check.Fix = `wait for the group to settle; if it stays, give this user READ on the groups DISPATCHER_KAFKA_GROUP.LANE, and see "dispatcher doctor"`
 		return check
 	}
@@ -166,7 +174,7 @@ func (r *readiness) kafka() console.Check {
 	return check
 }
 
-// channels has one entry for all and one for each.
+// channels has one check for all channels together and one for each.
 func (r *readiness) channels() []console.Check {
 	all := console.Check{Name: "channels", Vital: true}
 	ready, reloader := r.ready.Load(), r.reloader.Load()
@@ -190,31 +198,44 @@ func (r *readiness) channels() []console.Check {
 	return checks
 }
 
-// sends reports whether a channel takes messages, at once or in a moment.
+// sends reports whether a channel takes messages, now or soon.
 func sends(why string) bool {
 	return why == "" || slices.Contains([]string{provider.Probing, provider.Busy, "throttled"}, why)
 }
 
 // channelCheck is the condition of one channel.
 func channelCheck(name, why string, trouble error) console.Check {
-	check := console.Check{Name: "channel " + name, OK: why == "" && trouble == nil, Detail: why, Fix: channelFixes[why]}
+	check := console.Check{
+		Name:   "channel " + name,
+		OK:     why == "" && trouble == nil,
+		Detail: why,
+		Fix:    channelFixes[why],
+	}
 	if trouble != nil {
-		check.Detail = strings.TrimSpace(fmt.Sprintf("%s the settings in force cannot be used here: %v", why, trouble))
+		check.Detail = strings.TrimSpace(
+			fmt.Sprintf("%s the settings in force cannot be used here: %v", why, trouble),
+		)
 		check.Fix = channelFixes[provider.Misconfigured]
 	}
 	return check
 }
 
-// channelFixes says what to do about each word for a channel that is not ready.
+// channelFixes says what to do, by the reason why a channel is not ready.
 var channelFixes = map[string]string{
-	provider.Connecting:    `check the address in the channel's settings and the way there; "dispatcher doctor" tries it`,
-	provider.Unbound:       "the connection was lost and is made again by itself; if it stays, ask the carrier",
-	provider.BindRefused:   "the carrier refuses the login: check system_id, password_file and how many binds the account may have",
-	provider.Closed:        "the channel is being closed; wait a moment",
-	provider.BreakerOpen:   `submits failed, and one is tried every few seconds; "breaker changed" in the log names the carrier's code`,
-	provider.Probing:       "the channel gets one message to see whether it is back; wait for its answer",
-	provider.Misconfigured: "correct the file or setting that it names; it is tried again every ten seconds",
-	provider.Busy:          "so much is queued for the channel that more would come late; add instances, or raise its window or connections",
-	"throttled":            "the provider asked to slow down; lower the channel's limit if this comes often",
-	"removed":              "the channel is not connected in this process yet; wait a moment",
+	provider.Connecting: `check the address in the channel's settings and the way there; "dispatcher doctor" tries it`,
+	provider.Unbound: "the connection was lost and is made again by itself; if it stays, " +
+		"ask the carrier",
+	provider.BindRefused: "the carrier refuses the login: check system_id, password_file and " +
+		"how many binds the account may have",
+	provider.Closed:      "the channel is being closed; wait a moment",
+	provider.BreakerOpen: `submits failed, and one is tried every few seconds; "breaker changed" in the log names the carrier's code`,
+	provider.Probing: "the channel gets one message to see whether it is back; wait for " +
+		"its answer",
+	provider.Misconfigured: "correct the file or setting that it names; it is tried again every " +
+		"ten seconds",
+	provider.Busy: "so much is queued for the channel that more would come late; add " +
+		"instances, or raise its window or connections",
+	"throttled": "the provider asked to slow down; lower the channel's limit if this " +
+		"comes often",
+	"removed": "the channel is not connected in this process yet; wait a moment",
 }

@@ -24,15 +24,15 @@ import (
 type reloader struct {
 	ledger *ledger.Ledger
 	log    zerolog.Logger
-	// trouble takes failures that are tried again.
+	// report takes failures that are tried again; see App.trouble.
 	report func(where string, err error)
-	// unusable is why the routing in force cannot be used here; nil when it can.
-	unusable atomic.Pointer[error]
-	first    func() (name string, document []byte, err error)
-	apply    func(*dispatch.Routing, map[string]provider.Channel) error
-	// hearers follow the routing.
-	hearers hearers
-	// directory says whose our numbers are; nil before the first routing, when no channel is connected.
+	// unusable is why the current routing cannot be used on this machine; nil when it can.
+	unusable  atomic.Pointer[error]
+	first     func() (name string, document []byte, err error)
+	apply     func(*dispatch.Routing, map[string]provider.Channel) error
+	listeners webhookListeners
+	// directory says whose our numbers are; nil before the first routing, when no channel is
+	// connected.
 	directory atomic.Pointer[inbound.Directory]
 
 	mu          sync.Mutex
@@ -67,13 +67,17 @@ func (r *reloader) compare(current ledger.RoutingVersion) {
 	name, raw, err := r.first()
 	if err == nil && string(raw) != current.Document {
 		r.log.Warn().Str("file", name).Int64("version", current.Version).
-			Msg("the routing file differs from the routing in force and is not used: it counts only on the first start over a database")
+			Msg("the routing file differs from the routing in force and is not used: it counts " +
+				"only on the first start over a database")
 	}
 }
 
 func (r *reloader) applyFirst(ctx context.Context) error {
 	if r.first == nil {
-		return errors.New("the database has no routing yet: set DISPATCHER_ROUTING_FILE to the first routing document")
+		return errors.New(
+			"the database has no routing yet: set DISPATCHER_ROUTING_FILE to the first routing " +
+				"document",
+		)
 	}
 	name, raw, err := r.first()
 	if err != nil {
@@ -83,25 +87,26 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is in the ledger cannot be mended in the file any more.
+	// A fault that is in the ledger cannot be corrected in the file any more.
 	if err := checkChannels(name, doc.Routing.Channels, checkRead(r.connections.connector.secrets.Read)); err != nil {
 		return err
 	}
 	none := int64(0)
-	_, err = r.ledger.ApplyRouting(ctx, NewRouting(doc, nil, "dispatcher", "first start with "+name, &none))
+	first := NewRouting(doc, nil, "dispatcher", "first start with "+name, &none)
+	_, err = r.ledger.ApplyRouting(ctx, first)
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}
 	return err
 }
 
-// reload makes the ledger's current routing the pipeline's, connecting channels that
-// are new or have changed. It is safe for concurrent use and does nothing when the pipeline is up to date.
+// reload gives the ledger's current routing to the pipeline and connects channels that are new or
+// have changed. It is safe for concurrent use and does nothing when the pipeline is up to date.
 //
-// At the start of the process, a file that cannot be used is an error. Later it concerns its
-// channel or route alone, and the new routing is in force all the same: a channel that was connected
-// before stays so while its connection bills as the new routing says, any other is not ready, a scoring function is
-// asked without its token. The log and the readiness page say so, and every later reload tries again.
+// At the start of the process, a file that cannot be used is an error. Later it affects only its
+// channel or route, and the new routing is used all the same: a channel keeps its old connection if
+// that bills as the new routing says, and is not ready otherwise; a scoring function is called
+// without its token. The log and /readyz say so, and every later reload tries again.
 func (r *reloader) reload(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +114,8 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err != nil || current.Version == r.version && !r.troubled() {
 		return err
 	}
-	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document), current.Effects)
+	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version),
+		[]byte(current.Document), current.Effects)
 	if err != nil {
 		return err
 	}
@@ -119,19 +125,20 @@ func (r *reloader) reload(ctx context.Context) error {
 	}
 	tokens := readTokens(doc, compiled, r.connections.connector.secrets.Read)
 	directory := inbound.NewDirectory(&doc.Inbound)
-	r.directory.CompareAndSwap(nil, directory) // the first channels may bring messages as soon as they connect
+	// The first channels may bring inbound messages as soon as they are connected.
+	r.directory.CompareAndSwap(nil, directory)
 	next := r.connections.change(doc)
 	if current.Version == r.version && len(next.opened) == 0 && len(tokens) == len(r.tokens) {
-		return nil // nothing has been mended
+		return nil // what could not be used still cannot
 	}
 	if r.document == nil {
 		if err := troubles(next.troubles, tokens); err != nil {
 			return errors.Join(err, next.drop())
 		}
 	}
-	unheard := r.hearers.change(next) // before messages go out whose receipts they hear
+	undo := r.listeners.change(next) // before messages are sent whose receipts they read
 	if err := r.apply(compiled, next.opened); err != nil {
-		unheard()
+		undo()
 		return errors.Join(err, next.drop())
 	}
 	r.connections.commit(next)
@@ -142,16 +149,17 @@ func (r *reloader) reload(ctx context.Context) error {
 	return nil
 }
 
-// current reads the routing in force. A database host that vanished without a word is not waited for as long as TCP hopes.
+// current reads the current routing version.
 func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestRead)
 	defer cancel()
 	return r.ledger.CurrentRouting(ctx)
 }
 
+// longestRead bounds that: a database whose host vanished would be waited for until the TCP timeout.
 const longestRead = 15 * time.Second
 
-// troubled reports whether something of the routing in force could not be used.
+// troubled reports whether a file of the current routing could not be used. r.mu is held.
 func (r *reloader) troubled() bool { return len(r.connections.troubles)+len(r.tokens) > 0 }
 
 // troubles joins those of channels and routes, in order of their names.
@@ -166,14 +174,20 @@ func troubles(channels, routes map[string]error) error {
 	return errors.Join(errs...)
 }
 
-// tell writes into the log what is in force now and what is not.
+// tell logs the new routing, what changed, and what of it cannot be used.
 func (r *reloader) tell(current *ledger.RoutingVersion, doc *config.Routing) {
-	event := r.log.Info().Int64("version", current.Version).Str("author", current.Author).Str("reason", current.Reason).
-		Int("channels", len(doc.Channels)).Int("routes", len(doc.Routes))
+	event := r.log.Info().
+		Int64("version", current.Version).
+		Str("author", current.Author).
+		Str("reason", current.Reason).
+		Int("channels", len(doc.Channels)).
+		Int("routes", len(doc.Routes))
 	if r.document != nil {
 		event = event.Strs("changes", summary(r.document, doc))
 		if !reflect.DeepEqual(r.document.Lanes, doc.Lanes) {
-			r.log.Warn().Msg("the lanes have changed: their topics are read as before until this instance is started again")
+			r.log.Warn().
+				Msg("the lanes have changed: their topics are read as before until this instance " +
+					"is started again")
 		}
 	}
 	event.Msg("routing in force")
@@ -182,37 +196,99 @@ func (r *reloader) tell(current *ledger.RoutingVersion, doc *config.Routing) {
 		if r.connections.live[name] != nil {
 			how = "it stays connected with its former settings"
 		}
-		r.log.Error().Err(err).Str("channel", name).Msg("the settings of a channel cannot be used on this machine: " + how + " until that is mended")
+		r.log.Error().
+			Err(err).
+			Str("channel", name).
+			Msg("the settings of a channel cannot be used on this machine: " + how +
+				" until that is corrected")
 	}
 	for name, err := range r.tokens {
-		r.log.Error().Err(err).Str("route", name).Msg("the token of a scoring function cannot be read on this machine: it is asked without until that is mended")
+		r.log.Error().
+			Err(err).
+			Str("route", name).
+			Msg("the token of a scoring function cannot be read on this machine: it is asked " +
+				"without until that is corrected")
 	}
 }
 
-// lanes are those of the routing in force.
+// lanes are those of the current routing.
 func (r *reloader) lanes() []config.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.document.Lanes
 }
 
-// channels are those of the routing in force.
+// channels are those of the current routing.
 func (r *reloader) channels() []config.Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.document.Channels
 }
 
-// trouble says, by channel, why its settings in force cannot be used on this machine.
+// trouble says, by channel, why its settings cannot be used on this machine.
 func (r *reloader) trouble() map[string]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.connections.troubles)
 }
 
-// toMend reports whether trying again may help.
-func (r *reloader) toMend() bool {
+// hasTroubles reports whether a reload may help.
+func (r *reloader) hasTroubles() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.troubled()
+}
+
+// watch reloads whenever a routing is applied, so that an idle process changes at once. No change
+// can be missed anyway, because each claim compares the version.
+func (r *reloader) watch(ctx context.Context) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		err := r.ledger.WatchRouting(ctx, func() error {
+			err := r.reload(ctx)
+			if ctx.Err() != nil || ledger.Unavailable(err) {
+				return err
+			}
+			pause = firstPause
+			if err == nil {
+				r.unusable.Store(nil)
+				return nil
+			}
+			r.unusable.Store(&err)
+			r.log.Error().
+				Err(err).
+				Msg("the new routing cannot be used here; this instance sends nothing until it can")
+			return nil
+		})
+		if ctx.Err() != nil {
+			break
+		}
+		r.report("routing watch", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// retryEvery is the pause between two reloads while something cannot be used.
+const retryEvery = 10 * time.Second
+
+// retryTroubles reloads while something cannot be used: a missing file may appear without a new
+// version of the routing.
+func (r *reloader) retryTroubles(ctx context.Context) {
+	ticker := time.NewTicker(retryEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if !r.hasTroubles() {
+			continue
+		}
+		if err := r.reload(ctx); err != nil && ctx.Err() == nil {
+			r.report("routing", err)
+		}
+	}
 }

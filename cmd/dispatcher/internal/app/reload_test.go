@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -25,7 +26,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// station is a reloader over a real database whose pipeline only notes what it is given.
+// station is a reloader over a real database whose pipeline only records what it is given.
 type station struct {
 	*reloader
 	t       *testing.T
@@ -45,7 +46,8 @@ type applied struct {
 
 func newStation(t *testing.T) *station {
 	t.Helper()
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), Region: "test", Host: "test"})
+	l, err := ledger.Connect(t.Context(),
+		ledger.Config{URL: ledgertest.URL(t), Region: "test", Host: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +61,12 @@ func newStation(t *testing.T) *station {
 	s.reloader = &reloader{
 		ledger: l, log: log, apply: s.take,
 		connections: connections{connector: connector{
-			secrets: config.NewSecretsFolder(t.TempDir()), log: zerolog.Nop(), breaker: func(string, breaker.State) {}, sandbox: &carriers{},
+			secrets: config.NewSecretsFolder(
+				t.TempDir(),
+			), log: zerolog.Nop(), breaker: func(string, breaker.State) {}, sandbox: &embedded.Carriers{},
 		}},
 	}
-	t.Cleanup(s.connections.connector.sandbox.close)
+	t.Cleanup(s.connections.connector.sandbox.Close)
 	t.Cleanup(s.closeAll)
 	return s
 }
@@ -71,12 +75,14 @@ func (s *station) take(routing *dispatch.Routing, opened map[string]provider.Cha
 	if s.refuse != nil {
 		return s.refuse
 	}
-	s.applied = append(s.applied, applied{routing.Version, slices.Sorted(maps.Keys(opened)), routing, opened})
+	s.applied = append(s.applied,
+		applied{routing.Version, slices.Sorted(maps.Keys(opened)), routing, opened})
 	return nil
 }
 
 func (s *station) closeAll() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // t.Context has ended when cleanups run
+	// t.Context has ended when cleanups run.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for _, a := range s.applied {
 		for name, channel := range a.opened {
@@ -122,7 +128,8 @@ func (s *station) expect(version int64, opened ...string) {
 	s.t.Helper()
 	got := s.last()
 	if got.Version != version || !slices.Equal(got.Opened, opened) {
-		s.t.Errorf("version %d with %v opened, want %d with %v", got.Version, got.Opened, version, opened)
+		s.t.Errorf("version %d with %v opened, want %d with %v", got.Version, got.Opened, version,
+			opened)
 	}
 }
 
@@ -149,7 +156,8 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 		{"a label", "quality: 5", "quality: 6", nil},
 		{"the pace", "max: 50", "max: 60", nil},
 		{"a setting", "password_file: password}}", "password_file: password, binds: 2}}", []string{"b"}},
-		{"a new channel", "\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}}\nroutes", []string{"b", "c"}},
+		{"a new channel", "\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, " +
+			"system_id: me, password_file: password}}\nroutes", []string{"b", "c"}},
 		{"without it", "", "", nil},
 	} {
 		if err := s.put(strings.Replace(plainDocument, step.old, step.new, 1)); err != nil {
@@ -169,7 +177,8 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.ledger.ApplyOverrides(t.Context(), ledger.NewOverrides{
-		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s", Overrides: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
+		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s",
+		Overrides: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -217,8 +226,12 @@ func TestTheLogSaysWhatChangedAndWhoDidIt(t *testing.T) {
 	}
 	line := s.lines("routing in force")[1]
 	want := map[string]any{
-		"level": "info", "message": "routing in force", "version": 2.0, "author": "alice", "reason": "because", "channels": 2.0, "routes": 1.0,
-		"changes": []any{"channels.a.limits.1d.messages: 1000 -> 5", "routes.default.weights.a: 25 -> 30.5"},
+		"level": "info", "message": "routing in force", "version": 2.0, "author": "alice",
+		"reason": "because", "channels": 2.0, "routes": 1.0,
+		"changes": []any{
+			"channels.a.limits.1d.messages: 1000 -> 5",
+			"routes.default.weights.a: 25 -> 30.5",
+		},
 	}
 	if diff := cmp.Diff(want, line); diff != "" {
 		t.Error(diff)
@@ -239,24 +252,34 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 	if len(got) != maxSummary+1 || !strings.HasSuffix(got[maxSummary], " more") {
 		t.Errorf("%q", got)
 	}
-	if back := summary(after, before); !slices.Contains(back, "channels.b.provider removed: sandbox") {
+	if back := summary(after, before); !slices.Contains(
+		back,
+		"channels.b.provider removed: sandbox",
+	) {
 		t.Errorf("%q", back)
 	}
 }
 
-// TestABadSecretConcernsItsChannelAlone: a file that only this machine lacks must not keep the new
-// routing out of force.
-func TestABadSecretConcernsItsChannelAlone(t *testing.T) {
+// TestABadSecretAffectsOnlyItsChannel: a file that is missing on this machine must not keep the new
+// routing from being used.
+func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.write("password", "right")
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	// b is to have another password and window, c is new with the same missing file, a has another weight.
-	changed := strings.NewReplacer("a: 25", "a: 30",
-		"password_file: password}}", "password_file: missing, window: 7}}",
-		"\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: missing}}\nroutes").Replace(plainDocument)
+	// b is to have another password and window, c is new with the same missing file, a has another
+	// weight.
+	changed := strings.NewReplacer(
+		"a: 25",
+		"a: 30",
+		"password_file: password}}",
+		"password_file: missing, window: 7}}",
+		"\nroutes",
+		"\n  c: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: "+
+			"missing}}\nroutes",
+	).Replace(plainDocument)
 	if err := s.put(changed); err != nil {
 		t.Fatal(err)
 	}
@@ -268,11 +291,13 @@ func TestABadSecretConcernsItsChannelAlone(t *testing.T) {
 	if ok, why := s.last().opened["c"].Ready(); ok || why != misconfigured {
 		t.Errorf("c is ready: %v %s", ok, why)
 	}
-	if r := s.last().opened["c"].Send(t.Context(), provider.Submission{}); r.Outcome != provider.Refused || r.Code != misconfigured {
+	if r := s.last().opened["c"].Send(t.Context(), provider.Submission{}); r.Outcome != provider.Refused ||
+		r.Code != misconfigured {
 		t.Errorf("c answers %+v", r)
 	}
 	for message, channel := range map[string]string{"it stays connected with its former settings": "b", "it takes no message here": "c"} {
-		if lines := s.lines(message); len(lines) != 1 || lines[0]["channel"] != channel || lines[0]["level"] != "error" {
+		if lines := s.lines(message); len(lines) != 1 || lines[0]["channel"] != channel ||
+			lines[0]["level"] != "error" {
 			t.Errorf("%s: %v", message, lines)
 		}
 	}
@@ -280,14 +305,14 @@ func TestABadSecretConcernsItsChannelAlone(t *testing.T) {
 		t.Errorf("readiness shows %v", got)
 	}
 
-	// Nothing is tried again as long as nothing has changed, in the pipeline's eyes.
+	// The pipeline is given nothing while nothing has changed.
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.applied) != 2 {
 		t.Errorf("applied %d times", len(s.applied))
 	}
-	// Other changes neither lose b's connection nor make c's placeholder anew.
+	// Other changes keep b's connection and c's placeholder.
 	if err := s.put(strings.Replace(changed, "a: 30", "a: 31", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -298,27 +323,32 @@ func TestABadSecretConcernsItsChannelAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expect(3, "b", "c")
-	if got := s.last().routing.Channels[1].Concurrency; got != 7 || s.toMend() {
-		t.Errorf("mended: %d submits at once, still to mend: %v", got, s.toMend())
+	if got := s.last().routing.Channels[1].Concurrency; got != 7 || s.hasTroubles() {
+		t.Errorf("corrected: %d submits at once, still troubles: %v", got, s.hasTroubles())
 	}
 }
 
-// TestAConnectionThatWouldBillOtherwiseIsNotKept: what is stored with a choice is derived from the
-// routing in force, so a connection made of former settings may stand in only when it cuts texts alike and
+// TestAConnectionThatWouldBillDifferentlyIsNotKept: a stored choice is derived from the current
+// routing, so a connection with old settings is kept only when it splits texts in the same way and
 // reaches the same kind of provider.
-func TestAConnectionThatWouldBillOtherwiseIsNotKept(t *testing.T) {
+func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 	t.Parallel()
-	const former = "b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}}"
+	const former = "b: {provider: smpp, settings: {address: CARRIER, system_id: me, " +
+		"password_file: password}}"
 	for name, tc := range map[string]struct {
 		former, changed string // of channel b
 		kept            bool
 	}{
-		"another window":       {former, "b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: missing, window: 7}}", true},
-		"another alphabet":     {former, "b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: missing, alphabet: latin1}}", false},
-		"other long messages":  {former, "b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: missing, long_messages: udh16}}", false},
-		"no test any more":     {strings.Replace(former, "}}", "}, test: true}", 1), strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
-		"no sandbox any more":  {"b: {provider: sandbox}", strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
-		"a pace on top of all": {former, "b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: missing}, limits: [{window: 1s, max: 3}]}", true},
+		"another window": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
+			"system_id: me, password_file: missing, window: 7}}", true},
+		"another alphabet": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
+			"system_id: me, password_file: missing, alphabet: latin1}}", false},
+		"other long messages": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
+			"system_id: me, password_file: missing, long_messages: udh16}}", false},
+		"no test any more":    {strings.Replace(former, "}}", "}, test: true}", 1), strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
+		"no sandbox any more": {"b: {provider: sandbox}", strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
+		"a pace on top of all": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
+			"system_id: me, password_file: missing}, limits: [{window: 1s, max: 3}]}", true},
 	} {
 		s := newStation(t)
 		s.write("password", "right")
@@ -340,7 +370,7 @@ func TestAConnectionThatWouldBillOtherwiseIsNotKept(t *testing.T) {
 		if len(s.lines("it takes no message here")) == 0 == !tc.kept || s.trouble()["b"] == nil {
 			t.Errorf("%s: the log says\n%s", name, s.out)
 		}
-		// What is planned is what the document says, whoever derives it again.
+		// Messages are planned as the document says.
 		doc := versionOf(t, strings.ReplaceAll(changed, "CARRIER", s.carrier.Addr()), "")
 		again, err := Compile(doc, 2)
 		if err != nil {
@@ -354,19 +384,19 @@ func TestAConnectionThatWouldBillOtherwiseIsNotKept(t *testing.T) {
 		if err := s.put(strings.Replace(changed, "a: 25", "a: 26", 1)); err != nil {
 			t.Fatal(err)
 		}
-		s.expect(3) // no placeholder is made anew
+		s.expect(3) // the placeholders are kept
 		s.write("missing", "right")
 		if err := s.reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.expect(3, "b")
-		if s.toMend() {
-			t.Errorf("%s: b is connected and still to mend", name)
+		if s.hasTroubles() {
+			t.Errorf("%s: b is connected and still has troubles", name)
 		}
 	}
 }
 
-func TestAChannelThatIsPutBackNeedsNoMending(t *testing.T) {
+func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.write("password", "right")
@@ -376,7 +406,7 @@ func TestAChannelThatIsPutBackNeedsNoMending(t *testing.T) {
 		}
 	}
 	s.expect(3)
-	if s.toMend() {
+	if s.hasTroubles() {
 		t.Error("b runs on the settings in force")
 	}
 }
@@ -385,21 +415,26 @@ func TestAtTheStartABadSecretIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	err := s.put(plainDocument)
-	if err == nil || !strings.Contains(err.Error(), "channel a: password_file: ") || !strings.Contains(err.Error(), "channel b: ") || len(s.applied) != 0 {
+	if err == nil || !strings.Contains(err.Error(), "channel a: password_file: ") ||
+		!strings.Contains(err.Error(), "channel b: ") ||
+		len(s.applied) != 0 {
 		t.Errorf("%v, applied %d times", err, len(s.applied))
 	}
 	s.write("password", "right")
-	tokened := strings.Replace(plainDocument, "health: {errors: 5}", `fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
-	if err := s.put(tokened); err == nil || !strings.Contains(err.Error(), "route default: scoring.token_file: ") {
+	tokened := strings.Replace(plainDocument, "health: {errors: 5}",
+		`fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
+	if err := s.put(tokened); err == nil ||
+		!strings.Contains(err.Error(), "route default: scoring.token_file: ") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestAMissingTokenConcernsItsRouteAlone(t *testing.T) {
+func TestAMissingTokenAffectsOnlyItsRoute(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.write("password", "right")
-	tokened := strings.Replace(plainDocument, "health: {errors: 5}", `fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
+	tokened := strings.Replace(plainDocument, "health: {errors: 5}",
+		`fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
 	for _, text := range []string{plainDocument, tokened} {
 		if err := s.put(text); err != nil {
 			t.Fatal(err)
@@ -413,7 +448,8 @@ func TestAMissingTokenConcernsItsRouteAlone(t *testing.T) {
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := s.last().routing.Routes[0].Scoring.Function; f.Token != "s3cret" || s.toMend() || len(s.applied) != 3 {
+	if f := s.last().routing.Routes[0].Scoring.Function; f.Token != "s3cret" || s.hasTroubles() ||
+		len(s.applied) != 3 {
 		t.Errorf("token %q after it was written", f.Token)
 	}
 	if strings.Contains(s.out.String(), "s3cret") {
@@ -421,7 +457,7 @@ func TestAMissingTokenConcernsItsRouteAlone(t *testing.T) {
 	}
 }
 
-func TestWhatThePipelineRefusesIsClosedAgain(t *testing.T) {
+func TestChannelsThatThePipelineRefusesAreClosed(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.write("password", "right")
@@ -429,27 +465,10 @@ func TestWhatThePipelineRefusesIsClosedAgain(t *testing.T) {
 	if err := s.put(plainDocument); !errors.Is(err, s.refuse) {
 		t.Errorf("%v", err)
 	}
-	// TestMain finds the connections if they are not closed. They are opened again:
+	// TestMain fails if the connections are not closed. They are opened again:
 	s.refuse = nil
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.expect(1, "a", "b")
-}
-
-func TestASandboxChannelFindsItsCarrierAgain(t *testing.T) {
-	t.Parallel()
-	c := &carriers{}
-	defer c.close()
-	var addresses []string
-	for _, name := range []string{"a", "b", "a"} {
-		address, err := c.start(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		addresses = append(addresses, address)
-	}
-	if addresses[0] == addresses[1] || addresses[0] != addresses[2] {
-		t.Errorf("%v", addresses)
-	}
 }

@@ -29,12 +29,13 @@ type stage struct {
 	sent     int
 }
 
-// newStage starts the process. In the document, {NAME} is the address of the carrier of that name, which
-// is started when it is first mentioned. The process is stopped at the end of the test, and must have
-// stopped without an error. secrets is the folder of the files that the document names.
+// newStage starts the process. In the document, {NAME} is the address of the carrier of that name,
+// which is started when it is first mentioned. The process is stopped at the end of the test, and
+// must have stopped without an error. secrets is the folder of the files that the document names.
 func newStage(t *testing.T, document string, secrets ...string) *stage {
 	t.Helper()
-	return newStageWith(t, document, func(o *Options) { o.Settings.SecretsDir = strings.Join(secrets, "") }, nil)
+	return newStageWith(t, document,
+		func(o *Options) { o.Settings.SecretsDir = strings.Join(secrets, "") }, nil)
 }
 
 // newStageWith is newStage with other options of the process, which may be nil, and of its broker.
@@ -55,12 +56,18 @@ func newStageWith(t *testing.T, document string, change func(*Options), more []k
 	document = s.address(document)
 	options := Options{
 		Settings: config.Settings{
-			KafkaBrokers: broker.ListenAddrs(), KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
-			PostgresURL: ledgertest.URL(t), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0", Region: "test",
+			KafkaBrokers: broker.ListenAddrs(), KafkaGroup: "dispatcher", StatusTopic: "sms.status",
+			DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
+			PostgresURL: ledgertest.URL(
+				t,
+			), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0", Region: "test",
 			DefaultRegion: "GB",
-			MaxUnsettled:  500, Batch: 500, SendTimeout: 10 * time.Second, ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
+			MaxUnsettled:  500, Batch: 500, SendTimeout: 10 * time.Second,
+			ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
 		},
-		Keys: []selector.Key{{1}}, Log: zerolog.Nop(), Version: "test", SteerEvery: 20 * time.Millisecond,
+		Keys: []selector.Key{
+			{1},
+		}, Log: zerolog.Nop(), Version: "test", SteerEvery: 20 * time.Millisecond,
 		Routing: func() (string, []byte, error) { return "test", []byte(document), nil },
 	}
 	if change != nil {
@@ -81,7 +88,9 @@ func newStageWith(t *testing.T, document string, change func(*Options), more []k
 func (s *stage) startBroker(more ...kfake.Opt) *kfake.Cluster {
 	s.t.Helper()
 	broker, err := kfake.NewCluster(append([]kfake.Opt{
-		kfake.NumBrokers(1), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead", "sms.inbound"),
+		kfake.NumBrokers(
+			1,
+		), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead", "sms.inbound"),
 	}, more...)...)
 	if err != nil {
 		s.t.Fatal(err)
@@ -95,7 +104,9 @@ func (s *stage) startBroker(more ...kfake.Opt) *kfake.Cluster {
 func (s *stage) carrier(name string) *smpptest.Server {
 	s.t.Helper()
 	if s.carriers[name] == nil {
-		c, err := smpptest.Start(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
+		c, err := smpptest.Start(
+			smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}},
+		)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -108,7 +119,13 @@ func (s *stage) carrier(name string) *smpptest.Server {
 func (s *stage) address(document string) string {
 	for _, name := range []string{"ONE", "TWO", "THREE"} {
 		if strings.Contains(document, "{"+name+"}") {
-			document = strings.ReplaceAll(document, "{"+name+"}", `provider: smpp, settings: {address: "`+s.carrier(name).Addr()+`", system_id: me, window: 20}`)
+			document = strings.ReplaceAll(
+				document,
+				"{"+name+"}",
+				`provider: smpp, settings: {address: "`+s.carrier(name).
+					Addr()+
+					`", system_id: me, window: 20}`,
+			)
 		}
 	}
 	return document
@@ -122,7 +139,8 @@ func (s *stage) apply(document string) int64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	version, err := s.app.Ledger().ApplyRouting(s.t.Context(), NewRouting(doc, nil, "test", "test", nil))
+	version, err := s.app.Ledger().
+		ApplyRouting(s.t.Context(), NewRouting(doc, nil, "test", "test", nil))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -135,12 +153,21 @@ func (s *stage) publish(n int) {
 	var failed atomic.Pointer[error]
 	for range n {
 		s.sent++
-		value := fmt.Sprintf(`{"id":"m-%05d","to":"+447700900%03d","text":"Hello [m-%05d]","labels":{"tier":"gold"}}`, s.sent, s.sent%1000, s.sent)
-		s.producer.Produce(s.t.Context(), &kgo.Record{Value: []byte(value)}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				failed.Store(&err)
-			}
-		})
+		value := fmt.Sprintf(
+			`{"id":"m-%05d","to":"+447700900%03d","text":"Hello [m-%05d]","labels":{"tier":"gold"}}`,
+			s.sent,
+			s.sent%1000,
+			s.sent,
+		)
+		s.producer.Produce(
+			s.t.Context(),
+			&kgo.Record{Value: []byte(value)},
+			func(_ *kgo.Record, err error) {
+				if err != nil {
+					failed.Store(&err)
+				}
+			},
+		)
 	}
 	if err := s.producer.Flush(s.t.Context()); err != nil {
 		s.t.Fatal(err)
@@ -178,11 +205,12 @@ func (s *stage) totals() ledger.Totals {
 	return totals
 }
 
-// settled waits until every message sent so far was accepted, and holds that against the carriers' own
-// logs: each message was submitted once, to one of them.
+// settled waits until every message sent so far was accepted, and checks in the carriers' own logs
+// that each message was submitted once, to one of them.
 func (s *stage) settled() {
 	s.t.Helper()
-	s.until("all messages accepted", func() bool { return s.totals().Messages[ledger.Accepted] == int64(s.sent) })
+	s.until("all messages accepted",
+		func() bool { return s.totals().Messages[ledger.Accepted] == int64(s.sent) })
 	seen := map[string]string{}
 	for name, carrier := range s.carriers {
 		for _, submit := range carrier.Submits() {
@@ -200,7 +228,7 @@ func (s *stage) settled() {
 	}
 }
 
-// record is all that is known of a message.
+// record is the full record of a message.
 func (s *stage) record(id string) ledger.Record {
 	s.t.Helper()
 	r, err := s.app.Ledger().Record(s.t.Context(), id)

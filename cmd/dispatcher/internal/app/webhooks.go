@@ -2,46 +2,46 @@ package app
 
 import (
 	"context"
-	"errors"
+	"maps"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/inbound"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/config"
 	"dispatcher/provider"
 )
 
-// openWebhooks opens the address that providers call, before channels are connected: those on this machine are told
-// the address that it got. Callbacks are answered from serveWebhooks on.
-func (a *App) openWebhooks(ctx context.Context, channels receive.Channels, booker receive.Booker) error {
+// openWebhooks opens the address that providers call. This comes before channels are connected,
+// because channels on this machine are told the port. Callbacks are answered from serveWebhooks on.
+func (a *App) openWebhooks(ctx context.Context, booker receive.Booker) error {
 	s := &a.opts.Settings
 	secure, err := receive.TLSFiles{
-		Certificate: s.ReceiptsTLSCertFile, Key: s.ReceiptsTLSKeyFile, ClientAuthorities: s.ReceiptsTLSClientCAFile,
+		Certificate: s.ReceiptsTLSCertFile, Key: s.ReceiptsTLSKeyFile,
+		ClientAuthorities: s.ReceiptsTLSClientCAFile,
 	}.Config()
 	if err != nil {
 		return err
 	}
 	a.webhooks, err = receive.ListenWebhooks(ctx, receive.WebhookConfig{
 		Address: s.ReceiptsListen, PublicURL: strings.TrimRight(s.PublicURL, "/"), TLS: secure,
-		Channels: channels, Booker: booker, Registry: a.registry, Trouble: a.trouble,
+		Channels: &a.reloader.listeners, Booker: booker, Registry: a.registry, Trouble: a.trouble,
 	})
 	if err != nil {
 		return err
 	}
-	// After the pipeline, which they outlive: what it has sent may be delivered while it ends.
+	// Stopped after the pipeline: receipts may come for what it sends while it stops.
 	a.stopper.add("webhooks", a.stopWebhooks)
 	return nil
 }
 
-// booker books what callbacks say.
+// booker stores the receipts and inbound messages of callbacks.
 type booker struct {
 	receipts *receive.Batcher
-	// inbound books messages of subscribers; nil loses none but takes none.
-	inbound interface {
-		Book(ctx context.Context, channel string, in []provider.Inbound) error
-	}
+	inbound  *inbound.Intake
 }
 
 var _ receive.Booker = booker{}
@@ -53,35 +53,32 @@ func (b booker) Book(ctx context.Context, channel string, heard *provider.Callba
 			return err
 		}
 	}
-	switch {
-	case len(heard.Inbound) == 0:
+	if len(heard.Inbound) == 0 {
 		return nil
-	case b.inbound == nil:
-		return errNoInbound
 	}
 	return b.inbound.Book(ctx, channel, heard.Inbound)
 }
 
-// errNoInbound keeps messages of subscribers with their providers.
-var errNoInbound = errors.New("messages of subscribers cannot be booked")
+// webhooksTimeout bounds the stop of the webhooks: a provider repeats a call without an answer.
+const webhooksTimeout = 2 * time.Second
 
-// webhooksPatience bounds the end of the webhooks: what is not booked by then is called for again.
-const webhooksPatience = 2 * time.Second
-
-// serveWebhooks begins to answer callbacks.
+// serveWebhooks starts to answer callbacks.
 func (a *App) serveWebhooks() {
 	a.webhooks.Serve()
-	a.log.Info().Str("address", a.webhooks.URL()).Str("public_url", a.opts.Settings.PublicURL).Msg("webhooks are listening")
+	a.log.Info().
+		Str("address", a.webhooks.URL()).
+		Str("public_url", a.opts.Settings.PublicURL).
+		Msg("webhooks are listening")
 }
 
 func (a *App) stopWebhooks(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, webhooksPatience)
+	ctx, cancel := context.WithTimeout(ctx, webhooksTimeout)
 	defer cancel()
 	return a.webhooks.Close(ctx)
 }
 
-// callback is the address at which the provider of a channel is to call; empty when it cannot reach this
-// process. Without a public URL only an API on this machine can, such as that of a sandbox.
+// callback is the address that the provider of a channel is told to call; empty when it cannot
+// reach this process. Without a public URL only an API on this machine can, such as a sandbox.
 func (a *App) callback(channel *config.Channel) string {
 	if a.opts.Settings.PublicURL == "" && !Local(channel) {
 		return ""
@@ -98,4 +95,53 @@ func Local(channel *config.Channel) bool {
 	}
 	ip, err := netip.ParseAddr(base.Hostname())
 	return base.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// webhookListeners are the channels of the current routing whose providers send callbacks. A change
+// replaces all of them at once. The zero value has none.
+type webhookListeners struct {
+	// set has nil for a channel whose settings cannot be used on this machine.
+	set atomic.Pointer[map[string]provider.CallbackReader]
+}
+
+var _ receive.Channels = (*webhookListeners)(nil)
+
+// Listener reads the callbacks of a channel.
+func (h *webhookListeners) Listener(channel string) (l provider.CallbackReader, known bool) {
+	if set := h.set.Load(); set != nil {
+		l, known = (*set)[channel]
+	}
+	return l, known
+}
+
+// change replaces the listeners by those of a transition's channels, and returns how to undo it.
+func (h *webhookListeners) change(t *transition) (undo func()) {
+	before := h.set.Load()
+	next := map[string]provider.CallbackReader{}
+	for name := range maps.Keys(t.live) {
+		if before != nil && t.opened[name] == nil {
+			if l, known := (*before)[name]; known {
+				next[name] = l
+			}
+		}
+	}
+	for name, opened := range t.opened {
+		if l, ok := listenerOf(opened); ok {
+			next[name] = l
+		}
+	}
+	h.set.Store(&next)
+	return func() { h.set.Store(before) }
+}
+
+// listenerOf is the listener of an opened channel; false when its provider sends no callbacks.
+func listenerOf(opened provider.Channel) (l provider.CallbackReader, ok bool) {
+	if _, broken := opened.(unusable); broken {
+		return nil, true
+	}
+	if h, asks := opened.(interface{ ReadsCallbacks() bool }); asks && !h.ReadsCallbacks() {
+		return nil, false
+	}
+	l, ok = opened.(provider.CallbackReader)
+	return l, ok
 }

@@ -17,7 +17,7 @@ type Config struct {
 	Self     string
 	Messages int // of each run
 	Rounds   int // pairs of runs, floor and dispatcher in turn
-	// Step names what goes on.
+	// Step gets the name of each step.
 	Step func(what string)
 }
 
@@ -25,19 +25,21 @@ type Config struct {
 type Result struct {
 	Floor      float64 `json:"floor_messages_per_second"`
 	Dispatcher float64 `json:"dispatcher_messages_per_second"`
-	// Ratio is the median of the rounds' own ratios: both sides of a round ran within
-	// seconds of each other, so the machine's moods cancel out.
+	// Ratio is the median of the rounds' ratios. Both sides of a round ran within seconds of
+	// each other, so that changes of the machine's load cancel out.
 	Ratio   float64 `json:"ratio"`
 	Latency Latency `json:"latency_ms"`
-	// RoundTrips to the database and Allocs are counted while the process works off the backlog, per message; medians of the rounds.
+	// RoundTrips to the database and Allocs are per message, counted while the process works off
+	// the backlog; medians of the rounds.
 	RoundTrips float64 `json:"round_trips_per_message"`
 	RSS        float64 `json:"rss_mb"`
 	Allocs     float64 `json:"allocs_per_message"`
 	Messages   int     `json:"messages"`
 	Rounds     []Round `json:"rounds"`
-	// LatencyRate is the steady load, in messages per second, under which latency was taken.
+	// LatencyRate is the steady load, in messages per second, under which latency was measured.
 	LatencyRate float64 `json:"latency_messages_per_second"`
-	// LatencyRoundTrips are the round trips per message under that load: batches are smaller when nothing stands in line.
+	// LatencyRoundTrips are the round trips per message under that load: batches are smaller when
+	// no messages wait.
 	LatencyRoundTrips float64 `json:"latency_round_trips_per_message"`
 	Machine           Machine `json:"machine"`
 }
@@ -104,7 +106,12 @@ func (r *rig) round(ctx context.Context, cfg *Config, n int, result *Result) err
 	}
 	var round Round
 	for _, command := range commands {
-		run := &run{rig: r, command: command, name: fmt.Sprintf("bench-%s-%d", command, n), messages: cfg.Messages}
+		run := &run{
+			rig:      r,
+			command:  command,
+			name:     fmt.Sprintf("bench-%s-%d", command, n),
+			messages: cfg.Messages,
+		}
 		if err := run.throughput(ctx, cfg.Self); err != nil {
 			return err
 		}
@@ -114,7 +121,10 @@ func (r *rig) round(ctx context.Context, cfg *Config, n int, result *Result) err
 			round.Dispatcher, round.RoundTrips, round.Allocs = run.rate, run.roundTrips, run.allocs
 			result.RSS = max(result.RSS, run.rss)
 		}
-		cfg.Step(fmt.Sprintf("round %d, %-11s %8.0f messages/s", n+1, strings.TrimPrefix(command, "bench-"), run.rate))
+		cfg.Step(
+			fmt.Sprintf("round %d, %-11s %8.0f messages/s", n+1,
+				strings.TrimPrefix(command, "bench-"), run.rate),
+		)
 	}
 	round.Ratio = round.Dispatcher / round.Floor
 	result.Rounds = append(result.Rounds, round)
@@ -127,7 +137,13 @@ const latencySeconds = 8
 func (r *rig) latency(ctx context.Context, cfg *Config, result *Result) error {
 	result.LatencyRate = result.Dispatcher / 2
 	n := int(result.LatencyRate * latencySeconds)
-	run := &run{rig: r, command: runCommand, name: "bench-latency", messages: n, pause: time.Duration(float64(time.Second) / result.LatencyRate)}
+	run := &run{
+		rig:      r,
+		command:  runCommand,
+		name:     "bench-latency",
+		messages: n,
+		pause:    time.Duration(float64(time.Second) / result.LatencyRate),
+	}
 	if err := run.steady(ctx, cfg.Self); err != nil {
 		return err
 	}

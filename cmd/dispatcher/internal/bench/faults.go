@@ -28,11 +28,12 @@ type FaultsResult struct {
 	Machine Machine    `json:"machine"`
 }
 
-// FaultRow is how messages fared that were drawn for one of the two healthy channels, while the third had
-// a fault. What the third could not take went to those two as well, and is not counted.
+// FaultRow is about the messages that were drawn for one of the two healthy channels while the third
+// had a fault. Messages that fell back from the third are not counted.
 type FaultRow struct {
 	Fault string `json:"fault"`
-	// Throughput counts those that arrived while the fault lasted; Ratio is by that of the healthy run.
+	// Throughput counts those that arrived while the fault lasted; Ratio is by that of the healthy
+	// run.
 	Throughput float64 `json:"others_messages_per_second"`
 	Ratio      float64 `json:"ratio"`
 	Latency    Latency `json:"others_latency_ms"`
@@ -46,7 +47,7 @@ type FaultRow struct {
 const (
 	leadIn        = 2 * time.Second // at the same rate before the fault
 	slowAnswer    = 8 * time.Second
-	answerTimeout = 9 * time.Second // above slowAnswer, so that the slow channel is not a silent one
+	answerTimeout = 9 * time.Second // above slowAnswer: slow is not silent
 	lastArrivals  = 15 * time.Second
 )
 
@@ -84,24 +85,31 @@ func RunFaults(ctx context.Context, cfg FaultsConfig) (result *FaultsResult, err
 		if i > 0 && result.Faults[0].Throughput > 0 {
 			row.Ratio = row.Throughput / result.Faults[0].Throughput
 		}
-		cfg.Step(fmt.Sprintf("%-28s %6.0f messages/s of the others, p99 %.0f ms", row.Fault, row.Throughput, row.Latency.P99))
+		cfg.Step(
+			fmt.Sprintf("%-28s %6.0f messages/s of the others, p99 %.0f ms", row.Fault,
+				row.Throughput, row.Latency.P99),
+		)
 		result.Faults = append(result.Faults, row)
 	}
 	return result, nil
 }
 
-// faulty is the place of the channel that has the fault.
+// faulty is the index of the channel that has the fault.
 const faulty = 2
 
 // fault feeds one process at an even rate. The fault begins after the lead-in, under load.
-func (r *rig) fault(ctx context.Context, cfg *FaultsConfig, name string, behaviour smpptest.Behaviour) (row FaultRow, err error) {
+func (r *rig) fault(
+	ctx context.Context, cfg *FaultsConfig, name string, behaviour smpptest.Behaviour,
+) (row FaultRow, err error) {
 	server := r.carriers[faulty]
 	server.SetBehaviour(smpptest.Behaviour{})
 	before := server.Stats().Submits
 	run := &run{
 		rig: r, command: runCommand, name: name, weights: weights{1, 1, 1}, timeout: answerTimeout,
-		pause:    time.Duration(float64(time.Second) / cfg.Rate),
-		messages: 1 + int(cfg.Rate*(leadIn+cfg.During).Seconds()), settings: []string{"DISPATCHER_SEND_TIMEOUT=12s"},
+		pause: time.Duration(float64(time.Second) / cfg.Rate),
+		messages: 1 + int(
+			cfg.Rate*(leadIn+cfg.During).Seconds(),
+		), settings: []string{"DISPATCHER_SEND_TIMEOUT=12s"},
 	}
 	others, err := r.drawnForOthers(name, run.weights, run.messages)
 	if err != nil {
@@ -143,7 +151,7 @@ func (r *rig) drawnForOthers(topic string, w weights, messages int) (map[int]boo
 	if err != nil {
 		return nil, err
 	}
-	drawer, others := selector.NewDrawer(r.private.Keys[0]), make(map[int]bool, messages)
+	drawer, others := selector.NewDrawer(r.servers.Keys[0]), make(map[int]bool, messages)
 	for number := range messages {
 		if table.Pick(drawer.Draw(messageID(topic, number), 1, table.Size())) != faulty {
 			others[number] = true
@@ -173,8 +181,8 @@ func awaitOthers(ctx context.Context, m *meter, others map[int]bool, until time.
 	return nil
 }
 
-// measureOthers counts the first arrival of each of them that was produced from a time on; those that arrived
-// until the end make the throughput.
+// measureOthers counts the first arrival of each message produced since from; those that arrived
+// before until make the throughput.
 func measureOthers(seen []arrival, others map[int]bool, from, until time.Time) (row FaultRow) {
 	arrived := make(map[int]bool, len(others))
 	var delays []time.Duration
@@ -196,7 +204,9 @@ func measureOthers(seen []arrival, others map[int]bool, from, until time.Time) (
 	row.Missing = len(others) - len(arrived)
 	row.Throughput = float64(inTime) / until.Sub(from).Seconds()
 	if len(delays) > 0 {
-		row.Latency = percentiles(slices.Concat(delays, slices.Repeat([]time.Duration{lastArrivals}, row.Missing)))
+		row.Latency = percentiles(
+			slices.Concat(delays, slices.Repeat([]time.Duration{lastArrivals}, row.Missing)),
+		)
 	}
 	return row
 }

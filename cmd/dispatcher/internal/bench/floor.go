@@ -1,9 +1,8 @@
-// Package bench holds what the dispatcher is measured against: the floor, which does
-// the same intake, the same inserts and updates and the same submits, but chooses
-// nothing, limits nothing, guards nothing and ranks nothing.
+// Package bench measures the dispatcher against a floor, which does the same intake, the same
+// inserts and updates and the same submits, but no routing, no limits and no ranking.
 //
-// The floor is deliberately the shortest code that gives the same rows. It is not fit
-// for sending: an error ends it.
+// The floor is the shortest code that writes the same rows. It is not fit for real sending, because
+// an error ends it.
 package bench
 
 import (
@@ -20,12 +19,12 @@ import (
 	"dispatcher/provider"
 )
 
-// Floor takes jobs in turn to the channels given.
+// Floor sends jobs over the channels in turn.
 type Floor struct {
 	pool     *pgxpool.Pool
 	channels []provider.Channel
 	names    []string
-	slots    chan struct{} // one batch under way, as large as the dispatcher's bound
+	slots    chan struct{} // one batch in flight, as large as the dispatcher's limit
 	work     chan submit
 	senders  sync.WaitGroup
 	settling sync.WaitGroup
@@ -41,9 +40,17 @@ type submit struct {
 	done    *sync.WaitGroup
 }
 
-// NewFloor starts as many senders as may be under way at once.
-func NewFloor(pool *pgxpool.Pool, names []string, channels []provider.Channel, unsettled int) *Floor {
-	f := &Floor{pool: pool, channels: channels, names: names, slots: make(chan struct{}, 1), work: make(chan submit, unsettled)}
+// NewFloor starts as many senders as submits may be in flight.
+func NewFloor(
+	pool *pgxpool.Pool, names []string, channels []provider.Channel, unsettled int,
+) *Floor {
+	f := &Floor{
+		pool:     pool,
+		channels: channels,
+		names:    names,
+		slots:    make(chan struct{}, 1),
+		work:     make(chan submit, unsettled),
+	}
 	for range unsettled {
 		f.senders.Go(func() {
 			for s := range f.work {
@@ -57,8 +64,8 @@ func NewFloor(pool *pgxpool.Pool, names []string, channels []provider.Channel, u
 	return f
 }
 
-// Handle stores a batch and starts to send it. One batch is under way at a time, which
-// is the bound that the dispatcher keeps too; the next one is fetched and decoded meanwhile.
+// Handle stores a batch and starts to send it. One batch is in flight at a time, which is the
+// dispatcher's limit too; the next one is fetched and decoded meanwhile.
 func (f *Floor) Handle(ctx context.Context, jobs []dispatch.Job) error {
 	select {
 	case f.slots <- struct{}{}:
@@ -85,7 +92,7 @@ func (f *Floor) Handle(ctx context.Context, jobs []dispatch.Job) error {
 	return f.Err()
 }
 
-// rows are a batch as columns, the form in which it travels.
+// rows are a batch as columns, the form of its parameters.
 type rows struct {
 	seq                []int64
 	id, channel        []string
@@ -107,8 +114,10 @@ func (f *Floor) columns(jobs []dispatch.Job) *rows {
 		j := &jobs[i]
 		r.id, r.channel = append(r.id, j.Message.ID), append(r.channel, f.names[i%len(f.names)])
 		r.topic, r.lane = append(r.topic, j.Origin.Topic), append(r.lane, j.Lane)
-		r.partition, r.offset = append(r.partition, j.Origin.Partition), append(r.offset, j.Origin.Offset)
-		r.envelope, r.expires = append(r.envelope, j.Raw), append(r.expires, j.Produced.Add(time.Hour))
+		r.partition, r.offset = append(r.partition, j.Origin.Partition), append(r.offset,
+			j.Origin.Offset)
+		r.envelope, r.expires = append(r.envelope, j.Raw), append(r.expires,
+			j.Produced.Add(time.Hour))
 	}
 	r.events("sending")
 	return r
@@ -120,7 +129,8 @@ func (r *rows) events(state string) {
 	now := time.Now()
 	for i := range r.id {
 		r.event = append(r.event, envelope.AppendStatus(make([]byte, 0, 256), envelope.Status{
-			ID: r.id[i], State: state, At: now, Lane: r.lane[i], Route: "floor", Channel: r.channel[i], Attempt: 1, Segments: 1,
+			ID: r.id[i], State: state, At: now, Lane: r.lane[i], Route: "floor",
+			Channel: r.channel[i], Attempt: 1, Segments: 1,
 		}))
 	}
 }
@@ -155,12 +165,14 @@ func (f *Floor) store(ctx context.Context, jobs []dispatch.Job) (*rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("floor: begin: %w", err)
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back
-	inserted, err := tx.Query(ctx, storeMessages, r.id, r.lane, r.topic, r.partition, r.offset, r.envelope, r.expires, r.channel)
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // Nothing to undo after a commit.
+	inserted, err := tx.Query(ctx, storeMessages, r.id, r.lane, r.topic, r.partition, r.offset,
+		r.envelope, r.expires, r.channel)
 	if err != nil {
 		return nil, fmt.Errorf("floor: store messages: %w", err)
 	}
-	if r.seq, err = pgx.CollectRows(inserted, pgx.RowTo[int64]); err != nil || len(r.seq) != len(jobs) {
+	if r.seq, err = pgx.CollectRows(inserted, pgx.RowTo[int64]); err != nil ||
+		len(r.seq) != len(jobs) {
 		return nil, fmt.Errorf("floor: %d of %d messages stored: %w", len(r.seq), len(jobs), err)
 	}
 	batch := &pgx.Batch{}
@@ -192,8 +204,10 @@ func (f *Floor) settle(ctx context.Context, r *rows) error {
 		if r.results[i].Outcome != provider.Accepted {
 			return fmt.Errorf("floor: a carrier answered %s", r.results[i].Outcome)
 		}
-		r.outcome, r.reference = append(r.outcome, "accepted"), append(r.reference, r.results[i].Reference)
-		r.code, r.state, r.empty = append(r.code, r.results[i].Code), append(r.state, "accepted"), append(r.empty, "")
+		r.outcome, r.reference = append(r.outcome, "accepted"), append(r.reference,
+			r.results[i].Reference)
+		r.code, r.state, r.empty = append(r.code, r.results[i].Code), append(r.state,
+			"accepted"), append(r.empty, "")
 		r.segments, r.price = append(r.segments, 1), append(r.price, 30_000)
 	}
 	r.events("accepted")
@@ -214,7 +228,7 @@ func (f *Floor) Err() error {
 	return f.err
 }
 
-// Close waits for the batches under way and ends the senders. Handle must not be called any more.
+// Close waits for the batches in flight and ends the senders. Handle must not be called any more.
 func (f *Floor) Close() error {
 	f.settling.Wait()
 	close(f.work)

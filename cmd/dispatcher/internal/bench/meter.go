@@ -22,7 +22,8 @@ type meter struct {
 	seen []arrival // guarded by mu; in order of arrival, about
 }
 
-// add notes one submit. The first word of the text is the message's number, the second when it was produced.
+// add notes one submit. The first word of the text is the message's number, the second when it was
+// produced.
 func (m *meter) add(text string, at time.Time) {
 	words := strings.SplitN(text, " ", 3)
 	if len(words) < 3 {

@@ -30,7 +30,11 @@ func startProcess(ctx context.Context, self, command string, env []string) (*pro
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.CommandContext(context.WithoutCancel(ctx), self, command), log: log, ended: make(chan struct{})}
+	p := &process{
+		cmd:   exec.CommandContext(context.WithoutCancel(ctx), self, command),
+		log:   log,
+		ended: make(chan struct{}),
+	}
 	p.cmd.Env = append(os.Environ(), append(env, "DISPATCHER_LOG_LEVEL=info")...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to pass on
 	p.cmd.Stderr = log

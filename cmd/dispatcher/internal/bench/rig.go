@@ -12,22 +12,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/consume"
+	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// rig is what both sides of a comparison run against: one Kafka, one PostgreSQL and
-// three carriers, all in the measuring process. What is measured runs in a process of its own.
+// rig is one Kafka, one PostgreSQL and three carriers, all in the measuring process; both sides of a
+// comparison use them. What is measured runs in a process of its own.
 type rig struct {
 	folder   string // removed by close
-	private  *app.Private
+	servers  *embedded.Servers
 	carriers []*smpptest.Server
-	meter    atomic.Pointer[meter] // of the run under way
+	meter    atomic.Pointer[meter] // of the current run
 }
 
 // newRig starts the servers; step is told so.
@@ -40,13 +37,22 @@ func newRig(ctx context.Context, step func(what string)) (*rig, error) {
 	r := &rig{folder: folder}
 	r.meter.Store(&meter{})
 	for range 3 {
-		server, err := smpptest.Start(smpptest.Config{OnSubmit: func(s smpptest.Submit) { r.meter.Load().add(s.Text, s.At) }})
+		server, err := smpptest.Start(
+			smpptest.Config{OnSubmit: func(s smpptest.Submit) { r.meter.Load().add(s.Text, s.At) }},
+		)
 		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}
 		r.carriers = append(r.carriers, server)
 	}
-	r.private, err = app.StartPrivate(ctx, app.PrivateConfig{Folder: filepath.Join(folder, "servers"), Topics: []string{"sms.status", "sms.dead"}, UnsyncedKafka: true})
+	r.servers, err = embedded.Start(
+		ctx,
+		embedded.Config{
+			Folder:        filepath.Join(folder, "servers"),
+			Topics:        []string{"sms.status", "sms.dead"},
+			UnsyncedKafka: true,
+		},
+	)
 	if err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -58,26 +64,37 @@ func (r *rig) close() error {
 	for _, server := range r.carriers {
 		server.Close()
 	}
-	if r.private == nil {
+	if r.servers == nil {
 		return nil
 	}
-	return r.private.Stop()
+	return r.servers.Stop()
 }
 
 // weights are the shares of the three carriers, in percent.
 type weights [3]int
 
-// routing is the document of one run: three carriers under four limits each, none of which is ever
-// reached, reading a topic of its own. timeout is after how long a submit counts as unanswered.
+// routing is the document of one run: three carriers with four limits each, which are never
+// reached, and one topic. timeout is when a submit counts as unanswered.
 func (r *rig) routing(topic string, w weights, timeout time.Duration) (path string, err error) {
 	var b strings.Builder
 	b.WriteString("timezone: Europe/London\nchannels:\n")
 	for i, server := range r.carriers {
-		fmt.Fprintf(&b, "  %c:\n    provider: smpp\n    settings: {address: %q, system_id: bench, window: 200, response_timeout: %s}\n", 'a'+i, server.Addr(), timeout)
-		b.WriteString("    limits: [{window: 1s, max: 1000000}, {window: 1m, max: 10000000}, {window: 1h, max: 100000000}, {window: 1d, max: 1000000000}]\n")
-		b.WriteString("    price: {currency: EUR, default: \"0.03\"}\n    receipts: none\n") // the floor writes none either
+		fmt.Fprintf(
+			&b,
+			"  %c:\n    provider: smpp\n    settings: {address: %q, system_id: bench, window: "+
+				"200, response_timeout: %s}\n",
+			'a'+i,
+			server.Addr(),
+			timeout,
+		)
+		b.WriteString("    limits: [{window: 1s, max: 1000000}, {window: 1m, max: 10000000}, " +
+			"{window: 1h, max: 100000000}, {window: 1d, max: 1000000000}]\n")
+		b.WriteString("    price: {currency: EUR, default: \"0.03\"}\n")
+		b.WriteString("    receipts: none\n") // the floor writes none either
 	}
-	fmt.Fprintf(&b, "routes:\n  - {name: default, weights: {a: %d, b: %d, c: %d}, fallback: load_ratio}\n", w[0], w[1], w[2])
+	fmt.Fprintf(&b,
+		"routes:\n  - {name: default, weights: {a: %d, b: %d, c: %d}, fallback: load_ratio}\n",
+		w[0], w[1], w[2])
 	fmt.Fprintf(&b, "lanes:\n  bulk: {topics: [%s], ttl: 72h}\n", topic)
 	path = filepath.Join(r.folder, topic+".yaml")
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)
@@ -85,7 +102,7 @@ func (r *rig) routing(topic string, w weights, timeout time.Duration) (path stri
 
 // database makes an empty database, so that each run begins with empty tables.
 func (r *rig) database(ctx context.Context, name string) (url string, err error) {
-	conn, err := pgx.Connect(ctx, r.private.Postgres.URL())
+	conn, err := pgx.Connect(ctx, r.servers.Postgres.URL())
 	if err != nil {
 		return "", err
 	}
@@ -93,13 +110,13 @@ func (r *rig) database(ctx context.Context, name string) (url string, err error)
 	if _, err := conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
 		return "", err
 	}
-	return r.private.Postgres.URLOf(name), nil
+	return r.servers.Postgres.URLOf(name), nil
 }
 
-// environment is what a measured process is told.
+// environment has the settings of a measured process.
 func (r *rig) environment(url, routing, group string) []string {
 	return []string{
-		"DISPATCHER_KAFKA_BROKERS=" + r.private.Kafka.Address(),
+		"DISPATCHER_KAFKA_BROKERS=" + r.servers.Kafka.Address(),
 		"DISPATCHER_KAFKA_GROUP=" + group,
 		"DISPATCHER_POSTGRES_URL=" + url,
 		"DISPATCHER_ROUTING_FILE=" + routing,
@@ -113,44 +130,26 @@ func (r *rig) environment(url, routing, group string) []string {
 // messageID is the id of a message by its topic and number.
 func messageID(topic string, number int) string { return topic + "-" + strconv.Itoa(number) }
 
-// produce writes the messages with the numbers from from to below to into a topic, which it makes with the first one; pause spreads
-// them, 0 writes at full speed. The text of a message is its number and the time it was produced.
-func (r *rig) produce(ctx context.Context, topic string, from, to int, pause time.Duration) error {
-	options, err := consume.Connection{Brokers: []string{r.private.Kafka.Address()}}.Options()
-	if err != nil {
-		return err
-	}
-	client, err := kgo.NewClient(append(options, kgo.DefaultProduceTopic(topic), kgo.ProducerLinger(0))...)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if from == 0 {
-		if _, err := kadm.NewClient(client).CreateTopic(ctx, 12, 1, nil, topic); err != nil {
-			return fmt.Errorf("create topic %s: %w", topic, err)
+// produce writes the messages with the numbers from first to last-1 into a topic, which it makes
+// with message 0; pause spreads them, 0 writes at full speed. The text of a message is its number
+// and the time at which it was produced.
+func (r *rig) produce(
+	ctx context.Context, topic string, first, last int, pause time.Duration,
+) error {
+	if first == 0 {
+		if err := r.servers.Kafka.CreateTopics(ctx, 12, topic); err != nil {
+			return err
 		}
 	}
-	var failed atomic.Pointer[error]
 	began := time.Now()
-	for i := from; i < to; i++ {
-		if pause > 0 {
-			time.Sleep(time.Until(began.Add(time.Duration(i-from) * pause)))
-		}
+	message := func(n int) (_, key string, value []byte) {
+		time.Sleep(time.Until(began.Add(time.Duration(n-first) * pause)))
 		m := envelope.Message{
-			ID: messageID(topic, i), To: fmt.Sprintf("+4477009%05d", i%100_000), From: "BENCH",
-			Text: strconv.Itoa(i) + " " + strconv.FormatInt(time.Now().UnixNano(), 10) + " is your code. It is valid for ten minutes.",
+			ID: messageID(topic, n), To: fmt.Sprintf("+4477009%05d", n%100_000), From: "BENCH",
+			Text: fmt.Sprintf("%d %d is your code. It is valid for ten minutes.",
+				n, time.Now().UnixNano()),
 		}
-		client.Produce(ctx, &kgo.Record{Key: []byte(m.ID), Value: m.Append(nil)}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				failed.CompareAndSwap(nil, &err)
-			}
-		})
+		return topic, m.ID, m.Append(nil)
 	}
-	if err := client.Flush(ctx); err != nil {
-		return err
-	}
-	if err := failed.Load(); err != nil {
-		return fmt.Errorf("produce: %w", *err)
-	}
-	return nil
+	return r.servers.Kafka.Produce(ctx, first, last, message)
 }

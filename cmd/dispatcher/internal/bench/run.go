@@ -29,11 +29,12 @@ func (u *run) throughput(ctx context.Context, self string) error {
 	if err := u.rig.produce(ctx, u.name, 0, u.messages, 0); err != nil {
 		return err
 	}
-	return u.measure(ctx, self, func(context.Context) error { return nil }, func() { u.rate = m.rate() })
+	return u.measure(ctx, self, func(context.Context) error { return nil },
+		func() { u.rate = m.rate() })
 }
 
-// steady feeds the process at an even rate. It begins when the process has shown with one message that it reads: what
-// gathered while it joined its group would be a backlog.
+// steady feeds the process at an even rate. It begins when the process has shown with one message
+// that it reads: messages produced while it joins its group would be a backlog.
 func (u *run) steady(ctx context.Context, self string) error {
 	m, err := u.first(ctx)
 	if err != nil {
@@ -50,18 +51,21 @@ func (u *run) begin() *meter {
 	return m
 }
 
-// first puts a new meter in place and produces the message with which the process shows that it reads.
+// first puts a new meter in place and produces the message with which the process shows that it
+// reads.
 func (u *run) first(ctx context.Context) (*meter, error) {
 	m := u.begin()
 	return m, u.rig.produce(ctx, u.name, 0, 1, 0)
 }
 
-// patience bounds one run.
-const patience = 2 * time.Minute
+// runTimeout bounds one run.
+const runTimeout = 2 * time.Minute
 
-// measure starts the process, feeds it once it has sent its first message, waits until the carriers have everything, reads
-// its figures and stops it.
-func (u *run) measure(ctx context.Context, self string, feed func(context.Context) error, read func()) error {
+// measure starts the process, feeds it once it has sent its first message, waits until the carriers
+// have everything, reads its figures and stops it.
+func (u *run) measure(
+	ctx context.Context, self string, feed func(context.Context) error, read func(),
+) error {
 	return u.with(ctx, self, func(ctx context.Context, p *process) (err error) {
 		if err := u.follow(ctx, p, feed); err != nil {
 			return err
@@ -72,7 +76,8 @@ func (u *run) measure(ctx context.Context, self string, feed func(context.Contex
 	})
 }
 
-// feedAlone starts the process, feeds it once it has sent its first message, and stops it when feed returns.
+// feedAlone starts the process, feeds it once it has sent its first message, and stops it when feed
+// returns.
 func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Context) error) error {
 	return u.with(ctx, self, func(ctx context.Context, p *process) error {
 		if err := u.await(ctx, p, 1); err != nil {
@@ -82,27 +87,31 @@ func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Cont
 	})
 }
 
-// with starts the process over an empty database, lets work be done with it and stops it.
-func (u *run) with(ctx context.Context, self string, work func(context.Context, *process) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// with starts the process over an empty database, runs work and stops the process.
+func (u *run) with(
+	ctx context.Context, self string, work func(context.Context, *process) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	url, err := u.rig.database(ctx, u.name)
 	if err != nil {
 		return err
 	}
-	routing, err := u.rig.routing(u.name, cmp.Or(u.weights, weights{25, 15, 60}), cmp.Or(u.timeout, 8*time.Second))
+	routing, err := u.rig.routing(u.name, cmp.Or(u.weights, weights{25, 15, 60}),
+		cmp.Or(u.timeout, 8*time.Second))
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(ctx, self, u.command, append(u.rig.environment(url, routing, u.name), u.settings...))
+	p, err := startProcess(ctx, self, u.command,
+		append(u.rig.environment(url, routing, u.name), u.settings...))
 	if err != nil {
 		return err
 	}
 	return errors.Join(work(ctx, p), p.stop())
 }
 
-// follow takes the process's counters when it sends its first message and when it has sent the last one: what lies between is
-// load, and not what starting and joining the group cost.
+// follow reads the process's counters at its first and at its last message, so that the start and
+// the joining of the group are not counted.
 func (u *run) follow(ctx context.Context, p *process, feed func(context.Context) error) error {
 	if err := u.await(ctx, p, 1); err != nil {
 		return err
@@ -132,13 +141,14 @@ func (u *run) await(ctx context.Context, p *process, n int) error {
 		case <-p.ended:
 			return fmt.Errorf("%s ended by itself: %s", u.command, p.tail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %d of %d messages arrived: %w", u.name, u.rig.meter.Load().count(), n, ctx.Err())
+			return fmt.Errorf("%s: %d of %d messages arrived: %w", u.name,
+				u.rig.meter.Load().count(), n, ctx.Err())
 		}
 	}
 	return nil
 }
 
-// counters are those that a process shows about itself.
+// counters are figures that a process shows about itself.
 type counters struct{ roundTrips, allocs float64 }
 
 // count reads the counters of a dispatcher; the floor has none.
@@ -150,5 +160,8 @@ func (u *run) count(ctx context.Context, p *process) (counters, error) {
 	if err != nil {
 		return counters{}, err
 	}
-	return counters{roundTrips: values["dispatcher_ledger_round_trips_total"], allocs: values["go_memstats_mallocs_total"]}, nil
+	return counters{
+		roundTrips: values["dispatcher_ledger_round_trips_total"],
+		allocs:     values["go_memstats_mallocs_total"],
+	}, nil
 }

@@ -13,8 +13,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/console"
-	"dispatcher/cmd/dispatcher/internal/consume"
-	"dispatcher/cmd/dispatcher/internal/publish"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/migrations"
@@ -22,8 +21,8 @@ import (
 	"dispatcher/provider/smpp"
 )
 
-// closePatience bounds the goodbye to the carriers.
-const closePatience = 5 * time.Second
+// closeTimeout bounds the close of the channels.
+const closeTimeout = 5 * time.Second
 
 // ServeFloor runs the floor over the same settings and routing document as the
 // dispatcher, until ctx ends.
@@ -35,7 +34,8 @@ func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err
 	if err := migrations.Migrate(ctx, s.PostgresURL); err != nil {
 		return err
 	}
-	l, err := ledger.Connect(ctx, ledger.Config{URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region})
+	l, err := ledger.Connect(ctx,
+		ledger.Config{URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,8 @@ func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll(channels)) }()
-	admin, err := console.Listen(ctx, console.Config{Address: s.Listen, Registry: prometheus.NewRegistry()})
+	admin, err := console.Listen(ctx,
+		console.Config{Address: s.Listen, Registry: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func connect(doc *config.Routing) (names []string, channels []provider.Channel, 
 }
 
 func closeAll(channels []provider.Channel) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var errs []error
 	for _, c := range channels {
@@ -99,23 +100,27 @@ func closeAll(channels []provider.Channel) error {
 }
 
 // serve reads the document's lanes and publishes status events, like the dispatcher.
-func serve(ctx context.Context, s *config.Settings, doc *config.Routing, l *ledger.Ledger, floor *Floor, log zerolog.Logger) error {
+func serve(
+	ctx context.Context, s *config.Settings, doc *config.Routing, l *ledger.Ledger, floor *Floor,
+	log zerolog.Logger,
+) error {
 	client, err := app.Connection(s).Options()
 	if err != nil {
 		return err
 	}
-	lanes := make([]consume.Lane, 0, len(doc.Lanes))
+	lanes := make([]kafka.Lane, 0, len(doc.Lanes))
 	for _, lane := range doc.Lanes {
-		lanes = append(lanes, consume.Lane{Name: lane.Name, Topics: lane.Topics})
+		lanes = append(lanes, kafka.Lane{Name: lane.Name, Topics: lane.Topics})
 	}
-	consumer, err := consume.New(consume.Config{
-		Client: client, Group: s.KafkaGroup, ClientID: "floor", Lanes: lanes, Batch: min(s.Batch, s.MaxUnsettled),
+	consumer, err := kafka.NewConsumer(kafka.ConsumerConfig{
+		Client: client, Group: s.KafkaGroup, ClientID: "floor", Lanes: lanes,
+		Batch:  min(s.Batch, s.MaxUnsettled),
 		Handle: floor.Handle, Paused: func(string) bool { return false }, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	publisher, err := publish.New(publish.Config{
+	publisher, err := kafka.NewPublisher(kafka.PublisherConfig{
 		Client: client, Compression: s.KafkaCompression, Outbox: l,
 		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: log,
 	})

@@ -20,9 +20,9 @@ import (
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Detail says what is wrong; when OK, what is worth knowing all the same.
+	// Detail says what is wrong; when OK, what should be known.
 	Detail string `json:"detail,omitempty"`
-	// Since is when it was first found not to be met; nil when OK.
+	// Since is when it was first not met; nil when OK.
 	Since *time.Time `json:"since,omitempty"`
 	// Fix is what to do about it; empty when OK.
 	Fix string `json:"fix,omitempty"`
@@ -54,7 +54,12 @@ type Server struct {
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s (DISPATCHER_LISTEN): %w; choose another address or stop what uses it", cfg.Address, err)
+		return nil, fmt.Errorf(
+			"cannot listen on %s (DISPATCHER_LISTEN): %w; choose another address or stop what "+
+				"uses it",
+			cfg.Address,
+			err,
+		)
 	}
 	s := &Server{
 		http:   &http.Server{Handler: handler(&cfg), ReadHeaderTimeout: 5 * time.Second},
@@ -71,8 +76,8 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 // URL is where the server can be reached.
 func (s *Server) URL() string { return "http://" + s.listen.Addr().String() }
 
-// Close ends the server after the requests under way; when ctx ends first it cuts them
-// off, which is no error.
+// Close ends the server after the open requests; when ctx ends first it cuts them off, which is no
+// error.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -133,5 +138,5 @@ func (cfg *Config) index(w http.ResponseWriter, _ *http.Request) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone: nobody is left to tell
+	_ = json.NewEncoder(w).Encode(body) // the client has gone
 }

@@ -50,7 +50,8 @@ func TestPagesAnswer(t *testing.T) {
 	t.Parallel()
 	s := listen(t)
 	for path, want := range map[string]string{"/": "SMS dispatcher", "/healthz": "alive", "/metrics": "", "/debug/pprof/": "goroutine"} {
-		if status, body := get(t, s.URL()+path); status != http.StatusOK || !strings.Contains(body, want) {
+		if status, body := get(t, s.URL()+path); status != http.StatusOK ||
+			!strings.Contains(body, want) {
 			t.Errorf("%s: %d %.80s", path, status, body)
 		}
 	}
@@ -65,7 +66,8 @@ func TestOnlyVitalConditionsTakeTheInstanceOut(t *testing.T) {
 		http.StatusOK:                 {{Name: "database", OK: true, Vital: true}, {Name: "channel a", Detail: "connecting"}},
 		http.StatusServiceUnavailable: {{Name: "database", Detail: "no answer", Vital: true}, {Name: "channel a", OK: true}},
 	} {
-		if status, body := get(t, listen(t, checks...).URL()+"/readyz"); status != want || !strings.Contains(body, "channel a") {
+		if status, body := get(t, listen(t, checks...).URL()+"/readyz"); status != want ||
+			!strings.Contains(body, "channel a") {
 			t.Errorf("%d %s, want %d", status, body, want)
 		}
 	}
@@ -76,16 +78,24 @@ func TestCloseCutsOffASlowRequest(t *testing.T) {
 	began := make(chan struct{})
 	release := make(chan struct{})
 	defer close(release)
-	s, err := Listen(t.Context(), Config{Address: "127.0.0.1:0", Registry: prometheus.NewRegistry(), Ready: func(context.Context) []Check {
-		close(began)
-		<-release
-		return nil
-	}})
+	s, err := Listen(
+		t.Context(),
+		Config{
+			Address:  "127.0.0.1:0",
+			Registry: prometheus.NewRegistry(),
+			Ready: func(context.Context) []Check {
+				close(began)
+				<-release
+				return nil
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		request, _ := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, s.URL()+"/readyz", nil)
+		request, _ := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet,
+			s.URL()+"/readyz", nil)
 		if response, err := http.DefaultClient.Do(request); err == nil {
 			_ = response.Body.Close()
 		}
@@ -101,7 +111,9 @@ func TestCloseCutsOffASlowRequest(t *testing.T) {
 func TestTakenPortIsNamed(t *testing.T) {
 	t.Parallel()
 	taken := strings.TrimPrefix(listen(t).URL(), "http://")
-	if _, err := Listen(t.Context(), Config{Address: taken}); err == nil || !strings.Contains(err.Error(), taken) || !strings.Contains(err.Error(), "DISPATCHER_LISTEN") {
+	if _, err := Listen(t.Context(), Config{Address: taken}); err == nil ||
+		!strings.Contains(err.Error(), taken) ||
+		!strings.Contains(err.Error(), "DISPATCHER_LISTEN") {
 		t.Errorf("error %v", err)
 	}
 }

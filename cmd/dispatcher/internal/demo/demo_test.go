@@ -9,7 +9,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestTheVerdictKnowsWhatWasCarried: the draws of a demo are fair while one of its carriers is down.
+// TestTheVerdictKnowsWhatWasCarried: the draws of a demo are fair while one of its carriers is
+// down.
 func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("the demo's routing", []byte(Routing))
@@ -17,7 +18,13 @@ func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := func(first, channel, cause string) ledger.CarriedRow {
-		return ledger.CarriedRow{Version: 1, Route: "default", FirstChoice: first, Channel: channel, Cause: cause}
+		return ledger.CarriedRow{
+			Version:     1,
+			Route:       "default",
+			FirstChoice: first,
+			Channel:     channel,
+			Cause:       cause,
+		}
 	}
 	earlier := moves{row("a", "a", ""): 1000, row("a", "c", "no_slot"): 7}
 	for name, c := range map[string]struct {
@@ -31,19 +38,26 @@ func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 		},
 		"b is down": {
 			moves{row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7, row("b", "c", "breaker_open"): 150, row("c", "c", ""): 600},
-			report.Moved, "b carried 0.00 % instead of 15.00 %: 150 of 150 messages went to c (breaker open",
+			report.Moved, "b carried 0.00 % instead of 15.00 %: 150 of 150 messages went to c " +
+				"(breaker open",
 		},
 		"a little was moved": { // by more than the tolerance, and so little that chance could explain it
 			moves{row("a", "a", ""): 1225, row("a", "c", "no_slot"): 7, row("a", "b", "refused"): 25, row("b", "b", ""): 150, row("c", "c", ""): 600},
-			report.Moved, "a carried 22.50 % instead of 25.00 %: 25 of 250 messages went to b (submit refused)",
+			report.Moved, "a carried 22.50 % instead of 25.00 %: 25 of 250 messages went to b " +
+				"(submit refused)",
 		},
 	} {
 		r := Result{Channels: []Channel{
-			{Channel: "a", FirstChoice: 250}, {Channel: "b", FirstChoice: 150}, {Channel: "c", FirstChoice: 600},
+			{
+				Channel:     "a",
+				FirstChoice: 250,
+			}, {Channel: "b", FirstChoice: 150}, {Channel: "c", FirstChoice: 600},
 		}}
-		r.judge(doc, c.carried.since(earlier))
+		r.compare(doc, c.carried.since(earlier))
 		text := strings.Join(r.Text, " ")
-		if r.Verdict != c.verdict || r.TrafficVerdict != c.verdict || r.DrawsVerdict != report.Fair || !strings.Contains(text, c.says) {
+		if r.Verdict != c.verdict || r.TrafficVerdict != c.verdict ||
+			r.DrawsVerdict != report.Fair ||
+			!strings.Contains(text, c.says) {
 			t.Errorf("%s: %s, draws %s: %s", name, r.Verdict, r.DrawsVerdict, text)
 		}
 	}

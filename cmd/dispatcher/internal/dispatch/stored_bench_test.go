@@ -23,7 +23,7 @@ func BenchmarkStoredRankings(b *testing.B) {
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.SocketURL(), MaxConns: 1, Region: "test", Host: "test"})
+	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.URL(), MaxConns: 1, Region: "test", Host: "test"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,7 +25,7 @@ const (
 	topicTimeout      = 10 * time.Second
 )
 
-// KafkaConfig says what the broker is to be.
+// KafkaConfig is the configuration of the broker.
 type KafkaConfig struct {
 	// Folder holds the data and survives restarts; it is created when missing and
 	// belongs to one process at a time.
@@ -44,12 +47,16 @@ type Kafka struct {
 	lock    *lock
 }
 
-// StartKafka opens the folder and listens. What an earlier process wrote there and was
-// acknowledged is there again, however that process ended: each write is on disk before
-// it is acknowledged. Errors name the folder or the port and what mends them.
+// StartKafka opens the folder and listens. Acknowledged records of an earlier process are there
+// again, however that process ended: each write is on disk before it is acknowledged. Errors name
+// the folder or the port and what to do about them.
 func StartKafka(ctx context.Context, cfg KafkaConfig) (*Kafka, error) {
-	// An older folder may be open to others; its files hold numbers and texts of messages.
-	if err := errors.Join(os.MkdirAll(cfg.Folder, 0o700), os.Chmod(cfg.Folder, 0o700)); err != nil { //nolint:gosec // A folder.
+	// An existing folder may be open to others; its files hold numbers and texts of messages.
+	err := os.MkdirAll(cfg.Folder, 0o700)
+	if err == nil {
+		err = os.Chmod(cfg.Folder, 0o700) //nolint:gosec // A folder.
+	}
+	if err != nil {
 		return nil, fmt.Errorf("folder of the embedded Kafka: %w", err)
 	}
 	held, err := lockFolder(cfg.Folder)
@@ -75,21 +82,22 @@ func (k *Kafka) open(ctx context.Context, cfg KafkaConfig) error {
 	cluster, err := kfake.NewCluster(options...)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("port %d of the embedded Kafka is taken: stop what listens there or choose another one with --kafka-port: %w", cfg.Port, err)
+		return fmt.Errorf(
+			"port %d of the embedded Kafka is taken: stop what listens there or choose another "+
+				"one with --kafka-port: %w",
+			cfg.Port,
+			err,
+		)
 	case err != nil:
 		return fmt.Errorf("embedded Kafka in %s: %w", cfg.Folder, err)
 	}
 	k.cluster = cluster
 	k.address = cluster.ListenAddrs()[0]
-	partitions := cfg.Partitions
-	if partitions == 0 {
-		partitions = defaultPartitions
-	}
-	return k.createTopics(ctx, cfg.Topics, partitions)
+	return k.CreateTopics(ctx, cmp.Or(cfg.Partitions, defaultPartitions), cfg.Topics...)
 }
 
-// createTopics makes the topics that are not there yet.
-func (k *Kafka) createTopics(ctx context.Context, topics []string, partitions int) error {
+// CreateTopics makes the topics that do not exist yet, with that many partitions each.
+func (k *Kafka) CreateTopics(ctx context.Context, partitions int, topics ...string) error {
 	if len(topics) == 0 {
 		return nil
 	}
@@ -111,9 +119,40 @@ func (k *Kafka) createTopics(ctx context.Context, topics []string, partitions in
 		return fmt.Errorf("create the topics of the embedded Kafka: %w", err)
 	}
 	for _, topic := range answer.Topics {
-		if err := kerr.ErrorForCode(topic.ErrorCode); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		if err := kerr.ErrorForCode(topic.ErrorCode); err != nil &&
+			!errors.Is(err, kerr.TopicAlreadyExists) {
 			return fmt.Errorf("create topic %s of the embedded Kafka: %w", topic.Topic, err)
 		}
+	}
+	return nil
+}
+
+// Produce writes the messages with the numbers from first to last-1 as a service would: keyed, and
+// acknowledged by the broker when it returns. message gives each; it may block to spread them.
+func (k *Kafka) Produce(
+	ctx context.Context, first, last int, message func(n int) (topic, key string, value []byte),
+) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(k.address), kgo.ProducerLinger(0), kgo.MetadataMinAge(100*time.Millisecond))
+	if err != nil {
+		return fmt.Errorf("producer at the embedded Kafka: %w", err)
+	}
+	defer client.Close()
+	var failed atomic.Pointer[error] // the first failure
+	for n := first; n < last; n++ {
+		topic, key, value := message(n)
+		record := &kgo.Record{Topic: topic, Key: []byte(key), Value: value}
+		client.Produce(ctx, record, func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	if err := failed.Load(); err != nil {
+		return fmt.Errorf("produce: %w", *err)
 	}
 	return nil
 }
@@ -131,11 +170,47 @@ func (k *Kafka) Port() int {
 	return n
 }
 
-// Close writes what is open and gives the folder free. Clients see their connections
-// end. It may be called twice.
+// Close flushes, closes all connections and unlocks the folder. It may be called twice.
 func (k *Kafka) Close() error {
 	if k.cluster != nil {
 		k.cluster.Close()
 	}
 	return k.lock.release()
+}
+
+// lock keeps a data folder to one process. The kernel drops it with the process,
+// however that ends, so there is no stale lock to clean up.
+type lock struct {
+	file *os.File
+	once sync.Once
+	err  error // guarded by once
+}
+
+// lockFolder takes the lock; the error says what to stop.
+func lockFolder(folder string) (*lock, error) {
+	path := filepath.Join(folder, "lock")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data folder: %w", err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return &lock{file: file}, nil
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf(
+			"data folder %s is in use by another dispatcher: stop that one or choose another "+
+				"folder with DISPATCHER_DATA_DIR",
+			folder,
+		)
+	} else {
+		err = fmt.Errorf("lock %s: %w", path, err)
+	}
+	return nil, errors.Join(err, file.Close())
+}
+
+// release unlocks the folder. The file stays: another process may have just locked it.
+func (l *lock) release() error {
+	l.once.Do(func() { l.err = l.file.Close() })
+	return l.err
 }

@@ -46,7 +46,8 @@ func start(t *testing.T, cfg embedded.KafkaConfig) *embedded.Kafka {
 
 func connect(t *testing.T, address string, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(address), kgo.MetadataMinAge(100*time.Millisecond))...)
+	client, err := kgo.NewClient(
+		append(options, kgo.SeedBrokers(address), kgo.MetadataMinAge(100*time.Millisecond))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func produce(t *testing.T, client *kgo.Client, topic string, from, to int) {
 	t.Helper()
 	var records []*kgo.Record
 	for i := from; i < to; i++ {
-		records = append(records, &kgo.Record{Topic: topic, Key: fmt.Append(nil, i), Value: fmt.Append(nil, i)})
+		records = append(records,
+			&kgo.Record{Topic: topic, Key: fmt.Append(nil, i), Value: fmt.Append(nil, i)})
 	}
 	if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -68,7 +70,8 @@ func produce(t *testing.T, client *kgo.Client, topic string, from, to int) {
 // count reads a topic from its start until it has seen n distinct values.
 func count(t *testing.T, address, topic string, n int) {
 	t.Helper()
-	client := connect(t, address, kgo.ConsumeTopics(topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
+	client := connect(t, address, kgo.ConsumeTopics(topic),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	seen := map[string]bool{}
@@ -168,7 +171,8 @@ func TestAcknowledgedRecordsSurviveAKill(t *testing.T) {
 }
 
 func serveUntilKilled(folder string) error {
-	k, err := embedded.StartKafka(context.Background(), embedded.KafkaConfig{Folder: folder, Topics: []string{"sms.otp"}})
+	k, err := embedded.StartKafka(context.Background(),
+		embedded.KafkaConfig{Folder: folder, Topics: []string{"sms.otp"}})
 	if err != nil {
 		return err
 	}
@@ -198,7 +202,15 @@ func TestATakenPortIsNamed(t *testing.T) {
 	first := start(t, embedded.KafkaConfig{Folder: t.TempDir()})
 	cfg := embedded.KafkaConfig{Folder: t.TempDir(), Port: first.Port()}
 	_, err := embedded.StartKafka(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d of the embedded Kafka is taken: stop what listens there or choose another one with --kafka-port", cfg.Port)) {
+	if err == nil ||
+		!strings.Contains(
+			err.Error(),
+			fmt.Sprintf(
+				"port %d of the embedded Kafka is taken: stop what listens there or choose "+
+					"another one with --kafka-port",
+				cfg.Port,
+			),
+		) {
 		t.Fatal(err)
 	}
 	cfg.Port = 0
@@ -207,11 +219,13 @@ func TestATakenPortIsNamed(t *testing.T) {
 
 // BenchmarkProduceToDisk waits for a thousand acknowledgements at a time.
 func BenchmarkProduceToDisk(b *testing.B) {
-	k, err := embedded.StartKafka(b.Context(), embedded.KafkaConfig{Folder: b.TempDir(), Topics: []string{"t"}})
+	k, err := embedded.StartKafka(b.Context(),
+		embedded.KafkaConfig{Folder: b.TempDir(), Topics: []string{"t"}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(k.Address()), kgo.MetadataMinAge(100*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(k.Address()),
+		kgo.MetadataMinAge(100*time.Millisecond))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,5 +3,5 @@
 //
 // A provider gets its acknowledgement when a message is durable: until then it has the message, and
 // sends it again. Parts are joined, repeated messages dropped and opt-out lists changed by package ledger, in the
-// transaction that books them; package publish carries them to Kafka.
+// transaction that books them; package kafka carries them to Kafka.
 package inbound

@@ -7,20 +7,20 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Report is what a part of the process says about an outage.
+// Report is a part of the process saying that something is away or failed.
 type Report struct {
 	// What is away, such as "PostgreSQL"; it begins the sentences of the log. Reporter is the
 	// part that noticed.
 	What, Reporter string
 	// Sentence tells an operator what it means and what to do.
 	Sentence string
-	// Err is what the driver said; for debug level.
+	// Err is the error of the driver; logged at debug level.
 	Err error
 	// Fields adds fields to the warning; may be nil.
 	Fields func(*zerolog.Event)
 }
 
-// Log writes what a Tracker finds worth it. It is safe for concurrent use.
+// Log writes the lines that a Tracker decides on. It is safe for concurrent use.
 type Log struct {
 	log zerolog.Logger
 
@@ -43,14 +43,14 @@ func (l *Log) Down(r Report) Step {
 	return step
 }
 
-// Fault says that something went wrong, of which nobody will say that it is over. What differs in its
-// error is told apart.
+// Fault says that something failed, without an end that would be reported. Faults with different
+// errors are different faults.
 func (l *Log) Fault(r Report) {
 	l.detail(r)
 	l.fault(r)
 }
 
-// fault is Fault for what detail has been called with.
+// fault is Fault without the line at debug level.
 func (l *Log) fault(r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,12 +75,16 @@ func (l *Log) warn(r Report, step Step, lasted time.Duration) *zerolog.Event {
 	return event
 }
 
-// detail writes what the driver said.
+// detail writes the error of the driver at debug level.
 func (l *Log) detail(r Report) {
-	l.log.Debug().Err(r.Err).Str("what", r.What).Str("where", r.Reporter).Msg("cannot be done now, trying again")
+	l.log.Debug().
+		Err(r.Err).
+		Str("what", r.What).
+		Str("where", r.Reporter).
+		Msg("cannot be done now, trying again")
 }
 
-// Up says that something is in order for a reporter.
+// Up says that something works for a reporter.
 func (l *Log) Up(what, reporter string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,11 +43,13 @@ func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
 		if up {
 			report = tracker.Up
 		}
-		if got, lasted := report("PostgreSQL", who, start.Add(c.at)); got != c.want || lasted != c.lasted {
+		if got, lasted := report("PostgreSQL", who, start.Add(c.at)); got != c.want ||
+			lasted != c.lasted {
 			t.Errorf("report %d: %v after %v, want %v after %v", i, got, lasted, c.want, c.lasted)
 		}
 	}
-	if since, away := tracker.Since("PostgreSQL"); !away || !since.Equal(start.Add(66*time.Second)) {
+	if since, away := tracker.Since("PostgreSQL"); !away ||
+		!since.Equal(start.Add(66*time.Second)) {
 		t.Errorf("away %v since %v", away, since)
 	}
 	if _, away := tracker.Since("Kafka"); away {
@@ -73,8 +75,8 @@ func TestAFaultWithoutEndIsNewWhenItDidNotComeUpForAWhile(t *testing.T) {
 	}
 }
 
-// TestWarningsAreBounded: whatever is reported, by whom and when, there is one end for each beginning
-// and at most one reminder a minute.
+// TestWarningsAreBounded: whatever is reported, by whom and when, there is one end for each
+// beginning and at most one reminder a minute.
 func TestWarningsAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -124,7 +126,14 @@ func TestAnOutageIsOneWarningAndOneLineWhenItIsOver(t *testing.T) {
 			l := NewLog(zerolog.New(&out).Level(level))
 			for range 150 {
 				for _, who := range []string{"claim", "settle", "receipts", "steer", "beat"} {
-					l.Down(Report{What: "PostgreSQL", Reporter: who, Sentence: "PostgreSQL does not answer: start it", Err: errors.New("dial tcp")})
+					l.Down(
+						Report{
+							What:     "PostgreSQL",
+							Reporter: who,
+							Sentence: "PostgreSQL does not answer: start it",
+							Err:      errors.New("dial tcp"),
+						},
+					)
 				}
 				<-time.After(time.Second)
 			}
@@ -163,7 +172,9 @@ func story(t *testing.T, idle time.Duration, tell func(p *Probe, away *atomic.Bo
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		p := &Probe{
-			Log: NewLog(zerolog.New(&out).Level(zerolog.InfoLevel)), Reporter: "probe", Timeout: time.Second, Again: time.Second, Idle: idle,
+			Log: NewLog(
+				zerolog.New(&out).Level(zerolog.InfoLevel),
+			), Reporter: "probe", Timeout: time.Second, Again: time.Second, Idle: idle,
 			Look: func(context.Context) *Report {
 				if away.Load() {
 					return &Report{What: "Kafka", Sentence: "start it"}
@@ -190,7 +201,12 @@ func wait(d time.Duration) { <-time.After(d) }
 
 func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 	t.Parallel()
-	failure := Report{What: "claim", Reporter: "claim", Sentence: "look at the locks", Err: errors.New("timeout")}
+	failure := Report{
+		What:     "claim",
+		Reporter: "claim",
+		Sentence: "look at the locks",
+		Err:      errors.New("timeout"),
+	}
 	for name, c := range map[string]struct {
 		idle time.Duration
 		tell func(p *Probe, away *atomic.Bool)
@@ -240,7 +256,10 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := story(t, c.idle, c.tell); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+			if got := story(t, c.idle, c.tell); strings.Join(got, "\n") != strings.Join(
+				c.want,
+				"\n",
+			) {
 				t.Errorf("%s", strings.Join(got, "\n"))
 			}
 		})

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// strikes is how many looks must have found everything in order, while work failed all the same, until
-// that is told: a single failure is tried again and needs nobody. They count as long as less than
-// forgive lies between two of them: whoever fails again and again backs off.
+// A failure that is no outage is reported after strikes looks that found nothing away although
+// work failed: a single failure is tried again and needs nobody. Failures further apart than forgive
+// are counted anew; it is that long because whoever fails repeatedly backs off.
 const (
 	strikes = 5
 	forgive = 20 * time.Second
 )
 
-// Probe finds out whether what fails is due to an outage, and when that is over: those who meet
-// failures see one connection each, and do not notice the end while they have nothing to do.
+// Probe finds out whether failures are due to an outage, and when the outage is over. The parts that
+// fail cannot say: each sees one connection, and notices no end while it has nothing to do.
 type Probe struct {
-	// Log gets what it finds.
+	// Log gets its reports.
 	Log *Log
 	// Reporter is the name under which it reports.
 	Reporter string
-	// Look returns what is away, or nil when all is well. It must end with its context.
+	// Look returns what is away, or nil when nothing is. It must end with its context.
 	Look func(ctx context.Context) *Report
 	// Timeout bounds a look.
 	Timeout time.Duration
-	// Again is the pause between two looks while something is away or fails; Idle that while all
-	// is well, 0 for none: then it looks only when it is told of a failure.
+	// Again is the pause between two looks while something is away or fails; Idle the pause
+	// otherwise. With Idle 0 it looks only after a failure.
 	Again, Idle time.Duration
 
 	once     sync.Once
@@ -36,8 +36,8 @@ type Probe struct {
 	suspect *Report // guarded by mu: the latest failure since the last look
 }
 
-// Suspect tells of a failure that may be due to an outage. The report is what is to be told when it
-// is not and does not end by itself.
+// Suspect reports a failure that may be due to an outage. The report is logged when there is no
+// outage and the failure stays.
 func (p *Probe) Suspect(r Report) {
 	p.Log.detail(r)
 	p.mu.Lock()
@@ -85,34 +85,29 @@ func (p *Probe) Run(ctx context.Context) {
 				p.Log.fault(*failure)
 			}
 		}
-		busy := found != nil || failure != nil
-		if busy && !rest(ctx, p.Again) || !busy && !p.wait(ctx, p.Idle) {
+		if found == nil && failure == nil {
+			if !p.wait(ctx, p.Idle) {
+				return
+			}
+			continue
+		}
+		select {
+		case <-time.After(p.Again):
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// wait returns when a failure is told, or after a pause that is not 0; false when ctx has ended.
+// wait returns after a failure, or after a pause that is not 0; false when ctx has ended.
 func (p *Probe) wait(ctx context.Context, pause time.Duration) bool {
 	var timeout <-chan time.Time
 	if pause > 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(pause)
 	}
 	select {
 	case <-p.wake():
 	case <-timeout:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
-func rest(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil

@@ -1,14 +1,14 @@
 // Package outage keeps the log short while something is away: PostgreSQL, Kafka, a provider. Many
-// parts of a process notice the same outage, each of them again and again. The log gets one warning
-// when it begins, a reminder now and then while it lasts, and one line when it is over. What each
-// part noticed is there at debug level.
+// parts of a process notice the same outage, each of them repeatedly. The log gets one warning when
+// it begins, a reminder each minute while it lasts, and one line when it is over. What each part
+// noticed is logged at debug level.
 //
-// Tracker decides what is told and knows no clock; Log writes it.
+// Tracker decides and is pure; Log writes; Probe looks whether something is away.
 package outage
 
 import "time"
 
-// Remind is how long it takes at least until an outage that lasts is told again.
+// Remind is the shortest time between two lines about an outage that lasts.
 const Remind = time.Minute
 
 // Step is what a report means for the log.
@@ -19,7 +19,7 @@ const (
 	Known Step = iota
 	// Began is the first report of an outage.
 	Began
-	// Lasts is the first report after Remind since the outage was last told.
+	// Lasts is the first report after Remind since the last line about the outage.
 	Lasts
 	// Over is the report that ends an outage.
 	Over
@@ -33,11 +33,11 @@ type Tracker struct {
 // state is one outage.
 type state struct {
 	since, told, latest time.Time
-	reporters           map[string]bool // who found it away and has not found it back
-	fault               bool            // nobody will find it back
+	reporters           map[string]bool // that have reported Down and not Up
+	fault               bool            // nobody reports its end
 }
 
-// Down notes that a reporter finds something away, and returns for how long it has been.
+// Down notes that a reporter finds something away, and returns how long it has been away.
 func (t *Tracker) Down(what, reporter string, now time.Time) (Step, time.Duration) {
 	s := t.away[what]
 	if s == nil {
@@ -56,8 +56,8 @@ func (t *Tracker) Down(what, reporter string, now time.Time) (Step, time.Duratio
 	return Lasts, now.Sub(s.since)
 }
 
-// Up notes that a reporter finds something in order. The outage is over when every reporter that
-// found it away has done so; the duration is how long it was.
+// Up notes that something works for a reporter. The outage is over when it works for every reporter
+// that found it away; the duration is how long it lasted.
 func (t *Tracker) Up(what, reporter string, now time.Time) (Step, time.Duration) {
 	s := t.away[what]
 	if s == nil {
@@ -71,8 +71,8 @@ func (t *Tracker) Up(what, reporter string, now time.Time) (Step, time.Duration)
 	return Over, now.Sub(s.since)
 }
 
-// Fault notes something that goes wrong and has no end that anybody would report. It counts as a
-// new one when it did not come up for Remind.
+// Fault notes a failure whose end nobody reports. It counts as a new one when it did not come up for
+// Remind.
 func (t *Tracker) Fault(what string, now time.Time) (Step, time.Duration) {
 	for key, s := range t.away {
 		if s.fault && now.Sub(s.latest) >= Remind {

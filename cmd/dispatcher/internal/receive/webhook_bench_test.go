@@ -122,7 +122,7 @@ func durableLedger(b *testing.B) *ledger.Ledger {
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.SocketURL(), MaxConns: 4, Region: "test", Host: b.Name()})
+	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.URL(), MaxConns: 4, Region: "test", Host: b.Name()})
 	if err != nil {
 		b.Fatal(err)
 	}

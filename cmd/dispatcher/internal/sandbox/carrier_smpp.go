@@ -18,7 +18,7 @@ import (
 type smppCarrier struct {
 	server  *smpptest.Server
 	profile Profile
-	tally   *tally
+	counter *counter
 	rate    rate
 	number  atomic.Uint64
 	first   uint64 // before the first message_id
@@ -30,10 +30,18 @@ type smppCarrier struct {
 	timers map[*time.Timer]bool // guarded by mu: receipts still to come
 }
 
-func startSMPP(c *Carrier, a *account, first uint64, t *tally) (*smppCarrier, error) {
-	s := &smppCarrier{first: first, profile: c.Profile, tally: t, rate: rate{max: c.Profile.Rate}, started: make(chan struct{}), timers: map[*time.Timer]bool{}}
+func startSMPP(c *Carrier, a *account, first uint64, t *counter) (*smppCarrier, error) {
+	s := &smppCarrier{
+		first:   first,
+		profile: c.Profile,
+		counter: t,
+		rate:    rate{max: c.Profile.Rate},
+		started: make(chan struct{}),
+		timers:  map[*time.Timer]bool{},
+	}
 	server, err := smpptest.Start(smpptest.Config{
-		Name: "sandbox", Addr: c.Address, SystemID: a.systemID, Password: a.password, OnSubmit: s.tell,
+		Name: "sandbox", Addr: c.Address, SystemID: a.systemID, Password: a.password,
+		OnSubmit:  s.planReceipts,
 		Behaviour: smpptest.Behaviour{Decide: s.decide, MessageID: s.messageID},
 	})
 	if err != nil {
@@ -44,13 +52,14 @@ func startSMPP(c *Carrier, a *account, first uint64, t *tally) (*smppCarrier, er
 	return s, nil
 }
 
-// messageID is decimal, so that the number of the acceptance can be read back from it.
+// messageID is decimal, so that planReceipts can read the number of the submit from it.
 func (s *smppCarrier) messageID(n uint64) string { return strconv.FormatUint(s.first+n, 10) }
 
 // statuses are the verdicts in SMPP.
 var statuses = map[providertest.Reply]pdu.Status{
 	providertest.Reject: pdu.StatusInvDstAdr, providertest.Refuse: pdu.StatusSysErr, providertest.Throttle: pdu.StatusThrottled,
-	providertest.Lose: pdu.StatusSysErr, providertest.Cut: pdu.StatusSysErr, // not taken, and nobody is told
+	// Not taken; the answer is not sent.
+	providertest.Lose: pdu.StatusSysErr, providertest.Cut: pdu.StatusSysErr,
 }
 
 func (s *smppCarrier) decide(entry smpptest.Submit) smpptest.Answer {
@@ -58,8 +67,12 @@ func (s *smppCarrier) decide(entry smpptest.Submit) smpptest.Answer {
 	if s.rate.over(entry.At) {
 		v = providertest.Throttle
 	}
-	s.tally.submitted(v)
-	answer := smpptest.Answer{Status: statuses[v], Delay: s.profile.Latency + chance(s.profile.Jitter), Receipt: &smpptest.Receipt{Never: true}}
+	s.counter.submitted(v)
+	answer := smpptest.Answer{
+		Status:  statuses[v],
+		Delay:   s.profile.Latency + chance(s.profile.Jitter),
+		Receipt: &smpptest.Receipt{Never: true},
+	}
 	switch v {
 	case providertest.Lose:
 		answer.State = smpptest.Dropped
@@ -70,11 +83,14 @@ func (s *smppCarrier) decide(entry smpptest.Submit) smpptest.Answer {
 	return answer
 }
 
-// words of appendix B for what is told of a submit.
-var words = map[provider.ReceiptState]string{provider.Delivered: "DELIVRD", provider.Undelivered: "UNDELIV"}
+// words are the message states of SMPP 3.4, appendix B, in receipts.
+var words = map[provider.ReceiptState]string{
+	provider.Delivered:   "DELIVRD",
+	provider.Undelivered: "UNDELIV",
+}
 
-// tell orders the receipts of an accepted submit.
-func (s *smppCarrier) tell(entry smpptest.Submit) {
+// planReceipts schedules the receipts of an accepted submit.
+func (s *smppCarrier) planReceipts(entry smpptest.Submit) {
 	if !entry.Accepted() {
 		return
 	}
@@ -82,9 +98,9 @@ func (s *smppCarrier) tell(entry smpptest.Submit) {
 	if err != nil {
 		return // not one of ours
 	}
-	n := s.profile.news(accepted - s.first)
+	n := s.profile.receiptPlan(accepted - s.first)
 	n.none = n.none || !entry.Receipt
-	s.tally.told(n)
+	s.counter.planned(n)
 	if n.none {
 		return
 	}
@@ -99,7 +115,7 @@ func (s *smppCarrier) tell(entry smpptest.Submit) {
 	}
 }
 
-// after sends a receipt some time from now, unless the carrier is closed before.
+// after sends a receipt after d, unless the carrier is closed before.
 func (s *smppCarrier) after(d time.Duration, entry smpptest.Submit, word string) {
 	<-s.started
 	if d == 0 {
@@ -121,9 +137,16 @@ func (s *smppCarrier) after(d time.Duration, entry smpptest.Submit, word string)
 	s.timers[timer] = true
 }
 
-// inbound leaves a message to the server, which sends it when there is a bind.
+// inbound gives the message to the server, which sends it when there is a bind.
 func (s *smppCarrier) inbound(_ context.Context, in provider.Inbound) error {
-	s.server.SendInbound(smpptest.Inbound{From: strings.TrimPrefix(in.From, "+"), To: strings.TrimPrefix(in.To, "+"), Text: in.Text, ID: in.Reference})
+	s.server.SendInbound(
+		smpptest.Inbound{
+			From: strings.TrimPrefix(in.From, "+"),
+			To:   strings.TrimPrefix(in.To, "+"),
+			Text: in.Text,
+			ID:   in.Reference,
+		},
+	)
 	return nil
 }
 
@@ -134,7 +157,8 @@ func (s *smppCarrier) unread() int { return int(s.server.Stats().Unread) } //nol
 // callsRefused are the receipts that were not answered with ESME_ROK, or not yet.
 func (s *smppCarrier) callsRefused() int {
 	stats := s.server.Stats()
-	return int(stats.ReceiptsSent - min(stats.ReceiptsTaken, stats.ReceiptsSent)) //nolint:gosec // Counts of one run.
+	taken := min(stats.ReceiptsTaken, stats.ReceiptsSent)
+	return int(stats.ReceiptsSent - taken) //nolint:gosec // Counts of one run.
 }
 
 func (s *smppCarrier) close() {

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,16 +13,16 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// earlyPatience bounds the wait for the answer to an early receipt: the submit waits for it.
-const earlyPatience = 2 * time.Second
+// earlyTimeout bounds the wait for the answer to an early receipt: the submit waits for it.
+const earlyTimeout = 2 * time.Second
 
 // webCarrier is a carrier with an HTTP API.
 type webCarrier struct {
 	*webtest.Carrier
 	profile Profile
-	tally   *tally
+	counter *counter
 	rate    rate
-	// callback is where the dispatcher takes messages of subscribers.
+	// callback is where the dispatcher takes inbound messages.
 	callback string
 	refused  atomic.Int64 // calls with receipts
 	// started is closed once Carrier is set; the first submit may be quicker.
@@ -31,20 +33,22 @@ type webCarrier struct {
 type setting struct {
 	first    uint64 // before the first id of a message
 	callback string
-	tally    *tally
+	counter  *counter
 }
 
 func startWeb(c *Carrier, v *vendor, a *account, in *setting) (*webCarrier, error) {
 	w := &webCarrier{
-		profile: c.Profile, tally: in.tally, rate: rate{max: c.Profile.Rate}, callback: in.callback, started: make(chan struct{}),
+		profile: c.Profile, counter: in.counter, rate: rate{max: c.Profile.Rate}, callback: in.callback,
+		started: make(chan struct{}),
 	}
 	carrier, err := webtest.Start(webtest.Config{
 		Protocol: forgetful(a.shape), Address: c.Address, Log: keptSubmits, OnSubmit: w.early,
 		OnRefused: func(webtest.Submit) { w.refused.Add(1) },
 		Reference: func(n uint64) string { return v.reference(in.first + n) },
 		Behaviour: webtest.Behaviour{
-			Latency: c.Profile.Latency, Jitter: c.Profile.Jitter, ReceiptDelay: c.Profile.ReceiptDelay,
-			Decide: w.decide, ReceiptFor: w.receipts,
+			Latency: c.Profile.Latency, Jitter: c.Profile.Jitter,
+			ReceiptDelay: c.Profile.ReceiptDelay,
+			Decide:       w.decide, ReceiptFor: w.receipts,
 		},
 	})
 	if err != nil {
@@ -55,7 +59,7 @@ func startWeb(c *Carrier, v *vendor, a *account, in *setting) (*webCarrier, erro
 	return w, nil
 }
 
-// keptSubmits bounds the log of a carrier: what lookups can find.
+// keptSubmits bounds the log of a carrier, in which lookups search.
 const keptSubmits = 10_000
 
 func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
@@ -63,7 +67,7 @@ func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
 	if w.rate.over(s.At) {
 		v = providertest.Throttle
 	}
-	w.tally.submitted(v)
+	w.counter.submitted(v)
 	answer := providertest.Answer{Reply: v}
 	if v == providertest.Throttle {
 		answer.RetryAfter = time.Second
@@ -71,27 +75,28 @@ func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
 	return answer
 }
 
-// early tells what comes before the answer.
+// early sends the receipts that come before the answer.
 func (w *webCarrier) early(s webtest.Submit) {
 	if s.Reply != providertest.Accept {
 		return
 	}
-	n := w.profile.news(uint64(s.Number)) //nolint:gosec // Counts from 1.
-	w.tally.told(n)
+	n := w.profile.receiptPlan(uint64(s.Number)) //nolint:gosec // Counts from 1.
+	w.counter.planned(n)
 	if n.none || !n.early {
 		return
 	}
 	<-w.started
-	ctx, cancel := context.WithTimeout(context.Background(), earlyPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), earlyTimeout)
 	defer cancel()
-	if status, err := w.SendReceipt(ctx, s, webtest.Receipt{State: n.state}); err != nil || status != 0 && status/100 != 2 {
+	if status, err := w.SendReceipt(ctx, s, webtest.Receipt{State: n.state}); err != nil ||
+		status != 0 && status/100 != 2 {
 		w.refused.Add(1)
 	}
 }
 
 // receipts are those that come after the answer.
 func (w *webCarrier) receipts(s webtest.Submit) []webtest.Receipt {
-	n := w.profile.news(uint64(s.Number)) //nolint:gosec // Counts from 1.
+	n := w.profile.receiptPlan(uint64(s.Number)) //nolint:gosec // Counts from 1.
 	if n.none || n.early && !n.twice {
 		return nil
 	}
@@ -106,7 +111,11 @@ func (w *webCarrier) receipts(s webtest.Submit) []webtest.Receipt {
 func (w *webCarrier) inbound(ctx context.Context, in provider.Inbound) error {
 	switch status, err := w.SendInbound(ctx, w.callback, in); {
 	case err != nil:
-		return fmt.Errorf("the dispatcher was not reached at %s: is it running, and is that DISPATCHER_RECEIPTS_LISTEN?", w.callback)
+		return fmt.Errorf(
+			"the dispatcher was not reached at %s: is it running, and is that "+
+				"DISPATCHER_RECEIPTS_LISTEN?",
+			w.callback,
+		)
 	case status == 0:
 		return errNoInbound
 	case status/100 != 2:
@@ -122,3 +131,27 @@ func (w *webCarrier) unread() int { return len(w.Unread()) }
 func (w *webCarrier) callsRefused() int { return int(w.refused.Load()) }
 
 func (w *webCarrier) close() { w.Close() }
+
+// forgetful is the shape of a vendor that did not take the submits that it did not answer: a lookup
+// does not find them.
+func forgetful(shape webtest.Protocol) webtest.Protocol {
+	if other, ok := shape.(webtest.ExtraRequests); ok {
+		return &forgetting{shape, other}
+	}
+	return shape
+}
+
+// forgetting is a shape whose lookups do not find lost submits.
+type forgetting struct {
+	webtest.Protocol
+	other webtest.ExtraRequests
+}
+
+// Other answers as if only the submits with an answer had come.
+func (f *forgetting) Other(
+	w http.ResponseWriter, r *http.Request, body []byte, known []webtest.Submit,
+) bool {
+	return f.other.ServeExtra(w, r, body, slices.DeleteFunc(known, func(s webtest.Submit) bool {
+		return s.Reply == providertest.Lose || s.Reply == providertest.Cut
+	}))
+}

@@ -14,11 +14,18 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatIsLostIsNotFound by any lookup, has no receipt and stands among the lost: page, lookups and receipts agree.
-func TestWhatIsLostIsNotFound(t *testing.T) {
+// TestALostSubmitIsNotFound by any lookup, has no receipt and stands among the lost: page, lookups
+// and receipts agree.
+func TestALostSubmitIsNotFound(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
-	s, err := Start(Config{Plan: Each([]string{"sinch", "infobip"}, Profile{Lose: 1, Receipts: 1, Delivered: 1}), Folder: t.TempDir(), Receipts: e.URL})
+	s, err := Start(
+		Config{
+			Plan:     Each([]string{"sinch", "infobip"}, Profile{Lose: 1, Receipts: 1, Delivered: 1}),
+			Folder:   t.TempDir(),
+			Receipts: e.URL,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +38,18 @@ func TestWhatIsLostIsNotFound(t *testing.T) {
 		until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		key := fmt.Sprintf("%032x", 7)
-		r := channel.Send(ctx, provider.Submission{ID: "m", Attempt: 1, Key: key, To: "+447700900123", From: "Sandbox", Text: "Hello", Validity: time.Now().Add(time.Hour)})
+		r := channel.Send(
+			ctx,
+			provider.Submission{
+				ID:       "m",
+				Attempt:  1,
+				Key:      key,
+				To:       "+447700900123",
+				From:     "Sandbox",
+				Text:     "Hello",
+				Validity: time.Now().Add(time.Hour),
+			},
+		)
 		cancel()
 		if r.Outcome != provider.Unknown {
 			t.Fatalf("%s: %v", name, r.Outcome)
@@ -44,18 +62,26 @@ func TestWhatIsLostIsNotFound(t *testing.T) {
 		if finding.State == provider.Taken {
 			t.Errorf("%s: %+v of what was never answered", name, finding)
 		}
-		if got := s.countOf(name); got.Lost != 1 || got.Accepted+got.Delivered+got.WithoutWord != 0 {
+		if got := s.countOf(name); got.Lost != 1 ||
+			got.Accepted+got.Delivered+got.WithoutWord != 0 {
 			t.Errorf("%s counted %+v", name, got)
 		}
 	}
 }
 
-// TestACutOverSMPPTakesWhatIsUnderWayWithIt, as the guide says: who sends knows nothing of more than the carrier has lost, and
-// the carrier's own figures still add up.
-func TestACutOverSMPPTakesWhatIsUnderWayWithIt(t *testing.T) {
+// TestACutOverSMPPCutsAllSubmitsInFlight, as the guide says: who sends knows nothing of more
+// than the carrier has lost, and the carrier's own figures still add up.
+func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
-	s, err := Start(Config{Plan: Each([]string{"smpp"}, Profile{Cut: 0.05, Latency: 20 * time.Millisecond, Receipts: 1, Delivered: 1}), Folder: t.TempDir(), Receipts: e.URL})
+	s, err := Start(
+		Config{
+			Plan: Each([]string{"smpp"},
+				Profile{Cut: 0.05, Latency: 20 * time.Millisecond, Receipts: 1, Delivered: 1}),
+			Folder:   t.TempDir(),
+			Receipts: e.URL,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,18 +106,28 @@ func TestACutOverSMPPTakesWhatIsUnderWayWithIt(t *testing.T) {
 		outcomes[<-results]++
 	}
 	got := s.countOf("smpp")
-	if got.Lost == 0 || outcomes[provider.Unknown] <= got.Lost || got.Accepted < outcomes[provider.Accepted] || got.Submitted != got.Accepted+got.Lost || got.Submitted > n {
+	if got.Lost == 0 || outcomes[provider.Unknown] <= got.Lost ||
+		got.Accepted < outcomes[provider.Accepted] ||
+		got.Submitted != got.Accepted+got.Lost ||
+		got.Submitted > n {
 		t.Errorf("outcomes %v, the carrier counted %+v", outcomes, got)
 	}
 }
 
-// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier, of either kind.
+// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier, of
+// either kind.
 func TestRefusedCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	deaf := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(deaf.Close)
 	for _, early := range []float64{0, 1} {
-		s, err := Start(Config{Plan: Each([]string{"plivo"}, Profile{Receipts: 1, Delivered: 1, Early: early}), Folder: t.TempDir(), Receipts: deaf.URL})
+		s, err := Start(
+			Config{
+				Plan:     Each([]string{"plivo"}, Profile{Receipts: 1, Delivered: 1, Early: early}),
+				Folder:   t.TempDir(),
+				Receipts: deaf.URL,
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +144,8 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 	}
 }
 
-// TestAMessageOfASubscriberIsSentOnDemand, over every kind of carrier that has such, as curl and the form do it.
+// TestAMessageOfASubscriberIsSentOnDemand, over every kind of carrier that has such, as curl and
+// the form do it.
 func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 	t.Parallel()
 	called := make(chan string, 100)
@@ -117,7 +154,9 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 		called <- r.URL.Path + " " + r.URL.RawQuery + " " + string(body)
 	}))
 	t.Cleanup(hears.Close)
-	s, err := Start(Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: hears.URL})
+	s, err := Start(
+		Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: hears.URL},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +172,9 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 			t.Errorf("the form does not offer %s", place.Channel)
 		}
 		status, answer := post(t, page.URL()+"/inbound", url.Values{
-			"channel": {place.Channel}, "from": {"+447700900123"}, "to": {"+15550100100"}, "text": {"STOPALL"},
+			"channel": {
+				place.Channel,
+			}, "from": {"+447700900123"}, "to": {"+15550100100"}, "text": {"STOPALL"},
 		})
 		if status != http.StatusOK {
 			t.Errorf("%s: %d %s", place.Channel, status, answer)
@@ -150,7 +191,8 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 		"there is no channel": {"channel": {"pigeon"}, "from": {"+1"}, "to": {"+2"}, "text": {"x"}},
 		"name from":           {"channel": {"smpp"}, "from": {"+1"}},
 	} {
-		if status, answer := post(t, page.URL()+"/inbound", values); status != http.StatusUnprocessableEntity || !strings.Contains(answer, want) {
+		if status, answer := post(t, page.URL()+"/inbound", values); status != http.StatusUnprocessableEntity ||
+			!strings.Contains(answer, want) {
 			t.Errorf("%d %s, want %s", status, answer, want)
 		}
 	}
@@ -161,11 +203,14 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 	}
 }
 
-// TestEveryKindOfCarrierHandsMessagesOfSubscribersOver so that its own adapter believes and reads them, whatever the kind.
+// TestEveryKindOfCarrierHandsMessagesOfSubscribersOver so that its own adapter believes and reads
+// them, whatever the kind.
 func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
-	s, err := Start(Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: e.URL})
+	s, err := Start(
+		Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: e.URL},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +226,11 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 			t.Errorf("%s: %v", place.Channel, err)
 			continue
 		}
-		until(t, "a message by "+place.Channel, func() bool { return len(e.subscribers(place.Channel)) > 0 })
-		if got := e.subscribers(place.Channel)[0]; got.From != "+447700900123" || got.To != "+15550100100" || got.Text != "STOP" {
+		until(t, "a message by "+place.Channel,
+			func() bool { return len(e.subscribers(place.Channel)) > 0 })
+		if got := e.subscribers(place.Channel)[0]; got.From != "+447700900123" ||
+			got.To != "+15550100100" ||
+			got.Text != "STOP" {
 			t.Errorf("%s: %+v", place.Channel, got)
 		}
 	}
@@ -190,7 +238,8 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 
 func post(t *testing.T, address string, values url.Values) (status int, answer string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(values.Encode()))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address,
+		strings.NewReader(values.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}

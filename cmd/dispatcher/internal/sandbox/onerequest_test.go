@@ -18,7 +18,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// fault is how a server treats the n-th request of a connection, from 1. It returns false to close the connection.
+// fault is how a server treats the n-th request of a connection, from 1. It returns false to close
+// the connection.
 type fault struct {
 	name   string
 	answer func(conn net.Conn, n int) (stay bool)
@@ -47,8 +48,14 @@ func closesIdle(conn net.Conn, n int) bool {
 }
 
 var faults = []fault{
-	{name: "the connection dies after the request", answer: func(net.Conn, int) bool { return false }},
-	{name: "the answer breaks off in its header", answer: func(c net.Conn, n int) bool { says("HTTP/1.1 200 OK\nContent-")(c, n); return false }},
+	{
+		name:   "the connection dies after the request",
+		answer: func(net.Conn, int) bool { return false },
+	},
+	{
+		name:   "the answer breaks off in its header",
+		answer: func(c net.Conn, n int) bool { says("HTTP/1.1 200 OK\nContent-")(c, n); return false },
+	},
 	{name: "the answer breaks off in its body", answer: func(c net.Conn, n int) bool {
 		says("HTTP/1.1 200 OK\nContent-Length: 100\n\n{")(c, n)
 		return false
@@ -59,20 +66,46 @@ var faults = []fault{
 	}},
 	{name: "no answer in time", answer: func(net.Conn, int) bool { return true }},
 	{name: "an answer that is no HTTP", answer: says("220 mail ready\n")},
-	{name: "200 with a body that means nothing", answer: says("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]")},
-	{name: "302 to the same address", answer: says("HTTP/1.1 302 Found\nLocation: /\nContent-Length: 0\n\n")},
-	{name: "307 to the same address", answer: says("HTTP/1.1 307 Temporary Redirect\nLocation: /\nContent-Length: 0\n\n")},
-	{name: "408 Request Timeout", answer: says("HTTP/1.1 408 Request Timeout\nContent-Length: 0\nConnection: close\n\n")},
-	{name: "421 Misdirected Request", answer: says("HTTP/1.1 421 Misdirected Request\nContent-Length: 0\n\n")},
-	{name: "429 with Retry-After", answer: says("HTTP/1.1 429 Too Many Requests\nRetry-After: 2\nContent-Length: 0\n\n")},
+	{
+		name:   "200 with a body that means nothing",
+		answer: says("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]"),
+	},
+	{
+		name:   "302 to the same address",
+		answer: says("HTTP/1.1 302 Found\nLocation: /\nContent-Length: 0\n\n"),
+	},
+	{
+		name:   "307 to the same address",
+		answer: says("HTTP/1.1 307 Temporary Redirect\nLocation: /\nContent-Length: 0\n\n"),
+	},
+	{
+		name:   "408 Request Timeout",
+		answer: says("HTTP/1.1 408 Request Timeout\nContent-Length: 0\nConnection: close\n\n"),
+	},
+	{
+		name:   "421 Misdirected Request",
+		answer: says("HTTP/1.1 421 Misdirected Request\nContent-Length: 0\n\n"),
+	},
+	{
+		name:   "429 with Retry-After",
+		answer: says("HTTP/1.1 429 Too Many Requests\nRetry-After: 2\nContent-Length: 0\n\n"),
+	},
 	{name: "500", answer: says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")},
-	{name: "503 with Retry-After", answer: says("HTTP/1.1 503 Service Unavailable\nRetry-After: 2\nContent-Length: 0\n\n")},
+	{
+		name:   "503 with Retry-After",
+		answer: says("HTTP/1.1 503 Service Unavailable\nRetry-After: 2\nContent-Length: 0\n\n"),
+	},
 	{name: "a kept connection dies with the request", answer: thenDies, warm: true},
-	{name: "a kept connection was closed while it was idle", answer: closesIdle, warm: true, unread: true},
+	{
+		name:   "a kept connection was closed while it was idle",
+		answer: closesIdle,
+		warm:   true,
+		unread: true,
+	},
 }
 
-// TestOneSendIsOneRequestWhateverDies counts, at a bare TCP server, the requests that one Send of each adapter makes, and
-// prints the table of docs/providers.md.
+// TestOneSendIsOneRequestWhateverDies counts, at a bare TCP server, the requests that one Send of
+// each adapter makes, and prints the table of docs/providers.md.
 func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	t.Parallel()
 	var words []string
@@ -92,7 +125,8 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 				t.Run(word+"/"+f.name, func(t *testing.T) {
 					t.Parallel()
 					requests, outcome := try(t, word, &f)
-					// A client may write into a connection before it hears that it was closed: nobody reads that.
+					// A client may write into a connection before it hears that it was closed:
+					// nobody reads that.
 					if requests > 1 || requests == 0 && !f.unread {
 						t.Errorf("%d requests for one message", requests)
 					}
@@ -104,7 +138,8 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 		}
 	})
 	var table strings.Builder
-	fmt.Fprintf(&table, "| one message, one request, and | %s |\n|---|%s\n", strings.Join(words, " | "), strings.Repeat("---|", len(words)))
+	fmt.Fprintf(&table, "| one message, one request, and | %s |\n|---|%s\n",
+		strings.Join(words, " | "), strings.Repeat("---|", len(words)))
 	for _, f := range faults {
 		row := make([]string, len(words))
 		for i, word := range words {
@@ -121,7 +156,8 @@ func try(t *testing.T, word string, f *fault) (requests int, outcome provider.Ou
 	server := startFaulty(t, f)
 	channel := openAt(t, word, "http://"+server.address())
 	submission := provider.Submission{
-		ID: "one", Attempt: 1, Key: strings.Repeat("0123456789abcdef", 2), To: "+447700900123", From: "ACME", Text: "Your code is 123456",
+		ID: "one", Attempt: 1, Key: strings.Repeat("0123456789abcdef", 2), To: "+447700900123",
+		From: "ACME", Text: "Your code is 123456",
 		Validity: time.Now().Add(time.Hour),
 	}
 	if f.warm {
@@ -147,7 +183,8 @@ func openAt(t *testing.T, word, url string) provider.Channel {
 	}
 	settings := maps.Clone(a.settings)
 	settings["base_url"], settings["allow_private"], settings["timeout"] = url+a.path, true, "400ms"
-	channel, err := openers[v.provider](settings, web.Environment{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
+	channel, err := openers[v.provider](settings,
+		web.Environment{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
 	if err != nil {
 		t.Fatal(err)
 	}

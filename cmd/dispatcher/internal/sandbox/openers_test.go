@@ -15,5 +15,7 @@ import (
 
 // openers are those of the adapters, as internal/app has them.
 var openers = map[string]web.OpenFunc{
-	"aws": aws.Open, "bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
+	"aws": aws.Open, "bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open,
+	"plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open,
+	"vonage": vonage.Open,
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"dispatcher/provider"
 )
 
 // Page shows the counts of a sandbox to a browser.
@@ -18,7 +20,7 @@ type Page struct {
 	done     chan struct{}
 }
 
-// style is that of all pages: no wider than a small screen.
+// style is that of all pages; it fits a small screen.
 const style = `body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse;font-size:.8rem}th,td{padding:.2rem .4rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}small{color:#666;display:block}h1{font-size:1.4rem}`
@@ -54,7 +56,14 @@ func (s *Sandbox) Serve(ctx context.Context, address string) (*Page, error) {
 	mux.HandleFunc("GET /inbound", s.showInbound)
 	mux.HandleFunc("POST /inbound", s.takeInbound)
 	// No page of another origin may send messages.
-	p := &Page{server: &http.Server{Handler: http.NewCrossOriginProtection().Handler(mux), ReadHeaderTimeout: 5 * time.Second}, listener: listener, done: make(chan struct{})}
+	p := &Page{
+		server: &http.Server{
+			Handler:           http.NewCrossOriginProtection().Handler(mux),
+			ReadHeaderTimeout: 5 * time.Second,
+		},
+		listener: listener,
+		done:     make(chan struct{}),
+	}
 	go func() {
 		defer close(p.done)
 		_ = p.server.Serve(listener) // always http.ErrServerClosed
@@ -87,4 +96,45 @@ func (p *Page) Close() error {
 		return nil
 	}
 	return err
+}
+
+// inboundTimeout bounds the wait for the dispatcher's answer to a message of a subscriber.
+const inboundTimeout = 10 * time.Second
+
+var inboundForm = template.Must(template.New("inbound").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Sandbox: a message of a subscriber</title>
+<style>` + style + `label{display:block;margin:.8rem 0}input,select{font:inherit;display:block;width:20rem;max-width:100%}</style>
+<h1>A message of a subscriber</h1>
+<form method="post" action="/inbound">
+<label>channel <select name="channel">{{range .}}<option>{{.}}{{end}}</select></label>
+<label>from <input name="from" value="+447700900123" required></label>
+<label>to <input name="to" value="+15550100100" required></label>
+<label>text <input name="text" value="STOP" required></label>
+<button>Send it to the dispatcher</button>
+</form>
+<p><a href="/">what the carriers see</a></p></html>
+`))
+
+// showInbound shows the form.
+func (s *Sandbox) showInbound(w http.ResponseWriter, _ *http.Request) {
+	_ = inboundForm.Execute(w, s.names()) // a browser that has gone
+}
+
+// takeInbound sends an inbound message for the form or for curl, and answers in one line of text.
+func (s *Sandbox) takeInbound(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), inboundTimeout)
+	defer cancel()
+	in := provider.Inbound{
+		From: r.PostFormValue("from"),
+		To:   r.PostFormValue("to"),
+		Text: r.PostFormValue("text"),
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err := s.Inbound(ctx, r.PostFormValue("channel"), in); err != nil {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintln(w, err)
+		return
+	}
+	fmt.Fprintln(w, "sent to the dispatcher")
 }

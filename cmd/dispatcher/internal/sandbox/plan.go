@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Plan is which carriers are played.
+// Plan lists the carriers to play.
 type Plan struct{ Carriers []Carrier }
 
 // Carrier is one of them.
 type Carrier struct {
 	// Name is that of its channel in the routing document.
 	Name string
-	// Provider is the word for its kind; see Providers.
+	// Provider is the name of its kind; see Providers.
 	Provider string
 	// Address is where it listens, host:port of loopback; empty is a free port.
 	Address string
@@ -40,20 +40,26 @@ func CheckProvider(word string) error {
 	if slices.Contains(Providers(), word) {
 		return nil
 	}
-	return fmt.Errorf("%q is none of %s%s", word, strings.Join(Providers(), ", "), meant(word, Providers()))
+	return fmt.Errorf("%q is none of %s%s", word, strings.Join(Providers(), ", "),
+		meant(word, Providers()))
 }
 
-// CheckLoopback refuses an address at which anybody but this machine could reach a sandbox: it asks nobody for a password, and
-// sends messages of subscribers for whoever asks.
+// CheckLoopback refuses an address that other machines could reach: a sandbox asks for no password,
+// and sends inbound messages for everybody.
 func CheckLoopback(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
 		return fmt.Errorf("%q is not host:port", address)
 	}
-	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+	if ip, err := netip.ParseAddr(host); host == "localhost" ||
+		err == nil && ip.Unmap().IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%q is not on loopback, and a sandbox asks nobody for a password: write 127.0.0.1:%s", address, port)
+	return fmt.Errorf(
+		"%q is not on loopback, and a sandbox asks nobody for a password: write 127.0.0.1:%s",
+		address,
+		port,
+	)
 }
 
 // Validate reports everything that makes no sense.
@@ -75,10 +81,11 @@ func (p *Plan) Validate() error {
 	return errors.Join(faults...)
 }
 
-// isName is what the routing document takes for the name of a channel.
+// isName matches the names of channels that the routing document accepts.
 var isName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// isWeight is what the routing document takes for a weight: a decimal with up to six digits behind the point.
+// isWeight matches the weights that the routing document accepts: a decimal with up to six digits
+// after the point.
 var isWeight = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,6})?$`)
 
 // check reports the faults of one carrier, each under its key. seen are the names before it.
@@ -94,7 +101,9 @@ func (c *Carrier) check(seen map[string]bool) error {
 	}
 	switch {
 	case c.Provider != "" && !isName.MatchString(c.Name):
-		fail("name", "%q cannot name a channel; use up to 64 letters, digits, dots, dashes and underscores", c.Name)
+		fail("name",
+			"%q cannot name a channel; use up to 64 letters, digits, dots, dashes and underscores",
+			c.Name)
 	case c.Name != "" && seen[c.Name]:
 		fail("name", "%q is used twice; give each carrier a name of its own", c.Name)
 	}

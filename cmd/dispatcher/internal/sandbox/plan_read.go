@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/settings"
 )
 
-// ParsePlan reads a plan. What a carrier's profile does not say is as in the profile of the whole, and what that does not say
-// as in usual. All faults are reported together, each under its key.
+// ParsePlan reads a plan. A value that a carrier's profile lacks comes from the plan's profile, and
+// then from usual. All faults are reported together, each under its key.
 func ParsePlan(text []byte, usual Profile) (Plan, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -30,15 +30,18 @@ func ParsePlan(text []byte, usual Profile) (Plan, error) {
 	return plan, plan.Validate()
 }
 
-// planReader walks through a plan and notes every fault.
+// planReader reads a plan and collects its faults.
 type planReader struct{ faults []error }
 
 func (r *planReader) fail(at string, node *yaml.Node, format string, args ...any) {
-	r.faults = append(r.faults, fmt.Errorf("line %d: %s: %s", node.Line, at, fmt.Sprintf(format, args...)))
+	r.faults = append(r.faults,
+		fmt.Errorf("line %d: %s: %s", node.Line, at, fmt.Sprintf(format, args...)))
 }
 
 // entries reads a mapping: into has a function for each key that is known.
-func (r *planReader) entries(at string, node *yaml.Node, into map[string]func(at string, value *yaml.Node), known []string) {
+func (r *planReader) entries(
+	at string, node *yaml.Node, into map[string]func(at string, value *yaml.Node), known []string,
+) {
 	if node.Kind != yaml.MappingNode {
 		r.fail(orPlan(at), node, "is no mapping of keys and values")
 		return
@@ -47,7 +50,8 @@ func (r *planReader) entries(at string, node *yaml.Node, into map[string]func(at
 		key, value := node.Content[i], node.Content[i+1]
 		read := into[key.Value]
 		if read == nil {
-			r.fail(below(at, key.Value), key, "there is no such key; known are %s%s", strings.Join(known, ", "), meant(key.Value, known))
+			r.fail(below(at, key.Value), key, "there is no such key; known are %s%s",
+				strings.Join(known, ", "), meant(key.Value, known))
 			continue
 		}
 		if value.Kind == yaml.AliasNode {
@@ -92,7 +96,9 @@ func (r *planReader) carrier(at string, node *yaml.Node, c *Carrier) {
 		}
 	}
 	r.entries(at, node, map[string]func(string, *yaml.Node){
-		"name": text(&c.Name), "provider": text(&c.Provider), "address": text(&c.Address), "weight": text(&c.Weight),
+		"name": text(
+			&c.Name,
+		), "provider": text(&c.Provider), "address": text(&c.Address), "weight": text(&c.Weight),
 		"profile": func(at string, value *yaml.Node) { r.profile(at, value, &c.Profile) },
 	}, []string{"address", "name", "profile", "provider", "weight"})
 }

@@ -3,30 +3,33 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
+	"sync"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
 )
 
-// Profile is how a carrier behaves. Ratios are parts of 1; they are kept evenly, not by chance, so that a short
-// trial comes out as a long one does.
+// Profile is how a carrier behaves. Ratios are parts of 1; they are kept evenly, not at random, so
+// that a short trial has the same result as a long one.
 type Profile struct {
 	// Latency delays each answer; Jitter adds up to that much by chance.
 	Latency, Jitter time.Duration
-	// Rate throttles what is above that many submits in a second; 0 sets no limit.
+	// Rate throttles submits above that many in a second; 0 sets no limit.
 	Rate int
-	// Reject, Refuse, Throttle, Lose and Cut are parts of the submits: a no because of the message, a no
-	// because of the provider, "slow down", no answer at all, and a connection that is dropped. What is lost or
-	// cut was not taken.
+	// Reject, Refuse, Throttle, Lose and Cut are parts of the submits: rejected because of the
+	// message, refused because of the provider, throttled, not answered, and the connection cut.
+	// Lost and cut submits were not taken.
 	Reject, Refuse, Throttle, Lose, Cut float64
-	// Receipts is the part of the accepted submits that get a receipt, ReceiptDelay after the answer.
+	// Receipts is the part of the accepted submits that get a receipt, ReceiptDelay after the
+	// answer.
 	Receipts     float64
 	ReceiptDelay time.Duration
-	// Delivered is the part of the receipts that say so; the others say that it never will be.
+	// Delivered is the part of the receipts that say delivered; the others say undelivered.
 	Delivered float64
-	// Early is the part of the receipts that come before the answer to the submit, and Duplicates the
-	// part that come twice.
+	// Early is the part of the receipts that come before the answer to the submit, and Duplicates
+	// the part that come twice.
 	Early, Duplicates float64
 }
 
@@ -41,7 +44,8 @@ func Usual() Profile {
 // Validate reports everything that makes no sense, each fault under its key.
 func (p *Profile) Validate() error { return p.Check(func(key string) string { return key }) }
 
-// Check is Validate for a profile whose values were not given under their keys: written says how each was.
+// Check is Validate for a profile that was given under other names: written gives the name of each
+// key.
 func (p *Profile) Check(written func(key string) string) error {
 	var faults []error
 	for _, r := range []struct {
@@ -59,12 +63,14 @@ func (p *Profile) Check(written func(key string) string) error {
 		{"duplicates", p.Duplicates},
 	} {
 		if !(r.ratio >= 0 && r.ratio <= 1) {
-			faults = append(faults, fmt.Errorf("%s: %v is not between 0 and 1", written(r.key), r.ratio))
+			faults = append(faults,
+				fmt.Errorf("%s: %v is not between 0 and 1", written(r.key), r.ratio))
 		}
 	}
 	if sum := p.Reject + p.Refuse + p.Throttle + p.Lose + p.Cut; len(faults) == 0 && sum > 1 {
 		faults = append(faults, fmt.Errorf("%s, %s, %s, %s and %s are %v together, more than all",
-			written("reject"), written("refuse"), written("throttle"), written("lose"), written("cut"), sum))
+			written("reject"), written("refuse"), written("throttle"), written("lose"),
+			written("cut"), sum))
 	}
 	for _, n := range []struct {
 		key      string
@@ -82,7 +88,7 @@ func (p *Profile) Check(written func(key string) string) error {
 	return errors.Join(faults...)
 }
 
-// verdict is the fate of the n-th submit, counted from 1.
+// verdict decides about the n-th submit, counted from 1.
 func (p *Profile) verdict(n uint64) providertest.Reply {
 	at := spread(n, forVerdict)
 	for _, part := range []struct {
@@ -103,21 +109,65 @@ func (p *Profile) verdict(n uint64) providertest.Reply {
 	return providertest.Accept
 }
 
-// news is what is told later of a submit that was accepted.
-type news struct {
+// receiptPlan is the receipts of an accepted submit.
+type receiptPlan struct {
 	none         bool
 	state        provider.ReceiptState
 	early, twice bool
 }
 
-// news of the n-th submit, counted from 1.
-func (p *Profile) news(n uint64) news {
+// receiptPlan plans the receipts of the n-th submit, counted from 1.
+func (p *Profile) receiptPlan(n uint64) receiptPlan {
 	if spread(n, forReceipts) >= p.Receipts {
-		return news{none: true}
+		return receiptPlan{none: true}
 	}
 	state := provider.Undelivered
 	if spread(n, forDelivered) < p.Delivered {
 		state = provider.Delivered
 	}
-	return news{state: state, early: spread(n, forEarly) < p.Early, twice: spread(n, forDuplicates) < p.Duplicates}
+	return receiptPlan{
+		state: state,
+		early: spread(n, forEarly) < p.Early,
+		twice: spread(n, forDuplicates) < p.Duplicates,
+	}
+}
+
+// Multipliers of spread, one for each decision. They are fractional parts of square roots that are
+// linearly independent over the rational numbers, so that the decisions are independent.
+const (
+	forVerdict    = math.Sqrt2 - 1
+	forReceipts   = 0.7320508075688772 // of 3
+	forDelivered  = 0.2360679774997897 // of 5
+	forEarly      = 0.6457513110645907 // of 7
+	forDuplicates = 0.3166247903553998 // of 11
+)
+
+// spread maps n to [0, 1), evenly for successive numbers: the sequence of H. Weyl (Über die
+// Gleichverteilung von Zahlen mod. Eins, 1916).
+func spread(n uint64, multiplier float64) float64 {
+	x := float64(n) * multiplier
+	return x - math.Floor(x)
+}
+
+// rate counts submits in seconds of the wall clock, as a provider does.
+type rate struct {
+	max int // 0 sets no limit
+
+	mu     sync.Mutex
+	second int64 // guarded by mu
+	taken  int   // in that second; guarded by mu
+}
+
+// over takes one submit and reports whether it is one too many.
+func (r *rate) over(now time.Time) bool {
+	if r.max == 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if second := now.Unix(); second != r.second {
+		r.second, r.taken = second, 0
+	}
+	r.taken++
+	return r.taken > r.max
 }

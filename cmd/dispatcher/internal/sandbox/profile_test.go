@@ -11,17 +11,20 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// TestRatiosAreKeptEvenly: after any number of submits each verdict was given as often as its ratio says, give or take
-// a few, and so with the receipts.
+// TestRatiosAreKeptEvenly: after any number of submits each verdict was given as often as its ratio
+// says, give or take a few, and so with the receipts.
 func TestRatiosAreKeptEvenly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.Float64Range(0, 0.2)
 		p := Profile{
-			Reject: part.Draw(t, "reject"), Refuse: part.Draw(t, "refuse"), Throttle: part.Draw(t, "throttle"),
+			Reject: part.Draw(t,
+				"reject"), Refuse: part.Draw(t, "refuse"), Throttle: part.Draw(t, "throttle"),
 			Lose: part.Draw(t, "lose"), Cut: part.Draw(t, "cut"),
-			Receipts: rapid.Float64Range(0, 1).Draw(t, "receipts"), Delivered: rapid.Float64Range(0, 1).Draw(t, "delivered"),
-			Early: part.Draw(t, "early"), Duplicates: part.Draw(t, "duplicates"),
+			Receipts: rapid.Float64Range(0, 1).
+				Draw(t, "receipts"),
+			Delivered: rapid.Float64Range(0, 1).Draw(t, "delivered"),
+			Early:     part.Draw(t, "early"), Duplicates: part.Draw(t, "duplicates"),
 		}
 		if err := p.Validate(); err != nil {
 			t.Fatal(err)
@@ -31,14 +34,14 @@ func TestRatiosAreKeptEvenly(t *testing.T) {
 		told, delivered, early, twice := 0, 0, 0, 0
 		for i := range uint64(n) {
 			verdicts[p.verdict(i+1)]++
-			news := p.news(i + 1)
-			if news.none {
+			receiptPlan := p.receiptPlan(i + 1)
+			if receiptPlan.none {
 				continue
 			}
 			told++
-			delivered += one(news.state == provider.Delivered)
-			early += one(news.early)
-			twice += one(news.twice)
+			delivered += one(receiptPlan.state == provider.Delivered)
+			early += one(receiptPlan.early)
+			twice += one(receiptPlan.twice)
 		}
 		near := func(what string, got int, want float64) {
 			if slack := 12 + 0.01*float64(n); math.Abs(float64(got)-want) > slack {
@@ -69,10 +72,11 @@ func TestARatioOfZeroNeverAndOfOneAlwaysHappens(t *testing.T) {
 	t.Parallel()
 	none, all := Profile{}, Profile{Reject: 1, Receipts: 1, Delivered: 1, Early: 1, Duplicates: 1}
 	for n := range uint64(100_000) {
-		if none.verdict(n) != providertest.Accept || !none.news(n).none {
+		if none.verdict(n) != providertest.Accept || !none.receiptPlan(n).none {
 			t.Fatalf("submit %d of nothing: %v", n, none.verdict(n))
 		}
-		if got := all.news(n); all.verdict(n) != providertest.Reject || got != (news{state: provider.Delivered, early: true, twice: true}) {
+		if got := all.receiptPlan(n); all.verdict(n) != providertest.Reject ||
+			got != (receiptPlan{state: provider.Delivered, early: true, twice: true}) {
 			t.Fatalf("submit %d of all: %+v", n, got)
 		}
 	}
@@ -96,7 +100,8 @@ carriers:
 		t.Errorf("first %+v", first)
 	}
 	want.Reject, want.Delivered = 0.1, 1
-	if second.Name != "nl" || second.Weight != "2.5" || second.Address != "127.0.0.1:0" || second.Profile != want {
+	if second.Name != "nl" || second.Weight != "2.5" || second.Address != "127.0.0.1:0" ||
+		second.Profile != want {
 		t.Errorf("second %+v", second)
 	}
 }
@@ -133,13 +138,14 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
-		if err != nil && (strings.Contains(err.Error(), "sandbox.") || strings.Contains(err.Error(), "float64")) {
+		if err != nil &&
+			(strings.Contains(err.Error(), "sandbox.") || strings.Contains(err.Error(), "float64")) {
 			t.Errorf("%s: %v shows a type of Go", text, err)
 		}
 	}
 }
 
-func TestASandboxListensOnLoopbackAlone(t *testing.T) {
+func TestASandboxListensOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"127.0.0.1:0": true, "127.1.2.3:80": true, "[::1]:2775": true, "localhost:2775": true, "[::ffff:127.0.0.1]:1": true,

@@ -10,16 +10,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// header explains a written document to whoever opens it.
+// header is the comment at the top of a written document.
 const header = `# Written by "dispatcher sandbox": every channel reaches a scripted carrier on this machine and nobody else. It is
 # good for as long as that sandbox runs; carriers whose address is not set listen elsewhere the next time.
 
 `
 
-// examplePrice is what a segment costs on every channel, so that reports and price rules have something to show.
+// examplePrice is the price of a segment on every channel, so that reports show costs.
 const examplePrice = "0.03"
 
-// Routing is a document with one channel for each carrier and one route over all of them by their weights.
+// Routing is a document with one channel for each carrier and one route over all of them by their
+// weights.
 func (s *Sandbox) Routing() ([]byte, error) {
 	channels, weights := mapping(), mapping()
 	for _, c := range s.carriers {
@@ -56,7 +57,7 @@ func (s *Sandbox) Routing() ([]byte, error) {
 	return out.Bytes(), encoder.Close()
 }
 
-// WriteRouting writes the document into a new file: one that is there may be an operator's own.
+// WriteRouting writes the document into a new file: an existing one may be an operator's own.
 func (s *Sandbox) WriteRouting(path string) error {
 	if path == "" {
 		return errNoFile
@@ -67,7 +68,11 @@ func (s *Sandbox) WriteRouting(path string) error {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("routing document of the sandbox: %s is there already and is never overwritten; remove it or name another file", path)
+		return fmt.Errorf(
+			"routing document of the sandbox: %s is there already and is never overwritten; "+
+				"remove it or name another file",
+			path,
+		)
 	}
 	if err == nil {
 		_, err = file.Write(text)

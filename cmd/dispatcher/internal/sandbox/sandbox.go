@@ -1,3 +1,10 @@
+// Package sandbox plays carriers on this machine: SMPP and the HTTP APIs of the vendors for which
+// there is an adapter, each with a profile of how it answers and which receipts it sends.
+//
+// It writes a routing document that uses them, with accounts and secrets of its own, so that
+// routing, receipts and alarms can be tried without a contract. Nothing is sent to anybody:
+// carriers listen on loopback and call only the address of the receipts listener. The format of an
+// API is defined in the vendor's test package.
 package sandbox
 
 import (
@@ -8,34 +15,37 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 )
 
-// Config says what is played and where its accounts lie.
+// Config says which carriers are played and where their secrets are.
 type Config struct {
 	Plan Plan
 	// Folder is for the secrets of the accounts; it is made when it is missing.
 	Folder string
-	// Receipts is where the dispatcher listens for receipts, such as http://127.0.0.1:8081: what accounts call that have
-	// one address for all their messages. Others are told the address with each message.
+	// Receipts is where the dispatcher listens for receipts, such as http://127.0.0.1:8081: what
+	// accounts call that have one address for all their messages. Others are told the address with
+	// each message.
 	Receipts string
 }
 
-// Sandbox are running carriers.
+// Sandbox is a set of running carriers.
 type Sandbox struct {
 	cfg      Config
 	carriers []*played
 	inbounds atomic.Uint64 // messages of subscribers
 }
 
-// played is a carrier at work.
+// played is a running carrier.
 type played struct {
 	Carrier
 	settings map[string]any // of its channel
-	tally    *tally
+	counter  *counter
 	running  carrier
 }
 
@@ -43,9 +53,9 @@ type played struct {
 type carrier interface {
 	// address is host:port, or the URL where an API begins.
 	address() string
-	// unread counts what was not understood.
+	// unread counts requests that were not understood.
 	unread() int
-	// callsRefused counts receipts that the dispatcher did not take, each time that they were sent.
+	// callsRefused counts receipts that the dispatcher refused, each time they were sent.
 	callsRefused() int
 	// inbound sends a message of a subscriber.
 	inbound(ctx context.Context, in provider.Inbound) error
@@ -71,7 +81,7 @@ func Start(cfg Config) (*Sandbox, error) {
 	}
 	cfg.Folder = folder
 	s := &Sandbox{cfg: cfg}
-	// Ids begin where those of an earlier run cannot be: a carrier never gives the same twice.
+	// A carrier never gives an id twice: ids begin after all those of an earlier run.
 	first := uint64(time.Now().UnixMilli()) << idBits //nolint:gosec // After 1970.
 	for i := range cfg.Plan.Carriers {
 		if err := s.start(&cfg.Plan.Carriers[i], first); err != nil {
@@ -96,12 +106,16 @@ func (s *Sandbox) start(c *Carrier, first uint64) error {
 	if files.err != nil {
 		return files.err
 	}
-	p := &played{Carrier: *c, settings: a.settings, tally: &tally{count: Count{Channel: c.Name, Provider: c.Provider}}}
+	p := &played{
+		Carrier:  *c,
+		settings: a.settings,
+		counter:  &counter{count: Count{Channel: c.Name, Provider: c.Provider}},
+	}
 	var err error
 	if a.shape == nil {
-		p.running, err = startSMPP(c, &a, first, p.tally)
+		p.running, err = startSMPP(c, &a, first, p.counter)
 	} else {
-		p.running, err = startWeb(c, v, &a, &setting{first, callback, p.tally})
+		p.running, err = startWeb(c, v, &a, &setting{first, callback, p.counter})
 	}
 	if err != nil {
 		return err
@@ -135,13 +149,13 @@ func (s *Sandbox) Places() []Place {
 func (s *Sandbox) Counts() []Count {
 	counts := make([]Count, len(s.carriers))
 	for i, c := range s.carriers {
-		counts[i] = c.tally.now()
+		counts[i] = c.counter.now()
 		counts[i].Unread, counts[i].CallsRefused = c.running.unread(), c.running.callsRefused()
 	}
 	return counts
 }
 
-// Close ends all carriers, and receipts that are still to come.
+// Close stops all carriers; receipts that are due later are not sent.
 func (s *Sandbox) Close() {
 	for _, c := range s.carriers {
 		c.running.close()
@@ -158,3 +172,109 @@ func chance(d time.Duration) time.Duration {
 
 // errNoFile is returned for a routing document without a name.
 var errNoFile = errors.New("name a file for the routing document")
+
+// errNoInbound is returned by carriers whose API has no inbound messages.
+var errNoInbound = errors.New("the API of this carrier has no messages of subscribers")
+
+// Inbound sends a message of a subscriber to the dispatcher, over the carrier of a channel. An HTTP
+// carrier waits for the answer, and an error says that it was not taken; SMPP sends it when there
+// is a bind, and again until it is taken.
+func (s *Sandbox) Inbound(ctx context.Context, channel string, in provider.Inbound) error {
+	for _, c := range s.carriers {
+		if c.Name != channel {
+			continue
+		}
+		if in.From == "" || in.To == "" || in.Text == "" {
+			return errors.New("name from, to and text")
+		}
+		in.At = time.Now()
+		in.Reference = vendorOf(c.Provider).reference(s.inboundID(in.At))
+		return c.running.inbound(ctx, in)
+	}
+	return fmt.Errorf("there is no channel %q; choose one of %s", channel,
+		strings.Join(s.names(), ", "))
+}
+
+// inboundID is the number for the id of an inbound message. It has 48 bits, as those of other
+// messages.
+func (s *Sandbox) inboundID(at time.Time) uint64 {
+	millis := uint64(at.UnixMilli()) //nolint:gosec // After 1970.
+	return millis<<idBits | s.inbounds.Add(1)%(1<<idBits)
+}
+
+// names are those of the channels.
+func (s *Sandbox) names() []string {
+	names := make([]string, len(s.carriers))
+	for i, c := range s.carriers {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// Count is what one carrier has read and sent.
+type Count struct {
+	Channel   string `json:"channel"`
+	Provider  string `json:"provider"`
+	Submitted int    `json:"submitted"`
+	Accepted  int    `json:"accepted"`
+	Rejected  int    `json:"rejected"`
+	Refused   int    `json:"refused"`
+	Throttled int    `json:"throttled"`
+	Lost      int    `json:"lost"` // never answered, or the connection was dropped
+	// Receipts are counted once, however often they are sent, and whether or not the dispatcher
+	// takes them.
+	Delivered   int `json:"delivered"`
+	Undelivered int `json:"undelivered"`
+	WithoutWord int `json:"without_receipt"` // accepted, and no receipt follows
+	// CallsRefused are callbacks and deliver_sm with receipts that the dispatcher refused, or that
+	// reached nobody, each time they were sent.
+	CallsRefused int `json:"calls_refused"`
+	// Unread are requests that the carrier did not understand: a fault of the adapter or of an
+	// account.
+	Unread int `json:"unread"`
+}
+
+// counter has the counts of one carrier. It is safe for concurrent use.
+type counter struct {
+	mu    sync.Mutex
+	count Count // guarded by mu
+}
+
+// submitted counts a submit by its verdict.
+func (t *counter) submitted(v providertest.Reply) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count.Submitted++
+	switch v {
+	case providertest.Accept:
+		t.count.Accepted++
+	case providertest.Reject:
+		t.count.Rejected++
+	case providertest.Refuse:
+		t.count.Refused++
+	case providertest.Throttle:
+		t.count.Throttled++
+	case providertest.Lose, providertest.Cut:
+		t.count.Lost++
+	}
+}
+
+// planned counts the receipt that an accepted submit will get.
+func (t *counter) planned(n receiptPlan) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case n.none:
+		t.count.WithoutWord++
+	case n.state == provider.Delivered:
+		t.count.Delivered++
+	default:
+		t.count.Undelivered++
+	}
+}
+
+func (t *counter) now() Count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
+}

@@ -38,7 +38,11 @@ type ear struct {
 
 func listen(t *testing.T) *ear {
 	t.Helper()
-	e := &ear{channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}, inbound: map[string][]provider.Inbound{}}
+	e := &ear{
+		channels: map[string]provider.Channel{},
+		heard:    map[string][]provider.Receipt{},
+		inbound:  map[string][]provider.Inbound{},
+	}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/receipts/")
 		body, err := io.ReadAll(r.Body)
@@ -52,7 +56,15 @@ func listen(t *testing.T) *ear {
 			http.NotFound(w, r)
 			return
 		}
-		heard, err := listener.ReadCallback(&provider.Callback{Method: r.Method, URL: e.URL + r.RequestURI, Header: r.Header, Body: body, At: time.Now()})
+		heard, err := listener.ReadCallback(
+			&provider.Callback{
+				Method: r.Method,
+				URL:    e.URL + r.RequestURI,
+				Header: r.Header,
+				Body:   body,
+				At:     time.Now(),
+			},
+		)
 		if err != nil {
 			e.mu.Lock()
 			e.refused = append(e.refused, fmt.Errorf("%s: %w", name, err))
@@ -92,8 +104,8 @@ func (e *ear) subscribers(channel string) []provider.Inbound {
 	return slices.Clone(e.inbound[channel])
 }
 
-// told counts the messages of a channel that were said to be delivered, and not.
-func (e *ear) told(channel string) (counts [2]int) {
+// planned counts the messages of a channel that were said to be delivered, and not.
+func (e *ear) planned(channel string) (counts [2]int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seen := map[string]bool{}
@@ -138,7 +150,8 @@ func (e *ear) channel(c *config.Channel) (provider.Channel, error) {
 		cfg.OnInbound = func(in provider.Inbound) bool { e.takeInbound(c.Name, in); return true }
 		return smpp.New(cfg)
 	}
-	return openers[c.Provider](c.Settings, web.Environment{ReadFile: os.ReadFile, Callback: e.URL + "/receipts/" + c.Name})
+	return openers[c.Provider](c.Settings,
+		web.Environment{ReadFile: os.ReadFile, Callback: e.URL + "/receipts/" + c.Name})
 }
 
 // submit sends n messages over a channel, one after the other, and counts the outcomes.
@@ -148,7 +161,10 @@ func submit(t *testing.T, channel provider.Channel, n int) map[provider.Outcome]
 	for i := range n {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		r := channel.Send(ctx, provider.Submission{
-			ID: fmt.Sprintf("m-%d", i), Attempt: 1, Key: fmt.Sprintf("%032x", i+1), To: fmt.Sprintf("+4477009%05d", i), From: "Sandbox", Text: "Hello",
+			ID: fmt.Sprintf(
+				"m-%d",
+				i,
+			), Attempt: 1, Key: fmt.Sprintf("%032x", i+1), To: fmt.Sprintf("+4477009%05d", i), From: "Sandbox", Text: "Hello",
 			Validity: time.Now().Add(time.Hour),
 		})
 		cancel()
@@ -160,13 +176,30 @@ func submit(t *testing.T, channel provider.Channel, n int) map[provider.Outcome]
 	return outcomes
 }
 
-// TestEveryCarrierWorksWithItsWrittenChannel: the routing document of a sandbox opens, its accounts are let in, outcomes
-// are those of the profile, and every receipt comes, signed so that the adapter believes it, early ones and doubles too.
+// TestEveryCarrierWorksWithItsWrittenChannel: the routing document of a sandbox opens, its accounts
+// are let in, outcomes are those of the profile, and every receipt comes, signed so that the
+// adapter believes it, early ones and doubles too.
 func TestEveryCarrierWorksWithItsWrittenChannel(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
-	profile := Profile{Reject: 0.1, Refuse: 0.1, Throttle: 0.1, Receipts: 0.9, Delivered: 0.8, Early: 0.2, Duplicates: 0.2, ReceiptDelay: 10 * time.Millisecond, Latency: time.Millisecond}
-	s, err := Start(Config{Plan: Each(Providers(), profile), Folder: filepath.Join(t.TempDir(), "new"), Receipts: e.URL})
+	profile := Profile{
+		Reject:       0.1,
+		Refuse:       0.1,
+		Throttle:     0.1,
+		Receipts:     0.9,
+		Delivered:    0.8,
+		Early:        0.2,
+		Duplicates:   0.2,
+		ReceiptDelay: 10 * time.Millisecond,
+		Latency:      time.Millisecond,
+	}
+	s, err := Start(
+		Config{
+			Plan:     Each(Providers(), profile),
+			Folder:   filepath.Join(t.TempDir(), "new"),
+			Receipts: e.URL,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +217,21 @@ func TestEveryCarrierWorksWithItsWrittenChannel(t *testing.T) {
 			const n = 100
 			outcomes := submit(t, channel, n)
 			got := s.countOf(count.Channel)
-			if got.Submitted != n || got.Unread > 0 || got.Accepted != outcomes[provider.Accepted] || got.Rejected != outcomes[provider.Rejected] ||
-				got.Refused != outcomes[provider.Refused] || got.Throttled != outcomes[provider.Throttled] {
+			if got.Submitted != n || got.Unread > 0 ||
+				got.Accepted != outcomes[provider.Accepted] ||
+				got.Rejected != outcomes[provider.Rejected] ||
+				got.Refused != outcomes[provider.Refused] ||
+				got.Throttled != outcomes[provider.Throttled] {
 				t.Errorf("outcomes %v, the carrier counted %+v", outcomes, got)
 			}
 			if got.Accepted < 60 || got.Rejected < 5 || got.Refused < 5 || got.Throttled < 5 {
 				t.Errorf("%+v is not the profile", got)
 			}
-			until(t, "receipts", func() bool { return e.told(count.Channel) == [2]int{got.Delivered, got.Undelivered} })
+			until(
+				t,
+				"receipts",
+				func() bool { return e.planned(count.Channel) == [2]int{got.Delivered, got.Undelivered} },
+			)
 		})
 	}
 	t.Cleanup(func() {
@@ -227,8 +267,8 @@ func until(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-// TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs: a dispatcher that runs goes on with it, and no id
-// names two messages.
+// TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs: a dispatcher that runs goes on with
+// it, and no id names two messages.
 func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -236,7 +276,13 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 	seen := map[string]bool{}
 	var documents []string
 	for run := range 2 {
-		s, err := Start(Config{Plan: Each(Providers(), profile), Folder: folder, Receipts: "http://127.0.0.1:1"})
+		s, err := Start(
+			Config{
+				Plan:     Each(Providers(), profile),
+				Folder:   folder,
+				Receipts: "http://127.0.0.1:1",
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +297,17 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		text, _ = s.Routing()
 		for name, channel := range (&ear{Server: &httptest.Server{URL: "http://127.0.0.1:1"}, channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}}).open(t, text) {
 			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
-			r := channel.Send(t.Context(), provider.Submission{ID: "m", Attempt: 1, Key: fmt.Sprintf("%032x", run), To: "+447700900123", From: "Sandbox", Text: "Hello"})
+			r := channel.Send(
+				t.Context(),
+				provider.Submission{
+					ID:      "m",
+					Attempt: 1,
+					Key:     fmt.Sprintf("%032x", run),
+					To:      "+447700900123",
+					From:    "Sandbox",
+					Text:    "Hello",
+				},
+			)
 			if r.Outcome != provider.Accepted || seen[name+r.Reference] {
 				t.Errorf("%s: %v %q %v", name, r.Outcome, r.Reference, r.Err)
 			}
@@ -278,11 +334,14 @@ func TestThePageShowsTheCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = page.Close() })
-	if text := get(t, page.URL()+"/"); !strings.Contains(text, s.Places()[0].Address) || strings.Contains(text, "<no value>") {
+	if text := get(t, page.URL()+"/"); !strings.Contains(text, s.Places()[0].Address) ||
+		strings.Contains(text, "<no value>") {
 		t.Errorf("page %s", text)
 	}
 	var status struct{ Carriers []Count }
-	if err := json.Unmarshal([]byte(get(t, page.URL()+"/status.json")), &status); err != nil || len(status.Carriers) != 1 || status.Carriers[0].Channel != "smpp" {
+	if err := json.Unmarshal([]byte(get(t, page.URL()+"/status.json")), &status); err != nil ||
+		len(status.Carriers) != 1 ||
+		status.Carriers[0].Channel != "smpp" {
 		t.Errorf("status %+v, %v", status, err)
 	}
 }

@@ -1,7 +1,12 @@
 package sandbox
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"dispatcher/provider/plivo/plivotest"
 	"dispatcher/provider/telnyx/telnyxtest"
@@ -11,19 +16,19 @@ import (
 
 // vendor is how the sandbox plays a kind of provider.
 type vendor struct {
-	// word names the kind, and provider is the channel's word for it in the routing document: an API each, of which a
-	// provider may have several.
+	// word names the kind, and provider is the channel's word for it in the routing document: an
+	// API each, of which a provider may have several.
 	word, provider string
-	// open makes an account, with its secrets in files. callback is where an account calls that has one
-	// address for all its messages.
+	// open makes an account, with its secrets in files. callback is where an account calls that has
+	// one address for all its messages.
 	open func(s *secrets, callback string) account
 	// reference is the id that the vendor gives to a message.
 	reference func(n uint64) string
 }
 
-// account is what a customer and a vendor know of each other.
+// account has the settings of the customer and the API of the vendor, with the same secrets.
 type account struct {
-	// settings are those of the channel, without where the carrier listens.
+	// settings are those of the channel, without the address of the carrier.
 	settings map[string]any
 	// shape is the vendor's API, which begins at path; nil for SMPP.
 	shape webtest.Protocol
@@ -32,7 +37,7 @@ type account struct {
 	systemID, password string
 }
 
-// vendors is the one list of what the sandbox can play.
+// vendors lists everything that the sandbox can play.
 func vendors() []vendor {
 	return []vendor{
 		{"smpp", "smpp", smppAccount, plainReference},
@@ -49,7 +54,7 @@ func vendors() []vendor {
 	}
 }
 
-// Providers are the words of all kinds that the sandbox can play.
+// Providers are the names of all kinds that the sandbox can play.
 func Providers() []string {
 	var words []string
 	for _, v := range vendors() {
@@ -67,7 +72,7 @@ func vendorOf(word string) *vendor {
 	return nil
 }
 
-// plainReference is for vendors that do not say how their ids look.
+// plainReference is for vendors that do not document the format of their ids.
 func plainReference(n uint64) string { return fmt.Sprintf("sandbox-%x", n) }
 
 // hexReference has 32 digits, as a UUID without its dashes.
@@ -79,7 +84,40 @@ func digitsReference(n uint64) string { return fmt.Sprintf("%016X", n) }
 // uuidReference is a UUID (RFC 9562, version 8).
 func uuidReference(n uint64) string { return fmt.Sprintf("00000000-0000-8000-8000-%012x", n) }
 
-func smppAccount(s *secrets, _ string) account {
-	file, password := s.file("password", func() string { return "sandbox1" }) // SMPP takes eight characters
-	return account{systemID: "sandbox", password: password, settings: map[string]any{"system_id": "sandbox", "password_file": file}}
+// secrets are the files of accounts. Existing files are used again, so that a sandbox can be
+// restarted under a running dispatcher.
+type secrets struct {
+	folder string // where they are
+	prefix string // of names within it
+	err    error  // the first that happened
 }
+
+// file returns the path of a secret and its content, which fresh makes when there is none yet.
+func (s *secrets) file(name string, fresh func() string) (path, content string) {
+	path = filepath.Join(s.folder, s.prefix+"."+name)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		content = fresh()
+		err = os.WriteFile(path, []byte(content), 0o600)
+		text = []byte(content)
+	}
+	if err != nil {
+		s.fail(err)
+	}
+	return path, string(text)
+}
+
+func (s *secrets) fail(err error) {
+	if s.err == nil {
+		s.err = fmt.Errorf("secret of a sandbox account: %w", err)
+	}
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // it never fails
+	return b
+}
+
+// text is a random secret in letters and digits.
+func (s *secrets) text(name string) (path, content string) { return s.file(name, rand.Text) }

@@ -1,5 +1,5 @@
-// Package kafkatest makes the in-process Kafka of tests answer as a real one in trouble does: it refuses requests, carries
-// them out and says that it failed, or closes the connection.
+// Package kafkatest gives the in-process Kafka of tests the faults of a real one: it refuses
+// requests, applies them and answers with an error, or closes the connection.
 package kafkatest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Always is a number of times without an end.
+// Always, as a number of times, is without end.
 const Always = -1
 
 // Observe shows each request of a kind before it is carried out.
@@ -28,20 +28,24 @@ func Observe(c *kfake.Cluster, key kmsg.Key, look func(kmsg.Request)) {
 
 // Refuse answers the next requests of a kind with an error and does not carry them out.
 func Refuse(c *kfake.Cluster, key kmsg.Key, times int, answer *kerr.Error) *Fault {
-	return add(c, key, times, func(request kmsg.Request) (kmsg.Response, error) { return failed(request, answer), nil })
+	return add(c, key, times,
+		func(request kmsg.Request) (kmsg.Response, error) { return failed(request, answer), nil })
 }
 
 // Cut closes the connections of the next requests of a kind and does not carry them out.
 func Cut(c *kfake.Cluster, key kmsg.Key, times int) *Fault {
-	return add(c, key, times, func(kmsg.Request) (kmsg.Response, error) { return nil, errors.New("cut by the test") })
+	return add(c, key, times,
+		func(kmsg.Request) (kmsg.Response, error) { return nil, errors.New("cut by the test") })
 }
 
-// mark is a tag of the copies by which Belie carries requests out. No version of Kafka knows it.
+// mark is a tag of the copies with which FailApplied applies requests. No version of Kafka uses it.
 const mark = 4711
 
-// Belie carries the next requests of a kind out and answers them with an error all the same. The kind has to be one whose
-// requests carry tags, as all do that clients of today send.
-func Belie(t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr.Error) *Fault {
+// FailApplied applies the next requests of a kind and answers them with an error. The requests of
+// that kind must have tags, as those of current clients do.
+func FailApplied(
+	t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr.Error,
+) *Fault {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
 	if err != nil {
@@ -51,7 +55,7 @@ func Belie(t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr
 	t.Cleanup(func() { stop(); client.Close() })
 	return add(c, key, times, func(request kmsg.Request) (kmsg.Response, error) {
 		broker := client.Broker(int(c.CurrentNode()))
-		c.SleepControl(func() { // others have their turn meanwhile: the copy is one of them
+		c.SleepControl(func() { // lets other requests run; the copy is one of them
 			response, err := broker.Request(ctx, marked(request))
 			if err == nil {
 				err = failure(response)
@@ -64,7 +68,7 @@ func Belie(t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr
 	})
 }
 
-// Fault is a trouble that a cluster has.
+// Fault is a fault that a cluster has.
 type Fault struct {
 	mu   sync.Mutex
 	left int           // guarded by mu; below 0 without an end
@@ -72,8 +76,10 @@ type Fault struct {
 	more chan struct{} // guarded by mu; closed at the next hit
 }
 
-// add makes the next requests of a kind be answered by the given function.
-func add(c *kfake.Cluster, key kmsg.Key, times int, answer func(kmsg.Request) (kmsg.Response, error)) *Fault {
+// add lets the given function answer the next requests of a kind.
+func add(
+	c *kfake.Cluster, key kmsg.Key, times int, answer func(kmsg.Request) (kmsg.Response, error),
+) *Fault {
 	f := &Fault{left: times, more: make(chan struct{})}
 	c.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -129,7 +135,7 @@ func (f *Fault) Wait(ctx context.Context, n int) error {
 	}
 }
 
-// Remove ends the trouble.
+// Remove ends the fault.
 func (f *Fault) Remove() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

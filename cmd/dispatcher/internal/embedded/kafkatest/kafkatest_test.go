@@ -22,7 +22,8 @@ func cluster(t *testing.T) (*kfake.Cluster, *kgo.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DefaultProduceTopic("t"), kgo.RecordRetries(0), kgo.DisableIdempotentWrite())
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DefaultProduceTopic("t"),
+		kgo.RecordRetries(0), kgo.DisableIdempotentWrite())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +48,10 @@ func TestWhatEachFaultDoesToAProduce(t *testing.T) {
 		"refused": {func(_ *testing.T, c *kfake.Cluster) *Fault {
 			return Refuse(c, kmsg.Produce, 1, kerr.UnknownServerError)
 		}, kerr.UnknownServerError, 0},
-		"belied": {func(t *testing.T, c *kfake.Cluster) *Fault { return Belie(t, c, kmsg.Produce, 1, kerr.RequestTimedOut) }, kgo.ErrRecordRetries, 1},
-		"cut":    {func(_ *testing.T, c *kfake.Cluster) *Fault { return Cut(c, kmsg.Produce, 1) }, kgo.ErrRecordRetries, 0},
+		"applied, answered with an error": {func(t *testing.T, c *kfake.Cluster) *Fault {
+			return FailApplied(t, c, kmsg.Produce, 1, kerr.RequestTimedOut)
+		}, kgo.ErrRecordRetries, 1},
+		"cut": {func(_ *testing.T, c *kfake.Cluster) *Fault { return Cut(c, kmsg.Produce, 1) }, kgo.ErrRecordRetries, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,11 +73,11 @@ func TestWhatEachFaultDoesToAProduce(t *testing.T) {
 	}
 }
 
-func TestACommitThatIsBeliedIsThere(t *testing.T) {
+func TestACommitAppliedDespiteItsErrorIsThere(t *testing.T) {
 	t.Parallel()
 	c, client := cluster(t)
 	admin := kadm.NewClient(client)
-	fault := Belie(t, c, kmsg.OffsetCommit, Always, kerr.RequestTimedOut)
+	fault := FailApplied(t, c, kmsg.OffsetCommit, Always, kerr.RequestTimedOut)
 	var offsets kadm.Offsets
 	offsets.AddOffset("t", 0, 7, -1)
 	answer, err := admin.CommitOffsets(t.Context(), "g", offsets)
@@ -90,7 +93,7 @@ func TestACommitThatIsBeliedIsThere(t *testing.T) {
 	}
 }
 
-func TestAFaultThatIsRemovedIsGoneAndThoseWhoObserveSeeAll(t *testing.T) {
+func TestARemovedFaultIsGoneAndObserversSeeEveryRequest(t *testing.T) {
 	t.Parallel()
 	c, client := cluster(t)
 	var seen atomic.Int64

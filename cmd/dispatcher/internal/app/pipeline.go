@@ -1,0 +1,146 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/cmd/dispatcher/internal/inbound"
+	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/cmd/dispatcher/internal/scoring"
+	"dispatcher/cmd/dispatcher/internal/steer"
+	"dispatcher/config"
+	"dispatcher/provider/breaker"
+)
+
+// openRouting loads the current routing, applies the first one if there is none,
+// connects its channels and starts the pipeline.
+func (a *App) openRouting(ctx context.Context) error {
+	metrics := dispatch.NewMetrics(a.registry)
+	breakers := newBreakerMetrics(a.registry)
+	sandbox := &embedded.Carriers{Behaviour: a.opts.Sandbox, OnSubmit: a.opts.OnSubmit}
+	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.Close(); return nil })
+	desk, err := a.startReceipts()
+	if err != nil {
+		return err
+	}
+	s := &a.opts.Settings
+	a.reloader = &reloader{
+		ledger: a.ledger, log: a.log, report: a.trouble, first: a.opts.Routing,
+		connections: connections{connector: connector{
+			secrets: s.Secrets(), log: a.log, outages: a.outages, breaker: breakers.set,
+			sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
+			callback: a.callback, sendTimeout: s.SendTimeout,
+		}},
+	}
+	intake, err := a.startInbound()
+	if err != nil {
+		return err
+	}
+	a.reloader.connections.connector.inbound = intake.Take
+	if err := a.openWebhooks(ctx, booker{receipts: desk, inbound: intake}); err != nil {
+		return err
+	}
+	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
+	if err != nil {
+		return err
+	}
+	a.stopper.add("scoring functions", func(context.Context) error { scorer.Close(); return nil })
+	a.dispatch, err = dispatch.New(dispatch.Config{
+		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
+		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
+		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
+		Metrics: metrics, Trouble: a.trouble, Begin: a.begin,
+	})
+	if err != nil {
+		return err
+	}
+	a.reloader.apply = a.dispatch.Apply
+	a.stopper.add("pipeline", a.dispatch.Stop)
+	if err := a.dispatch.Beat(ctx); err != nil {
+		return err
+	}
+	if err := a.reloader.begin(ctx); err != nil {
+		return err
+	}
+	a.readiness.reloader.Store(a.reloader)
+	a.readiness.ready.Store(new(a.dispatch.Ready))
+	a.serveWebhooks()
+	a.ownLoop("due rows", a.dispatch.Run)
+	a.ownLoop("routing watch", a.reloader.watch)
+	a.ownLoop("channel retries", a.reloader.retryTroubles)
+	return a.startSteer()
+}
+
+// startSteer starts ramps and health weighting. It is stopped before the pipeline, so that a
+// process that stops changes no weights.
+func (a *App) startSteer() error {
+	s, err := steer.New(steer.Config{
+		Ledger: a.ledger, NewRouting: NewRouting,
+		Every:       cmp.Or(a.opts.SteerEvery, steer.DefaultEvery),
+		SendTimeout: a.opts.Settings.SendTimeout,
+		Registry:    a.registry, Log: a.log, Trouble: a.trouble,
+	})
+	if err != nil {
+		return err
+	}
+	a.ownLoop("steering", s.Run)
+	return nil
+}
+
+// startReceipts starts to store receipts, and to close attempts whose receipt did not come. It
+// stops after the channels have closed.
+func (a *App) startReceipts() (*receive.Batcher, error) {
+	references, err := dispatch.NewReferences(a.opts.Keys)
+	if err != nil {
+		return nil, err
+	}
+	desk, err := receive.New(receive.Config{
+		Books: a.ledger, Open: references.Open, Freed: func(slots int) { a.dispatch.Freed(slots) },
+		Trouble: a.trouble, Registry: a.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.ownLoop("receipts", desk.Run)
+	return desk, nil
+}
+
+// startInbound starts to store messages of subscribers, with the directory of the current routing.
+// It stops after the channels have closed.
+func (a *App) startInbound() (*inbound.Intake, error) {
+	region, err := numbers.ParseRegion(a.opts.Settings.DefaultRegion)
+	if err != nil {
+		return nil, fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err)
+	}
+	intake, err := inbound.New(inbound.Config{
+		Store: a.ledger, Directory: a.reloader.directory.Load, E164: region.E164,
+		Registry: a.registry, Trouble: a.trouble,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.ownLoop("inbound messages", intake.Run)
+	return intake, nil
+}
+
+// breakerMetrics shows the state of each channel's breaker: 0 closed, 1 half-open, 2 open.
+type breakerMetrics struct{ state *prometheus.GaugeVec }
+
+func newBreakerMetrics(registry prometheus.Registerer) *breakerMetrics {
+	m := &breakerMetrics{prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "dispatcher", Subsystem: "provider", Name: "breaker_state",
+		Help: "State of a channel's breaker: 0 closed, 1 half-open, 2 open.",
+	}, []string{"channel"})}
+	registry.MustRegister(m.state)
+	return m
+}
+
+func (m *breakerMetrics) set(channel string, to breaker.State) {
+	m.state.WithLabelValues(channel).Set(float64(to))
+}

@@ -1,0 +1,159 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// Result is the result of a run. Scripts rely on the JSON names.
+type Result struct {
+	Messages          int       `json:"messages"`
+	Accepted          int64     `json:"accepted"`
+	Rejected          int64     `json:"rejected"`
+	Unknown           int64     `json:"unknown"`
+	DuplicatesSent    int       `json:"duplicates_sent"` // by the carriers' own count
+	Seconds           float64   `json:"seconds"`         // from the first publish to the last outcome
+	MessagesPerSecond float64   `json:"messages_per_second"`
+	ChiSquareP        float64   `json:"chi_square_p"` // of the draws; 1 when they were too few to test
+	Verdict           string    `json:"verdict"`      // TrafficVerdict
+	DrawsVerdict      string    `json:"draws_verdict"`
+	TrafficVerdict    string    `json:"traffic_verdict"`
+	Text              []string  `json:"text"` // both verdicts in sentences, as the daily report has them
+	Seed              uint64    `json:"seed"`
+	Channels          []Channel `json:"channels"`
+}
+
+// Channel is one channel's part of a Result.
+type Channel struct {
+	Channel          string  `json:"channel"`
+	Configured       float64 `json:"configured"` // share between 0 and 1
+	FirstChoice      int64   `json:"first_choice"`
+	FirstChoiceShare float64 `json:"first_choice_share"`
+	Deviation        float64 `json:"deviation"` // of the share, in points of 1
+	Fallback         int64   `json:"fallback"`
+	Sent             int64   `json:"sent"`
+	Accepted         int64   `json:"accepted"`
+	Carried          int64   `json:"carried"` // messages that the channel accepted
+	CarriedShare     float64 `json:"carried_share"`
+	Segments         int64   `json:"segments"`
+	CostMicros       int64   `json:"cost_micros"`
+	Currency         string  `json:"currency"`
+}
+
+// result compares the ledger's figures with the configured shares.
+func (d *demo) result(totals *ledger.Totals, carriedBy moves, took time.Duration) (*Result, error) {
+	of := func(state ledger.State) int64 { return totals.Messages[state] - d.before.Messages[state] }
+	r := &Result{
+		Messages: d.cfg.Messages, Seed: d.cfg.Seed,
+		Accepted: of(ledger.Accepted), Rejected: of(ledger.Rejected), Unknown: of(ledger.Unknown),
+		Seconds: took.Seconds(), MessagesPerSecond: float64(d.cfg.Messages) / took.Seconds(),
+	}
+	d.submits.mu.Lock()
+	r.DuplicatesSent = d.submits.twice
+	d.submits.mu.Unlock()
+	carried := int64(0)
+	for _, w := range weights {
+		now, was := channelTotal(totals, w.channel), channelTotal(&d.before, w.channel)
+		c := Channel{
+			Channel: w.channel, Configured: w.share,
+			FirstChoice: now.FirstChoice - was.FirstChoice, Fallback: now.Fallback - was.Fallback,
+			Sent: now.Attempts - was.Attempts, Accepted: now.Accepted - was.Accepted,
+			Segments: now.Segments - was.Segments, CostMicros: now.CostMicros - was.CostMicros,
+			Currency: now.Currency,
+		}
+		c.FirstChoiceShare = float64(c.FirstChoice) / float64(d.cfg.Messages)
+		c.Deviation = c.FirstChoiceShare - c.Configured
+		c.Carried = c.Accepted
+		carried += c.Carried
+		r.Channels = append(r.Channels, c)
+	}
+	for i := range r.Channels {
+		r.Channels[i].CarriedShare = float64(r.Channels[i].Carried) / float64(max(carried, 1))
+	}
+	r.compare(d.doc, carriedBy.since(d.moved))
+	return r, nil
+}
+
+// moves are how many messages a channel carried of the first choices of another, and why.
+type moves map[ledger.CarriedRow]int64
+
+// carried counts the messages carried since the day on which the run began, those of earlier runs
+// over the folder included. All are counted under version 1, because there is one document.
+func (d *demo) carried(ctx context.Context) (moves, error) {
+	m := moves{}
+	for day := d.began; ; day = admission.Day.End(day, d.doc.Timezone) {
+		if day.After(time.Now()) {
+			return m, nil
+		}
+		rows, err := d.app.Ledger().CarriedOn(ctx, day, d.doc.Timezone)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			n := r.Messages
+			r.Version, r.Messages = 1, 0
+			m[r] += n
+		}
+	}
+}
+
+// since are the moves less earlier ones.
+func (m moves) since(before moves) (rows []ledger.CarriedRow) {
+	for r, n := range m {
+		if n -= before[r]; n > 0 {
+			r.Messages = n
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b ledger.CarriedRow) int {
+		return cmp.Or(cmp.Compare(a.FirstChoice, b.FirstChoice), cmp.Compare(a.Channel, b.Channel),
+			cmp.Compare(a.Cause, b.Cause))
+	})
+	return rows
+}
+
+// compare asks the daily report for its verdicts on this run: on the draws and on the traffic.
+func (r *Result) compare(doc *config.Routing, carried []ledger.CarriedRow) {
+	route := doc.Routes[0].Name
+	f := report.Figures{
+		Day:      time.Now(),
+		Zone:     doc.Timezone,
+		Current:  doc,
+		Versions: map[int64]*config.Routing{1: doc},
+		Carried:  carried,
+	}
+	for _, c := range r.Channels {
+		f.Choices = append(
+			f.Choices,
+			ledger.ChoiceRow{
+				Version:     1,
+				Route:       route,
+				Channel:     c.Channel,
+				FirstChoice: c.FirstChoice,
+			},
+		)
+	}
+	daily := report.NewDaily(&f)
+	v := &daily.Routes[0]
+	r.ChiSquareP = 1
+	if v.PValue != nil {
+		r.ChiSquareP = *v.PValue
+	}
+	r.Verdict, r.DrawsVerdict, r.TrafficVerdict, r.Text = v.TrafficVerdict, v.DrawsVerdict, v.TrafficVerdict, v.Text
+}
+
+func channelTotal(t *ledger.Totals, name string) ledger.ChannelTotal {
+	for _, c := range t.Channels {
+		if c.Channel == name {
+			return c
+		}
+	}
+	return ledger.ChannelTotal{}
+}

@@ -1,0 +1,81 @@
+package kafka
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+)
+
+// batch is what one call of Handle gets, and the positions to mark after it. It is
+// never changed.
+type batch struct {
+	jobs []dispatch.Job // in order within each partition; nil when there are none
+	last []*kgo.Record  // the last record of each partition
+}
+
+// newBatch decodes the records. A record that cannot be used is a job like any other:
+// it carries its problem and the original bytes, and its partition is read on.
+func newBatch(lane string, fetches kgo.Fetches, cfg *ConsumerConfig) batch {
+	var b batch
+	if n := fetches.NumRecords(); n > 0 {
+		b.jobs = make([]dispatch.Job, 0, n)
+	}
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		for _, record := range p.Records {
+			b.jobs = append(b.jobs, newJob(lane, record, cfg))
+		}
+		if n := len(p.Records); n > 0 {
+			b.last = append(b.last, p.Records[n-1])
+		}
+	})
+	return b
+}
+
+func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) dispatch.Job {
+	message, problem := envelope.Decode(record.Value, cfg.AllowUnknown)
+	job := dispatch.Job{
+		Lane: lane,
+		Origin: dispatch.Origin{
+			Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
+		},
+		Produced: record.Timestamp,
+		Raw:      record.Value,
+		Message:  message,
+		Problem:  problem,
+	}
+	if problem != nil && problem.Code == envelope.BadNumber && cfg.Rewrite != nil {
+		rewrite(&job, cfg)
+	}
+	return job
+}
+
+// rewrite decodes the record once more with its recipient in E.164. The rewritten record is
+// stored, so that it means the same wherever and whenever it is decoded again.
+func rewrite(job *dispatch.Job, cfg *ConsumerConfig) {
+	value := cfg.Rewrite(job.Raw)
+	if bytes.Equal(value, job.Raw) {
+		return
+	}
+	job.Message, job.Problem = envelope.Decode(value, cfg.AllowUnknown)
+	job.Rewritten = value
+}
+
+// without is the batch less the records of the given partitions.
+func (b batch) without(partitions map[string][]int32) batch {
+	var rest batch
+	for _, job := range b.jobs {
+		if !slices.Contains(partitions[job.Origin.Topic], job.Origin.Partition) {
+			rest.jobs = append(rest.jobs, job)
+		}
+	}
+	for _, record := range b.last {
+		if !slices.Contains(partitions[record.Topic], record.Partition) {
+			rest.last = append(rest.last, record)
+		}
+	}
+	return rest
+}

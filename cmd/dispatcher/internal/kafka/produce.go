@@ -1,0 +1,148 @@
+package kafka
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/outage"
+	"dispatcher/ledger"
+)
+
+const (
+	// deliveryTimeout is when a round that no broker takes is given up, so that the
+	// failure is reported. A record that may have been written is not given up: to send it
+	// again through another sequence could put it behind its successor.
+	deliveryTimeout = 10 * time.Second
+	// slowAfter is when a round that waits for acknowledgements is reported.
+	slowAfter = 15 * time.Second
+)
+
+// codecs are the compressions by name.
+var codecs = map[string]kgo.CompressionCodec{
+	"":       fastGzip,
+	"none":   kgo.NoCompression(),
+	"gzip":   fastGzip,
+	"snappy": kgo.SnappyCompression(),
+	"lz4":    kgo.Lz4Compression(),
+	"zstd":   kgo.ZstdCompression(),
+}
+
+var fastGzip = kgo.GzipCompression().WithLevel(gzip.BestSpeed)
+
+// Compression is the option of a producer that compresses batches as
+// DISPATCHER_KAFKA_COMPRESSION says; the empty name is the default, gzip.
+//
+// gzip is the default because every client library reads it without an extra package, at its
+// fastest level; docs/benchmark.md says what each compression costs.
+//
+// A broker that is too old for zstd gets batches without compression.
+func Compression(name string) (kgo.Opt, error) {
+	codec, ok := codecs[name]
+	if !ok {
+		return nil, fmt.Errorf("publisher: compression %q is none of none, gzip, snappy, lz4, zstd",
+			name)
+	}
+	return kgo.ProducerBatchCompression(codec, kgo.NoCompression()), nil
+}
+
+// connect gives the flow a new client, which has not touched the network yet, and closes the one
+// that it had.
+func (p *Publisher) connect(f *flow) error {
+	options, err := p.cfg.options()
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(slices.Concat(options, p.cfg.Client)...)
+	if err != nil {
+		return fmt.Errorf("kafka client of the publisher: %w", err)
+	}
+	if f.client != nil {
+		f.client.Close()
+	}
+	f.client = client
+	return nil
+}
+
+// options are those of the producer; the caller's come last and win. They are made for each client,
+// because a client writes into some of them.
+func (c *PublisherConfig) options() ([]kgo.Opt, error) {
+	compression, err := Compression(c.Compression)
+	return []kgo.Opt{
+		kgo.ClientID("dispatcher-publisher"),
+		// Idempotent (the client's default) and acknowledged by all replicas.
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		// By the murmur2 hash of the key, as the Java client does: the events of one
+		// message lie in one partition, on the one that other tools expect.
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.ManualFlushing(), // few and large batches
+		compression,
+		kgo.RecordDeliveryTimeout(deliveryTimeout),
+	}, err
+}
+
+// send produces the notices, in order for each key, and returns nil once every one is
+// acknowledged. After ctx has ended it does not wait any longer.
+//
+// A batch that is refused must not be overtaken by its successor. The client keeps the order when
+// it tries again by itself, but goes on with the next batch after an answer that it takes for
+// final. And records of one flush may leave in several pieces: while the client asks for the
+// partitions of a topic, or while it is busy with the flush before. Therefore a wave is
+// acknowledged before the next one begins, and the records of a wave need no order. A wave that is
+// too large for one batch leaves in several, one after the other, which bounds what has to be
+// acknowledged within deliveryTimeout.
+func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) error {
+	for _, wave := range waves(notices) {
+		records := make([]*kgo.Record, len(wave))
+		for i, n := range wave {
+			records[i] = p.record(n)
+		}
+		for len(records) > 0 {
+			n := fit(records)
+			if err := p.produce(ctx, f, records[:n]); err != nil {
+				return err
+			}
+			records = records[n:]
+		}
+	}
+	return nil
+}
+
+// produce sends records that fit one batch and returns the first failure among them, or the one
+// that needs a new client (see reconnect).
+func (p *Publisher) produce(ctx context.Context, f *flow, records []*kgo.Record) error {
+	slow := time.AfterFunc(slowAfter, func() {
+		p.cfg.Outages.Down(outage.Report{
+			What: OutageName, Reporter: f.what, Err: context.DeadlineExceeded,
+			Sentence: "Kafka does not acknowledge " + f.what + "; they wait in the outbox: " +
+				"check that its brokers run and have enough replicas in sync",
+		})
+	})
+	defer slow.Stop()
+	answers := make(chan error, len(records)) // one per record, nil when acknowledged
+	for _, record := range records {
+		f.client.Produce(ctx, record, func(r *kgo.Record, err error) {
+			if err != nil {
+				err = fmt.Errorf("produce to %s: %w", r.Topic, err)
+			}
+			answers <- err
+		})
+	}
+	if err := f.client.Flush(ctx); err != nil {
+		return err
+	}
+	var failure error
+	for range records {
+		err := <-answers
+		if err != nil && (failure == nil || errors.Is(err, kerr.UnknownTopicID)) {
+			failure = err
+		}
+	}
+	return failure
+}

@@ -1,0 +1,225 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"dispatcher/cmd/dispatcher/internal/outage"
+)
+
+const (
+	// pauseCheck is how often a paused lane asks whether it may be read again.
+	pauseCheck = 100 * time.Millisecond
+	// handleGrace is how long a rebalance waits for a running Handle before it ends it.
+	// Handle usually takes milliseconds; it blocks while there is no room for more.
+	handleGrace = 300 * time.Millisecond
+	// shutdownTimeout bounds the last commit, and again the leaving of the group.
+	shutdownTimeout = 3 * time.Second
+)
+
+// reader is the poll loop of one lane.
+//
+// The client's rebalance lock orders it with rebalances: PollRecords takes the lock, so that no
+// partition is taken away while its records are being handled, and AllowRebalance releases it. A
+// member that keeps it delays the rebalance of the whole group, in all processes. Therefore a
+// waiting rebalance ends the running Handle; the records that were not handled stay pending for
+// the next turn, less those of partitions that were taken away.
+type reader struct {
+	cfg    ConsumerConfig
+	lane   string
+	client *kgo.Client
+	cancel context.CancelFunc // ends every request of the client
+	probe  *outage.Probe      // finds out what a failure is due to
+	fenced atomic.Bool        // another process has taken the membership over
+
+	mu      sync.Mutex         // the client calls back from goroutines of its own
+	pending batch              // guarded by mu, though the rebalance lock orders its users anyway
+	endTurn context.CancelFunc // guarded by mu; ends the running Handle
+}
+
+func newReader(cfg ConsumerConfig, lane Lane) (*reader, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &reader{cfg: cfg, lane: lane.Name, cancel: cancel, endTurn: func() {}}
+	r.probe = &outage.Probe{
+		Log: cfg.Outages, Reporter: r.reporter(),
+		Timeout: watchTimeout, Again: watchAgain, Idle: watchEvery,
+	}
+	options := append(cfg.options(lane),
+		kgo.WithHooks(r),
+		kgo.WithContext(ctx),
+		kgo.OnPartitionsCallbackBlocked(r.rebalanceWaits),
+		kgo.OnPartitionsRevoked(r.revoked),
+		kgo.OnPartitionsLost(r.lost),
+		kgo.AutoCommitCallback(r.committed),
+	)
+	var err error
+	if r.client, err = kgo.NewClient(options...); err != nil {
+		cancel()
+		return nil, err
+	}
+	return r, nil
+}
+
+// run takes turns until ctx ends or Handle fails.
+func (r *reader) run(ctx context.Context) error {
+	for r.waitWhilePaused(ctx) {
+		if r.fenced.Load() {
+			return errFenced
+		}
+		if err := r.turn(ctx); err != nil {
+			// Nothing may be read after records that were not handled: to mark a later
+			// one would commit past them.
+			return err
+		}
+		r.client.AllowRebalance()
+	}
+	return ctx.Err()
+}
+
+// waitWhilePaused reports whether the lane may be read; false means that ctx has ended.
+// A lane that is not polled stays in the group, and its client keeps what it has buffered.
+func (r *reader) waitWhilePaused(ctx context.Context) bool {
+	for r.cfg.Paused(r.lane) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pauseCheck):
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// turn polls and hands over. It returns with the rebalance lock held.
+func (r *reader) turn(ctx context.Context) error {
+	turn, end := context.WithCancel(ctx)
+	defer end()
+	r.mu.Lock()
+	r.endTurn = end
+	r.mu.Unlock()
+
+	work := r.poll(ctx)
+	if ctx.Err() != nil || len(work.jobs) == 0 {
+		return ctx.Err()
+	}
+	err := r.cfg.Handle(turn, work.jobs)
+	switch {
+	case err == nil:
+		r.client.MarkCommitRecords(work.last...)
+		r.keep(batch{})
+	case ctx.Err() == nil && turn.Err() != nil: // a rebalance ended the turn
+	default:
+		return fmt.Errorf("handle %d records of lane %s: %w", len(work.jobs), r.lane, err)
+	}
+	return nil
+}
+
+// poll takes the rebalance lock and returns the records to handle: those left by the last turn,
+// or else new ones, for which it waits.
+func (r *reader) poll(ctx context.Context) batch {
+	if r.left().jobs != nil {
+		// A poll whose context has ended waits for a running rebalance, takes the lock and
+		// returns no records.
+		ended, end := context.WithCancel(ctx)
+		end()
+		r.client.PollRecords(ended, 1)
+	}
+	if work := r.left(); work.jobs != nil {
+		return work
+	}
+	fetches := r.client.PollRecords(ctx, r.cfg.Batch)
+	fetches.EachError(r.fetchFailed)
+	work := newBatch(r.lane, fetches, &r.cfg)
+	r.keep(work)
+	return work
+}
+
+func (r *reader) left() batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending
+}
+
+func (r *reader) keep(b batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = b
+}
+
+// rebalanceWaits is called when a rebalance finds the lock taken.
+func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	time.AfterFunc(handleGrace, r.endTurn)
+}
+
+// revoked is called when partitions pass to another member, and with all partitions at the stop.
+// What is durable of them is committed first, so that the other member does not read it again.
+func (r *reader) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+	ctx, stop := context.WithTimeout(ctx, shutdownTimeout)
+	defer stop()
+	if err := client.CommitMarkedOffsets(ctx); err != nil {
+		r.suspect(err, "offsets not committed before a rebalance; "+
+			"records will be read again, which the ledger notices")
+	}
+	r.keep(r.left().without(partitions))
+}
+
+// lost is called when this member was thrown out of the group or lost its coordinator.
+// The client drops all positions and continues from the committed offsets.
+func (r *reader) lost(context.Context, *kgo.Client, map[string][]int32) {
+	r.keep(batch{})
+}
+
+// committed gets the answer to each commit that the client made by the clock. A commit that was
+// refused is made again: by the next tick, or by the next reader of the records.
+func (r *reader) committed(
+	_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error,
+) {
+	if err == nil {
+		err = refusedCommit(answer)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.suspect(err, "offsets not committed; records may be read again, which the ledger "+
+			"notices: check the group's rights and coordinator")
+	}
+}
+
+// refusedCommit is the first error of a commit's partitions.
+func refusedCommit(answer *kmsg.OffsetCommitResponse) error {
+	for _, topic := range answer.Topics {
+		for _, partition := range topic.Partitions {
+			if err := kerr.ErrorForCode(partition.ErrorCode); err != nil {
+				return fmt.Errorf("commit of %s/%d: %w", topic.Topic, partition.Partition, err)
+			}
+		}
+	}
+	return nil
+}
+
+// fetchFailed reports an error of a fetch; the client tries again by itself.
+func (r *reader) fetchFailed(topic string, partition int32, err error) {
+	if !errors.Is(err, context.Canceled) {
+		r.suspect(fmt.Errorf("%s/%d: %w", topic, partition, err),
+			"cannot read from Kafka; trying again: check that its brokers are well and may be "+
+				"reached by their advertised names")
+	}
+}
+
+// suspect reports a failure: the probe looks whether an outage is the reason, and reports the
+// failure itself when it is not and stays.
+func (r *reader) suspect(err error, sentence string) {
+	r.probe.Suspect(outage.Report{
+		What: r.reporter(), Reporter: r.reporter(), Err: err, Sentence: sentence,
+	})
+}
+
+// reporter is the name of the lane in reports of outages.
+func (r *reader) reporter() string { return "lane " + r.lane }
