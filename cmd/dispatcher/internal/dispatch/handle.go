@@ -29,14 +29,18 @@ const unstorable envelope.Code = "unstorable"
 // job has its row: sent, waiting, dead or known to be a duplicate. It blocks while the process
 // has as much under way as it may, and while PostgreSQL is away. The error is ctx's.
 func (d *Dispatcher) Handle(ctx context.Context, jobs []Job) error {
-	jobs, again := distinct(jobs)
-	if err := d.storeAll(ctx, jobs); err != nil {
-		return err
+	for len(jobs) > 0 {
+		first, again := distinct(jobs)
+		for len(first) > 0 {
+			n, err := d.store(ctx, first[:min(len(first), d.slots.size())])
+			if err != nil {
+				return err
+			}
+			first = first[n:]
+		}
+		jobs = again // now they meet the rows of their twins
 	}
-	if len(again) == 0 {
-		return nil
-	}
-	return d.Handle(ctx, again) // now they meet the rows of their twins
+	return nil
 }
 
 // distinct splits off the jobs whose id stands earlier in the same batch.
@@ -60,18 +64,6 @@ func distinct(jobs []Job) (first, again []Job) {
 		return jobs, nil
 	}
 	return first, again
-}
-
-// storeAll stores the jobs, in as many claims as it takes.
-func (d *Dispatcher) storeAll(ctx context.Context, jobs []Job) error {
-	for len(jobs) > 0 {
-		n, err := d.store(ctx, jobs[:min(len(jobs), d.slots.size())])
-		if err != nil {
-			return err
-		}
-		jobs = jobs[n:]
-	}
-	return nil
 }
 
 // store claims as many of the jobs as have slots and room, the first ones, and goes on trying until
@@ -116,12 +108,12 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) (stored int, err err
 func (d *Dispatcher) isolate(ctx context.Context, jobs []Job) error {
 	if len(jobs) > 1 {
 		half := len(jobs) / 2
-		return errors.Join(d.storeAll(ctx, jobs[:half]), d.storeAll(ctx, jobs[half:]))
+		return errors.Join(d.Handle(ctx, jobs[:half]), d.Handle(ctx, jobs[half:]))
 	}
 	dead := jobs[0]
 	dead.Message = envelope.Message{}
 	dead.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
-	return d.storeAll(ctx, []Job{dead})
+	return d.Handle(ctx, []Job{dead})
 }
 
 // buried reports whether the jobs are a record that was isolated before. When not even
@@ -193,8 +185,9 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 	return r, nil
 }
 
-// transact runs the claim's transaction and notes what it tells about the database: its clock, and
-// how long it takes to write.
+// transact locks, decides and commits. The claim decides with the room that its channels have now,
+// and its attempts count as under way before the next claim decides. Notes are taken of what the
+// transaction tells about the database: its clock, and how long it takes to write.
 func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	r.began = time.Now()
 	r.stand = standpoint{
@@ -209,11 +202,19 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	seen := tx.Seen()
 	d.clock.read(seen.Now, r.began, time.Now())
 	read := d.clock.here(seen.Now) // when the database read its clock
-	decisions, err := d.decide(r, seen)
+	d.deciding.Lock()
+	r.unreserve() // of an earlier try of the same claim
+	r.stand.rooms, _ = d.rooms(r.routing)
+	decided, err := r.decide(seen)
+	if err == nil {
+		r.batch = decided
+		d.reserve(r)
+	}
+	d.deciding.Unlock()
 	if err != nil {
 		return err
 	}
-	if err := tx.Commit(ctx, decisions); err != nil {
+	if err := tx.Commit(ctx, ledger.Decisions{Each: r.decisions, Notices: r.notices()}); err != nil {
 		return err
 	}
 	wrote := time.Now()

@@ -201,22 +201,6 @@ func (d *Dispatcher) answeredBy(routing *Routing, channels []int) (answers int64
 	return answers
 }
 
-// decide decides a claim with the room that its channels have now, and counts its attempts as under
-// way before the next claim decides.
-func (d *Dispatcher) decide(r *round, seen *ledger.Seen) (ledger.Decisions, error) {
-	d.deciding.Lock()
-	defer d.deciding.Unlock()
-	r.unreserve() // of an earlier try of the same claim
-	r.stand.rooms, _ = d.rooms(r.routing)
-	decided, err := r.decide(seen)
-	if err != nil {
-		return ledger.Decisions{}, err
-	}
-	r.batch = decided
-	d.reserve(r)
-	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
-}
-
 // reserve counts the claim's attempts as under way on their channels.
 func (d *Dispatcher) reserve(r *round) {
 	d.mu.RLock()

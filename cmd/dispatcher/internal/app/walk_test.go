@@ -1,0 +1,94 @@
+package app
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+// mostFrames is how many of our functions stand between the Kafka record and its decision, both
+// ends included: those that a reader has to hold in mind.
+const mostFrames = 8
+
+// decision is the function that decides about one message.
+const decision = "dispatch.(*assigner).decide"
+
+// tracingPolicy notes from where the first decision asks it. The gauges ask it as well.
+type tracingPolicy struct {
+	admission.Even
+	callers *atomic.Pointer[[]string]
+}
+
+func (p tracingPolicy) Split(s *admission.State) admission.Split {
+	if callers := ourCallers(); slices.Contains(callers, decision) {
+		p.callers.CompareAndSwap(nil, &callers)
+	}
+	return p.Even.Split(s)
+}
+
+// ourCallers are the functions of this module on the stack, outermost first, as package.function.
+func ourCallers() (names []string) {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		if strings.HasPrefix(frame.Function, "dispatcher/") {
+			names = append(names, frame.Function[strings.LastIndexByte(frame.Function, '/')+1:])
+		}
+	}
+	slices.Reverse(names)
+	return names
+}
+
+// TestTheWalkFromRecordToDecisionIsShort in a running process. DESIGN.md draws the same frames.
+func TestTheWalkFromRecordToDecisionIsShort(t *testing.T) {
+	t.Parallel()
+	const document = `
+channels: {a: {{ONE}, limits: [{window: 1h, max: 1000}]}}
+routes: [{name: default, weights: {a: 1}}]
+`
+	s := newStage(t, document)
+	doc, err := config.ParseRouting("test", []byte(s.address(document)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routing, err := Compile(doc, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := tracingPolicy{callers: &atomic.Pointer[[]string]{}}
+	routing.Channels[0].Policy = policy
+	if err := s.app.dispatch.Apply(routing, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.publish(1)
+	s.settled()
+	walk := *policy.callers.Load()
+	from := slices.Index(walk, "consume.(*reader).turn") // it polls the record
+	to := slices.Index(walk, decision)
+	if from < 0 || to < from {
+		t.Fatalf("the walk is %q", walk)
+	}
+	walk = walk[from : to+1]
+	if len(walk) > mostFrames {
+		t.Errorf("%d frames: %q", len(walk), walk)
+	}
+	page, err := os.ReadFile("../../../../DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, before := string(page), ""
+	for i, name := range walk {
+		var drawn bool
+		if before, rest, drawn = strings.Cut(rest, name); !drawn || i > 0 && strings.Contains(before, "\n\n") {
+			t.Fatalf("DESIGN.md does not draw %s after the frames before it", name)
+		}
+	}
+}
