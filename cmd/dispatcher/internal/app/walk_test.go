@@ -71,7 +71,7 @@ routes: [{name: default, weights: {a: 1}}]
 	s.publish(1)
 	s.settled()
 	walk := *policy.callers.Load()
-	from := slices.Index(walk, "consume.(*reader).turn") // it polls the record
+	from := slices.Index(walk, "kafka.(*reader).turn") // it polls the record
 	to := slices.Index(walk, decision)
 	if from < 0 || to < from {
 		t.Fatalf("the walk is %q", walk)
