@@ -183,7 +183,7 @@ const (
 	Closed        = "closed"        // Close was called
 	BreakerOpen   = "breaker_open"  // it failed so often that it is left alone for a while
 	Misconfigured = "misconfigured" // its settings cannot be used on this machine
-	// so much waits for it in this process that more would come too late
+	// Busy: so much waits for it in this process that more would come too late.
 	Busy = "busy"
 
 	// Probing stands beside true: one submission is welcome, to see whether the channel has

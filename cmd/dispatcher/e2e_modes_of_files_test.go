@@ -1,12 +1,13 @@
 package main
 
 import (
-	"dispatcher/cmd/dispatcher/internal/embedded"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/embedded"
 )
 
 // TestEmbeddedFilesAreClosedToOtherUsers: records and tables hold numbers and texts of messages. The folders of an earlier build are

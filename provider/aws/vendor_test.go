@@ -24,7 +24,8 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 		Protocol: func() webtest.Protocol { return awstest.New(account()) },
 		Secrets:  []string{secretKey},
 		Open: func(t testing.TB,
-			reach web.Config) provider.Channel {
+			reach web.Config,
+		) provider.Channel {
 			return reaching(t, reach)
 		},
 		Validity: &webtest.Validity{Pattern: `"TimeToLive":(\d+)`},

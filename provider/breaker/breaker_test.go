@@ -89,7 +89,8 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 		{"five refusals in a row", repeat(5, refused), breaker.Open},
 		{"five without an answer in a row", repeat(5, unknown), breaker.Open},
 		{
-			"a mixture in a row", []provider.Outcome{refused, unknown, refused, unknown, refused},
+			"a mixture in a row",
+			[]provider.Outcome{refused, unknown, refused, unknown, refused},
 			breaker.Open,
 		},
 		{"throttling never", repeat(100, throttled), breaker.Closed},

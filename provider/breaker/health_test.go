@@ -149,7 +149,8 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 			5.0 / 3600, carrier{lost: always}, 4*720*time.Second + answerTimeout,
 		},
 		"no answer after a minute": {
-			300, carrier{latency: 5 * ms, lost: from(18_001, always)},
+			300,
+			carrier{latency: 5 * ms, lost: from(18_001, always)},
 			time.Minute + answerTimeout + 50*ms,
 		},
 		"refused at once": {300, carrier{refused: always}, 20 * ms},
@@ -157,18 +158,21 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 			300, carrier{latency: 5 * ms, refused: from(18_001, always)}, time.Minute + 50*ms,
 		},
 		"refused while answers come late": {
-			300, carrier{latency: 2 * time.Second, refused: from(3001, always)},
+			300,
+			carrier{latency: 2 * time.Second, refused: from(3001, always)},
 			12*time.Second + 50*ms,
 		},
 		"60 % lost": {
 			300, carrier{latency: 5 * ms, lost: share(0.6, 1)}, answerTimeout + time.Second,
 		},
 		"11 of 20 lost, in turn": {
-			300, carrier{latency: 5 * ms, lost: func(n int) bool { return n%20 < 11 }},
+			300,
+			carrier{latency: 5 * ms, lost: func(n int) bool { return n%20 < 11 }},
 			answerTimeout + time.Second,
 		},
 		"90 % lost after a minute": {
-			300, carrier{latency: 5 * ms, lost: from(18_001, share(0.9, 1))},
+			300,
+			carrier{latency: 5 * ms, lost: from(18_001, share(0.9, 1))},
 			time.Minute + answerTimeout + 7*time.Second,
 		},
 		"60 % refused at once": {

@@ -131,15 +131,19 @@ reply: {body: ACK/Jasmin, type: text/plain}
 func TestSeveralReceiptsInOneCallbackAreRead(t *testing.T) {
 	t.Parallel()
 	c := open(t, parse(t, batch))
-	said := &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true,
+	said := &provider.Callback{
+		Method: http.MethodPost, URL: callback, Certificate: true,
 		Body: []byte(`{"results":[
-		{"id":1234567,"status":{"name":"DELIVERED"}}, {"id":"b","status":{"name":"GONE","code":27}}, {"id":"c","status":{"name":"GONE"}}, {"other":1}]}`)}
-	want := provider.CallbackContent{Answer: "ACK/Jasmin", AnswerType: "text/plain",
+		{"id":1234567,"status":{"name":"DELIVERED"}}, {"id":"b","status":{"name":"GONE","code":27}}, {"id":"c","status":{"name":"GONE"}}, {"other":1}]}`),
+	}
+	want := provider.CallbackContent{
+		Answer: "ACK/Jasmin", AnswerType: "text/plain",
 		Receipts: []provider.Receipt{
 			{Reference: "1234567", State: provider.Delivered, Code: "DELIVERED"},
 			{Reference: "b", State: provider.Undelivered, Cause: provider.Absent, Code: "GONE/27"},
 			{Reference: "c", State: provider.Undelivered, Cause: provider.Expired, Code: "GONE"},
-		}}
+		},
+	}
 	webtest.CheckContent(t, c, said, want)
 	said.Certificate = false
 	webtest.CheckForged(t, c, said)

@@ -131,7 +131,8 @@ func (c *Config) lookup(key string) web.Lookup {
 			Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.header(),
 		},
 		Read: func(body []byte) (provider.LookupResult, int,
-			error) {
+			error,
+		) {
 			return readLogs(body, key)
 		},
 		AbsenceIsCertain: c.AbsenceIsCertain,

@@ -22,7 +22,8 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 			})
 		}, Secrets: []string{apiKey, secret},
 		Open: func(t testing.TB,
-			reach web.Config) provider.Channel {
+			reach web.Config,
+		) provider.Channel {
 			return open(t, reach, public, nil)
 		},
 		Validity: &webtest.Validity{Pattern: `"validityPeriod":\{"amount":(\d+)`},

@@ -51,11 +51,13 @@ func newAPI(cfg Config, now func() time.Time) *api {
 		token = cfg.AuthTokens[0]
 	}
 	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.AuthID + ":" + token))
-	return &api{cfg: cfg, now: now, path: "/Account/" + cfg.AuthID + "/Message/",
+	return &api{
+		cfg: cfg, now: now, path: "/Account/" + cfg.AuthID + "/Message/",
 		header: http.Header{
 			"Authorization": {"Basic " + credentials}, "Content-Type": {"application/json"},
 			"Accept": {"application/json"},
-		}}
+		},
+	}
 }
 
 // Compose sends a message. Plivo takes the alphabet that the text needs.

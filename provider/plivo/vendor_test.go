@@ -123,7 +123,8 @@ func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
 	scene.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
 		return []webtest.Receipt{
-			{State: provider.Pending}, {State: provider.Undelivered, Code: "50"},
+			{State: provider.Pending},
+			{State: provider.Undelivered, Code: "50"},
 			{State: provider.Delivered},
 		}
 	}})

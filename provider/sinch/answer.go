@@ -145,7 +145,8 @@ func (c *Config) lookup(key string) web.Lookup {
 			Header: http.Header{"Authorization": {"Bearer " + c.Token}},
 		},
 		Read: func(body []byte) (provider.LookupResult, int,
-			error) {
+			error,
+		) {
 			return readPage(body, key)
 		},
 		AbsenceIsCertain: c.AbsenceIsCertain,

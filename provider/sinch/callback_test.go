@@ -77,11 +77,13 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 			if text[i] != '.' || text[j] != '.' {
 				continue
 			}
-			content, err := listener().ReadCallback(&provider.Callback{Method: "POST", URL: public,
+			content, err := listener().ReadCallback(&provider.Callback{
+				Method: "POST", URL: public,
 				At: now, Body: []byte(text[:i]), Header: map[string][]string{
 					headerSignature: {signature}, headerAlgorithm: {"HmacSHA256"},
 					headerNonce: {text[i+1 : j]}, headerTime: {text[j+1:]},
-				}})
+				},
+			})
 			if err == nil {
 				if believed++; content.ReplayID != "01JHNONCE" ||
 					content.Inbound[0].Text != "STOP. Or 1.2.3" {

@@ -18,7 +18,8 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	webtest.CheckVendor(t, webtest.Vendor{
 		Protocol: shape, Secrets: []string{token, secret},
 		Open: func(t testing.TB,
-			reach web.Config) provider.Channel {
+			reach web.Config,
+		) provider.Channel {
 			return open(t, reach, public, nil)
 		},
 		Files: "testdata/answers/*.http", Classify: api{}.Classify,

@@ -55,7 +55,8 @@ func TestRemainingPartsAreSentOnlyWithTheSameCut(t *testing.T) {
 		},
 		"the sandbox for a carrier": {Config{Kind: "sandbox"}, Config{}, pound, false},
 		"limits, addresses and codings, not cut": {
-			Config{}, Config{Window: 5, Addresses: []string{"b:1"}, DefaultCoding: new(byte(1))},
+			Config{},
+			Config{Window: 5, Addresses: []string{"b:1"}, DefaultCoding: new(byte(1))},
 			pound, true,
 		},
 	} {
@@ -139,13 +140,15 @@ func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 // the rest is submitted.
 func TestAChannelThatCutsDifferentlySendsNoRemainingPart(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1,
+	srv := startServer(t, smpptest.Config{
+		Log: -1,
 		Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) (a smpptest.Answer) {
 			if s.Part == 2 {
 				a.Status = pdu.StatusThrottled
 			}
 			return a
-		}}})
+		}},
+	})
 	s := submission(1)
 	s.Text = strings.Repeat("0123456789", 43) + "£"
 	first := send(startClient(t, fastConfig(srv.Addr())), s)

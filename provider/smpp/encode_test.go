@@ -204,7 +204,8 @@ func TestValidityIsWrittenInTheChannelsFormat(t *testing.T) {
 		},
 		"the channel's": {Config{Validity: time.Hour}, time.Time{}, "261121110000000+"},
 		"the message wins": {
-			Config{Validity: time.Hour, ValidityFormat: Relative}, now.Add(time.Minute),
+			Config{Validity: time.Hour, ValidityFormat: Relative},
+			now.Add(time.Minute),
 			"000000000100000R",
 		},
 	} {

@@ -149,13 +149,15 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var submits atomic.Int64
-				lossy := smpptest.New(smpptest.Config{Log: -1,
+				lossy := smpptest.New(smpptest.Config{
+					Log: -1,
 					Behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 						if c.lost(int(submits.Add(1))) {
 							return smpptest.Answer{State: smpptest.Dropped}
 						}
 						return smpptest.Answer{Delay: 5 * time.Millisecond}
-					}}})
+					}},
+				})
 				healthy := smpptest.New(
 					smpptest.Config{
 						Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond},

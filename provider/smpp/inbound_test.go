@@ -218,12 +218,15 @@ func FuzzParseInbound(f *testing.F) {
 	f.Add(byte(0x40), byte(0), byte(0), []byte("\x08\x24\x01\x01\x25\x01\x0d\x00\x03\x1b\x1b"),
 		uint16(0), byte(0), byte(0))
 	f.Fuzz(func(t *testing.T, esmClass, coding, zero byte, octets []byte, group uint16, number,
-		total byte) {
-		m := pdu.Message{ESMClass: esmClass, DataCoding: coding, ShortMessage: octets,
+		total byte,
+	) {
+		m := pdu.Message{
+			ESMClass: esmClass, DataCoding: coding, ShortMessage: octets,
 			Source: pdu.Address{Addr: string(octets)}, TLVs: pdu.TLVs{
 				pdu.Uint16(pdu.TagSARMsgRefNum, group), pdu.Uint8(pdu.TagSARTotalSegments, total),
 				pdu.Uint8(pdu.TagSARSegmentSeqnum, number),
-			}}
+			},
+		}
 		in, ok := (&Config{Alphabet: Alphabet(zero % 3)}).parseInbound(&m, time.Time{})
 		if in.Part < 0 || in.Parts < 0 || in.Part > 0 && in.Part >= in.Parts {
 			t.Fatalf("part %d of %d", in.Part, in.Parts)

@@ -89,9 +89,9 @@ const (
 	whyLate        = provider.Late           // not begun when its latest moment came
 	whyExpired     = provider.DeadlinePassed // its deadline came before it could leave
 	whyWindow      = "window_full"           // no slot until the context ended
-	// the context ended: before an octet left, or because it was called off
+	// The context ended: before an octet left, or because it was called off.
 	whyCancelled = "cancelled"
-	// no answer within the response timeout, or by the deadline of the context
+	// No answer came within the response timeout, or by the deadline of the context.
 	whyTimeout = "timeout"
 	whyLost    = "connection_lost" // the connection ended before the answer
 	whySkipped = "skipped"         // an earlier part had failed

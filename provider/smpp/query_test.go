@@ -112,13 +112,15 @@ func TestQueriesUnderWayEndWithTheirConnection(t *testing.T) {
 func TestMissingReceiptsAreQueried(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	srv := startServer(t, smpptest.Config{Log: -1,
+	srv := startServer(t, smpptest.Config{
+		Log: -1,
 		Behaviour: smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string {
 			if asked.Add(1) <= 2 {
 				return "ENROUTE" // those are asked for again
 			}
 			return "UNDELIV"
-		}}})
+		}},
+	})
 	taken := make(chan provider.Receipt, 10)
 	cfg := fastConfig(srv.Addr())
 	cfg.Query, cfg.QueryAfter = true, 20*time.Millisecond

@@ -137,11 +137,13 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 	const n, few = 500, 100
 	var writes atomic.Int64
 	got := make(chan handed, n)
-	_, peer := startRaw(t, Config{OnReceipt: handing(got),
+	_, peer := startRaw(t, Config{
+		OnReceipt: handing(got),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			return countedConn{conn, &writes}, err
-		}})
+		},
+	})
 	var batch []handed
 	for i := range n {
 		peer.send(0, uint32(i+1),
@@ -180,7 +182,8 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	s, end := unread(
 		Config{
 			OnReceipt: func(_ provider.Receipt,
-				answer func(bool)) {
+				answer func(bool),
+			) {
 				waiting = append(waiting, answer)
 			},
 		})

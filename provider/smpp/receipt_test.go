@@ -302,7 +302,8 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	_, peer := startRaw(t, Config{
 		OnReceipt: atOnce(func(r provider.Receipt) bool { receipts <- r; return true }),
 		OnDeliver: func(_ context.Context,
-			d pdu.DeliverSM) pdu.Status {
+			d pdu.DeliverSM,
+		) pdu.Status {
 			messages <- d
 			return pdu.StatusOK
 		},

@@ -21,12 +21,14 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 			t.Parallel()
 			lost := make(chan error, 1)
 			_, peer := startRaw(t,
-				Config{ResponseTimeout: 100 * time.Millisecond, EnquireLink: time.Hour,
+				Config{
+					ResponseTimeout: 100 * time.Millisecond, EnquireLink: time.Hour,
 					OnState: func(s State) {
 						if s.Phase == Lost {
 							lost <- s.Err
 						}
-					}})
+					},
+				})
 			began := time.Now()
 			frame, err := pdu.Append(nil, 0, 1, &pdu.DeliverSM{Message: payload(1000)})
 			if err != nil {

@@ -283,7 +283,8 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 			"outcomes", map[string]any{"x": "rejected"}, `outcomes: "x" is no command_status`,
 		},
 		"outcome word": {
-			"outcomes", map[string]any{"1": "lost"},
+			"outcomes",
+			map[string]any{"1": "lost"},
 			`outcomes: 1: outcome "lost" is none of [unknown accepted rejected refused throttled] and unfit`,
 		},
 		"accepted error": {
@@ -291,26 +292,31 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		},
 		"validity": {"validity", "soon", "validity: is no positive duration"},
 		"own tlv": {
-			"tlvs", map[string]any{"0x0424": map[string]any{"text": "x"}},
+			"tlvs",
+			map[string]any{"0x0424": map[string]any{"text": "x"}},
 			"tlvs: 0x0424 is written by the dispatcher itself",
 		},
 		"tlv of no form": {
 			"tlvs", map[string]any{"0x1400": "acme"}, "tlvs: 0x1400: is not one of {text: …}",
 		},
 		"tlv of odd form": {
-			"tlvs", map[string]any{"0x1400": map[string]any{"int8": 1}},
+			"tlvs",
+			map[string]any{"0x1400": map[string]any{"int8": 1}},
 			"tlvs: 0x1400: int8: unknown setting",
 		},
 		"tlv of odd octets": {
-			"tlvs", map[string]any{"0x1400": map[string]any{"hex": "0"}},
+			"tlvs",
+			map[string]any{"0x1400": map[string]any{"hex": "0"}},
 			"tlvs: 0x1400: hex: is no row",
 		},
 		"tlv too large": {
-			"tlvs", map[string]any{"0x1400": map[string]any{"uint8": 256}},
+			"tlvs",
+			map[string]any{"0x1400": map[string]any{"uint8": 256}},
 			"256 is not between 0 and 255",
 		},
 		"tlv of no tag": {
-			"tlvs", map[string]any{"vendor": map[string]any{"uint8": 1}},
+			"tlvs",
+			map[string]any{"vendor": map[string]any{"uint8": 1}},
 			`tlvs: "vendor" is no tag`,
 		},
 		"tlv twice": {
@@ -331,23 +337,28 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		},
 		"rule as text": {"source_rules", []any{"44"}, "source_rules: rule 1 is no map"},
 		"rule misspelt": {
-			"source_rules", []any{map[string]any{}, map[string]any{"form": "x"}},
+			"source_rules",
+			[]any{map[string]any{}, map[string]any{"form": "x"}},
 			"source_rules: rule 2: form: unknown setting; did you mean from?",
 		},
 		"rule's sender": {
-			"source_rules", []any{map[string]any{"from": "far too long a name"}},
+			"source_rules",
+			[]any{map[string]any{"from": "far too long a name"}},
 			"source_rules: rule 1: submission not encodable: source",
 		},
 		"rule's recipients": {
-			"source_rules", []any{map[string]any{"to": "UK"}},
+			"source_rules",
+			[]any{map[string]any{"to": "UK"}},
 			`source_rules: rule 1: to: "UK" is no beginning of a number`,
 		},
 		"rule's digits": {
-			"dest_rules", []any{map[string]any{"replace": "x"}},
+			"dest_rules",
+			[]any{map[string]any{"replace": "x"}},
 			"dest_rules: rule 1: replace: is no beginning",
 		},
 		"meaning": {
-			"receipt_meanings", map[string]any{"UNDELIV": "lost"},
+			"receipt_meanings",
+			map[string]any{"UNDELIV": "lost"},
 			"receipt_meanings: UNDELIV: lost is none of pending",
 		},
 		"meaning of nothing": {

@@ -44,11 +44,15 @@ func TestAcceptedPartsOfARejectedMessageAreCancelled(t *testing.T) {
 			false, rejected, provider.Rejected, []bool{false, false, false},
 		},
 		"refused: it is tried again": {
-			true, smpptest.Answer{Status: pdu.StatusSysErr}, provider.Refused,
+			true,
+			smpptest.Answer{Status: pdu.StatusSysErr},
+			provider.Refused,
 			[]bool{false, false, false},
 		},
 		"unknown": {
-			true, smpptest.Answer{State: smpptest.Dropped}, provider.Unknown,
+			true,
+			smpptest.Answer{State: smpptest.Dropped},
+			provider.Unknown,
 			[]bool{false, false, false},
 		},
 		"accepted": {true, smpptest.Answer{}, provider.Accepted, []bool{false, false, false}},

@@ -74,18 +74,21 @@ func TestNationalCodesAreThoseOfTheStandard(t *testing.T) {
 		octet []byte
 	}{
 		{
-			sms.Shift{Locking: sms.Turkish}, "€ıĞğŞşİçà",
+			sms.Shift{Locking: sms.Turkish},
+			"€ıĞğŞşİçà",
 			[]byte{0x04, 0x07, 0x0B, 0x0C, 0x1C, 0x1D, 0x40, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Single: sms.Turkish}, "ĞİŞç€ğış",
+			sms.Shift{Single: sms.Turkish},
+			"ĞİŞç€ğış",
 			[]byte{
 				0x1B, 0x47, 0x1B, 0x49, 0x1B, 0x53, 0x1B, 0x63, 0x1B, 0x65, 0x1B, 0x67, 0x1B, 0x69,
 				0x1B, 0x73,
 			},
 		},
 		{
-			sms.Shift{Single: sms.Spanish}, "çÁÍÓÚáíóú",
+			sms.Shift{Single: sms.Spanish},
+			"çÁÍÓÚáíóú",
 			[]byte{
 				0x1B, 0x09, 0x1B, 0x41, 0x1B, 0x49, 0x1B, 0x4F, 0x1B, 0x55, 0x1B, 0x61, 0x1B, 0x69,
 				0x1B, 0x6F, 0x1B, 0x75,
@@ -97,7 +100,8 @@ func TestNationalCodesAreThoseOfTheStandard(t *testing.T) {
 			0x24, 0x40, 0x5B, 0x5C, 0x5D, 0x60, 0x7B, 0x7C, 0x7D,
 		}},
 		{
-			sms.Shift{Locking: sms.Portuguese, Single: sms.Portuguese}, "ΦΓΩΠΨΣΘ",
+			sms.Shift{Locking: sms.Portuguese, Single: sms.Portuguese},
+			"ΦΓΩΠΨΣΘ",
 			[]byte{
 				0x1B, 0x12, 0x1B, 0x13, 0x1B, 0x15, 0x1B, 0x16, 0x1B, 0x17, 0x1B, 0x18, 0x1B, 0x19,
 			},
@@ -108,67 +112,89 @@ func TestNationalCodesAreThoseOfTheStandard(t *testing.T) {
 			0x1B, 0x55, 0x1B, 0x5B, 0x1B, 0x5C, 0x1B, 0x61, 0x1B, 0x69, 0x1B, 0x6F, 0x1B, 0x75,
 			0x1B, 0x7B, 0x1B, 0x7C, 0x1B, 0x7F,
 		}},
-		{sms.Shift{Locking: sms.Bengali},
-			"\u0981\u098C\u098F\u0990\u0993\u09A5\u09AC\u09B2\u09B6\u09BE\u09C4\u09CD\u09CE\u09D7\u09F1,)(", []byte{
+		{
+			sms.Shift{Locking: sms.Bengali},
+			"\u0981\u098C\u098F\u0990\u0993\u09A5\u09AC\u09B2\u09B6\u09BE\u09C4\u09CD\u09CE\u09D7\u09F1,)(",
+			[]byte{
 				0x00, 0x0B, 0x0F, 0x10, 0x13, 0x2A, 0x40, 0x46, 0x4A, 0x50, 0x56, 0x5F, 0x60, 0x7B,
 				0x7F, 0x2C, 0x28, 0x29,
-			}},
-		{sms.Shift{Locking: sms.Gujarati},
-			"\u0A81\u0A8D\u0A90\u0A91\u0A9F\u0AAC\u0AB5\u0AC5\u0AC9\u0AD0\u0AE0\u0AF1", []byte{
+			},
+		},
+		{
+			sms.Shift{Locking: sms.Gujarati},
+			"\u0A81\u0A8D\u0A90\u0A91\u0A9F\u0AAC\u0AB5\u0AC5\u0AC9\u0AD0\u0AE0\u0AF1",
+			[]byte{
 				0x00, 0x0C, 0x10, 0x11, 0x22, 0x40, 0x49, 0x57, 0x5B, 0x60, 0x7B, 0x7F,
-			}},
-		{sms.Shift{Locking: sms.Hindi},
+			},
+		},
+		{
+			sms.Shift{Locking: sms.Hindi},
 			"\u0901\u0905\u090E\u0910\u0915\u0929\u092C\u0939\u093C\u094D\u0950\u0972\u097F",
 			[]byte{
 				0x00, 0x03, 0x0E, 0x10, 0x15, 0x3C, 0x40, 0x4D, 0x4E, 0x5F, 0x60, 0x7B, 0x7F,
-			}},
-		{sms.Shift{Locking: sms.Hindi, Single: sms.Hindi},
-			"\u0964\u0966\u096F\u0951\u0958\u095B\u0971A@", []byte{
+			},
+		},
+		{
+			sms.Shift{Locking: sms.Hindi, Single: sms.Hindi},
+			"\u0964\u0966\u096F\u0951\u0958\u095B\u0971A@",
+			[]byte{
 				0x1B, 0x19, 0x1B, 0x1C, 0x1B, 0x25, 0x1B, 0x26, 0x1B, 0x2C, 0x1B, 0x30, 0x1B, 0x3A,
 				0x1B, 0x41, 0x1B, 0x00,
-			}},
+			},
+		},
 		{
-			sms.Shift{Locking: sms.Kannada}, "\u0C82\u0CA1\u0CAA\u0CAC\u0CBE\u0CD5\u0CE3",
+			sms.Shift{Locking: sms.Kannada},
+			"\u0C82\u0CA1\u0CAA\u0CAC\u0CBE\u0CD5\u0CE3",
 			[]byte{0x01, 0x24, 0x3D, 0x40, 0x50, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Locking: sms.Malayalam}, "\u0D02\u0D21\u0D34\u0D3D\u0D57\u0D79",
+			sms.Shift{Locking: sms.Malayalam},
+			"\u0D02\u0D21\u0D34\u0D3D\u0D57\u0D79",
 			[]byte{0x01, 0x24, 0x48, 0x4F, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Locking: sms.Oriya}, "\u0B01\u0B2C\u0B33\u0B56\u0B63",
+			sms.Shift{Locking: sms.Oriya},
+			"\u0B01\u0B2C\u0B33\u0B56\u0B63",
 			[]byte{0x00, 0x40, 0x47, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Locking: sms.Oriya, Single: sms.Oriya}, "\u0B66\u0B6A\u0B5C\u0B71",
+			sms.Shift{Locking: sms.Oriya, Single: sms.Oriya},
+			"\u0B66\u0B6A\u0B5C\u0B71",
 			[]byte{0x1B, 0x1C, 0x1B, 0x20, 0x1B, 0x26, 0x1B, 0x2C},
 		},
 		{
-			sms.Shift{Locking: sms.Punjabi}, "\u0A01\u0A0F\u0A3C\u0A42\u0A51\u0A74",
+			sms.Shift{Locking: sms.Punjabi},
+			"\u0A01\u0A0F\u0A3C\u0A42\u0A51\u0A74",
 			[]byte{0x00, 0x0F, 0x4E, 0x54, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Locking: sms.Tamil}, "\u0B82\u0B9A\u0B9C\u0BA9\u0BAE\u0BB6\u0BD0\u0BF9",
+			sms.Shift{Locking: sms.Tamil},
+			"\u0B82\u0B9A\u0B9C\u0BA9\u0BAE\u0BB6\u0BD0\u0BF9",
 			[]byte{0x01, 0x1A, 0x1D, 0x3C, 0x42, 0x4A, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Single: sms.Tamil}, "\u0BE6\u0BEE\u0BEF\u0BFA",
+			sms.Shift{Single: sms.Tamil},
+			"\u0BE6\u0BEE\u0BEF\u0BFA",
 			[]byte{0x1B, 0x1C, 0x1B, 0x24, 0x1B, 0x25, 0x1B, 0x2E},
 		},
 		{
-			sms.Shift{Locking: sms.Telugu}, "\u0C01\u0C21\u0C3D\u0C55\u0C63",
+			sms.Shift{Locking: sms.Telugu},
+			"\u0C01\u0C21\u0C3D\u0C55\u0C63",
 			[]byte{0x00, 0x24, 0x4F, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Single: sms.Telugu}, "\u0C66\u0C6C\u0C6D\u0C58\u0C7F€",
+			sms.Shift{Single: sms.Telugu},
+			"\u0C66\u0C6C\u0C6D\u0C58\u0C7F€",
 			[]byte{0x1B, 0x1C, 0x1B, 0x22, 0x1B, 0x23, 0x1B, 0x26, 0x1B, 0x32, 0x1B, 0x65},
 		},
 		{
-			sms.Shift{Locking: sms.Urdu}, "\u0627\u067C\u062B\u06BA\u0654\u0670",
+			sms.Shift{Locking: sms.Urdu},
+			"\u0627\u067C\u062B\u06BA\u0654\u0670",
 			[]byte{0x00, 0x0F, 0x10, 0x50, 0x60, 0x7F},
 		},
 		{
-			sms.Shift{Single: sms.Urdu}, "\u0600\u06F0\u060C\u06D4",
+			sms.Shift{Single: sms.Urdu},
+			"\u0600\u06F0\u060C\u06D4",
 			[]byte{0x1B, 0x19, 0x1B, 0x1C, 0x1B, 0x26, 0x1B, 0x3F},
 		},
 	} {
@@ -252,11 +278,13 @@ func TestHeadersTakeSeptetsFromEverySegment(t *testing.T) {
 		{sms.Shift{Locking: sms.Turkish}, sms.Reference8, 155, 149, []byte{0x25, 1, 1}},
 		{sms.Shift{Locking: sms.Turkish}, sms.Reference16, 155, 148, []byte{0x25, 1, 1}},
 		{
-			sms.Shift{Locking: sms.Hindi, Single: sms.Hindi}, sms.Reference8, 152, 146,
+			sms.Shift{Locking: sms.Hindi, Single: sms.Hindi},
+			sms.Reference8, 152, 146,
 			[]byte{0x24, 1, 6, 0x25, 1, 6},
 		},
 		{
-			sms.Shift{Locking: sms.Hindi, Single: sms.Urdu}, sms.Reference16, 152, 145,
+			sms.Shift{Locking: sms.Hindi, Single: sms.Urdu},
+			sms.Reference16, 152, 145,
 			[]byte{0x24, 1, 13, 0x25, 1, 6},
 		},
 	} {

@@ -198,11 +198,13 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 			`","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
 	sum := sha256.Sum256(body)
 	address := callback + "?key=" + webtest.Key + "&bodySHA256=" + hex.EncodeToString(sum[:])
-	content, err := listening(t)(token).ReadCallback(&provider.Callback{URL: address, Body: body,
+	content, err := listening(t)(token).ReadCallback(&provider.Callback{
+		URL: address, Body: body,
 		Header: map[string][]string{
 			"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)},
 			"Content-Type":       {"application/json; charset=utf-8"},
-		}})
+		},
+	})
 	want := []provider.Receipt{
 		{
 			Reference: sm1, Key: webtest.Key, State: provider.Undelivered,
@@ -318,11 +320,13 @@ func FuzzReadCallback(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, other, kind string) {
 		sum := sha256.Sum256([]byte(body))
 		address := callback + "?bodySHA256=" + hex.EncodeToString(sum[:])
-		call := &provider.Callback{URL: address, Body: []byte(body), At: time.Now(),
+		call := &provider.Callback{
+			URL: address, Body: []byte(body), At: time.Now(),
 			Header: map[string][]string{
 				"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)},
 				"Content-Type":       {kind},
-			}}
+			},
+		}
 		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
 			t.Error("a genuine callback was taken for forged")

@@ -45,10 +45,12 @@ const formType = "application/x-www-form-urlencoded"
 func (c *captured) hear(
 	address string, body []byte, kind string,
 ) (provider.CallbackContent, error) {
-	return c.listener.ReadCallback(&provider.Callback{Method: http.MethodPost, URL: address,
+	return c.listener.ReadCallback(&provider.Callback{
+		Method: http.MethodPost, URL: address,
 		Body: body, Header: map[string][]string{
 			"X-Twilio-Signature": {c.signature}, "Content-Type": {kind},
-		}})
+		},
+	})
 }
 
 // try fails when the same signature makes anything else believed than the genuine callback.

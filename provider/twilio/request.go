@@ -39,12 +39,14 @@ type api struct {
 
 func newAPI(cfg Config, now func() time.Time) *api {
 	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.KeySID + ":" + cfg.KeySecret))
-	return &api{cfg: cfg, now: now,
+	return &api{
+		cfg: cfg, now: now,
 		path: "/2010-04-01/Accounts/" + cfg.AccountSID + "/Messages.json", header: http.Header{
 			"Authorization": {"Basic " + credentials},
 			"Content-Type":  {"application/x-www-form-urlencoded"},
 			"Accept":        {"application/json"},
-		}}
+		},
+	}
 }
 
 // Compose creates a Message. Smart encoding is switched off, so that the message is sent, and

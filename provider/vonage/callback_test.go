@@ -47,11 +47,13 @@ func listening(cfg Config) func(secrets ...string) provider.CallbackReader {
 
 func TestTokenOfAnotherToolIsAccepted(t *testing.T) {
 	t.Parallel()
-	want := provider.CallbackContent{ReplayID: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5",
+	want := provider.CallbackContent{
+		ReplayID: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5",
 		Receipts: []provider.Receipt{{
 			Reference: "u1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber,
 			Code: "undeliverable/1190",
-		}}}
+		}},
+	}
 	webtest.CheckContent(t, New(listener()), statusCall(), want)
 	anybody := listener()
 	anybody.APIKey, anybody.Application = "", ""

@@ -56,7 +56,9 @@ func TestWhatCannotBeSentIsSaidBeforeAnyByte(t *testing.T) {
 func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ left, want time.Duration }{
-		{time.Second, 20 * time.Second}, {-time.Hour, 20 * time.Second}, {time.Minute, time.Minute},
+		{time.Second, 20 * time.Second},
+		{-time.Hour, 20 * time.Second},
+		{time.Minute, time.Minute},
 		{30 * 24 * time.Hour, 7 * 24 * time.Hour},
 	} {
 		if got := lifetime(now.Add(c.left), now); got != c.want {

@@ -91,14 +91,10 @@ func CheckAge(at, now time.Time, late time.Duration) error {
 	return nil
 }
 
-// Some vendors sign the names and values of a form one behind the other, with nothing between them.
-// The same text can be cut into other names and values then. These functions read single values
-// from the text itself, so that a form that was cut otherwise is found out.
-
 // Some vendors sign the concatenated names and values of a form. The same text can then be cut into
 // other names and values. OnlyValue, LeadingValue and IsCallbackURL read single values from the
 // text itself, so that a form that was cut differently is detected.
-//
+
 // OnlyValue returns what a pattern with one group finds in a text: nothing, or one value, however
 // often; false for several different values.
 func OnlyValue(pattern *regexp.Regexp, text string) (value string, ok bool) {

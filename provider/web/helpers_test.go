@@ -28,7 +28,8 @@ func serve(t testing.TB, answer func(n int, w http.ResponseWriter, r *http.Reque
 	t.Helper()
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
+		r *http.Request,
+	) {
 		s.mu.Lock()
 		n := len(s.requests)
 		s.requests = append(s.requests, r)

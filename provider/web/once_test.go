@@ -144,7 +144,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			s := serve(
 				t, func(_ int, w http.ResponseWriter,
-					r *http.Request) {
+					r *http.Request,
+				) {
 					http.Redirect(w, r, elsewhere.URL, status)
 				})
 			if r := channel(t, s.URL, method, asIs).Send(t.Context(),

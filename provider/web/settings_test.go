@@ -33,7 +33,8 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 	fault := errors.New("api_key_file: is missing")
 	for _, want := range []error{nil, fault} {
 		parse := func(_ map[string]any, o web.Environment) (string,
-			error) {
+			error,
+		) {
 			return o.Callback, want
 		}
 		made := func(callback string) deafChannel {
@@ -142,7 +143,8 @@ func TestChannelConforms(t *testing.T) {
 			webtest.CheckVendor(t, webtest.Vendor{
 				Protocol: func() webtest.Protocol { return plainShape{} },
 				Open: func(_ testing.TB,
-					reach web.Config) provider.Channel {
+					reach web.Config,
+				) provider.Channel {
 					return web.New(reach, plainAPI{method})
 				},
 			})

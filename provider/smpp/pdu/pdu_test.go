@@ -348,7 +348,9 @@ func TestStatusesHaveNamesAndCodes(t *testing.T) {
 func TestTextParametersEndAtTheirNUL(t *testing.T) {
 	t.Parallel()
 	tlvs := TLVs{
-		CString(0x1400, "acme"), {0x1401, []byte("open")}, {0x1402, []byte("a\x00b")},
+		CString(0x1400, "acme"),
+		{0x1401, []byte("open")},
+		{0x1402, []byte("a\x00b")},
 		{0x1403, nil},
 	}
 	for tag, want := range map[Tag]string{

@@ -113,7 +113,8 @@ func TestPeersOfVersion33GetNoParameters(t *testing.T) {
 
 func TestFurtherReceiptsFollowAndDataSMCarriesThem(t *testing.T) {
 	t.Parallel()
-	srv := start(t, Config{Log: -1,
+	srv := start(t, Config{
+		Log: -1,
 		Behaviour: Behaviour{ReceiptForm: ReceiptForm{DataSM: true}, Decide: func(Submit) Answer {
 			return Answer{
 				Receipt: &Receipt{
@@ -121,7 +122,8 @@ func TestFurtherReceiptsFollowAndDataSMCarriesThem(t *testing.T) {
 					Again: []Receipt{{Delay: 20 * time.Millisecond}},
 				},
 			}
-		}}})
+		}},
+	})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
 	e.send(message("447700900123", "hello"))

@@ -27,7 +27,8 @@ func (e *esme) takeReceipt() (id string, state uint16) {
 
 func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 	t.Parallel()
-	srv := start(t, Config{Log: -1,
+	srv := start(t, Config{
+		Log: -1,
 		Behaviour: Behaviour{Receipts: true, Decide: func(s Submit) Answer {
 			switch s.Text {
 			case "never":
@@ -36,7 +37,8 @@ func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 				return Answer{Receipt: &Receipt{Delay: 50 * time.Millisecond, State: "EXPIRED"}}
 			}
 			return Answer{}
-		}}})
+		}},
+	})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
 	for _, text := range []string{"late", "never", "plain"} {

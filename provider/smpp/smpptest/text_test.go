@@ -26,16 +26,19 @@ func TestContentFindsThePlaceOfAPart(t *testing.T) {
 		text  string
 	}{
 		"8 bit": {
-			udh("\x05\x00\x03\x07\x03\x02text"), concatenation{reference: 7, part: 2, parts: 3},
+			udh("\x05\x00\x03\x07\x03\x02text"),
+			concatenation{reference: 7, part: 2, parts: 3},
 			"text",
 		},
 		"16 bit": {
 			udh("\x06\x08\x04\x01\x07\x03\x02text"),
-			concatenation{reference: 0x107, part: 2, parts: 3}, "text",
+			concatenation{reference: 0x107, part: 2, parts: 3},
+			"text",
 		},
 		"behind another": {
 			udh("\x09\x24\x02\x01\x01\x00\x03\x07\x03\x02text"),
-			concatenation{reference: 7, part: 2, parts: 3}, "text",
+			concatenation{reference: 7, part: 2, parts: 3},
+			"text",
 		},
 		"no concatenation":     {udh("\x03\x24\x01\x01text"), turkish, "text"},
 		"header out of bounds": {udh("\x20ab"), whole, "\x20ab"},

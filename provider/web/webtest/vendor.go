@@ -88,7 +88,8 @@ func (v *Vendor) checkConformance(t *testing.T) {
 			providertest.Run(t, providertest.Harness{
 				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
 				Start: func(t testing.TB,
-					play providertest.Script) providertest.Instance {
+					play providertest.Script,
+				) providertest.Instance {
 					return v.start(t, play, secure)
 				},
 			})

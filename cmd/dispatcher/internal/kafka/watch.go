@@ -45,9 +45,11 @@ func (w *watch) look(ctx context.Context) *outage.Report {
 
 func (w *watch) examine(ctx context.Context) *outage.Report {
 	if err := w.client.Ping(ctx); err != nil {
-		return &outage.Report{What: OutageName, Err: err,
+		return &outage.Report{
+			What: OutageName, Err: err,
 			Sentence: "no Kafka broker answers; check that they run, " +
-				"DISPATCHER_KAFKA_BROKERS and the TLS and SASL settings"}
+				"DISPATCHER_KAFKA_BROKERS and the TLS and SASL settings",
+		}
 	}
 	request := kmsg.NewPtrMetadataRequest()
 	for _, topic := range w.lane.Topics {
@@ -57,9 +59,11 @@ func (w *watch) examine(ctx context.Context) *outage.Report {
 	}
 	answer, err := request.RequestWith(ctx, w.client)
 	if err != nil {
-		return &outage.Report{What: OutageName, Err: err,
+		return &outage.Report{
+			What: OutageName, Err: err,
 			Sentence: "the Kafka brokers do not say which topics they have; " +
-				"check that they run and that this user may DESCRIBE topics"}
+				"check that they run and that this user may DESCRIBE topics",
+		}
 	}
 	for _, topic := range answer.Topics {
 		if err := kerr.ErrorForCode(topic.ErrorCode); err != nil && topic.Topic != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Always, as a number of times, is without end.
+// Always is a number of times without end.
 const Always = -1
 
 // Observe shows each request of a kind before it is carried out.
