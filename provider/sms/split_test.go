@@ -210,7 +210,7 @@ func TestSplitNeverTearsACharacter(t *testing.T) {
 	}
 }
 
-// AllocsPerRun must not run beside others
+// AllocsPerRun must not run beside others.
 func TestCountAndUnchangedSubstituteDoNotAllocate(t *testing.T) {
 	text := strings.Repeat("Your code is 123456 €. ", 20)
 	cyrillic := strings.Repeat("Ваш код 123456. ", 20)
