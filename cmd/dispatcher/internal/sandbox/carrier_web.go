@@ -147,8 +147,10 @@ type forgetting struct {
 	other webtest.ExtraRequests
 }
 
-// Other answers as if only the submits with an answer had come.
-func (f *forgetting) Other(
+var _ webtest.ExtraRequests = (*forgetting)(nil)
+
+// ServeExtra answers as if only the submits with an answer had come.
+func (f *forgetting) ServeExtra(
 	w http.ResponseWriter, r *http.Request, body []byte, known []webtest.Submit,
 ) bool {
 	return f.other.ServeExtra(w, r, body, slices.DeleteFunc(known, func(s webtest.Submit) bool {
