@@ -144,7 +144,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 		granted <- s
 	}()
 	eventually(t, "one waits",
-		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first != nil })
+		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first() != nil })
 	p.remove(healthy, whyUnbound)
 	if got := <-granted; got != sick {
 		t.Errorf("granted %p", got)

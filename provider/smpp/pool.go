@@ -60,7 +60,7 @@ func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, 
 		p.mu.Unlock()
 		return nil, why
 	}
-	if p.waiting.first == nil {
+	if p.waiting.first() == nil {
 		if s := p.leastLoaded(n); s != nil {
 			p.start(s, n)
 			p.mu.Unlock()
@@ -85,65 +85,6 @@ func (p *pool) acquireOn(ctx context.Context, s *session, latest time.Time) (ok 
 	}
 	granted, why := p.wait(ctx, &s.slots.waiting, 1, latest)
 	return granted != nil, why
-}
-
-// wait is called with mu held and releases it.
-func (p *pool) wait(
-	ctx context.Context, list *waitList, n int, latest time.Time,
-) (*session, string) {
-	w, ok := p.spare.Get().(*waiter)
-	if !ok {
-		w = &waiter{grant: make(chan *session, 1)}
-	}
-	defer p.spare.Put(w)
-	w.slots = n
-	list.push(w)
-	p.mu.Unlock()
-	var late <-chan time.Time
-	if !latest.IsZero() {
-		alarm := time.NewTimer(time.Until(latest))
-		defer alarm.Stop()
-		late = alarm.C
-	}
-	select {
-	case s := <-w.grant:
-		if s != nil {
-			return s, ""
-		}
-	case <-late:
-		p.giveUp(list, w)
-		return nil, whyLate
-	case <-ctx.Done():
-		p.giveUp(list, w)
-		return nil, whyWindow
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if why := p.unusable(); why != "" {
-		return nil, why
-	}
-	return nil, whyUnbound
-}
-
-// giveUp removes w from its list, or returns the slots that it was granted meanwhile. Waiters
-// behind it may need fewer slots than it did.
-func (p *pool) giveUp(list *waitList, w *waiter) {
-	p.mu.Lock()
-	if w.listed {
-		list.remove(w)
-		p.grantAll()
-		p.mu.Unlock()
-		return
-	}
-	p.mu.Unlock()
-	s := <-w.grant
-	if s == nil {
-		return
-	}
-	p.release(s, w.slots)
-	if list == &p.waiting {
-		p.done()
-	}
 }
 
 // release frees slots of s that were not used.
@@ -173,29 +114,6 @@ func (p *pool) start(s *session, n int) {
 	}
 	s.slots.used += n
 	p.sends++
-}
-
-// grant gives the free slots of s to waiters in order. While they are too few for the first waiter,
-// they stay free.
-func (p *pool) grant(s *session) {
-	for {
-		if w := s.slots.waiting.first; w != nil {
-			if !p.fits(s, w.slots) {
-				return
-			}
-			s.slots.waiting.pop()
-			s.slots.used += w.slots
-			w.grant <- s
-			continue
-		}
-		w := p.waiting.first
-		if w == nil || !p.fits(s, w.slots) || !p.takesNew(s, p.now()) {
-			return
-		}
-		p.waiting.pop()
-		p.start(s, w.slots)
-		w.grant <- s
-	}
 }
 
 // done ends a message that acquire started.
@@ -325,7 +243,7 @@ func (p *pool) takeSpare() (*session, error) {
 		return nil, errNoBind
 	}
 	for _, s := range p.sessions {
-		if p.waiting.first == nil && s.slots.waiting.first == nil && !s.slots.unhealthy &&
+		if p.waiting.first() == nil && s.slots.waiting.first() == nil && !s.slots.unhealthy &&
 			p.fits(s, 1) {
 			s.slots.used++
 			return s, nil
@@ -337,11 +255,5 @@ func (p *pool) takeSpare() (*session, error) {
 func (p *pool) checkIdle() {
 	if p.closed && p.sends == 0 {
 		close(p.idle)
-	}
-}
-
-func refuse(l *waitList) {
-	for w := l.pop(); w != nil; w = l.pop() {
-		w.grant <- nil
 	}
 }

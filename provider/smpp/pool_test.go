@@ -77,11 +77,11 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, s := range sessions {
-		if s.slots.used != 0 || s.slots.waiting.first != nil {
+		if s.slots.used != 0 || s.slots.waiting.first() != nil {
 			t.Errorf("session %d still has %d slots in use", i, s.slots.used)
 		}
 	}
-	if p.sends != 0 || p.waiting.first != nil {
+	if p.sends != 0 || p.waiting.first() != nil {
 		t.Errorf("%d messages are still under way", p.sends)
 	}
 }
@@ -137,7 +137,7 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	eventually(t, "both wait", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.waiting.first != nil && s.slots.waiting.first != nil
+		return p.waiting.first() != nil && s.slots.waiting.first() != nil
 	})
 	p.remove(s, whyUnbound)
 	for range 2 {

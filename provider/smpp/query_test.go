@@ -277,7 +277,7 @@ func TestASpareSlotIsOneThatNoSubmitNeeds(t *testing.T) {
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
 		t.Errorf("before those in line: %v", err)
 	}
-	p.waiting.pop()
+	p.waiting.remove(p.waiting.first())
 	s.slots.unhealthy = true
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
 		t.Errorf("of a bind that takes nothing: %v", err)

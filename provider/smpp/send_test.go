@@ -241,11 +241,7 @@ func holding(hold <-chan struct{}) smpptest.Behaviour {
 func (p *pool) waits() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := 0
-	for w := p.waiting.first; w != nil; w = w.next {
-		n++
-	}
-	return n
+	return p.waiting.Len()
 }
 
 func TestEnquireLinkBypassesAFullWindow(t *testing.T) {
