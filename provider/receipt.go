@@ -152,7 +152,7 @@ type CallbackReader interface {
 	ReadCallback(c *Callback) (CallbackContent, error)
 }
 
-// Why a callback is refused. Nothing that it says is believed then.
+// Why a callback is refused. Its content is ignored then.
 var (
 	// ErrForged: its signature, secret or certificate is missing or wrong. Answered 403.
 	ErrForged = errors.New("not signed by the provider")

@@ -76,7 +76,7 @@ func TestEventsAreRead(t *testing.T) {
 			{State: provider.Undelivered, Code: "TEXT_TTL_EXPIRED"}: {
 				State: provider.Undelivered, Cause: provider.Expired, Code: "TEXT_TTL_EXPIRED",
 			},
-			// heard nothing for three days
+			// got no report for three days
 			{State: provider.Undelivered, Code: "TEXT_UNKNOWN"}: {
 				State: provider.Pending, Code: "TEXT_UNKNOWN",
 			},
@@ -227,10 +227,9 @@ func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
 		for _, name := range names {
 			files = append(files, name)
 		}
-		return open(
-			t, channelSettings(map[string]any{
-				"sns_certificate_files": nil, "callback_secret_files": files,
-			}))
+		return open(t, channelSettings(map[string]any{
+			"sns_certificate_files": nil, "callback_secret_files": files,
+		}))
 	}, tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now()), "secret", "old")
 }
 
@@ -340,10 +339,9 @@ func FuzzReadCallback(f *testing.F) {
 		[]byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`))
 	strict := open(f, channelSettings(map[string]any{"sns_certificate_files": "other certificate"}))
 	believing := open(
-		f, channelSettings(
-			map[string]any{
-				"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret",
-			}))
+		f, channelSettings(map[string]any{
+			"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret",
+		}))
 	f.Fuzz(func(t *testing.T, address, raw string, body []byte) {
 		c := &provider.Callback{
 			Method: "POST", URL: address,

@@ -38,7 +38,7 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 		t.Errorf("hearing it: %+v, %v", content, err)
 	}
 	if len(*asked) != 0 {
-		t.Error("Hear made a request")
+		t.Error("ReadCallback made a request")
 	}
 	if ok, err := c.Confirm(t.Context(), said); !ok || err != nil {
 		t.Errorf("confirmed %v: %v", ok, err)

@@ -39,7 +39,7 @@ type Config struct {
 	// MaxPrice in US dollars, as AWS has it; AWS refuses what costs more.
 	MaxPrice          string
 	CountryParameters map[string]string
-	// Topics of SNS whose messages are believed, as ARNs.
+	// Topics of SNS whose messages are accepted, as ARNs.
 	Topics []string
 	// Certificates verify what SNS signs. Without one, only Secrets do.
 	Certificates []*x509.Certificate
@@ -69,7 +69,7 @@ type Config struct {
 //	max_price                in US dollars for a message, such as "0.10"
 //	country_parameters       {IN_ENTITY_ID: ..., IN_TEMPLATE_ID: ...}
 //	successful               pending (default) or delivered: what TEXT_SUCCESSFUL means
-//	sns_topics               ARNs of the topics that are believed
+//	sns_topics               ARNs of the topics that are accepted
 //	sns_certificate_files    PEM files of the certificates that SNS signs with
 //	callback_secret_files    file with the secret in the subscribed URL, or a list of two while it is rotated
 //	sns_base_url             where SNS is reached, when not at its own address

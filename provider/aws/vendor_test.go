@@ -23,9 +23,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	webtest.CheckVendor(t, webtest.Vendor{
 		Protocol: func() webtest.Protocol { return awstest.New(account()) },
 		Secrets:  []string{secretKey},
-		Open: func(t testing.TB,
-			reach web.Config,
-		) provider.Channel {
+		Open: func(t testing.TB, reach web.Config) provider.Channel {
 			return reaching(t, reach)
 		},
 		Validity: &webtest.Validity{Pattern: `"TimeToLive":(\d+)`},
@@ -140,15 +138,15 @@ func parse(t testing.TB, more map[string]any) Config {
 // 503.
 func TestNothingIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	for name, shape := range map[string]webtest.Protocol{
+	for name, protocol := range map[string]webtest.Protocol{
 		"throttled": awstest.New(account()),
-		"500":       brokenShape{awstest.New(account()), http.StatusInternalServerError},
-		"503":       brokenShape{awstest.New(account()), http.StatusServiceUnavailable},
+		"500":       brokenProtocol{awstest.New(account()), http.StatusInternalServerError},
+		"503":       brokenProtocol{awstest.New(account()), http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			carrier := webtest.Serve(t,
-				webtest.Config{Protocol: shape, Behaviour: webtest.Behaviour{Throttle: true}})
+				webtest.Config{Protocol: protocol, Behaviour: webtest.Behaviour{Throttle: true}})
 			c := open(t, channelSettings(map[string]any{"base_url": carrier.URL()}))
 			for range 5 {
 				if r := c.Send(t.Context(), *submission()); r.Outcome == provider.Accepted {
@@ -163,12 +161,12 @@ func TestNothingIsTriedAgain(t *testing.T) {
 }
 
 // brokenShape answers every submit with a status and nothing else.
-type brokenShape struct {
+type brokenProtocol struct {
 	webtest.Protocol
 	status int
 }
 
-func (b brokenShape) Write(w http.ResponseWriter, _ *webtest.Submit, _ providertest.Answer) {
+func (b brokenProtocol) Write(w http.ResponseWriter, _ *webtest.Submit, _ providertest.Answer) {
 	w.WriteHeader(b.status)
 }
 

@@ -152,7 +152,7 @@ func (b *Breaker) Close(ctx context.Context) error {
 	return b.channel.Close(ctx)
 }
 
-// What a channel promises and hears does not depend on its health, so the breaker only passes it
+// What a channel offers and reads does not depend on its health, so the breaker passes it
 // on: receipts of an open channel are welcome, and so is the answer to what became of a submission.
 var (
 	_ provider.Capable        = (*Breaker)(nil)

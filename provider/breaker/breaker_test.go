@@ -176,10 +176,9 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
 				}
 			}
-			send(
-				end, map[provider.Outcome]breaker.State{
-					provider.Refused: breaker.Open, provider.Accepted: breaker.Closed,
-				}[end.Outcome])
+			send(end, map[provider.Outcome]breaker.State{
+				provider.Refused: breaker.Open, provider.Accepted: breaker.Closed,
+			}[end.Outcome])
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// talkingChannel promises, finds and hears.
+// talkingChannel has all capabilities.
 type talkingChannel struct{ *scriptedChannel }
 
 func (talkingChannel) Capabilities() provider.Capabilities {
@@ -48,7 +48,7 @@ func TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks(t *testing.T) {
 	}
 	if got, err := b.ReadCallback(&provider.Callback{Body: []byte("once")}); err != nil ||
 		got.ReplayID != "once" || !b.ReadsCallbacks() {
-		t.Errorf("content %+v, %v; hears %v", got, err, b.ReadsCallbacks())
+		t.Errorf("content %+v, %v; reads %v", got, err, b.ReadsCallbacks())
 	}
 	if ok, err := b.Confirm(t.Context(), &provider.Callback{Body: []byte("once")}); !ok ||
 		err != nil {
@@ -68,7 +68,7 @@ func TestWithoutCapabilitiesNothingIsPromised(t *testing.T) {
 	}
 	if _, err := b.ReadCallback(&provider.Callback{}); !errors.Is(err, provider.ErrForged) ||
 		b.ReadsCallbacks() {
-		t.Errorf("content with %v; hears %v", err, b.ReadsCallbacks())
+		t.Errorf("content with %v; reads %v", err, b.ReadsCallbacks())
 	}
 	if ok, err := b.Confirm(t.Context(), &provider.Callback{}); ok || err != nil {
 		t.Errorf("confirmed %v, %v", ok, err)

@@ -14,8 +14,9 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// carrier answers the n-th submit after latency with a good answer, unless it is lost: nobody hears
-// of it and the sender gives up after timeout. Or it is refused, after that latency as well.
+// carrier answers the n-th submit after latency with a good answer, unless it is lost; nobody
+// receives of it and the sender gives up after timeout. Or it is refused, after that latency as
+// well.
 type carrier struct {
 	latency, timeout time.Duration
 	lost, refused    func(n int) bool
@@ -260,34 +261,30 @@ func TestAChangeReportsItsCause(t *testing.T) {
 		send(provider.Accepted, "", 5)
 		send(provider.Unknown, "timeout", 2)
 		send(provider.Refused, "500", 3)
-		expect(
-			breaker.Change{
-				From: breaker.Closed, To: breaker.Open,
-				Stats: breaker.Stats{Failures: 8, Submits: 13, Code: "500", Coded: 6},
-			}, 8.0/13)
+		expect(breaker.Change{
+			From: breaker.Closed, To: breaker.Open,
+			Stats: breaker.Stats{Failures: 8, Submits: 13, Code: "500", Coded: 6},
+		}, 8.0/13)
 		pass(time.Second + 1)
 		b.State()
 		expect(breaker.Change{From: breaker.Open, To: breaker.HalfOpen}, 0)
 		send(provider.Refused, "503", 1)
-		expect(
-			breaker.Change{
-				From: breaker.HalfOpen, To: breaker.Open,
-				Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "503", Coded: 1},
-			}, 1)
+		expect(breaker.Change{
+			From: breaker.HalfOpen, To: breaker.Open,
+			Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "503", Coded: 1},
+		}, 1)
 		pass(time.Second + 1)
 		send(provider.Accepted, "", 1)
-		expect(
-			breaker.Change{
-				From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1},
-			}, 0)
+		expect(breaker.Change{
+			From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1},
+		}, 0)
 		for range 5 { // an hour apart, so that the window holds one of them
 			send(provider.Refused, "402", 1)
 			pass(time.Hour)
 		}
-		expect(
-			breaker.Change{
-				From: breaker.Closed, To: breaker.Open,
-				Stats: breaker.Stats{Failures: 5, Submits: 5, Code: "402", Coded: 5},
-			}, 1)
+		expect(breaker.Change{
+			From: breaker.Closed, To: breaker.Open,
+			Stats: breaker.Stats{Failures: 5, Submits: 5, Code: "402", Coded: 5},
+		}, 1)
 	})
 }

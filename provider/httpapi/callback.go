@@ -45,7 +45,7 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	if err := c.cfg.read(d); err != nil {
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
 	}
-	content, err := c.cfg.hear(d)
+	content, err := c.cfg.contentOf(d)
 	if err != nil {
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
 	}
@@ -75,7 +75,7 @@ func (c *Config) read(d *document) error {
 	return nil
 }
 
-func (c *Config) hear(d *document) (provider.CallbackContent, error) {
+func (c *Config) contentOf(d *document) (provider.CallbackContent, error) {
 	list, err := c.receipts.all(d)
 	if err != nil || len(list) > 0 {
 		return provider.CallbackContent{Receipts: list}, err

@@ -193,7 +193,7 @@ func FuzzReadCallback(f *testing.F) {
 		for _, l := range strict {
 			if content, err := l.ReadCallback(c); err == nil || content.Receipts != nil ||
 				content.Inbound != nil {
-				t.Error("believed a caller without the secret")
+				t.Error("accepted a caller without the secret")
 			}
 		}
 		c.Certificate = true

@@ -182,10 +182,10 @@ func (c *Config) note(places ...*place) {
 
 // check finds faults between sections.
 func (c *Config) check() error {
-	hears := c.receipts != nil || c.inbound != nil
+	wantsCallbacks := c.receipts != nil || c.inbound != nil
 	switch {
-	case hears && c.verify == nil:
-		return fmt.Errorf("verify: is missing; callbacks of unknown callers are never believed")
+	case wantsCallbacks && c.verify == nil:
+		return fmt.Errorf("verify: is missing; callbacks of unknown callers are never accepted")
 	case c.request.has(ofTime...) && c.LongestValidity == 0:
 		return fmt.Errorf("longest_validity: is missing, and the request has a validity")
 	case !c.request.has(ofTime...) && c.LongestValidity > 0:

@@ -20,11 +20,10 @@ func blamed(t *testing.T, what string, err error, want string) {
 		}
 		return
 	}
-	t.Run(
-		what, func(t *testing.T) {
-			webtest.CheckFaults(t, err, []string{want}, "hunter2x",
-				"s3cr3t")
-		})
+	t.Run(what, func(t *testing.T) {
+		webtest.CheckFaults(t, err, []string{want}, "hunter2x",
+			"s3cr3t")
+	})
 }
 
 // TestFaultsOfADescriptionNameTheirPlace changes one thing in a description that is good.

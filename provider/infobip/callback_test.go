@@ -22,11 +22,10 @@ const report = `{"results":[{"messageId":"` + key + `","callbackData":"` + key +
 const proofOfKey = "8da4343acbf0faee68e60086b2a0bef6cde2da1df5948a134ddb56e72f2fe677"
 
 func listener(auths ...Auth) *Channel {
-	return New(
-		Config{
-			Auths: auths, Secrets: []string{secret, older}, User: "infobip", Header: "X-Secret",
-			Callback: public,
-		})
+	return New(Config{
+		Auths: auths, Secrets: []string{secret, older}, User: "infobip", Header: "X-Secret",
+		Callback: public,
+	})
 }
 
 func call(url, body string, header map[string][]string) *provider.Callback {
@@ -98,8 +97,7 @@ func TestWrongProofsAreForged(t *testing.T) {
 func TestACallbackURLIsValidForItsMessageOnly(t *testing.T) {
 	t.Parallel()
 	proven := func(body string) *provider.Callback {
-		return call(
-			public+"?key="+key+"&proof="+proofOfKey, body, nil)
+		return call(public+"?key="+key+"&proof="+proofOfKey, body, nil)
 	}
 	webtest.CheckRefused(t, listener(ByURL), provider.ErrForged, webtest.Bodies(
 		proven,
@@ -261,17 +259,17 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scene := play(t, w.server, webtest.Behaviour{}, w.settings)
+			rig := play(t, w.server, webtest.Behaviour{}, w.settings)
 			if name != "url" {
-				scene.CheckInbound(t, in)
+				rig.CheckInbound(t, in)
 				return
 			}
 			// an address without a proof is anybody's
-			status, err := scene.Carrier.SendInbound(t.Context(), scene.Callbacks.URL, in)
+			status, err := rig.Carrier.SendInbound(t.Context(), rig.Callbacks.URL, in)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if failed := <-scene.Callbacks.Failed; !errors.Is(failed, provider.ErrForged) ||
+			if failed := <-rig.Callbacks.Failed; !errors.Is(failed, provider.ErrForged) ||
 				status != http.StatusForbidden {
 				t.Errorf("%v, status %d", failed, status)
 			}
@@ -281,10 +279,10 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	scene := play(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
+	rig := play(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
-	scene.CheckNoReceipts(t)
-	if !scene.Channel.Capabilities().Lookup {
+	rig.CheckNoReceipts(t)
+	if !rig.Channel.Capabilities().Lookup {
 		t.Error("lookups need no proof")
 	}
 }
@@ -327,7 +325,7 @@ func TestLookupAcceptsNoOtherMessageAndNoOtherAnswer(t *testing.T) {
 	}
 }
 
-// FuzzReadCallback hears every body twice: without a proof it must say nothing, with one it may say
+// FuzzReadCallback reads every body twice: without a proof it must say nothing, with one it may say
 // what it likes without a panic and with bounded codes.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(report, "?key="+key+"&proof=00", "Basic aW5mb2JpcDp4")

@@ -100,7 +100,7 @@ type Config struct {
 //	from                   sender of messages that name none
 //	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a list of which one
 //	                       is enough; url when there are secrets, otherwise none: then delivery reports are
-//	                       neither asked for nor believed
+//	                       neither asked for nor accepted
 //	callback_secret_files  file with the secret of callbacks, or a list of two while it is exchanged, the new one first
 //	callback_user          user of basic
 //	callback_header        name of the header field that holds the secret

@@ -19,9 +19,7 @@ func TestSubmissionsAreWrittenAsDocumented(t *testing.T) {
 	webtest.Requests[Config]{
 		Files: "testdata/requests/*.http", Config: Config{Key: apiKey, From: "ACME"},
 		Submission: provider.Submission{To: recipient, Text: "Your code is 123456"},
-		Compose: func(cfg Config, s *provider.Submission) (*web.Request,
-			error,
-		) {
+		Compose: func(cfg Config, s *provider.Submission) (*web.Request, error) {
 			return api{cfg}.compose(s, now)
 		},
 		Cases: map[string]webtest.Unusual[Config]{

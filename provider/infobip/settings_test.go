@@ -35,11 +35,10 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(
-		map[string]any{
-			"base_url": "https://xyz.api.infobip.com", "api_key_file": "key",
-			"callback_secret_files": "secret",
-		}, files.Environment(""))
+	cfg, err := ParseSettings(map[string]any{
+		"base_url": "https://xyz.api.infobip.com", "api_key_file": "key",
+		"callback_secret_files": "secret",
+	}, files.Environment(""))
 	if err != nil || !cmp.Equal(cfg.Auths, []Auth{ByURL}) {
 		t.Errorf("%v, %v", cfg.Auths, err)
 	}
@@ -47,7 +46,7 @@ func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
 		map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"},
 		files.Environment(public))
 	if err != nil || cfg.listens() {
-		t.Errorf("listens without a way to believe: %v", err)
+		t.Errorf("listens without a way to verify: %v", err)
 	}
 }
 

@@ -21,9 +21,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 				Key: apiKey,
 			})
 		}, Secrets: []string{apiKey, secret},
-		Open: func(t testing.TB,
-			reach web.Config,
-		) provider.Channel {
+		Open: func(t testing.TB, reach web.Config) provider.Channel {
 			return open(t, reach, public, nil)
 		},
 		Validity: &webtest.Validity{Pattern: `"validityPeriod":\{"amount":(\d+)`},
@@ -116,7 +114,7 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	return New(cfg)
 }
 
-// play brings up a carrier, a channel and an ear.
+// play brings up a carrier, a channel and a callback server.
 func play(
 	t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any,
 ) *webtest.Rig[*Channel] {

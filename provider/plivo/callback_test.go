@@ -132,11 +132,10 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	about := provider.Receipt{Reference: u1, Key: webtest.Key}
 	webtest.CheckStatuses(t, listening(t)(token), about,
 		func(status, code string) *provider.Callback {
-			return signed(
-				url.Values{
-					"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code},
-					"To": {"447700900123"},
-				})
+			return signed(url.Values{
+				"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code},
+				"To": {"447700900123"},
+			})
 		}, map[[2]string]provider.Receipt{
 			{"queued", ""}:        {State: provider.Pending, Code: "queued"},
 			{"sent", ""}:          {State: provider.Pending, Code: "sent"},
@@ -183,8 +182,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	}
 	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
-			c.Body = []byte(
-				"MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80")
+			c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80")
 		},
 		"other submission": func(c *provider.Callback) {
 			c.URL = web.WithKey(callback,
@@ -247,11 +245,10 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 		"+447700900123": "+447700900123",
 	} {
 		content, err := c.ReadCallback(
-			signed(
-				url.Values{
-					"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""},
-					"Type": {"sms"},
-				}))
+			signed(url.Values{
+				"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""},
+				"Type": {"sms"},
+			}))
 		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].From != want ||
 			content.Inbound[0].To != "60777" {
 			t.Errorf("%s: %+v, %v", from, content.Inbound, err)
@@ -310,11 +307,11 @@ func FuzzReadCallback(f *testing.F) {
 		content, _ = c.ReadCallback(call)
 		for _, r := range content.Receipts {
 			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
-				t.Errorf("believed of signature V2: %+v", r)
+				t.Errorf("accepted of signature V2: %+v", r)
 			}
 		}
 		if content.Inbound != nil {
-			t.Error("an inbound message was believed of signature V2")
+			t.Error("an inbound message was accepted of signature V2")
 		}
 	})
 }

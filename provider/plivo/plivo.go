@@ -7,7 +7,7 @@
 // answered.
 //
 // Signature V2 covers neither the query nor the body. A callback that has no other is a hint that
-// something happened to a message, and nothing that it says is believed: see Channel.ReadCallback.
+// something happened to a message, and nothing that it says is accepted: see Channel.ReadCallback.
 package plivo
 
 import (

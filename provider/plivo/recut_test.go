@@ -61,7 +61,7 @@ type captured struct {
 	listener         provider.CallbackReader
 	url, nonce, sign string
 	genuine          provider.CallbackContent
-	believed         int
+	accepted         int
 }
 
 func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Values) *captured {
@@ -69,25 +69,24 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 	c := &captured{listener: l, url: address, nonce: "05429567804466091622"}
 	c.sign = plivotest.SignV3(token, address, c.nonce, form)
 	var err error
-	if c.genuine, err = c.hear(address, c.nonce, []byte(form.Encode())); err != nil ||
+	if c.genuine, err = c.read(address, c.nonce, []byte(form.Encode())); err != nil ||
 		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
 		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
 	}
 	return c
 }
 
-func (c *captured) hear(address, nonce string, body []byte) (provider.CallbackContent, error) {
-	return c.listener.ReadCallback(
-		&provider.Callback{
-			Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce),
-		})
+func (c *captured) read(address, nonce string, body []byte) (provider.CallbackContent, error) {
+	return c.listener.ReadCallback(&provider.Callback{
+		Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce),
+	})
 }
 
 func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 	t.Helper()
-	content, err := c.hear(address, nonce, body)
+	content, err := c.read(address, nonce, body)
 	if !errors.Is(err, provider.ErrForged) {
-		c.believed++
+		c.accepted++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
 		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce,
@@ -125,9 +124,9 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 			webtest.EachCut(all,
 				func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
 			c.moved(t, all)
-			if c.believed < 20 {
+			if c.accepted < 20 {
 				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
-					c.believed)
+					c.accepted)
 			}
 		})
 	}
@@ -164,10 +163,9 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	parts := rapid.SampledFrom(
-		append(
-			[]string{
-				"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
-			}, forging...))
+		append([]string{
+			"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
+		}, forging...))
 	rapid.Check(t, func(rt *rapid.T) {
 		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""),
 			"447700900123")

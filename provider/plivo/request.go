@@ -127,7 +127,7 @@ var (
 	afterTo   = []string{"TotalAmount", "TotalRate", "Type", "Units"}
 )
 
-// agrees reports whether a form is the one cut of its signed text that is believed.
+// agrees reports whether a form is the one cut of its signed text that is accepted.
 //
 // A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it
 // cost. Only Text is written by a stranger. It begins at the first of that word behind the

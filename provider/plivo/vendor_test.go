@@ -15,7 +15,7 @@ import (
 func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	t.Parallel()
 	webtest.CheckVendor(t, webtest.Vendor{
-		Protocol: shape, Secrets: []string{token},
+		Protocol: newProtocol, Secrets: []string{token},
 		Open:     func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 		Validity: &webtest.Validity{Pattern: `"message_expiry":(\d+)`},
 		Files:    "testdata/answers/*.txt", Classify: new(api).Classify,
@@ -80,8 +80,8 @@ func play(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
-	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token})
-	content := scene.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
+	rig := play(t, plivotest.Config{AuthID: account, AuthToken: token})
+	content := rig.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
 		{
 			Sent: webtest.Receipt{State: provider.Pending},
 			Want: provider.Receipt{State: provider.Pending, Code: "sent"},
@@ -100,16 +100,15 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	if got := content[0].Receipts[0].Reference; got != plivotest.Reference(1) {
 		t.Errorf("the message is called %q", got)
 	}
-	scene.CheckInbound(
-		t, provider.Inbound{
-			Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777",
-			Text: "STOP ÄÖ",
-		})
+	rig.CheckInbound(t, provider.Inbound{
+		Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777",
+		Text: "STOP ÄÖ",
+	})
 	// its receipts are not lost because it is called like a field
 	for _, sender := range adversarial {
 		m := webtest.Message()
 		m.From = sender
-		scene.CheckReceipts(t, m, []webtest.ReceiptCase{{
+		rig.CheckReceipts(t, m, []webtest.ReceiptCase{{
 			Sent: webtest.Receipt{State: provider.Undelivered, Code: "50"},
 			Want: provider.Receipt{
 				State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50",
@@ -120,17 +119,17 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 
 func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	t.Parallel()
-	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
-	scene.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
+	rig := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
+	rig.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
 		return []webtest.Receipt{
 			{State: provider.Pending},
 			{State: provider.Undelivered, Code: "50"},
 			{State: provider.Delivered},
 		}
 	}})
-	r := scene.Send(t, webtest.Message())
+	r := rig.Send(t, webtest.Message())
 	for range 3 {
-		content := scene.Callbacks.Next(t)
+		content := rig.Callbacks.Next(t)
 		webtest.SameContent(t, "under V2 alone", content, provider.CallbackContent{
 			ReplayID: content.ReplayID,
 			Receipts: []provider.Receipt{
@@ -141,11 +140,11 @@ func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	in := provider.Inbound{
 		Reference: plivotest.Reference(1), From: webtest.Recipient, To: "60777", Text: "STOP",
 	}
-	if _, err := scene.Carrier.SendInbound(t.Context(), scene.Callbacks.URL, in); err != nil {
+	if _, err := rig.Carrier.SendInbound(t.Context(), rig.Callbacks.URL, in); err != nil {
 		t.Fatal(err)
 	}
-	if content := scene.Callbacks.Next(t); content.Inbound != nil {
-		t.Error("an inbound message was believed of which only the address was signed")
+	if content := rig.Callbacks.Next(t); content.Inbound != nil {
+		t.Error("an inbound message was accepted of which only the address was signed")
 	}
 }
 
@@ -167,7 +166,7 @@ func open(reach web.Config, callback string) *Channel {
 	return New(cfg)
 }
 
-func shape() webtest.Protocol {
+func newProtocol() webtest.Protocol {
 	return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token})
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Each of these breaks one promise of provider.Channel and keeps the others.
 
-// doubleSender sends again when it heard nothing.
+// doubleSender sends again when it got no answer.
 type doubleSender struct{ provider.Channel }
 
 func (c doubleSender) Send(ctx context.Context, s provider.Submission) provider.Result {

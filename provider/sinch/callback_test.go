@@ -71,7 +71,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
 	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
-	signature, believed := hmacOf(text), 0
+	signature, accepted := hmacOf(text), 0
 	for i := range text {
 		for j := i + 1; j < len(text); j++ {
 			if text[i] != '.' || text[j] != '.' {
@@ -85,15 +85,15 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 				},
 			})
 			if err == nil {
-				if believed++; content.ReplayID != "01JHNONCE" ||
+				if accepted++; content.ReplayID != "01JHNONCE" ||
 					content.Inbound[0].Text != "STOP. Or 1.2.3" {
-					t.Errorf("%q was believed: %+v", text[:i], content)
+					t.Errorf("%q was accepted: %+v", text[:i], content)
 				}
 			}
 		}
 	}
-	if believed != 1 {
-		t.Errorf("%d cuts are believed", believed)
+	if accepted != 1 {
+		t.Errorf("%d cuts are accepted", accepted)
 	}
 	call := signed() // a nonce with a point, signed: no other one could be told from it
 	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"},
@@ -247,10 +247,10 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	scene := play(t, webtest.Behaviour{Receipts: true},
+	rig := play(t, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
-	scene.CheckNoReceipts(t)
-	if !scene.Channel.Capabilities().Lookup {
+	rig.CheckNoReceipts(t)
+	if !rig.Channel.Capabilities().Lookup {
 		t.Error("lookups need no secret")
 	}
 }
@@ -299,7 +299,7 @@ func sign(c *provider.Callback, body string) *provider.Callback {
 	return c
 }
 
-// FuzzReadCallback hears every body twice: unsigned it must say nothing, signed it may say what it
+// FuzzReadCallback reads every body twice: unsigned it must say nothing, signed it may say what it
 // likes without a panic and with bounded codes.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(string(signed().Body), "", "", "")

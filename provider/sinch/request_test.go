@@ -15,9 +15,7 @@ func TestSubmissionsAreWrittenAsBatchesOfOne(t *testing.T) {
 	webtest.Requests[Config]{
 		Files: "testdata/requests/*.http", Config: Config{Plan: plan, Token: token, From: "12345"},
 		Submission: provider.Submission{To: recipient, Text: "Your code is 123456"},
-		Compose: func(cfg Config, s *provider.Submission) (*web.Request,
-			error,
-		) {
+		Compose: func(cfg Config, s *provider.Submission) (*web.Request, error) {
 			return api{cfg}.compose(s, now)
 		},
 		Cases: map[string]webtest.Unusual[Config]{

@@ -16,10 +16,8 @@ import (
 func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	t.Parallel()
 	webtest.CheckVendor(t, webtest.Vendor{
-		Protocol: shape, Secrets: []string{token, secret},
-		Open: func(t testing.TB,
-			reach web.Config,
-		) provider.Channel {
+		Protocol: newProtocol, Secrets: []string{token, secret},
+		Open: func(t testing.TB, reach web.Config) provider.Channel {
 			return open(t, reach, public, nil)
 		},
 		Files: "testdata/answers/*.http", Classify: api{}.Classify,
@@ -115,15 +113,15 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	return New(cfg)
 }
 
-func shape() webtest.Protocol {
+func newProtocol() webtest.Protocol {
 	return sinchtest.New(sinchtest.Config{Plan: plan, Token: token, Secret: secret})
 }
 
-// play brings up a carrier, a channel and an ear.
+// play brings up a carrier, a channel and a callback server.
 func play(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
-		return webtest.Config{Protocol: shape(), Behaviour: b}
+		return webtest.Config{Protocol: newProtocol(), Behaviour: b}
 	}, func(reach web.Config, callback string) *Channel { return open(t, reach, callback, more) })
 }
 

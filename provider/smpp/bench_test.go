@@ -68,10 +68,9 @@ func BenchmarkReceipts(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		srv.SendReceipt(
-			smpptest.Submit{
-				SystemID: "acme", MessageID: "0123456789abcdef", To: "447700900123", From: "ACME",
-			}, "DELIVRD")
+		srv.SendReceipt(smpptest.Submit{
+			SystemID: "acme", MessageID: "0123456789abcdef", To: "447700900123", From: "ACME",
+		}, "DELIVRD")
 	}
 	<-all
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")

@@ -39,7 +39,7 @@ type call struct {
 	validityAt int
 
 	// done gets one token when the outcome is known; its capacity is 1.
-	done chan struct{} // one token when the fate is known; capacity 1
+	done chan struct{} // one token when the outcome is known; capacity 1
 
 	// first is the first of the calls that leave together, the call itself if it is alone. When one
 	// of them has been taken for writing, first.started is true. Until then none may be taken from

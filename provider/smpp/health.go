@@ -13,7 +13,7 @@ type bindSignal uint8
 
 const (
 	noSignal   bindSignal = iota // nothing
-	signalGood                   // the peer did its work, whatever it thought of the message
+	signalGood                   // the peer did its work, whether or not it took the message
 	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 

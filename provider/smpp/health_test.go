@@ -27,9 +27,9 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 			cfg.Binds, cfg.Window, cfg.ResponseTimeout = 2, 8, 100*time.Millisecond
 			c := startClient(t, cfg)
 			eventually(t, "both are bound", func() bool { return c.bound() == 2 })
-			ailing := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.unhealthy }
+			unhealthy := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.unhealthy }
 			eventually(t, "the bind is known to take nothing",
-				func() bool { unaccepted(c, 8); return ailing() == 1 })
+				func() bool { unaccepted(c, 8); return unhealthy() == 1 })
 			eventually(t, "it is told",
 				func() bool {
 					s := c.States()[0]
@@ -47,7 +47,7 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 			}
 			sick.SetBehaviour(smpptest.Behaviour{})
 			eventually(t, "the bind takes part again once it works",
-				func() bool { unaccepted(c, 8); return ailing() == 0 })
+				func() bool { unaccepted(c, 8); return unhealthy() == 0 })
 			eventually(t, "that is told too", func() bool { return c.States()[0].Err == nil })
 		})
 	}
@@ -58,10 +58,9 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
-		srv := startServer(
-			t, smpptest.Config{
-				Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr},
-			})
+		srv := startServer(t, smpptest.Config{
+			Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr},
+		})
 		c := startClient(t, fastConfig(srv.Addr()))
 		for i := range 2 * maxFaults {
 			s := submission(i)
@@ -71,7 +70,7 @@ func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 		}
-		if n := c.ailing(); n != map[bool]int{true: 0, false: 1}[own] {
+		if n := c.unhealthyBinds(); n != map[bool]int{true: 0, false: 1}[own] {
 			t.Errorf("own sender %v: %d binds are held to take nothing", own, n)
 		}
 	}
@@ -96,7 +95,7 @@ func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if n := c.ailing(); n != 1 {
+	if n := c.unhealthyBinds(); n != 1 {
 		t.Errorf("%d binds are held to take nothing", n)
 	}
 }
@@ -136,7 +135,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	}
 	s, _ := p.acquire(t.Context(), 1, time.Time{})
 	if s != healthy {
-		t.Fatal("the ailing bind was taken")
+		t.Fatal("the unhealthy bind was taken")
 	}
 	granted := make(chan *session)
 	go func() {
@@ -183,10 +182,9 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 	t.Parallel()
 	for _, honor := range []bool{true, false} {
-		srv := startServer(
-			t, smpptest.Config{
-				Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100},
-			})
+		srv := startServer(t, smpptest.Config{
+			Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100},
+		})
 		cfg := fastConfig(srv.Addr())
 		cfg.HonorCongestion, cfg.InterfaceVersion = honor, pdu.Version50
 		c := startClient(t, cfg)
@@ -228,14 +226,15 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 				before, line := sick.Stats().Submits, make(chan int, 1)
 				time.AfterFunc(5*time.Second, func() { line <- c.pool.waits() })
 				sendFor(c, senders, 10*time.Second, time.Minute)
-				if probes := sick.Stats().Submits - before; c.ailing() != 1 || <-line == 0 ||
+				if probes := sick.Stats().Submits - before; c.unhealthyBinds() != 1 ||
+					<-line == 0 ||
 					probes < 5 || probes > 11 {
 					t.Errorf(
-						"%d ailing, %d probes in ten seconds, want about one a second, out of the line", c.ailing(), probes)
+						"%d unhealthy, %d probes in ten seconds, want about one a second, out of the line", c.unhealthyBinds(), probes)
 				}
 				sick.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)
-				if n := c.ailing(); n != 0 {
+				if n := c.unhealthyBinds(); n != 0 {
 					t.Error("the bind is well and gets nothing")
 				}
 				closeIn(t, c)
@@ -262,7 +261,7 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 			return s
 		}
 		if take() != healthy {
-			t.Fatal("the ailing bind was taken before its time")
+			t.Fatal("the unhealthy bind was taken before its time")
 		}
 		first := make(chan *session, 1)
 		go func() { first <- take() }()

@@ -33,8 +33,8 @@ func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 	return c
 }
 
-// ailing is how many binds are known to take nothing.
-func (c *Client) ailing() int {
+// unhealthyBinds is how many binds are known to take nothing.
+func (c *Client) unhealthyBinds() int {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	return c.pool.unhealthy
@@ -89,8 +89,9 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 				}
 				c := startPair(t, cfg, sick, healthy)
 				codes := sendFor(c, 16, time.Minute, wait)
-				if c.ailing() != 1 {
-					t.Errorf("%d binds are known to take nothing, want the silent one", c.ailing())
+				if c.unhealthyBinds() != 1 {
+					t.Errorf("%d binds are known to take nothing, want the silent one",
+						c.unhealthyBinds())
 				}
 				// One window, and a message for each probe.
 				most := 8 + int(time.Minute/c.cfg.ResponseTimeout) + 1
@@ -121,7 +122,7 @@ func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 					100*time.Millisecond); codes["unknown timeout"] < 3*maxFaults {
 					t.Fatalf("too few to tell: %v", codes)
 				}
-				if n := c.ailing(); n != 0 {
+				if n := c.unhealthyBinds(); n != 0 {
 					t.Errorf("%d binds are held to take nothing", n)
 				}
 				closeIn(t, c)
@@ -156,12 +157,10 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 							return smpptest.Answer{State: smpptest.Dropped}
 						}
 						return smpptest.Answer{Delay: 5 * time.Millisecond}
-					}},
+					}}})
+				healthy := smpptest.New(smpptest.Config{
+					Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond},
 				})
-				healthy := smpptest.New(
-					smpptest.Config{
-						Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond},
-					})
 				var silent atomic.Bool
 				client := startPair(t,
 					Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s State) {
@@ -195,7 +194,7 @@ func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 			}
 			cancel()
 		}
-		if n := c.ailing(); n != 0 {
+		if n := c.unhealthyBinds(); n != 0 {
 			t.Errorf("%d binds are held to take nothing", n)
 		}
 		closeIn(t, c)

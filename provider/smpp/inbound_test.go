@@ -188,10 +188,9 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	takes := make(chan bool, 2)
 	takes <- false
 	takes <- true
-	_, peer := startRaw(
-		t, Config{
-			OnInbound: func(in provider.Inbound) bool { return in.Text == "STOP" && <-takes },
-		})
+	_, peer := startRaw(t, Config{
+		OnInbound: func(in provider.Inbound) bool { return in.Text == "STOP" && <-takes },
+	})
 	for _, want := range []pdu.Status{pdu.StatusReceiverTemporary, pdu.StatusOK} {
 		peer.send(0, 7, &pdu.DeliverSM{Message: pdu.Message{ShortMessage: []byte("STOP")}})
 		if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != want {

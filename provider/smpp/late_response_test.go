@@ -25,7 +25,7 @@ func keyed(i int) provider.Submission {
 	return s
 }
 
-// lateAnswers collects what OnLate hears.
+// lateAnswers collects the calls of OnLate.
 func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	content := make(chan provider.Receipt, 100)
 	cfg.OnLate = func(r provider.Receipt) { content <- r }

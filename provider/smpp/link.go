@@ -79,8 +79,8 @@ func (l *link) chooseAddress(good bool) {
 // serve runs a session, reports how it ended unless it was told to stop, and returns that error.
 func (l *link) serve(life, serving context.Context, s *session) error {
 	l.report(Bound, nil)
-	s.onHealth = func(ailing bool) {
-		if ailing {
+	s.onHealth = func(unhealthy bool) {
+		if unhealthy {
 			l.report(Bound, ErrUnhealthy)
 			return
 		}

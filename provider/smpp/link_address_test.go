@@ -88,7 +88,7 @@ func TestASilentOrRefusingHostIsAvoided(t *testing.T) {
 		cut       bool
 	}{
 		"enquire_link unanswered": {smpptest.Behaviour{IgnoreEnquireLink: true}, 0, false},
-		"ailing when it drops":    {smpptest.Behaviour{ErrorEvery: 1}, maxFaults, true},
+		"unhealthy when it drops": {smpptest.Behaviour{ErrorEvery: 1}, maxFaults, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// states collects what OnState hears.
+// states collects the calls of OnState.
 type states struct {
 	mu   sync.Mutex
 	list []State // guarded by mu
@@ -170,11 +170,10 @@ func TestABindThatIsNotAnsweredTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Silent: true}})
 		var content states
-		c, err := New(
-			Config{
-				Addresses: []string{"h:1"}, SystemID: "acme", Dial: pipeTo(srv),
-				OnState: content.add,
-			})
+		c, err := New(Config{
+			Addresses: []string{"h:1"}, SystemID: "acme", Dial: pipeTo(srv),
+			OnState: content.add,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 // Lock order: session.mu before pool.mu.
 type pool struct {
 	window int
-	// between two messages that a session gets which does not work; see slots.ailing
+	// between two messages that a session gets which does not work; see slots.unhealthy
 	probe time.Duration
 	spare sync.Pool // of *waiter
 
@@ -40,7 +40,7 @@ type slots struct {
 	// answered is the order of the latest submit to which the peer gave an answer that works.
 	answered  uint64
 	unhealthy bool      // what it gets comes to nothing
-	probeAt   time.Time // when an ailing one gets its next message
+	probeAt   time.Time // when an unhealthy one gets its next message
 	waiting   waitList  // parts of messages that started on this session
 }
 

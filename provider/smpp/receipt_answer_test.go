@@ -37,11 +37,10 @@ func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 		peer.send(0, uint32(40+i),
 			&pdu.DeliverSM{Message: textReceipt("id:" + id + " stat:DELIVRD")})
 	}
-	peer.send(
-		0, 50, &pdu.DataSM{
-			ESMClass: pdu.ESMClassReceipt,
-			TLVs:     pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("id:7C stat:DELIVRD")}},
-		})
+	peer.send(0, 50, &pdu.DataSM{
+		ESMClass: pdu.ESMClassReceipt,
+		TLVs:     pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("id:7C stat:DELIVRD")}},
+	})
 	a, b, c := next(t, got), next(t, got), next(t, got)
 	if a.Reference != "7A" || b.Reference != "7B" || c.Reference != "7C" {
 		t.Fatalf("handed over %q %q %q", a.Reference, b.Reference, c.Reference)
@@ -88,11 +87,10 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		srv.SendReceipt(
-			smpptest.Submit{
-				SystemID: "acme", MessageID: fmt.Sprintf("id-%d", i), To: "447700900123",
-				From: "ACME",
-			}, "DELIVRD")
+		srv.SendReceipt(smpptest.Submit{
+			SystemID: "acme", MessageID: fmt.Sprintf("id-%d", i), To: "447700900123",
+			From: "ACME",
+		}, "DELIVRD")
 	}
 	var orphans []handed
 	for range n {
@@ -179,14 +177,11 @@ func unread(cfg Config) (*session, func()) {
 func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var waiting []func(bool)
-	s, end := unread(
-		Config{
-			OnReceipt: func(_ provider.Receipt,
-				answer func(bool),
-			) {
-				waiting = append(waiting, answer)
-			},
-		})
+	s, end := unread(Config{
+		OnReceipt: func(_ provider.Receipt, answer func(bool)) {
+			waiting = append(waiting, answer)
+		},
+	})
 	defer end()
 	deliver := func(n int) {
 		for i := range n {

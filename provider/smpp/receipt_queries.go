@@ -23,15 +23,14 @@ const (
 // The list is in memory only: it recovers receipts that a carrier lost, not those that a restart of
 // this process missed.
 type receiptQueries struct {
-	after time.Duration
-	pace  time.Duration // between two queries
-	query func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt,
-		error)
+	after     time.Duration
+	pace      time.Duration // between two queries
+	query     func(ctx context.Context, id string, source pdu.Address) (provider.Receipt, error)
 	onReceipt func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
 	wake      chan struct{}                                     // capacity 1
 
 	mu        sync.Mutex
-	unslotted *awaitedReceipt  // due, and without a slot; guarded by mu
+	postponed *awaitedReceipt  // due, and without a slot; guarded by mu
 	queue     []awaitedReceipt // in the order of due, which is that of their coming; guarded by mu
 	open      map[string]bool  // references without a final receipt; guarded by mu
 }
@@ -114,8 +113,8 @@ func (h *receiptQueries) run(ctx context.Context) {
 func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.unslotted; held != nil {
-		h.unslotted = nil
+	if held := h.postponed; held != nil {
+		h.postponed = nil
 		if h.open[held.reference] {
 			return *held, 0
 		}
@@ -140,7 +139,7 @@ func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
 	r, err := h.query(ctx, m.reference, m.source)
 	if errors.Is(err, errNoSlot) {
 		h.mu.Lock()
-		h.unslotted = &m
+		h.postponed = &m
 		h.mu.Unlock()
 		return
 	}

@@ -301,9 +301,7 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)
 	_, peer := startRaw(t, Config{
 		OnReceipt: atOnce(func(r provider.Receipt) bool { receipts <- r; return true }),
-		OnDeliver: func(_ context.Context,
-			d pdu.DeliverSM,
-		) pdu.Status {
+		OnDeliver: func(_ context.Context, d pdu.DeliverSM) pdu.Status {
 			messages <- d
 			return pdu.StatusOK
 		},
@@ -316,11 +314,10 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	}
 	peer.send(0, 2, &pdu.DeliverSM{Message: receipt})
 	peer.expect(pdu.CommandDeliverSMResp)
-	peer.send(
-		0, 3, &pdu.DataSM{
-			ESMClass: pdu.ESMClassReceipt,
-			TLVs:     pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: receipt.ShortMessage}},
-		})
+	peer.send(0, 3, &pdu.DataSM{
+		ESMClass: pdu.ESMClassReceipt,
+		TLVs:     pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: receipt.ShortMessage}},
+	})
 	peer.expect(pdu.CommandDataSMResp)
 	peer.send(0, 4, &pdu.DeliverSM{Message: unnamed})
 	peer.expect(pdu.CommandDeliverSMResp)

@@ -72,12 +72,11 @@ func hasStatus(r provider.Result) bool {
 
 func TestAnswersThatOvertakeEachOtherReachTheirSender(t *testing.T) {
 	t.Parallel()
-	srv := startServer(
-		t, smpptest.Config{
-			Log: -1, Behaviour: smpptest.Behaviour{
-				Latency: time.Millisecond, Jitter: 20 * time.Millisecond,
-			},
-		})
+	srv := startServer(t, smpptest.Config{
+		Log: -1, Behaviour: smpptest.Behaviour{
+			Latency: time.Millisecond, Jitter: 20 * time.Millisecond,
+		},
+	})
 	c := startClient(t, fastConfig(srv.Addr()))
 	results := sendMany(c, 200, 50)
 	entries := inLog(srv)
@@ -91,10 +90,9 @@ func TestAnswersThatOvertakeEachOtherReachTheirSender(t *testing.T) {
 
 func TestThrottledAndFailedSubmitsSaySo(t *testing.T) {
 	t.Parallel()
-	srv := startServer(
-		t, smpptest.Config{
-			Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 3, ErrorStatus: pdu.StatusInvDstAdr},
-		})
+	srv := startServer(t, smpptest.Config{
+		Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 3, ErrorStatus: pdu.StatusInvDstAdr},
+	})
 	c := startClient(t, fastConfig(srv.Addr()))
 	results := sendMany(c, 30, 5)
 	if counts := tally(results); counts[provider.Rejected] != 10 ||
@@ -296,10 +294,9 @@ func TestAWindowOfOneCarriesAMessageOfManyParts(t *testing.T) {
 // answer to each part comes before the next can leave.
 func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
 	t.Parallel()
-	srv := startServer(
-		t, smpptest.Config{
-			Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvDstAdr},
-		})
+	srv := startServer(t, smpptest.Config{
+		Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvDstAdr},
+	})
 	cfg := fastConfig(srv.Addr())
 	cfg.Window = 1
 	c := startClient(t, cfg)

@@ -44,7 +44,7 @@ type session struct {
 
 	wake       chan struct{} // capacity 1: the writer has something to do
 	health     chan struct{} // capacity 1: the pool thinks better or worse of the session
-	onHealth   func(ailing bool)
+	onHealth   func(unhealthy bool)
 	stopped    chan struct{} // closed when the session ends
 	unbindResp chan struct{} // closed by the reader on unbind_resp
 	flooded    chan struct{} // capacity 1: an answer had no room in control

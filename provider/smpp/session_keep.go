@@ -158,9 +158,8 @@ func (s *session) lateResponse(sequence uint32, status pdu.Status, messageID str
 	key, known := s.givenUp.take(sequence)
 	s.mu.Unlock()
 	if known && s.cfg.outcome(status) == provider.Accepted {
-		s.cfg.OnLate(
-			provider.Receipt{
-				Reference: messageID, Key: key, State: provider.Pending, At: time.Now(),
-			})
+		s.cfg.OnLate(provider.Receipt{
+			Reference: messageID, Key: key, State: provider.Pending, At: time.Now(),
+		})
 	}
 }

@@ -120,7 +120,7 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 }
 
 // FuzzSession holds that no stream of a peer makes a session panic or hold more answers than it
-// may, however it is split, and that what is under way keeps a fate that an answer can have.
+// may, however it is split, and that what is under way keeps a possible outcome.
 func FuzzSession(f *testing.F) {
 	var all []byte
 	for i, body := range []pdu.Body{
@@ -173,7 +173,7 @@ func FuzzSession(f *testing.F) {
 			select {
 			case <-c.done:
 			default:
-				t.Fatalf("submit %d has no fate", i)
+				t.Fatalf("submit %d has no outcome", i)
 			}
 		}
 		if s.slots.used != 0 {

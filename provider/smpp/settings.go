@@ -66,7 +66,7 @@ import (
 //	query                 false (default) or true: the SMSC answers query_sm, which query_after needs
 //	cancel                false (default) or true: the SMSC answers cancel_sm, with which the accepted parts of a message
 //	                      are taken back when another is rejected
-//	query_after           asks for the fate of what has had no final receipt for so long; absent: never
+//	query_after           queries messages that have had no final receipt for that long; absent: never
 //	query_rate            such questions a second at most (10)
 //	outcomes              {"0x00000410": rejected}: rejected, refused, unfit (refused, and no fault of the channel),
 //	                      throttled or unknown

@@ -34,11 +34,10 @@ func parse(t *testing.T, settings map[string]any) (Config, error) {
 
 func TestSettingsOfTheExampleAreEnough(t *testing.T) {
 	t.Parallel()
-	cfg, err := parse(
-		t, map[string]any{
-			"address": "127.0.0.1:2775", "system_id": "acme", "password_file": "a.secret",
-			"window": 100,
-		})
+	cfg, err := parse(t, map[string]any{
+		"address": "127.0.0.1:2775", "system_id": "acme", "password_file": "a.secret",
+		"window": 100,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

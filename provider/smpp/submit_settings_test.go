@@ -157,11 +157,10 @@ func TestEveryPartCarriesTheParametersOfTheChannel(t *testing.T) {
 	t.Parallel()
 	s := provider.Submission{To: "+44", Text: strings.Repeat("x", 400), Key: someKey}
 	for _, way := range []LongMessages{UDH8, UDH16, SAR, MessagePayload} {
-		got := frames(
-			t, Config{
-				LongMessages: way, TLVs: pdu.TLVs{pdu.Uint8(0x1400, 7)},
-				KeyTLV: pdu.TagUserMessageRef,
-			}, s)
+		got := frames(t, Config{
+			LongMessages: way, TLVs: pdu.TLVs{pdu.Uint8(0x1400, 7)},
+			KeyTLV: pdu.TagUserMessageRef,
+		}, s)
 		for i, m := range got {
 			vendor, _ := m.TLVs.Uint(0x1400)
 			key, _ := m.TLVs.Uint(pdu.TagUserMessageRef)

@@ -81,11 +81,10 @@ func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 // hurry returns a client of that peer whose senders wait for a second.
 func hurry(t *testing.T, p *slowPeer) *Client {
 	t.Helper()
-	c, err := New(
-		Config{
-			Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: hurried,
-			Query: true,
-		})
+	c, err := New(Config{
+		Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: hurried,
+		Query: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,9 +173,11 @@ func TestAnUnhealthyBindIsProbedAtTheResponseTimeout(t *testing.T) {
 		sendFor(c, 16, 10*time.Minute, hurried)
 		// The pause begins when the message before has been given up.
 		pace := DefaultResponseTimeout + hurried*4/5
-		if n, want := int(sick.Stats().Submits-before), int(10*time.Minute/pace); c.ailing() != 1 ||
+		if n, want := int(sick.Stats().Submits-before),
+			int(10*time.Minute/pace); c.unhealthyBinds() != 1 ||
 			n < want-1 || n > want+1 {
-			t.Errorf("%d ailing, tried %d times in ten minutes, want %d", c.ailing(), n, want)
+			t.Errorf("%d unhealthy, tried %d times in ten minutes, want %d", c.unhealthyBinds(), n,
+				want)
 		}
 		closeIn(t, c)
 		sick.Close()

@@ -16,7 +16,7 @@ import (
 func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	t.Parallel()
 	webtest.CheckVendor(t, webtest.Vendor{
-		Protocol: shape, Secrets: []string{secret},
+		Protocol: newProtocol, Secrets: []string{secret},
 		Open:  func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 		Files: "testdata/answers/*.txt", Classify: new(api).Classify,
 		OnSender: []string{
@@ -77,10 +77,10 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
-	scene := webtest.NewRig(t, func(string) webtest.Config {
-		return webtest.Config{Protocol: shape(), Reference: telnyxtest.Reference}
+	rig := webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{Protocol: newProtocol(), Reference: telnyxtest.Reference}
 	}, open)
-	content := scene.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
+	content := rig.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
 		{
 			Sent: webtest.Receipt{State: provider.Pending},
 			Want: provider.Receipt{State: provider.Pending, Code: "sent"},
@@ -100,11 +100,10 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	if got := content[0].Receipts[0].Reference; got != telnyxtest.Reference(1) {
 		t.Errorf("the message is called %q", got)
 	}
-	scene.CheckInbound(
-		t, provider.Inbound{
-			Reference: telnyxtest.Reference(9), From: webtest.Recipient, To: "+447700900999",
-			Text: "STOP ÄÖ",
-		})
+	rig.CheckInbound(t, provider.Inbound{
+		Reference: telnyxtest.Reference(9), From: webtest.Recipient, To: "+447700900999",
+		Text: "STOP ÄÖ",
+	})
 }
 
 const (
@@ -135,9 +134,8 @@ func open(reach web.Config, callback string) *Channel {
 	return New(cfg)
 }
 
-func shape() webtest.Protocol {
-	return telnyxtest.New(
-		telnyxtest.Config{APIKey: secret, Key: signing})
+func newProtocol() webtest.Protocol {
+	return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing})
 }
 
 // listening makes channels that ask for receipts, and verify them with some keys.

@@ -222,7 +222,7 @@ func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 	in := provider.Inbound{
 		Reference: twiliotest.Reference(9), From: "+447700900123", To: "60777", Text: "null",
 	}
-	r, err := shape().Inbound(callback, in)
+	r, err := newProtocol().Inbound(callback, in)
 	call := webtest.MadeCallback(t, r, err)
 	webtest.CheckContent(t, c, call, provider.CallbackContent{
 		Inbound: []provider.Inbound{in}, ReplayID: call.Get("X-Twilio-Signature"),
@@ -230,7 +230,7 @@ func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 		AnswerType: "text/xml; charset=utf-8",
 	})
 	in.From = "whatsapp:+447700900123"
-	r, err = shape().Inbound(callback, in)
+	r, err = newProtocol().Inbound(callback, in)
 	webtest.CheckIgnored(t, c,
 		map[string]*provider.Callback{"of another network": webtest.MadeCallback(t, r, err)})
 }
@@ -238,10 +238,9 @@ func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	genuine := func() *provider.Callback {
-		return signed(
-			url.Values{
-				"MessageSid": {sm1}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"},
-			})
+		return signed(url.Values{
+			"MessageSid": {sm1}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"},
+		})
 	}
 	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
@@ -282,23 +281,20 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		}),
 		"SID of a call": signed(
 			url.Values{"MessageSid": {"CA" + sm1[2:]}, "MessageStatus": {"sent"}}),
-		"two SIDs": signed(
-			url.Values{
-				"MessageSid": {sm1}, "SmsSid": {twiliotest.Reference(2)}, "MessageStatus": {"sent"},
-			}),
-		"code of letters": signed(
-			url.Values{
-				"MessageSid": {sm1}, "MessageStatus": {"failed"}, "ErrorCode": {"+447700900123"},
-			}),
+		"two SIDs": signed(url.Values{
+			"MessageSid": {sm1}, "SmsSid": {twiliotest.Reference(2)}, "MessageStatus": {"sent"},
+		}),
+		"code of letters": signed(url.Values{
+			"MessageSid": {sm1}, "MessageStatus": {"failed"}, "ErrorCode": {"+447700900123"},
+		}),
 		"status of words": signed(url.Values{
 			"MessageSid": {sm1}, "MessageStatus": {"sent today"},
 		}),
 		"name with a space": signed(
 			url.Values{"MessageSid": {sm1}, "MessageStatus": {"sent"}, "Some name": {""}}),
-		"no sender": signed(
-			url.Values{
-				"MessageSid": {sm1}, "SmsStatus": {"received"}, "Body": {"STOP"}, "To": {"60777"},
-			}),
+		"no sender": signed(url.Values{
+			"MessageSid": {sm1}, "SmsStatus": {"received"}, "Body": {"STOP"}, "To": {"60777"},
+		}),
 		"other query": signedAt(callback+"?key="+webtest.Key+"&more=1",
 			url.Values{"MessageSid": {sm1}, "MessageStatus": {"sent"}}),
 	})

@@ -23,7 +23,7 @@ type captured struct {
 	signature string
 	text      string // signed behind the URL
 	genuine   provider.CallbackContent
-	believed  int // cuts whose signature is right
+	accepted  int // cuts whose signature is right
 }
 
 func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Values) *captured {
@@ -33,7 +33,7 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 		text: webtest.Joined(webtest.Fields(form)),
 	}
 	var err error
-	if c.genuine, err = c.hear(address, []byte(form.Encode()), formType); err != nil ||
+	if c.genuine, err = c.read(address, []byte(form.Encode()), formType); err != nil ||
 		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
 		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
 	}
@@ -42,7 +42,7 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 
 const formType = "application/x-www-form-urlencoded"
 
-func (c *captured) hear(
+func (c *captured) read(
 	address string, body []byte, kind string,
 ) (provider.CallbackContent, error) {
 	return c.listener.ReadCallback(&provider.Callback{
@@ -53,12 +53,12 @@ func (c *captured) hear(
 	})
 }
 
-// try fails when the same signature makes anything else believed than the genuine callback.
+// try fails when the same signature makes anything else accepted than the genuine callback.
 func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 	t.Helper()
-	content, err := c.hear(address, webtest.Encode(fields), formType)
+	content, err := c.read(address, webtest.Encode(fields), formType)
 	if !errors.Is(err, provider.ErrForged) {
-		c.believed++
+		c.accepted++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
 		t.Fatalf("under the same signature %q means %+v, not %+v", fields, content, c.genuine)
@@ -143,9 +143,9 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 			}
 			c := capture(t, l, address, form)
 			c.tryEach(t, webtest.Fields(form))
-			if c.believed < 20 {
+			if c.accepted < 20 {
 				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
-					c.believed)
+					c.accepted)
 			}
 		})
 	}
@@ -167,17 +167,15 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	parts := rapid.SampledFrom(
-		append(
-			[]string{
-				"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
-				"received", "SmsStatus", "ErrorCode30003",
-			}, forging...))
+		append([]string{
+			"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
+			"received", "SmsStatus", "ErrorCode30003",
+		}, forging...))
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
-		from := rapid.SampledFrom(
-			[]string{
-				"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123",
-			}).Draw(rt, "from")
+		from := rapid.SampledFrom([]string{
+			"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123",
+		}).Draw(rt, "from")
 		to := rapid.SampledFrom([]string{"+15550100100", "60777"}).Draw(rt, "to")
 		form := inboundForm(text, from, to)
 		c := &captured{
@@ -185,8 +183,8 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 			text: webtest.Joined(webtest.Fields(form)),
 		}
 		var err error
-		if c.genuine, err = c.hear(c.url, []byte(form.Encode()), formType); err != nil {
-			// a sender that looks like a field is not believed under any cut
+		if c.genuine, err = c.read(c.url, []byte(form.Encode()), formType); err != nil {
+			// a sender that looks like a field is not accepted under any cut
 			c.genuine = provider.CallbackContent{}
 			if from != "City Bank" {
 				rt.Fatal(err)
@@ -352,14 +350,14 @@ func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 				text: webtest.Joined(webtest.Fields(form)),
 			}
 			var err error
-			if c.genuine, err = c.hear(callback, []byte(form.Encode()), formType); err != nil ||
+			if c.genuine, err = c.read(callback, []byte(form.Encode()), formType); err != nil ||
 				len(c.genuine.Receipts)+len(c.genuine.Inbound) != 0 {
 				t.Fatalf("%+v, %v", c.genuine, err)
 			}
 			c.tryEach(t, webtest.Fields(form))
-			if c.believed < 20 {
+			if c.accepted < 20 {
 				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
-					c.believed)
+					c.accepted)
 			}
 		})
 	}

@@ -97,7 +97,7 @@ func (a *api) sender(form url.Values, from string) error {
 // cut has a meaning but the one that Twilio made.
 
 // agrees reports whether a form, which has no name twice, is the one cut of its signed text that is
-// believed.
+// accepted.
 //
 // A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the
 // rest. Only Body is written by a stranger. It ends at the last From, because the rest holds no

@@ -15,7 +15,7 @@ import (
 func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	t.Parallel()
 	webtest.CheckVendor(t, webtest.Vendor{
-		Protocol: shape, Secrets: []string{secret, token},
+		Protocol: newProtocol, Secrets: []string{secret, token},
 		Open:     func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 		Validity: &webtest.Validity{Pattern: `ValidityPeriod=(\d+)`},
 		Files:    "testdata/answers/*.txt", Classify: new(api).Classify,
@@ -65,10 +65,10 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
-	scene := webtest.NewRig(t, func(string) webtest.Config {
-		return webtest.Config{Protocol: shape(), Reference: twiliotest.Reference}
+	rig := webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{Protocol: newProtocol(), Reference: twiliotest.Reference}
 	}, open)
-	content := scene.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
+	content := rig.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
 		{
 			Sent: webtest.Receipt{State: provider.Pending},
 			Want: provider.Receipt{State: provider.Pending, Code: "sent"},
@@ -88,16 +88,15 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	if got := content[0].Receipts[0].Reference; got != twiliotest.Reference(1) {
 		t.Errorf("the message is called %q", got)
 	}
-	scene.CheckInbound(
-		t, provider.Inbound{
-			Reference: twiliotest.Reference(9), From: webtest.Recipient, To: "+447700900999",
-			Text: "STOP ÄÖ",
-		})
+	rig.CheckInbound(t, provider.Inbound{
+		Reference: twiliotest.Reference(9), From: webtest.Recipient, To: "+447700900999",
+		Text: "STOP ÄÖ",
+	})
 	// its receipts are not lost because it is called like a field
 	for _, sender := range adversarial {
 		m := webtest.Message()
 		m.From = sender
-		scene.CheckReceipts(t, m, []webtest.ReceiptCase{{
+		rig.CheckReceipts(t, m, []webtest.ReceiptCase{{
 			Sent: webtest.Receipt{State: provider.Undelivered, Code: "30005"},
 			Want: provider.Receipt{
 				State: provider.Undelivered, Cause: provider.UnknownNumber,
@@ -131,7 +130,7 @@ func open(reach web.Config, callback string) *Channel {
 	return New(cfg)
 }
 
-func shape() webtest.Protocol {
+func newProtocol() webtest.Protocol {
 	return twiliotest.New(
 		twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
 }

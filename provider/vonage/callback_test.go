@@ -323,7 +323,7 @@ func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {
 		"api-key": apiKey, "timestamp": "1795255200",
 		"concat": "true", "concat-ref": "08B5", "concat-total": "2", "concat-part": "1",
 	}
-	hear := func(name, value string) (provider.CallbackContent, error) {
+	read := func(name, value string) (provider.CallbackContent, error) {
 		p := maps.Clone(whole)
 		p[name] = value
 		p["sig"] = signature(p)
@@ -332,12 +332,12 @@ func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {
 	for _, c := range [][2]string{
 		{"concat-part", "0"}, {"concat-part", "3"}, {"concat-total", ""}, {"concat-total", "900"},
 	} {
-		if _, err := hear(c[0], c[1]); !errors.Is(err, provider.ErrMalformed) {
+		if _, err := read(c[0], c[1]); !errors.Is(err, provider.ErrMalformed) {
 			t.Errorf("%v: %v, want ErrMalformed", c, err)
 		}
 	}
-	one, err1 := hear("concat-part", "1")
-	two, err2 := hear("concat-part", "2")
+	one, err1 := read("concat-part", "1")
+	two, err2 := read("concat-part", "2")
 	if err1 != nil || err2 != nil || one.Inbound[0].Group != two.Inbound[0].Group ||
 		two.Inbound[0].Part != 1 || two.Inbound[0].Parts != 2 {
 		t.Errorf("%+v, %v; %+v, %v", one, err1, two, err2)

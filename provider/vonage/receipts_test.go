@@ -75,33 +75,33 @@ func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 
 func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 	t.Parallel()
-	scene := play(t, variants()["SMS API"], nil)
-	r := scene.Send(
+	rig := play(t, variants()["SMS API"], nil)
+	r := rig.Send(
 		t, provider.Submission{Key: key, To: recipient, Text: strings.Repeat("long ", 80)})
 	if len(r.Parts) != 3 || r.Reference != "" {
 		t.Fatalf("%+v", r)
 	}
-	hears := func(state provider.ReceiptState, parts ...provider.Part) {
+	check := func(state provider.ReceiptState, parts ...provider.Part) {
 		t.Helper()
 		for _, part := range parts {
-			if got := scene.Callbacks.Next(t).Receipts[0]; got.Reference != part.Reference ||
+			if got := rig.Callbacks.Next(t).Receipts[0]; got.Reference != part.Reference ||
 				got.Key != key || got.State != state {
 				t.Errorf("part %d: %+v, want %s", part.Index, got, part.Reference)
 			}
 		}
 	}
-	hears(provider.Delivered, r.Parts...)
-	submit := scene.Carrier.Submits()[0]
+	check(provider.Delivered, r.Parts...)
+	submit := rig.Carrier.Submits()[0]
 	for _, c := range []struct {
 		about int
 		parts []provider.Part
 	}{{0, r.Parts}, {2, r.Parts[1:2]}} {
-		status, err := scene.Carrier.SendReceipt(t.Context(), submit,
+		status, err := rig.Carrier.SendReceipt(t.Context(), submit,
 			webtest.Receipt{Part: c.about, State: provider.Undelivered})
 		if err != nil || status != http.StatusOK {
 			t.Fatal(status, err)
 		}
-		hears(provider.Undelivered, c.parts...)
+		check(provider.Undelivered, c.parts...)
 	}
 }
 
@@ -201,7 +201,7 @@ func encode(p map[string]string) string {
 	return form.Encode()
 }
 
-// FuzzReadCallback hears every body of both APIs twice: with a signature of its own it must say
+// FuzzReadCallback reads every body of both APIs twice: with a signature of its own it must say
 // nothing, with a genuine one it may say what it likes without a panic and with bounded codes.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(statusBody, statusToken)

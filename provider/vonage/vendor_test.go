@@ -238,7 +238,7 @@ func open(
 	return New(cfg)
 }
 
-// play brings up a carrier, a channel and an ear.
+// play brings up a carrier, a channel and a callback server.
 func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {

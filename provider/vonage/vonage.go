@@ -120,7 +120,7 @@ type Config struct {
 //	application_id          id of an application of the Messages API, called with a JWT
 //	private_key_file        file with the application's private key, PEM
 //	signature_secret_files  file with the secret that signs callbacks, or a list of two while it is exchanged;
-//	                        without it receipts are neither asked for nor believed
+//	                        without it receipts are neither requested nor accepted
 //	from                    sender of messages that name none
 //
 // and those of web.ParseConfig.

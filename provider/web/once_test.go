@@ -142,12 +142,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	elsewhere := serve(t, accept)
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
-			s := serve(
-				t, func(_ int, w http.ResponseWriter,
-					r *http.Request,
-				) {
-					http.Redirect(w, r, elsewhere.URL, status)
-				})
+			s := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, elsewhere.URL, status)
+			})
 			if r := channel(t, s.URL, method, asIs).Send(t.Context(),
 				message()); r.Outcome != provider.Unknown {
 				t.Errorf("%s, %d: %v", method, status, r.Outcome)

@@ -245,7 +245,7 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	carrier := webtest.Serve(t, webtest.Config{Protocol: plainShape{}, TLS: server})
+	carrier := webtest.Serve(t, webtest.Config{Protocol: plainProtocol{}, TLS: server})
 	c := channel(t, carrier.URL(), http.MethodPost, func(cfg *web.Config) { cfg.TLS = stranger })
 	if r := c.Send(t.Context(), message()); r.Outcome != provider.Refused || r.Code != "tls" {
 		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)

@@ -32,9 +32,7 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("api_key_file: is missing")
 	for _, want := range []error{nil, fault} {
-		parse := func(_ map[string]any, o web.Environment) (string,
-			error,
-		) {
+		parse := func(_ map[string]any, o web.Environment) (string, error) {
 			return o.Callback, want
 		}
 		made := func(callback string) deafChannel {
@@ -105,9 +103,9 @@ func (plainAPI) Classify(a *web.Answer) provider.Result {
 }
 
 // plainShape is the other side of plainAPI.
-type plainShape struct{}
+type plainProtocol struct{}
 
-func (plainShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (plainProtocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if r.Method == http.MethodGet {
 		return webtest.Submit{To: r.URL.Query().Get("to"), Text: r.URL.Query().Get("text")}, nil
 	}
@@ -116,7 +114,7 @@ func (plainShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	return webtest.Submit{To: s.To, Text: s.Text}, err
 }
 
-func (plainShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
+func (plainProtocol) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	status := map[providertest.Reply]int{
 		providertest.Reject: http.StatusBadRequest, providertest.Refuse: http.StatusForbidden,
 		providertest.Throttle: http.StatusTooManyRequests,
@@ -131,9 +129,11 @@ func (plainShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 	_, _ = w.Write([]byte(s.Reference))
 }
 
-func (plainShape) Receipt(*webtest.Submit, webtest.Receipt) (*http.Request, error) { return nil, nil } //nolint:nilnil // It has none.
+func (plainProtocol) Receipt(*webtest.Submit, webtest.Receipt) (*http.Request, error) {
+	return nil, nil
+} //nolint:nilnil // It has none.
 
-func (plainShape) Inbound(string, provider.Inbound) (*http.Request, error) { return nil, nil } //nolint:nilnil // It has none.
+func (plainProtocol) Inbound(string, provider.Inbound) (*http.Request, error) { return nil, nil } //nolint:nilnil // It has none.
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
@@ -141,10 +141,8 @@ func TestChannelConforms(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			webtest.CheckVendor(t, webtest.Vendor{
-				Protocol: func() webtest.Protocol { return plainShape{} },
-				Open: func(_ testing.TB,
-					reach web.Config,
-				) provider.Channel {
+				Protocol: func() webtest.Protocol { return plainProtocol{} },
+				Open: func(_ testing.TB, reach web.Config) provider.Channel {
 					return web.New(reach, plainAPI{method})
 				},
 			})

@@ -37,10 +37,9 @@ func (c *Config) PublishAbout(callback, subject string, event any) (*http.Reques
 	if err != nil {
 		return nil, err
 	}
-	return c.post(
-		callback, map[string]string{
-			"Type": "Notification", "Message": string(text), "Subject": subject,
-		})
+	return c.post(callback, map[string]string{
+		"Type": "Notification", "Message": string(text), "Subject": subject,
+	})
 }
 
 // Ask is the call by which SNS asks whether a URL wants what a topic publishes.

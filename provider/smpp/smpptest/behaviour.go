@@ -37,7 +37,7 @@ type Behaviour struct {
 	// IgnoreEnquireLink answers everything but enquire_link.
 	IgnoreEnquireLink bool
 	// Decide, if set, decides instead of everything above about each submit; the entry
-	// has no verdict yet. It is called from several goroutines.
+	// has no answer yet. It is called from several goroutines.
 	Decide func(Submit) Answer
 	// MessageID makes the message_id of the n-th accepted submit, counted from 1 for
 	// the server's whole life. Unset, it is the number in hexadecimal.
@@ -52,8 +52,8 @@ type Behaviour struct {
 	// ReceiptForm is how receipts are written, unless a Receipt says otherwise.
 	ReceiptForm ReceiptForm
 	// Queries and Cancels answer query_sm and cancel_sm from the log; otherwise they are answered
-	// generic_nack. QueryState says what a query hears; unset, what the receipt said, and ENROUTE
-	// before that.
+	// generic_nack. QueryState is the state in answers to query_sm; unset, what the receipt said,
+	// and ENROUTE before that.
 	Queries, Cancels bool
 	QueryState       func(Submit) string
 	// Congestion is announced as congestion_state in each submit_sm_resp, as a peer of SMPP 5.0

@@ -67,10 +67,9 @@ func (s *Server) SendReceipt(entry Submit, state string) {
 func (d *receiptQueue) order(entry Submit, number int, r Receipt, from time.Time) {
 	at := from.Add(r.Delay)
 	if !r.Never {
-		d.schedule.add(
-			at, &receipt{
-				systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at,
-			})
+		d.schedule.add(at, &receipt{
+			systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at,
+		})
 	}
 	for _, further := range r.Again {
 		d.order(entry, number, further, from)

@@ -97,10 +97,9 @@ func TestPeersOfVersion33GetNoParameters(t *testing.T) {
 	}} {
 		srv := start(t, Config{Version: c.server, Behaviour: Behaviour{Receipts: true}})
 		e := dial(t, srv)
-		_, body := e.ask(
-			&pdu.Bind{
-				Command: pdu.CommandBindTransceiver, SystemID: "acme", InterfaceVersion: c.client,
-			})
+		_, body := e.ask(&pdu.Bind{
+			Command: pdu.CommandBindTransceiver, SystemID: "acme", InterfaceVersion: c.client,
+		})
 		if answer := body.(*pdu.BindResp); len(answer.TLVs) != 0 {
 			t.Errorf("bind_resp %+v", answer)
 		}
@@ -203,11 +202,10 @@ func TestInboundMessagesAreCutAndSentUntilTaken(t *testing.T) {
 	for range 20 {
 		long += "0123456789"
 	}
-	if n := srv.SendInbound(
-		Inbound{
-			SystemID: "acme", From: "447700900123", To: "60777", Text: long, Reference: 0x1234,
-			Wide: true,
-		}); n != 2 {
+	if n := srv.SendInbound(Inbound{
+		SystemID: "acme", From: "447700900123", To: "60777", Text: long, Reference: 0x1234,
+		Wide: true,
+	}); n != 2 {
 		t.Fatalf("%d parts", n)
 	}
 	e := dial(t, srv)
@@ -235,10 +233,9 @@ func TestInboundMessagesAreCutAndSentUntilTaken(t *testing.T) {
 
 func TestSlowPeersWriteSlowlyOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	srv := start(
-		t, Config{
-			Version: pdu.Version50, Behaviour: Behaviour{Trickle: time.Microsecond, Congestion: 95},
-		})
+	srv := start(t, Config{
+		Version: pdu.Version50, Behaviour: Behaviour{Trickle: time.Microsecond, Congestion: 95},
+	})
 	e := dial(t, srv)
 	if status := e.bind(pdu.CommandBindTransceiver, ""); status != pdu.StatusOK {
 		t.Errorf("octet by octet: %v", status)

@@ -68,11 +68,10 @@ func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
 	srv.SendInbound(Inbound{From: "447700900123", To: "12345", Text: "hello"})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindReceiver, "")
-	srv.receipts.keep(
-		&receipt{
-			systemID: "acme", number: -1, entry: Submit{MessageID: "id-2", To: "447700900123"},
-			at: time.Now(),
-		})
+	srv.receipts.keep(&receipt{
+		systemID: "acme", number: -1, entry: Submit{MessageID: "id-2", To: "447700900123"},
+		at: time.Now(),
+	})
 	for range 3 {
 		if h, _ := e.read(); h.Command != pdu.CommandDeliverSM {
 			t.Fatalf("%+v", h)

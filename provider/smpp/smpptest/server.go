@@ -44,7 +44,7 @@ type Config struct {
 	Log int
 	// CountDestinations keeps a count for every destination.
 	CountDestinations bool
-	// OnSubmit, if set, hears of every submit when it is read. It is called from the
+	// OnSubmit, if set, is called with every submit when it is read. It is called from the
 	// connection's goroutine.
 	OnSubmit func(Submit)
 }

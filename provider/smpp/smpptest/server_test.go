@@ -84,10 +84,9 @@ func (e *esme) ask(body pdu.Body) (pdu.Header, pdu.Body) {
 
 func (e *esme) bind(command pdu.Command, password string) pdu.Status {
 	e.t.Helper()
-	h, _ := e.ask(
-		&pdu.Bind{
-			Command: command, SystemID: "acme", Password: password, InterfaceVersion: pdu.Version34,
-		})
+	h, _ := e.ask(&pdu.Bind{
+		Command: command, SystemID: "acme", Password: password, InterfaceVersion: pdu.Version34,
+	})
 	return h.Status
 }
 

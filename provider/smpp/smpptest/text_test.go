@@ -100,11 +100,11 @@ func TestJoinPutsPartsTogetherAsAHandsetDoes(t *testing.T) {
 
 func TestFatesHaveTheirWords(t *testing.T) {
 	t.Parallel()
-	for want, fate := range map[string]AnswerState{
+	for want, state := range map[string]AnswerState{
 		"answered": Answered, "dropped": Dropped, "cut": Cut, "AnswerState(9)": 9,
 	} {
-		if fate.String() != want {
-			t.Errorf("%v is not called %s", fate, want)
+		if state.String() != want {
+			t.Errorf("%v is not called %s", state, want)
 		}
 	}
 }

@@ -227,13 +227,13 @@ func same[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// SameContent compares what was heard with what is wanted, whatever the time of each is.
+// SameContent compares what was read with what is wanted, whatever the time of each is.
 func SameContent(t testing.TB, what string, got, want provider.CallbackContent) {
 	t.Helper()
 	same(t, what, timeless(got), timeless(want))
 }
 
-// timeless is what was heard without the times, and with no list rather than an empty one.
+// timeless is what was read without the times, and with no list rather than an empty one.
 func timeless(h provider.CallbackContent) provider.CallbackContent {
 	h.Receipts, h.Inbound = slices.Clone(h.Receipts), slices.Clone(h.Inbound)
 	for i := range h.Receipts {

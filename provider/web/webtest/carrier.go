@@ -26,10 +26,10 @@ type Config struct {
 	// Log is how many submits are kept for Submits, the latest ones; 0 keeps 100 000, a negative
 	// number all.
 	Log int
-	// OnSubmit, if set, hears of every submit with its verdict. It is called from several
+	// OnSubmit, if set, is called with every submit and its reply. It is called from several
 	// goroutines.
 	OnSubmit func(Submit)
-	// OnRefused, if set, hears of every call with a receipt that was answered with anything but a
+	// OnRefused, if set, is called with every receipt that was answered with anything but a
 	// 2xx, or not at all. It is called from several goroutines.
 	OnRefused func(Submit)
 	// TLS serves https with these certificates, and HTTP/2; nil serves plain HTTP/1.1.

@@ -79,8 +79,8 @@ type PartProtocol interface {
 }
 
 // about lists the submits that a receipt is for: s itself or, with a PartProtocol, its parts.
-func about(shape Protocol, s *Submit, r Receipt) []Submit {
-	parted, ok := shape.(PartProtocol)
+func about(protocol Protocol, s *Submit, r Receipt) []Submit {
+	parted, ok := protocol.(PartProtocol)
 	if !ok {
 		return []Submit{*s}
 	}

@@ -26,11 +26,11 @@ func NewRig[C web.Adapter](
 	open func(reach web.Config, callback string) C,
 ) *Rig[C] {
 	t.Helper()
-	ear := StartCallbackServer(t)
-	s := &Rig[C]{Carrier: Serve(t, carrier(ear.URL)), Callbacks: ear}
-	s.Channel = open(LocalConfig(t, s.Carrier.URL()), ear.URL)
+	server := StartCallbackServer(t)
+	s := &Rig[C]{Carrier: Serve(t, carrier(server.URL)), Callbacks: server}
+	s.Channel = open(LocalConfig(t, s.Carrier.URL()), server.URL)
 	t.Cleanup(func() { _ = s.Channel.Close(t.Context()) })
-	ear.SetChannel(s.Channel)
+	server.SetChannel(s.Channel)
 	return s
 }
 
@@ -108,19 +108,19 @@ type CallbackServer struct {
 	// URL is where it listens.
 	URL string
 	// CallbackContent and Failed take what the channel returned, one value for each request.
-	Heard   chan provider.CallbackContent
+	Read    chan provider.CallbackContent
 	Failed  chan error
 	channel chan provider.CallbackReader
 }
 
-// keptCallbacks is how many callbacks an ear keeps.
+// keptCallbacks is how many callbacks an server keeps.
 const keptCallbacks = 1000
 
 // StartCallbackServer starts a server. It answers once SetChannel was called.
 func StartCallbackServer(t testing.TB) *CallbackServer {
 	t.Helper()
 	e := &CallbackServer{
-		Heard:  make(chan provider.CallbackContent, keptCallbacks),
+		Read:   make(chan provider.CallbackContent, keptCallbacks),
 		Failed: make(chan error, keptCallbacks), channel: make(chan provider.CallbackReader, 1),
 	}
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
@@ -145,7 +145,7 @@ func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	e.Heard <- content
+	e.Read <- content
 	if content.AnswerType != "" {
 		w.Header().Set("Content-Type", content.AnswerType)
 	}
@@ -156,7 +156,7 @@ func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
 func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 	t.Helper()
 	select {
-	case content := <-e.Heard:
+	case content := <-e.Read:
 		return content
 	case err := <-e.Failed:
 		t.Fatalf("a callback was refused: %v", err)

@@ -87,9 +87,7 @@ func (v *Vendor) checkConformance(t *testing.T) {
 			t.Parallel()
 			providertest.Run(t, providertest.Harness{
 				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
-				Start: func(t testing.TB,
-					play providertest.Script,
-				) providertest.Instance {
+				Start: func(t testing.TB, play providertest.Script) providertest.Instance {
 					return v.start(t, play, secure)
 				},
 			})
@@ -219,8 +217,8 @@ func (r *recordingProtocol) Read(request *http.Request, body []byte) (Submit, er
 // countsFromTheWrite submits a message whose connection takes two seconds to come up, and fails
 // unless what the API is told is what is left by then.
 func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
-	shape := &recordingProtocol{Protocol: vendor.Protocol()}
-	carrier := Serve(t, Config{Protocol: shape})
+	protocol := &recordingProtocol{Protocol: vendor.Protocol()}
+	carrier := Serve(t, Config{Protocol: protocol})
 	reach := LocalConfig(t, carrier.URL())
 	reach.ConnectTimeout = time.Minute
 	reach.Timeout = time.Minute
@@ -244,7 +242,7 @@ func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	if unit == 0 {
 		unit = time.Second
 	}
-	found := regexp.MustCompile(v.Pattern).FindStringSubmatch(shape.query + shape.body)
+	found := regexp.MustCompile(v.Pattern).FindStringSubmatch(protocol.query + protocol.body)
 	if len(found) != 2 {
 		t.Fatal("the request does not say how long the message is to be kept")
 	}
