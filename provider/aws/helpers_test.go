@@ -17,6 +17,7 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/aws/awstest"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -102,7 +103,10 @@ func submission() *provider.Submission {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // APIOf shows how a channel writes and reads; it has credentials.
 func apiOf(c *Channel) web.API {

@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/bird/birdtest"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -182,7 +183,10 @@ func account(api string) birdtest.Config {
 	return cfg
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // APIOf shows how a channel writes and reads.
 func apiOf(c *Channel) web.API {

@@ -14,9 +14,13 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
+	"dispatcher/provider/providertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // scriptedChannel answers what its script says and counts what reached it.
 type scriptedChannel struct {

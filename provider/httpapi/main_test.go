@@ -3,7 +3,12 @@ package httpapi_test
 import (
 	"testing"
 
+	"dispatcher/provider/providertest"
+
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}

@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/infobip/infobiptest"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -131,7 +132,10 @@ func recorded(t testing.TB, name string) *web.Answer {
 	return webtest.ReadAnswer(t, "testdata/answers/"+name+".http")
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // TestARejectionIsWhatTheTableSays: and one that is not listed is about the channel.
 func TestARejectionIsWhatTheTableSays(t *testing.T) {

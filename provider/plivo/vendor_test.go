@@ -8,6 +8,7 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/plivo/plivotest"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -182,7 +183,10 @@ func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 func FuzzClassify(f *testing.F) {
 	f.Add(202, []byte(`{"message_uuid":["1"]}`))

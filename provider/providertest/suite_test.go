@@ -14,7 +14,10 @@ import (
 	"dispatcher/provider"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 func TestMemoryChannelConforms(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/sinch/sinchtest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -131,4 +132,7 @@ func recorded(t testing.TB, name string) *web.Answer {
 	return webtest.ReadAnswer(t, "testdata/answers/"+name+".http")
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}

@@ -11,11 +11,15 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // testTimeout bounds whatever a test waits for.
 const testTimeout = 20 * time.Second

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/telnyx/telnyxtest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -153,7 +154,10 @@ func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackR
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 func FuzzClassify(f *testing.F) {
 	f.Add(200, []byte(`{"data":{"id":"1"}}`))

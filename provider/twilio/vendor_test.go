@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -147,7 +148,10 @@ func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 func FuzzClassify(f *testing.F) {
 	f.Add(201, []byte(`{"sid":"SM1"}`))

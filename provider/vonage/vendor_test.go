@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/vonage/vonagetest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -251,7 +252,10 @@ func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 	})
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // The whole is what its parts make of it, as for every provider.
 func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {

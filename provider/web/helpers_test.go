@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 )
 
@@ -86,4 +87,7 @@ func message() provider.Submission {
 	return provider.Submission{ID: "m-1", To: "+447700900123", Text: "canary 4711"}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}

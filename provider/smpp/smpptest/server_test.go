@@ -9,10 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/smpp/pdu"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	providertest.AllowWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 const testTimeout = 20 * time.Second
 
