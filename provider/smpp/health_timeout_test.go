@@ -157,7 +157,8 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 							return smpptest.Answer{State: smpptest.Dropped}
 						}
 						return smpptest.Answer{Delay: 5 * time.Millisecond}
-					}}})
+					}},
+				})
 				healthy := smpptest.New(smpptest.Config{
 					Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond},
 				})
