@@ -23,9 +23,9 @@ type Claim struct {
 	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
 	// without a limit is shown without counters.
 	Scopes []ScopeRef
-	// Lanes ranks the lanes, most urgent first: when more rows have come due than are asked for, they are
-	// picked up in that order, and within a lane in fair turns between tenants, the oldest of each
-	// first. Lanes that are not named come last.
+	// Lanes ranks the lanes, most urgent first: when more rows have come due than are asked for,
+	// they are picked up in that order, and within a lane in fair turns between tenants, the oldest
+	// of each first. Lanes that are not named come last.
 	Lanes []string
 	// Cursors names the routes whose round-robin cursors are locked and shown, ascending
 	// and distinct. A route without a cursor row is an error of the claim. No route means
@@ -120,8 +120,8 @@ type Decisions struct {
 
 // Decision is what becomes of one message. The zero Decision leaves the row as it is.
 type Decision struct {
-	// State is Sending, Waiting, Failed, Rejected, or Unknown for a row with an attempt of which nobody
-	// knows; empty leaves the row alone.
+	// State is Sending, Waiting, Failed, Rejected, or Unknown for a row with an attempt of which
+	// nobody knows; empty leaves the row alone.
 	State State
 	// Reason is a bounded word for Waiting, Failed, Rejected and Unknown.
 	Reason string
@@ -139,8 +139,9 @@ type Decision struct {
 	Waits []Wait
 	// NewRound empties the row's Tried and adds one to Rounds.
 	NewRound bool
-	// Unlocked says of a due row that it is left as it is because the claim has not locked all limits that count
-	// it. The next claim begins with its tenant, unless others turn out to be more urgent.
+	// Unlocked says of a due row that it is left as it is because the claim has not locked all
+	// limits that count it. The next claim begins with its tenant, unless others turn out to be
+	// more urgent.
 	Unlocked bool
 }
 
@@ -182,9 +183,9 @@ type Notice struct {
 	Value   []byte
 	Headers []Header
 	// Seq and At are set by Publish. Of two notices about one message the later one has the higher
-	// Seq and no earlier At. They belong to the transaction that wrote the notice: Seq is the number
-	// of its row in the outbox, At the database's clock once the message was locked. A notice that
-	// is published again keeps its Seq.
+	// Seq and no earlier At. They belong to the transaction that wrote the notice: Seq is the
+	// number of its row in the outbox, At the database's clock once the message was locked. A
+	// notice that is published again keeps its Seq.
 	Seq int64
 	At  time.Time
 }

@@ -81,7 +81,8 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held
 }
 
-// TestAClaimThatPanicsHoldsNothing: neither the only connection, which the next claim and Close would wait for, nor a lock.
+// TestAClaimThatPanicsHoldsNothing: neither the only connection, which the next claim and Close
+// would wait for, nor a lock.
 func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), MaxConns: 1, Region: "test", Host: t.Name()})

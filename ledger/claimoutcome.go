@@ -60,9 +60,9 @@ var errInProgress = errors.New("transaction in progress")
 
 // committed waits for nothing: it is an error while the transaction is in progress.
 //
-// Once it is not, its first attempt tells, see selectCommitted. The status that the server keeps for a
-// transaction's number would not do: a crash can lose the number of a transaction
-// that never reached the disk, and the next one gets it.
+// Once it is not, its first attempt tells, see selectCommitted. The status that the server keeps
+// for a transaction's number would not do: a crash can lose the number of a transaction that never
+// reached the disk, and the next one gets it.
 func (l *Ledger) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
@@ -84,8 +84,9 @@ func (l *Ledger) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	return yes, err
 }
 
-// selectRunning goes by the lock that a transaction has on its own number until everybody can see what it did. Neither a snapshot nor
-// pg_xact_status would do: to them a number that is newer than all completed ones may as well never have been given.
+// selectRunning goes by the lock that a transaction has on its own number until everybody can see
+// what it did. Neither a snapshot nor pg_xact_status would do: to them a number that is newer than
+// all completed ones may as well never have been given.
 const selectRunning = `
 	select exists (select from pg_locks where locktype = 'transactionid' and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
 
@@ -95,11 +96,13 @@ const selectCommitted = `
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)
 	from ` + barrierRecord
 
-// vouch commits something that changes nothing. Where commits wait for a standby, one whose wait was cut off is seen on its server
-// although the standby lacks it. Whoever goes by what he sees there, and has nothing to write, vouches for it: this commit waits in the
-// other's stead, and has no answer on a server that another has taken over from. A transaction that writes, or that locks a row, need
-// not do this: its own commit waits.
+// vouch commits something that changes nothing. Where commits wait for a standby, one whose wait
+// was cut off is seen on its server although the standby lacks it. Whoever goes by what he sees
+// there, and has nothing to write, vouches for it: this commit waits in the other's stead, and has
+// no answer on a server that another has taken over from. A transaction that writes, or that locks
+// a row, need not do this: its own commit waits.
 const replicationBarrier = `select 1 from ` + barrierRecord
 
-// vouching is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It takes no lock.
+// vouching is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It takes
+// no lock.
 const barrierRecord = `pg_logical_emit_message(true, 'dispatcher', '')`

@@ -4,10 +4,9 @@ package ledger
 // is null stands for a column of nulls, and one of a single element for a column of
 // that value (see brief): unnest pads both.
 
-// insertMessages stores new messages in the order of the arrays, which is ascending by
-// id, so that two claims that hold the same ids wait for each other and never in a
-// circle. A row that is there already falls out of the answer. Those whose recipient has opted out are
-// marked.
+// insertMessages stores new messages in the order of the arrays, which is ascending by id, so that
+// two claims that hold the same ids wait for each other and never in a circle. A row that is there
+// already falls out of the answer. Those whose recipient has opted out are marked.
 var insertMessages = `
 	insert into dispatcher.messages as m (id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
 	  state, reason, next_at, expires_at, attempts, finished_at,
@@ -128,7 +127,8 @@ const updateMessages = `
 	    route, version, draw, size, key_id, first_choice, segments, alphabet, waits_for, waits)
 	where m.seq = n.seq`
 
-// updateDetails says why messages are dead. They are few, so that it is no matter of insertMessages.
+// updateDetails says why messages are dead. They are few, so that it is no matter of
+// insertMessages.
 const updateDetails = `
 	update dispatcher.messages m set detail = n.detail
 	from unnest($1::bigint[], $2::text[]) as n(seq, detail) where m.seq = n.seq and m.state = 'dead'`

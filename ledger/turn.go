@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// nearDeadline is how little time before its deadline a row is picked up before all others of its lane, in
-// whatever turn; see dispatcher.due_in_turns.
+// nearDeadline is how little time before its deadline a row is picked up before all others of its
+// lane, in whatever turn; see dispatcher.due_in_turns.
 const nearDeadline = time.Minute
 
-// turns are the tenants that had the last turn, by lane: behind them begin the next due rows, see dispatcher.due_in_turns.
-// Each lane has its own, since a claim may pick up rows of an urgent one alone: if that moved the turn of
-// a campaign, those whose turn it is would be passed over for ever.
+// turns are the tenants that had the last turn, by lane: behind them begin the next due rows, see
+// dispatcher.due_in_turns. Each lane has its own, since a claim may pick up rows of an urgent one
+// alone: if that moved the turn of a campaign, those whose turn it is would be passed over for
+// ever.
 //
 // The zero value knows of nobody. It is safe for concurrent use.
 type turns struct {
@@ -27,8 +28,9 @@ func (t *turns) now() map[string]string {
 	return t.last
 }
 
-// move passes the turn of a lane on to the tenant that had the last one in a claim that began behind so. A claim that was
-// overtaken moves nothing: who had a turn since then would have it again.
+// move passes the turn of a lane on to the tenant that had the last one in a claim that began
+// behind so. A claim that was overtaken moves nothing: who had a turn since then would have it
+// again.
 func (t *turns) move(lane string, behind, tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,12 +49,13 @@ func (t *Tx) passTurn(turns *turns) {
 	turns.move(lane, t.behind[lane], tenant)
 }
 
-// turn is the tenant that had the last turn, and the lane in which it had that. Whose row was left because its limits were not
-// locked has not had it: the next claim begins with that row, since it is the one that locks them. If the turns went on, tenants whose limits
-// are too many to be locked at once would come round unlocked again and again.
+// turn is the tenant that had the last turn, and the lane in which it had that. Whose row was left
+// because its limits were not locked has not had it: the next claim begins with that row, since it
+// is the one that locks them. If the turns went on, tenants whose limits are too many to be locked
+// at once would come round unlocked again and again.
 //
-// Only the least urgent lane counts, which is the last one: of the others all rows were picked up, whoever's turn it was, as
-// were those near their deadline.
+// Only the least urgent lane counts, which is the last one: of the others all rows were picked up,
+// whoever's turn it was, as were those near their deadline.
 func (t *Tx) turn() (lane, tenant string) {
 	if len(t.seen.Messages) <= len(t.request.Messages) {
 		return "", t.behind[""] // nothing was due, or the database went away before it said so
@@ -72,8 +75,8 @@ func (t *Tx) turn() (lane, tenant string) {
 	return lane, tenant
 }
 
-// unlocked reports whether a message was left because its limits were not locked. Of a claim that failed before anything
-// was decided none was: the next one had better try other rows.
+// unlocked reports whether a message was left because its limits were not locked. Of a claim that
+// failed before anything was decided none was: the next one had better try other rows.
 func (t *Tx) unlocked(i int) bool {
 	return i < len(t.decisions.Each) && t.decisions.Each[i].Unlocked
 }

@@ -7,14 +7,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// standpoint is from where, and knowing what of the others, a claim decides.
-type standpoint struct {
-	// lead is how long it takes to make a decision durable: no attempt leaves before that.
-	lead   time.Duration
-	worker admission.Worker
-	// fleet is what all processes were doing a moment ago; nil knows of none but this one.
-	fleet *fleet
-	// rooms has one entry per channel of the routing: what it may take in this process; nil bounds none.
+// snapshot is what a claim knows, beside the locked rows, when it decides.
+type snapshot struct {
+	// commitLatency is how long it takes to make a decision durable: no attempt leaves before that.
+	commitLatency time.Duration
+	worker        admission.Worker
+	// instances is what all processes were doing a moment ago; nil knows of none but this one.
+	instances *instances
+	// rooms has one entry per channel of the routing: what it may take in this process; nil bounds
+	// none.
 	rooms []room
 }
 
@@ -26,7 +27,8 @@ type counters struct {
 	narrower map[int]*ledger.ScopeState
 }
 
-// newCounters moves every counter of a claim on to its moment, and tells it what only the routing knows.
+// newCounters moves every counter of a claim on to its moment, and tells it what only the routing
+// knows.
 func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
 	b := counters{index: r.scopeIndex(), own: make([][]admission.Account, len(r.Channels))}
 	if len(seen.Scoped) == 0 {
@@ -99,7 +101,7 @@ func (a *assigner) ownAccounts(c int) []admission.Account {
 	for i := range gate.Counters {
 		accounts[i] = admission.Account{Counter: &gate.Counters[i], Rate: rate}
 		if divides(ch.Policy) {
-			state := a.stand.fleet.state(ch.Name, &gate.Counters[i], a.stand.worker.Region)
+			state := a.snapshot.instances.state(ch.Name, &gate.Counters[i], a.snapshot.worker.Region)
 			accounts[i].Policy, accounts[i].Split = ch.Policy, ch.Policy.Split(&state)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// limit gives a limit to a channel, or to all when channel is empty, and shows it with so much granted. The
-// counter is good until the next limit of the same channel.
+// limit gives a limit to a channel, or to all when channel is empty, and shows it with so much
+// granted. The counter is good until the next limit of the same channel.
 func (w *world) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
 	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // the rest is told by the routing
 	counter := admission.Counter{Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC), Granted: granted, Max: l.Max}
@@ -118,10 +118,11 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	}
 }
 
-// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: who has taken his share of a budget is told so, and who finds none left is told that.
+// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: who has taken his share of a budget is told so,
+// and who finds none left is told that.
 func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	t.Parallel()
-	f := &fleet{}
+	f := &instances{}
 	f.join("eu", nil)
 	f.join("eu", nil)
 	for granted, want := range map[int64]string{30_000: noShare, 95_000: noBudget} {
@@ -129,14 +130,15 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 		w.routing.Channels[0].Policy = admission.Even{}
 		counter := w.limit("a", admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 100_000, Currency: "GBP"}, granted)
 		counter.Taken = map[string]int64{"worker:7": 30_000}
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 7, Region: "eu"}, fleet: f})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{worker: admission.Worker{ID: 7, Region: "eu"}, instances: f})
 		if d := a.decide(w.task("a")); d.Reason != want || d.WaitsFor != "a 1h money" {
 			t.Errorf("with %d of 100000 granted: %s for %q, want %s", granted, d.Reason, d.WaitsFor, want)
 		}
 	}
 }
 
-// TestRefundsNameTheTalliesThatWereCharged: the share of the process or its region, and what is kept for the lane.
+// TestRefundsNameTheTalliesThatWereCharged: the share of the process or its region, and what is
+// kept for the lane.
 func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -162,9 +164,9 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		counter := w.limit("a", budget, tc.before)
 		counter.Taken = map[string]int64{"region:eu": tc.before}
 		w.routing.Channels[0].Policy = tc.policy
-		f := &fleet{}
+		f := &instances{}
 		f.join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 7, Region: "eu"}, fleet: f})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{worker: admission.Worker{ID: 7, Region: "eu"}, instances: f})
 		d := a.decide(w.task("a"))
 		want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000, Tallies: tc.want}}
 		if diff := cmp.Diff(want, d.refunds); diff != "" {
@@ -276,8 +278,8 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	}
 }
 
-// TestSlowChannelSlowsNoOther: what is left of its rate stretches the places of its own limits, and not those of
-// a tenant over all channels.
+// TestSlowChannelSlowsNoOther: what is left of its rate stretches the places of its own limits, and
+// not those of a tenant over all channels.
 func TestSlowChannelSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	next := func(ease admission.Ease, channel string) time.Duration {
@@ -298,7 +300,7 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 
 func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 	t.Parallel()
-	f := &fleet{}
+	f := &instances{}
 	f.join("eu", map[string]ledger.Grants{"a": {Messages: 10}})
 	f.join("eu", nil)
 	for _, tc := range []struct {
@@ -309,7 +311,7 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 		w := newWorld(t).onlyA()
 		w.routing.Channels[0].Policy = tc.policy
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 20}, 0)
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 1, Region: "eu"}, fleet: f})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{worker: admission.Worker{ID: 1, Region: "eu"}, instances: f})
 		sent := 0
 		var last ledger.Decision
 		for range 25 {
@@ -336,7 +338,7 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Second, Max: 10}, 0)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{lead: 20 * time.Millisecond})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{commitLatency: 20 * time.Millisecond})
 	var at []time.Duration
 	for range 3 {
 		d := a.decide(w.task("a"))
@@ -358,7 +360,8 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	}
 }
 
-// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and is counted in every window.
+// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and is counted in every
+// window.
 func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	t.Parallel()
 	given := admission.NewTicket(noon.Add(-9 * time.Second))
@@ -394,8 +397,9 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	}
 }
 
-// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: a message was planned in a minute that was used up, and one in
-// a minute that had room; the claim comes in the next, and only what that has counts.
+// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: a message was planned in a minute that was
+// used up, and one in a minute that had room; the claim comes in the next, and only what that has
+// counts.
 func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

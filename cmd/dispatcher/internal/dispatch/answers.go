@@ -29,10 +29,10 @@ type answers struct {
 // keptAnswer is an answer and what its question depended on. All else about a question follows
 // from the row and the routing, which do not change.
 type keptAnswer struct {
-	version int64 // of the routing
-	wishes  int   // selectors that counted: they expire in a fixed order, so the number says which
-	scores  *Scores
-	at      time.Time
+	version   int64 // of the routing
+	selectors int   // selectors that counted: they expire in a fixed order, so the number says which
+	scores    *Scores
+	at        time.Time
 }
 
 // jobKey names a job: its id may be used for another message, too.
@@ -104,11 +104,11 @@ func keep[K comparable](kept, more map[K]keptAnswer, now time.Time) {
 // find is the answer about a row, if it was asked under this routing and the question is
 // still the same: in between a selector may have expired. It is called for every due row of a
 // claim while channels are locked, so it does not put the question together.
-func (a *answers) find(seq, version int64, wishes int) *Scores {
+func (a *answers) find(seq, version int64, selectors int) *Scores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept, ok := a.rows[seq]
-	if !ok || kept.version != version || kept.wishes != wishes {
+	if !ok || kept.version != version || kept.selectors != selectors {
 		return nil
 	}
 	return kept.scores
@@ -126,7 +126,7 @@ func (a *answers) findJob(key jobKey, version int64, now time.Time) *Scores {
 }
 
 // used drops the answers about rows that have been decided, and about the jobs of the claim.
-func (a *answers) used(r *round) {
+func (a *answers) used(r *claim) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.rows) == 0 && len(a.jobs) == 0 {

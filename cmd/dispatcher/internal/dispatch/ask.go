@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// longestHold bounds how long scoring functions may hold up one batch in all. It is as long as the longest
-// deadline of one question, so a question that is asked at once always has its time. Those that have no
-// answer by then get FunctionTimeout: their messages go by the default scoring rather than wait on.
+// longestHold bounds how long scoring functions may hold up one batch in all. It is as long as the
+// longest deadline of one question, so a question that is asked at once always has its time. Those
+// that have no answer by then get FunctionTimeout: their messages go by the default scoring rather
+// than wait on.
 const longestHold = 5 * time.Second
 
-// ask puts every question of an inquiry to its function, all at once: it is the Scorer that knows how many
-// a function can take. It returns when all have an answer, if only a word of trouble, and
+// ask puts every question of a request to its function, all at once: it is the Scorer that knows
+// how many a function can take. It returns when all have an answer, if only a word of trouble, and
 // after longestHold at the latest.
-func ask(ctx context.Context, scorer Scorer, q *inquiry) {
+func ask(ctx context.Context, scorer Scorer, q *scoreRequest) {
 	ctx, cancel := context.WithTimeout(ctx, longestHold)
 	defer cancel()
 	if len(q.open) == 1 {
@@ -38,12 +39,12 @@ func (o *openQuestion) ask(ctx context.Context, scorer Scorer) {
 	o.answer = scorer.Scores(ctx, o.function, &o.question).checked(len(o.question.Candidates))
 }
 
-// askAboutJobs asks the scoring functions about the jobs of a round that are to find a channel in
+// askAboutJobs asks the scoring functions about the jobs of a claim that are to find a channel in
 // its claim, and about each job once: the claim before may have had no slots for it. It asks before
 // the claim has slots, because a function may take seconds, and slots that are held meanwhile would
 // be missing on all lanes.
-func (d *Dispatcher) askAboutJobs(ctx context.Context, r *round) error {
-	q := inquiry{routing: r.routing, now: r.planner.now}
+func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
+	q := scoreRequest{routing: r.routing, now: r.planner.now}
 	asked := map[int]*openQuestion{}
 	now := time.Now()
 	for i := range r.tasks {
@@ -74,15 +75,15 @@ func (d *Dispatcher) askAboutJobs(ctx context.Context, r *round) error {
 const maxAsking = 4
 
 // askAboutDue begins to ask about the due rows that a claim left as they were, so that a later one
-// can decide on them. The due loop goes on meanwhile, with other rows: a slow function
-// holds up no route but its own until maxAsking claims wait for it, and then for longestHold at most.
-func (d *Dispatcher) askAboutDue(ctx context.Context, r *round, asking *sync.WaitGroup) {
+// can decide on them. The due loop goes on meanwhile, with other rows: a slow function holds up no
+// route but its own until maxAsking claims wait for it, and then for longestHold at most.
+func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.WaitGroup) {
 	select {
 	case d.asking <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	q := inquiry{routing: r.routing, now: r.now}
+	q := scoreRequest{routing: r.routing, now: r.now}
 	asked := make(map[int64]*openQuestion, len(r.unasked))
 	for _, i := range r.unasked {
 		asked[r.tasks[i].row.Seq] = q.add(&r.tasks[i])
@@ -104,7 +105,7 @@ func (d *Dispatcher) askAboutDue(ctx context.Context, r *round, asking *sync.Wai
 func (d *Dispatcher) keep(asked map[int64]*openQuestion, version int64) {
 	rows := make(map[int64]keptAnswer, len(asked))
 	for seq, one := range asked {
-		rows[seq] = keptAnswer{version: version, wishes: len(one.question.Selectors), scores: &one.answer}
+		rows[seq] = keptAnswer{version: version, selectors: len(one.question.Selectors), scores: &one.answer}
 	}
 	d.answers.put(rows, time.Now())
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // inquiries are so many distinct questions of a route with a function.
-func inquiries(t *testing.T, n int) *inquiry {
+func inquiries(t *testing.T, n int) *scoreRequest {
 	t.Helper()
 	w := modal(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
-	q := &inquiry{routing: w.routing, now: noon}
+	q := &scoreRequest{routing: w.routing, now: noon}
 	for i := range n {
 		task := w.fresh()
 		task.msg.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i))}
@@ -29,8 +29,8 @@ func inquiries(t *testing.T, n int) *inquiry {
 	return q
 }
 
-// TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger asks a function that answers one question a second:
-// it is the scorer that lets them wait for each other.
+// TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger asks a function that answers one question a
+// second: it is the scorer that lets them wait for each other.
 func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestAnswersAboutDueRowsAreOfThatRowRoutingAndQuestion(t *testing.T) {
 	t.Parallel()
 	var a answers
 	scores := &Scores{Values: []float64{1}}
-	a.put(map[int64]keptAnswer{7: {version: 3, wishes: 2, scores: scores}}, noon)
+	a.put(map[int64]keptAnswer{7: {version: 3, selectors: 2, scores: scores}}, noon)
 	if a.find(7, 3, 2) != scores {
 		t.Error("the answer is not there")
 	}
@@ -103,8 +103,9 @@ func TestAnswersAboutDueRowsAreOfThatRowRoutingAndQuestion(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfWishesTellsQuestionsOfARowApart proves what answers.find relies on: at two moments of
-// the same row under one routing, the questions are the same exactly when as many selectors count.
+// TestTheNumberOfWishesTellsQuestionsOfARowApart proves what answers.find relies on: at two moments
+// of the same row under one routing, the questions are the same exactly when as many selectors
+// count.
 func TestTheNumberOfWishesTellsQuestionsOfARowApart(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
@@ -159,7 +160,8 @@ func (s *heldScorer) Scores(ctx context.Context, _ *Function, q *ScoreQuestion) 
 }
 
 // TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes has rows of two routes come due while the function
-// of one does not answer. The others are sent, and its own are neither claimed again meanwhile nor lost.
+// of one does not answer. The others are sent, and its own are neither claimed again meanwhile nor
+// lost.
 func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	t.Parallel()
 	scorer := &heldScorer{free: make(chan struct{})}
@@ -215,7 +217,8 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	}
 }
 
-// BenchmarkLacksAnswer is what a due row of a route with a function costs while channels are locked.
+// BenchmarkLacksAnswer is what a due row of a route with a function costs while channels are
+// locked.
 func BenchmarkLacksAnswer(b *testing.B) {
 	for _, channels := range []int{3, 20, 100} {
 		b.Run(fmt.Sprint(channels), func(b *testing.B) {
@@ -227,8 +230,8 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			}
 			task := w.fresh()
 			task.row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
-			r := &round{routing: w.routing, answers: &answers{}}
-			r.answers.put(map[int64]keptAnswer{7: {version: w.routing.Version, wishes: 1, scores: &Scores{}}}, noon)
+			r := &claim{routing: w.routing, answers: &answers{}}
+			r.answers.put(map[int64]keptAnswer{7: {version: w.routing.Version, selectors: 1, scores: &Scores{}}}, noon)
 			task.row.ReceivedAt = noon
 			b.ReportAllocs()
 			for b.Loop() {

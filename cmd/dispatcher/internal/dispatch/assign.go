@@ -21,8 +21,8 @@ const (
 	reasonRejected  = "rejected" // by the last provider that was asked, and it turned out late that no other has it
 )
 
-// maxAttempts ends a message that is throttled or refused again and again. One whose last attempt came late is not
-// ended: nobody was asked then.
+// maxAttempts ends a message that is throttled or refused again and again. One whose last attempt
+// came late is not ended: nobody was asked then.
 const maxAttempts = 1000
 
 // assigner gives the messages of one claim to channels. It sees the shared state under
@@ -31,7 +31,7 @@ const maxAttempts = 1000
 type assigner struct {
 	routing  *Routing
 	keys     *drawers
-	stand    standpoint
+	snapshot snapshot
 	now      time.Time // the database's
 	moment   admission.Moment
 	counters counters
@@ -44,8 +44,8 @@ type assigner struct {
 	unready []string
 	// stamp is the time given to the last assignment; strictly ascending.
 	stamp time.Time
-	// queued counts the units of a counter, and queuedOn the attempts on a channel, that messages of this
-	// claim wait for.
+	// queued counts the units of a counter, and queuedOn the attempts on a channel, that messages
+	// of this claim wait for.
 	queued   map[*admission.Counter]int64
 	queuedOn []int64
 	// probed marks the channels that this claim gave a message; a channel that is
@@ -71,14 +71,14 @@ type decision struct {
 	refunds []ledger.Refund // what goes back to limits in money if nothing is spent
 }
 
-func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand standpoint) *assigner {
+func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand snapshot) *assigner {
 	a := &assigner{
-		routing: routing, keys: keys, stand: stand, now: seen.Now, stamp: seen.Now, unready: unready,
+		routing: routing, keys: keys, snapshot: stand, now: seen.Now, stamp: seen.Now, unready: unready,
 		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
 		queued: map[*admission.Counter]int64{}, queuedOn: make([]int64, len(routing.Channels)),
 		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
-	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.lead), Zone: routing.Zone, Worker: stand.worker}
+	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.commitLatency), Zone: routing.Zone, Worker: stand.worker}
 	a.counters = newCounters(routing, seen, &a.moment)
 	index := make(map[string]int, len(routing.Channels))
 	for i := range routing.Channels {
@@ -131,7 +131,7 @@ func (a *assigner) decide(t *task) decision {
 func (a *assigner) choose(t *task) decision {
 	switch {
 	case a.impeded(t):
-		return decision{Decision: a.untilJudged(t)}
+		return decision{Decision: a.untilResolved(t)}
 	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:
 		return ended(t, ledger.Rejected, reasonRejected)
 	case !t.row.ExpiresAt.After(a.now):
@@ -208,8 +208,8 @@ func (a *assigner) take(t *task, place int, room *opening, l *line) decision {
 	}
 	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
 	state.LastAssigned = a.stamp
-	if a.stand.rooms != nil {
-		a.stand.rooms[c].left--
+	if a.snapshot.rooms != nil {
+		a.snapshot.rooms[c].left--
 	}
 	return d
 }

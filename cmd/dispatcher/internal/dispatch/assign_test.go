@@ -73,7 +73,7 @@ func (w *world) task(first string) *task {
 var testKeys = []selector.Key{{1}}
 
 func (w *world) assigner() *assigner {
-	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{})
+	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{})
 }
 
 func (w *world) decide(t *task) ledger.Decision {

@@ -54,8 +54,8 @@ func benchmarkClaim(b *testing.B, mode Mode, channels int) {
 	}
 }
 
-// BenchmarkScopes decides about messages as claims of 500 do, under limits of so many tenants, each over all
-// channels and on one.
+// BenchmarkScopes decides about messages as claims of 500 do, under limits of so many tenants, each
+// over all channels and on one.
 func BenchmarkScopes(b *testing.B) {
 	for _, n := range []int{0, 1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -76,7 +76,7 @@ func BenchmarkScopes(b *testing.B) {
 				jobs[i].Message.Tenant, jobs[i].Produced = fmt.Sprint("tenant-", i%max(n, 1)), noon
 			}
 			p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
-			r := newRound(w.routing, p, &answers{}, nil, jobs)
+			r := newClaim(w.routing, p, &answers{}, nil, jobs)
 			var a *assigner
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

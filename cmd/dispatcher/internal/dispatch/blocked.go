@@ -9,8 +9,9 @@ import (
 // Blocked says to which numbers nothing is sent. The zero value blocks none.
 type Blocked struct {
 	config.Blocked
-	// CallingCodes are those of which one of these countries is the main one, plus included: what stops a number that none
-	// of the countries behind such a code is known to have. In practice that is a new range of the main country.
+	// CallingCodes are those of which one of these countries is the main one, plus included: what
+	// stops a number that none of the countries behind such a code is known to have. In practice
+	// that is a new range of the main country.
 	CallingCodes []string
 	// IsPremium tells numbers whose owner is paid for what is sent to them. It is called for every
 	// message when Premium is set, and must be quick.
@@ -24,8 +25,9 @@ func (b *Blocked) stops(to *Destination) bool {
 		b.Premium && b.IsPremium(to.Number)
 }
 
-// stopsCountry takes a number without a country for one of the main country of its calling code. To take it for one of any
-// country behind that code would end messages to new ranges of the United States for the sake of an island.
+// stopsCountry takes a number without a country for one of the main country of its calling code. To
+// take it for one of any country behind that code would end messages to new ranges of the United
+// States for the sake of an island.
 func (b *Blocked) stopsCountry(to *Destination) bool {
 	if to.Country == "" {
 		return len(b.CallingCodes) > 0 && beginsWithOne(b.CallingCodes, to.Number)

@@ -43,8 +43,8 @@ func (u *underWay) late(share int) bool {
 	return u.usual >= slowAnswers || u.overdue > 0 && u.overdue*lateParts >= min(share, u.senders)
 }
 
-// clears is how many attempts the channel can hold so that the last of them, which waits for a sender,
-// leaves within longestQueue.
+// clears is how many attempts the channel can hold so that the last of them, which waits for a
+// sender, leaves within longestQueue.
 func (u *underWay) clears() int {
 	return u.senders + int(int64(u.senders)*int64(longestQueue)/int64(max(u.usual, quickestAnswer)))
 }
@@ -140,11 +140,11 @@ func stuck(channels []underWay, rooms []room) (n int) {
 // it may. A message waits for its first choice under inFlight, because a channel that answers
 // promptly has room again within milliseconds; under bulkhead the rules of its route apply.
 func (a *assigner) noRoom(t *task, c int) string {
-	if a.stand.rooms == nil || a.stand.rooms[c].has(t.lane.Order == 0) {
+	if a.snapshot.rooms == nil || a.snapshot.rooms[c].has(t.lane.Order == 0) {
 		return ""
 	}
 	a.full.note(c, len(a.routing.Channels), t.row.Seq)
-	return a.stand.rooms[c].reason()
+	return a.snapshot.rooms[c].reason()
 }
 
 // fullChannels counts, by channel, the messages of a claim that found no room on it. A message may
@@ -165,10 +165,11 @@ func (f *fullChannels) note(c, channels int, row int64) {
 	f.last[c] = row
 }
 
-// fits is how many tasks, in their order, may be claimed before one has no room: a first choice that
-// answers promptly is full, or all members of the route are. Claiming more would only make messages
-// wait in the database. blocked are the channels that room is waited for; nil when all tasks fit.
-func (r *round) fits(rooms []room) (n int, blocked []int) {
+// fits is how many tasks, in their order, may be claimed before one has no room: a first choice
+// that answers promptly is full, or all members of the route are. Claiming more would only make
+// messages wait in the database. blocked are the channels that room is waited for; nil when all
+// tasks fit.
+func (r *claim) fits(rooms []room) (n int, blocked []int) {
 	planned := make([]int, len(rooms))
 	for i := range r.tasks {
 		t := &r.tasks[i]
@@ -186,9 +187,9 @@ func (r *round) fits(rooms []room) (n int, blocked []int) {
 	return len(r.tasks), nil
 }
 
-// planFor is the channel that a task will probably take room on, -1 when nobody knows, or else those
-// that it has to wait for. planned counts what was planned before.
-func (r *round) planFor(t *task, rooms []room, planned []int) (c int, blocked []int) {
+// planFor is the channel that a task will probably take room on, -1 when nobody knows, or else
+// those that it has to wait for. planned counts what was planned before.
+func (r *claim) planFor(t *task, rooms []room, planned []int) (c int, blocked []int) {
 	has := func(c int) bool {
 		left := rooms[c]
 		left.left -= planned[c]
@@ -220,10 +221,10 @@ func (r *round) planFor(t *task, rooms []room, planned []int) (c int, blocked []
 }
 
 // keep drops the jobs from number n on: they follow in the next claim.
-func (r *round) keep(n int) { r.jobs, r.tasks = r.jobs[:n], r.tasks[:n] }
+func (r *claim) keep(n int) { r.jobs, r.tasks = r.jobs[:n], r.tasks[:n] }
 
 // keepWanted drops jobs until at most n messages look for a channel.
-func (r *round) keepWanted(n int) {
+func (r *claim) keepWanted(n int) {
 	for i := range r.tasks {
 		if !r.tasks[i].wanted() {
 			continue
@@ -235,9 +236,10 @@ func (r *round) keepWanted(n int) {
 	}
 }
 
-// share divides the slots of a claim between its jobs, of which it drops those that have none, and the
-// due rows, whose number it returns. Older messages get a quarter where there is not enough for all.
-func (r *round) share(slots, due int) int {
+// share divides the slots of a claim between its jobs, of which it drops those that have none, and
+// the due rows, whose number it returns. Older messages get a quarter where there is not enough for
+// all.
+func (r *claim) share(slots, due int) int {
 	wanted := r.wanted()
 	if slots < wanted+due {
 		due = min(due, max(slots-wanted, slots/4))

@@ -20,8 +20,8 @@ func wide(r *Routing) {
 	}
 }
 
-// silence lets a channel take submissions without an answer until the returned function is called; only, if
-// it is not empty, names the one message that it treats so.
+// silence lets a channel take submissions without an answer until the returned function is called;
+// only, if it is not empty, names the one message that it treats so.
 func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
 	gate := make(chan struct{})
 	answer = sync.OnceFunc(func() { close(gate) })
@@ -50,8 +50,8 @@ func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	return ""
 }
 
-// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on, on its own
-// channel as well. A claim that waited for all slots would wait for that one.
+// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on,
+// on its own channel as well. A claim that waited for all slots would wait for that one.
 func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
@@ -64,8 +64,8 @@ func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, the others take what it
-// cannot, and when it answers again, it gets messages again.
+// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, the
+// others take what it cannot, and when it answers again, it gets messages again.
 func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
@@ -90,8 +90,9 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	p.eventually(t, `select 'by c', least(count(*), 1) from audit.attempts where channel = 'c' and message_id like 'after-%'`, map[string]int64{"by c": 1})
 }
 
-// TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in two seconds. What is
-// drawn for the channel beyond that goes to the others at once, and does not fill the process.
+// TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in
+// two seconds. What is drawn for the channel beyond that goes to the others at once, and does not
+// fill the process.
 func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {
@@ -114,7 +115,8 @@ func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that takes messages answers nothing for a while.
+// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that takes messages answers nothing for a
+// while.
 func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {
@@ -131,8 +133,8 @@ func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine messages of ten and more to do than its bound lets
-// it have under way. That holds up claims; no message goes elsewhere.
+// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine messages of ten and more to do
+// than its bound lets it have under way. That holds up claims; no message goes elsewhere.
 func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {

@@ -74,8 +74,9 @@ func TestPartOfARoomIsKeptForTheFirstLane(t *testing.T) {
 	}
 }
 
-// TestAFullChannel: a message waits for a first choice that answers promptly, on every route, because
-// to fall back would move traffic away from the agreed shares; it does not wait for a late one.
+// TestAFullChannel: a message waits for a first choice that answers promptly, on every route,
+// because to fall back would move traffic away from the agreed shares; it does not wait for a late
+// one.
 func TestAFullChannel(t *testing.T) {
 	t.Parallel()
 	spare, none, late := room{left: 1}, room{}, room{left: -5, late: true}
@@ -162,7 +163,7 @@ func TestAFullChannel(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w, tk)
 			}
-			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: tc.rooms})
+			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{rooms: tc.rooms})
 			d := a.decide(tk)
 			record := d.Seen
 			if tc.channel != "" {
@@ -190,7 +191,7 @@ func TestAFullChannel(t *testing.T) {
 func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: []room{{left: 3}, {left: 100}, {left: 100}}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{rooms: []room{{left: 3}, {left: 100}, {left: 100}}})
 	states := map[ledger.State]int{}
 	for range 10 {
 		states[a.decide(w.numbered("a")).State]++
@@ -208,11 +209,12 @@ func (w *world) numbered(first string) *task {
 	return t
 }
 
-// TestAMessageIsCountedOnceForAFullChannel, though it looks at a late first choice before the ranking and in it.
+// TestAMessageIsCountedOnceForAFullChannel, though it looks at a late first choice before the
+// ranking and in it.
 func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: []room{{late: true}, {late: true}, {left: 100}}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{rooms: []room{{late: true}, {late: true}, {left: 100}}})
 	for range 10 {
 		a.decide(w.numbered("a"))
 	}
@@ -221,8 +223,8 @@ func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	}
 }
 
-// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that answer nothing. They look
-// again as often as 500 would each second, all together.
+// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that answer nothing. They
+// look again as often as 500 would each second, all together.
 func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 	t.Parallel()
 	const queue, batch = 10_000, 237
@@ -241,7 +243,7 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 				continue
 			}
 			if claimed%batch == 0 {
-				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: []room{full, full, full}})
+				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{rooms: []room{full, full, full}})
 			}
 			claimed++
 			d := a.decide(w.task("a"))
@@ -284,7 +286,8 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 	}
 }
 
-// TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room again in a moment.
+// TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room
+// again in a moment.
 func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -305,7 +308,7 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 		"nobody is ready":           {rooms: []room{late, late, late}, unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{routing: w.routing, unready: tc.unready}
+			r := &claim{routing: w.routing, unready: tc.unready}
 			if r.unready == nil {
 				r.unready = make([]string, 3)
 			}
@@ -332,7 +335,7 @@ func TestSlotsAreShared(t *testing.T) {
 		"few jobs":            {8, 1, 10, 1, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{routing: w.routing}
+			r := &claim{routing: w.routing}
 			for range tc.jobs {
 				r.tasks, r.jobs = append(r.tasks, *w.task("a")), append(r.jobs, Job{})
 			}
@@ -343,9 +346,9 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
-// TestNoMoreUnderWayThanTheBounds: whatever channels do and in whatever order claims and answers come, no channel holds more than
-// its bound when it takes, and channels without delay
-// are never bounded below three quarters of the total.
+// TestNoMoreUnderWayThanTheBounds: whatever channels do and in whatever order claims and answers
+// come, no channel holds more than its bound when it takes, and channels without delay are never
+// bounded below three quarters of the total.
 func TestNoMoreUnderWayThanTheBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -32,8 +32,8 @@ func NewChooser(routing *Routing, keys []selector.Key) *Chooser {
 type Choice struct {
 	// Route would take the message; nil when none would, or it is too long for the one that would.
 	Route *Route
-	// First is the place of the first choice among the route's members; -1 when the route does not draw, or the
-	// key that the message was drawn under is not at hand.
+	// First is the place of the first choice among the route's members; -1 when the route does not
+	// draw, or the key that the message was drawn under is not at hand.
 	First int
 
 	routing *Routing

@@ -10,11 +10,11 @@ import (
 
 // How it is tried to learn what became of a submission that nobody answered.
 const (
-	repeatPause   = time.Second     // before it is repeated under its key; doubles
-	longestRepeat = time.Minute     // between two repeats
-	firstLookup   = 5 * time.Second // before the provider is asked; an answer may still be on its way into its books
-	longestLookup = time.Minute     // between two questions
-	doubtMargin   = time.Second     // the search ends so long before the message's deadline
+	repeatPause     = time.Second     // before it is repeated under its key; doubles
+	longestRepeat   = time.Minute     // between two repeats
+	firstLookup     = 5 * time.Second // before the provider is asked; an answer may still be on its way into its books
+	longestLookup   = time.Minute     // between two questions
+	ambiguityMargin = time.Second     // the search ends so long before the message's deadline
 )
 
 // Words of messages whose submission nobody answered.
@@ -23,7 +23,7 @@ const (
 	reasonAmbiguous = "ambiguous_final" // nobody will know any more
 )
 
-// search is how a lane and a provider together clear up a doubt.
+// search is how a lane and a provider together clear up an ambiguity.
 type search struct {
 	steps      []ledger.Step // of the lane, in order
 	within     time.Duration
@@ -31,14 +31,15 @@ type search struct {
 
 	can     provider.Capabilities
 	account string // stands for the settings of the channel
-	// begun is when the first attempt under the key was claimed, by the database's clock, and reach how long after its
-	// claim an attempt may still leave: a key is good for as long as the provider knows it, less the reach.
+	// begun is when the first attempt under the key was claimed, by the database's clock, and reach
+	// how long after its claim an attempt may still leave: a key is good for as long as the
+	// provider knows it, less the reach.
 	begun time.Time
 	reach time.Duration
 }
 
-// step is the first way that the provider offers. A message of which the provider takes several parts
-// apart has one key for all of them, so it can only be waited for.
+// step is the first way that the provider offers. A message of which the provider takes several
+// parts apart has one key for all of them, so it can only be waited for.
 func (s *search) step(parts bool, now time.Time) ledger.Step {
 	for _, step := range s.steps {
 		switch step {
@@ -63,10 +64,10 @@ func (s *search) step(parts bool, now time.Time) ledger.Step {
 // keyEnds is when the last attempt under the key must have been claimed.
 func (s *search) keyEnds() time.Time { return s.begun.Add(s.can.SameKeyFor - s.reach) }
 
-// until is when the search ends that begins now: with time enough for the message to be sent once more,
-// if that is what the lane does then.
+// until is when the search ends that begins now: with time enough for the message to be sent once
+// more, if that is what the lane does then.
 func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
-	end := earlier(now.Add(s.within), expires.Add(-doubtMargin))
+	end := earlier(now.Add(s.within), expires.Add(-ambiguityMargin))
 	if s.resendOnce {
 		end = earlier(end, now.Add(expires.Sub(now)/2))
 	}
@@ -76,9 +77,9 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 	return end
 }
 
-// clarify decides how to go on with a submission that nobody answered: repeat it under its key, look for it,
-// wait, or give up.
-func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Time) {
+// clarify decides how to go on with a submission that nobody answered: repeat it under its key,
+// look for it, wait, or give up.
+func clarify(f *openAttempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	if f.submission.Key == "" {
 		giveUp(f, anyAccepted(res.Parts), s, now)
 		return
@@ -104,16 +105,18 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 	}
 }
 
-// repeat lets the next attempt submit the same under the same key on the same channel, after pauses that double.
-func repeat(f *flight, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time) {
+// repeat lets the next attempt submit the same under the same key on the same channel, after pauses
+// that double.
+func repeat(f *openAttempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, f.channel, false
 	s.NextAt = now.Add(max(min(pause, longestRetryAfter), min(repeatPause<<min(f.submission.Attempt-1, 10), longestRepeat)))
 	d.NextAt = d.Until
 }
 
 // giveUp ends the search without a result: the message is sent once more and flagged, when its lane
-// does that, its deadline has not passed and no part of it is known to have been taken; else it stays as it is.
-func giveUp(f *flight, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
+// does that, its deadline has not passed and no part of it is known to have been taken; else it
+// stays as it is.
+func giveUp(f *openAttempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
 	if f.search.resendOnce && f.expires.After(now) && !f.duplicate && len(f.submission.Parts) == 0 && !partTaken {
 		s.State, s.Reason, s.PossibleDuplicate, s.Tried, s.Pinned = ledger.Retry, reasonResend, true, true, ""
 		return ledger.Resent
@@ -122,11 +125,11 @@ func giveUp(f *flight, partTaken bool, s *ledger.Settlement, now time.Time) ledg
 	return ledger.Unresolved
 }
 
-// repeated judges what came of an attempt under the key of one that nobody had answered. A yes or no is about
-// both, since the provider knows the key. What says nothing about the message says nothing about the one before
-// either: the attempt is settled as unknown, too, so that all attempts under an open doubt are, and it costs what
-// the submission may have cost.
-func repeated(f *flight, res *provider.Result, s *ledger.Settlement, now time.Time) {
+// repeated judges what came of an attempt under the key of one that nobody had answered. A yes or
+// no is about both, since the provider knows the key. What says nothing about the message says
+// nothing about the one before either: the attempt is settled as unknown, too, so that all attempts
+// under an open ambiguity are, and it costs what the submission may have cost.
+func repeated(f *openAttempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:
 		s.Ambiguity = &ledger.Ambiguity{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, ResolvedAs: ledger.Taken}
@@ -147,8 +150,9 @@ func pauseOfLookup(asked int) time.Duration {
 	return min(firstLookup<<min(asked, 10), longestLookup)
 }
 
-// impeded reports whether a due row waits to be submitted again under its key when that must not happen any more, or
-// would reach a provider that does not know the key. Whoever clears up doubts decides about it.
+// impeded reports whether a due row waits to be submitted again under its key when that must not
+// happen any more, or would reach a provider that does not know the key. Whoever clears up
+// ambiguities decides about it.
 func (a *assigner) impeded(t *task) bool {
 	if t.row.SameKey == "" {
 		return false
@@ -157,10 +161,10 @@ func (a *assigner) impeded(t *task) bool {
 	return !a.now.Before(t.row.SameKeyUntil) || !t.row.ExpiresAt.After(a.now) || at < 0 || a.routing.Channels[at].Account != t.row.SameKeyAccount
 }
 
-// untilJudged lets an impeded row wait: until the search ends, and for a moment if it has.
-func (a *assigner) untilJudged(t *task) ledger.Decision {
+// untilResolved lets an impeded row wait: until the search ends, and for a moment if it has.
+func (a *assigner) untilResolved(t *task) ledger.Decision {
 	next := t.row.SameKeyUntil
-	if soon := a.now.Add(doubtMargin); next.Before(soon) {
+	if soon := a.now.Add(ambiguityMargin); next.Before(soon) {
 		next = soon
 	}
 	return ledger.Decision{State: ledger.Waiting, Reason: reasonSameKey, NextAt: next, Plan: t.row.Plan, WaitsFor: t.row.Pinned}

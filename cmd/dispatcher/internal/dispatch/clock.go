@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// clockMemory is how long a reading of the database's clock counts beside newer ones. Two clocks
-	// that are a ten-thousandth apart drift by two milliseconds in it.
+	// clockMemory is how long a reading of the database's clock counts beside newer ones. Two
+	// clocks that are a ten-thousandth apart drift by two milliseconds in it.
 	clockMemory = 20 * time.Second
 	// clockSlack is by how much readings may contradict each other before the database's clock
 	// must have been set.
@@ -22,13 +22,14 @@ const (
 	mostWrong = 250 * time.Millisecond
 )
 
-// clock carries the database's clock on by this process's monotonic one, so that deadlines
-// and places need neither a question to the database nor this machine's wall clock.
+// clock carries the database's clock on by this process's monotonic one, so that deadlines and
+// places need neither a question to the database nor this machine's wall clock.
 //
-// A reading belongs to some moment between question and answer, which is never known. Of the readings of
-// the last while the one with the shortest way counts, taken for the middle of it, as in the clock filter of
-// NTP (RFC 5905, section 10): a lock that was waited for, or a processor, spoils nothing, and neither does a
-// database that is far away, as long as the way there takes about as long as the way back.
+// A reading belongs to some moment between question and answer, which is never known. Of the
+// readings of the last while the one with the shortest way counts, taken for the middle of it, as
+// in the clock filter of NTP (RFC 5905, section 10): a lock that was waited for, or a processor,
+// spoils nothing, and neither does a database that is far away, as long as the way there takes
+// about as long as the way back.
 type clock struct {
 	epoch  time.Time                 // of this process; all else is told relative to it
 	origin atomic.Pointer[time.Time] // the database's clock at epoch; nil before the first reading
@@ -85,9 +86,9 @@ func (c *clock) now() time.Time {
 	return origin.Add(time.Since(c.epoch))
 }
 
-// span is when, by this process's clock, an attempt may leave at a place. However wrong the estimate of the database's
-// clock is, up to mostWrong, it leaves within the windows that it was counted in: with a database that is far away that is a
-// narrower span.
+// span is when, by this process's clock, an attempt may leave at a place. However wrong the
+// estimate of the database's clock is, up to mostWrong, it leaves within the windows that it was
+// counted in: with a database that is far away that is a narrower span.
 func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
 	wrong := min(time.Duration(c.error.Load()), mostWrong)
 	leave, latest = c.here(p.At), c.here(p.Latest)
@@ -100,8 +101,9 @@ func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
 	return leave, latest
 }
 
-// deadline is from when on, by this process's clock, nothing of a message may leave that expires at a
-// time of the database's clock, however wrong the estimate of that clock is; zero for the zero time.
+// deadline is from when on, by this process's clock, nothing of a message may leave that expires at
+// a time of the database's clock, however wrong the estimate of that clock is; zero for the zero
+// time.
 func (c *clock) deadline(expires time.Time) time.Time {
 	if expires.IsZero() {
 		return expires

@@ -17,7 +17,8 @@ func reading(c *clock, ahead, there, back time.Duration) {
 	c.read(database, asked, time.Now())
 }
 
-// TestTheShortestWayToTheClockCounts: readings come by different ways, and one had to wait for a lock.
+// TestTheShortestWayToTheClockCounts: readings come by different ways, and one had to wait for a
+// lock.
 func TestTheShortestWayToTheClockCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,8 +50,8 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 	})
 }
 
-// TestTheClockFollowsOneThatWasSet: a step in either direction counts at once, drift once the old readings
-// are old.
+// TestTheClockFollowsOneThatWasSet: a step in either direction counts at once, drift once the old
+// readings are old.
 func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +80,9 @@ func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// TestAFarDatabaseNarrowsWindowsAndNotThePace: what is read over 200 ms may be wrong by 100 ms either way. So much stays free
-// at both ends of a window; a place in its middle is as wide as ever, or a sliding limit would let nothing go.
+// TestAFarDatabaseNarrowsWindowsAndNotThePace: what is read over 200 ms may be wrong by 100 ms
+// either way. So much stays free at both ends of a window; a place in its middle is as wide as
+// ever, or a sliding limit would let nothing go.
 func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 	t.Parallel()
 	opens, closes := noon, noon.Add(time.Second)

@@ -46,7 +46,8 @@ func (p *pipeline) deadEvents(t *testing.T) map[int64]deadEvent {
 	return all
 }
 
-// TestWhyARecordIsDeadIsToldOnTheStatusTopic: under its id, or under its position when it has none of its own. The row keeps the sentence.
+// TestWhyARecordIsDeadIsToldOnTheStatusTopic: under its id, or under its position when it has none
+// of its own. The row keeps the sentence.
 func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

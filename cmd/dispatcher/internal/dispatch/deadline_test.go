@@ -10,13 +10,14 @@ import (
 	"dispatcher/provider"
 )
 
-// TestNothingLeavesPastItsDeadline: the only sender is held up by another message until the deadline has passed.
+// TestNothingLeavesPastItsDeadline: the only sender is held up by another message until the
+// deadline has passed.
 func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		carrier := &timedChannel{takes: 3 * time.Second}
 		w, now := standWorker(t, carrier, 1), time.Now()
-		first, second := &flight{claimed: now}, &flight{claimed: now}
+		first, second := &openAttempt{claimed: now}, &openAttempt{claimed: now}
 		first.submission.ID, second.submission.ID = "first", "second"
 		first.submission.Deadline, second.submission.Deadline = now.Add(time.Second), now.Add(2*time.Second)
 		w.put(first)
@@ -33,7 +34,8 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestAnExpiredAttemptEndsItsMessage: it costs nothing, and what was accepted of it before is billed.
+// TestAnExpiredAttemptEndsItsMessage: it costs nothing, and what was accepted of it before is
+// billed.
 func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	parts := func(outcomes ...provider.Outcome) (out []provider.Part) {
@@ -53,7 +55,7 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &flight{
+			f := &openAttempt{
 				channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, segments: 3, price: 300,
 				expires: noon.Add(time.Millisecond), // settled before, as far as this process knows
 			}
@@ -65,7 +67,8 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	}
 }
 
-// TestAMessageThatExpiresInItsQueueIsGivenUp: through the whole pipeline. It is failed, costs nothing and holds no slot.
+// TestAMessageThatExpiresInItsQueueIsGivenUp: through the whole pipeline. It is failed, costs
+// nothing and holds no slot.
 func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) { onlyA(r); r.Channels[0].Concurrency = 1 })
@@ -95,7 +98,8 @@ func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestASubmissionCarriesItsDeadline by this process's clock, earlier by what is not known of the database's.
+// TestASubmissionCarriesItsDeadline by this process's clock, earlier by what is not known of the
+// database's.
 func TestASubmissionCarriesItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,18 +9,18 @@ import (
 	"dispatcher/selector"
 )
 
-// round is one claim: what was planned before it and what came out of it.
-type round struct {
-	routing *Routing
-	planner *planner
-	unready []string
-	stand   standpoint
-	answers *answers // about due rows
-	needs   []int    // places of the scopes that count due rows, as the claims before have found
-	scopes  *scopeIndex
-	jobs    []Job
-	began   time.Time // this process's clock before the transaction
-	due     int       // how many due rows it had slots for
+// claim is what was planned before a transaction and what came out of it.
+type claim struct {
+	routing   *Routing
+	planner   *planner
+	unready   []string
+	snapshot  snapshot
+	answers   *answers // about due rows
+	dueScopes []int    // places of the scopes that count due rows, as the claims before have found
+	scopes    *scopeIndex
+	jobs      []Job
+	began     time.Time // this process's clock before the transaction
+	due       int       // how many due rows it had slots for
 
 	batch // its tasks before the transaction, all of it afterwards
 }
@@ -31,7 +31,7 @@ type batch struct {
 	tasks     []task    // of jobs, then of due rows
 	intakes   []ledger.Intake
 	decisions []ledger.Decision
-	flights   []*flight
+	attempts  []*openAttempt
 	full      []int          // by channel: messages that found no room on it; nil for none
 	unasked   []int          // due tasks left as they are, because a function must be asked about them first
 	unlocked  bool           // whether due tasks were left as they are, because limits that count them were not locked
@@ -39,9 +39,9 @@ type batch struct {
 	troubles  map[string]int // rankings whose scoring rule failed, by the word for it
 }
 
-// newRound plans the jobs.
-func newRound(routing *Routing, p *planner, answers *answers, needs []int, jobs []Job) *round {
-	r := &round{routing: routing, planner: p, answers: answers, needs: needs, scopes: routing.scopeIndex(), jobs: jobs}
+// newClaim plans the jobs.
+func newClaim(routing *Routing, p *planner, answers *answers, needs []int, jobs []Job) *claim {
+	r := &claim{routing: routing, planner: p, answers: answers, dueScopes: needs, scopes: routing.scopeIndex(), jobs: jobs}
 	r.tasks = make([]task, len(jobs))
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
@@ -52,7 +52,7 @@ func newRound(routing *Routing, p *planner, answers *answers, needs []int, jobs 
 // request is what the ledger is asked for: the planned rows, the channels and cursors
 // that their routes may use (all of them when due rows of unknown routes come along), and the
 // scopes with limits that count them. Those of due rows are known from the claims before.
-func (r *round) request(due int) ledger.Claim {
+func (r *claim) request(due int) ledger.Claim {
 	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due, Except: r.answers.open()}
 	used := make(map[*Route]bool, len(r.routing.Routes))
 	for i := range r.tasks {
@@ -89,13 +89,13 @@ func (r *round) request(due int) ledger.Claim {
 }
 
 // touched are the scopes that the claim locks, in their order.
-func (r *round) touched(due int) []ledger.ScopeRef {
+func (r *claim) touched(due int) []ledger.ScopeRef {
 	if len(r.scopes.narrower) == 0 {
 		return nil
 	}
 	var places []int
 	if due > 0 {
-		places = slices.Clone(r.needs)
+		places = slices.Clone(r.dueScopes)
 	}
 	for i := range r.tasks {
 		if r.tasks[i].wanted() {
@@ -112,7 +112,7 @@ func (r *round) touched(due int) []ledger.ScopeRef {
 }
 
 // wanted is how many messages look for a channel.
-func (r *round) wanted() int {
+func (r *claim) wanted() int {
 	n := 0
 	for i := range r.tasks {
 		if r.tasks[i].wanted() {
@@ -123,11 +123,11 @@ func (r *round) wanted() int {
 }
 
 // decide decides about what the claim shows. It does no I/O.
-func (r *round) decide(seen *ledger.Seen) (batch, error) {
+func (r *claim) decide(seen *ledger.Seen) (batch, error) {
 	if seen.Version != r.routing.Version {
 		return batch{}, errStaleRouting
 	}
-	a := newAssigner(r.routing, r.planner.keys, seen, r.unready, r.stand)
+	a := newAssigner(r.routing, r.planner.keys, seen, r.unready, r.snapshot)
 	b := batch{
 		now: seen.Now, intakes: seen.Intakes, tasks: r.adopt(seen), decisions: make([]ledger.Decision, len(seen.Messages)), troubles: a.troubles,
 	}
@@ -151,7 +151,7 @@ func (r *round) decide(seen *ledger.Seen) (batch, error) {
 		d := a.decide(t)
 		b.decisions[i] = d.Decision
 		if d.State == ledger.Sending {
-			b.flights = append(b.flights, newFlight(t, &d, r.began))
+			b.attempts = append(b.attempts, newOpenAttempt(t, &d, r.began))
 		}
 	}
 	b.needed, b.full = remembered(b.needed, lately), a.full.messages
@@ -166,13 +166,13 @@ func remembered(all, covered []int) []int {
 	return append(all, covered...)
 }
 
-// again reports whether due rows were left that are to be claimed once more at once, because the next
-// claim locks the limits that count them.
+// again reports whether due rows were left that are to be claimed once more at once, because the
+// next claim locks the limits that count them.
 func (b *batch) again() bool { return b.unlocked }
 
 // adopt brings the rows as the ledger has them together with what was planned, and plans the due
 // ones.
-func (r *round) adopt(seen *ledger.Seen) []task {
+func (r *claim) adopt(seen *ledger.Seen) []task {
 	tasks := r.tasks[:len(r.jobs)]
 	for i := range tasks {
 		tasks[i].row.Seq = seen.Messages[i].Seq
@@ -186,8 +186,8 @@ func (r *round) adopt(seen *ledger.Seen) []task {
 	return tasks
 }
 
-// excludeOptedOut marks the tasks whose recipient has opted out. What has begun is finished: the rest of a message of
-// several parts, and a submission that is repeated under its own key.
+// excludeOptedOut marks the tasks whose recipient has opted out. What has begun is finished: the
+// rest of a message of several parts, and a submission that is repeated under its own key.
 func excludeOptedOut(tasks []task, seen *ledger.Seen) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -197,7 +197,7 @@ func excludeOptedOut(tasks []task, seen *ledger.Seen) {
 
 // lacksAnswer reports whether a function has to be asked about a due row before it can be
 // decided upon. What was answered about it after an earlier claim is taken over.
-func (r *round) lacksAnswer(t *task, now time.Time) bool {
+func (r *claim) lacksAnswer(t *task, now time.Time) bool {
 	if t.route == nil || !t.route.asks() || t.problem != "" || t.barred {
 		return false
 	}
@@ -206,9 +206,9 @@ func (r *round) lacksAnswer(t *task, now time.Time) bool {
 	return t.scores == nil
 }
 
-// taken is how many parts of the message were accepted, if that is certain: the channel that accepted them still cuts the
-// text as it did.
-func (r *round) taken(t *task) int {
+// taken is how many parts of the message were accepted, if that is certain: the channel that
+// accepted them still cuts the text as it did.
+func (r *claim) taken(t *task) int {
 	at := r.routing.channel(t.row.Pinned)
 	if len(t.row.PartsLeft) == 0 || at < 0 || t.route == nil {
 		return 0
@@ -221,7 +221,7 @@ func (r *round) taken(t *task) int {
 
 // notices tells the outside what changed: a status for each change of state, a letter
 // for each record that cannot be used.
-func (r *round) notices() []ledger.Notice {
+func (r *claim) notices() []ledger.Notice {
 	notices := make([]ledger.Notice, 0, len(r.tasks))
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]

@@ -24,8 +24,8 @@ func (r *Routing) destination(m *envelope.Message) Destination {
 	return to
 }
 
-// DestinationOf is where a recorded message goes. country may be nil, and then none is known. The number is empty when
-// the record is damaged.
+// DestinationOf is where a recorded message goes. country may be nil, and then none is known. The
+// number is empty when the record is damaged.
 func DestinationOf(m *ledger.Message, country func(number string) string) Destination {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {

@@ -5,9 +5,10 @@
 //	         function must be asked about first are asked about after one claim and decided in the next
 //	beat     heart-beat, recovery of what a lost instance left open
 //
-// The decisions are pure functions in files of their own: plan.go; assign.go with line.go,
-// rank.go, exclusion.go, wait.go and ranking.go; decide.go and next.go. What blocks, retries or
-// runs on its own sits in dispatcher.go, handle.go, ask.go, due.go, worker.go and settler.go. The package knows neither Kafka nor SQL nor HTTP.
+// The decisions are pure functions in files of their own: plan.go; assign.go with line.go, rank.go,
+// exclusion.go, wait.go and ranking.go; decide.go and next.go. What blocks, retries or runs in the
+// background is in dispatcher.go, handle.go, ask.go, due.go, worker.go and settler.go. The package
+// knows neither Kafka nor SQL nor HTTP.
 package dispatch
 
 import (
@@ -34,7 +35,8 @@ const (
 	DefaultWindowRetention = 7 * 24 * time.Hour
 )
 
-// Config is what a Dispatcher needs. All fields but Scorer, Region and those with a standard are required.
+// Config is what a Dispatcher needs. All fields but Scorer, Region and those with a standard are
+// required.
 type Config struct {
 	Ledger *ledger.Ledger
 	// Keys are those of the key file: the first makes the draws, the others serve messages
@@ -55,9 +57,11 @@ type Config struct {
 	DeadAfter time.Duration
 	// Region is where this process runs, as the ledger has registered it.
 	Region string
-	// StateInterval is how often the policies learn what other instances have granted; 0 is DefaultStateInterval.
+	// StateInterval is how often the policies learn what other instances have granted; 0 is
+	// DefaultStateInterval.
 	StateInterval time.Duration
-	// WindowRetention is how long past windows of a second are kept for auditors; 0 is DefaultWindowRetention.
+	// WindowRetention is how long past windows of a second are kept for auditors; 0 is
+	// DefaultWindowRetention.
 	WindowRetention time.Duration
 	Metrics         *Metrics
 	// Begin is closed when due rows may be picked up; nil means at once.
@@ -75,8 +79,8 @@ func (c *Config) Validate() error {
 		return errors.New("dispatch: at least one draw key is required")
 	case c.MaxUnsettled < 1:
 		return errors.New("dispatch: MaxUnsettled must be at least 1")
-	case c.SendTimeout <= 0 || c.DeadAfter <= pulseMargin:
-		return fmt.Errorf("dispatch: SendTimeout must be above 0 and DeadAfter above %s", pulseMargin)
+	case c.SendTimeout <= 0 || c.DeadAfter <= heartbeatMargin:
+		return fmt.Errorf("dispatch: SendTimeout must be above 0 and DeadAfter above %s", heartbeatMargin)
 	case c.StateInterval < 0 || c.WindowRetention < 0:
 		return errors.New("dispatch: StateInterval and WindowRetention must not be below 0")
 	}
@@ -88,27 +92,27 @@ const expressShare = 20
 
 // Dispatcher runs the pipeline of one process.
 type Dispatcher struct {
-	cfg      Config
-	slots    *slots
-	express  *slots // only for small batches of the first lane
-	inflight *inflight
-	settler  *settler
-	keys     *References   // under which providers know what is submitted
-	nudge    chan struct{} // wakes the due loop
-	backlog  atomic.Bool   // whether rows are known to wait
+	cfg     Config
+	slots   *slots
+	express *slots // only for small batches of the first lane
+	open    *openAttempts
+	settler *settler
+	keys    *References   // under which providers know what is submitted
+	nudge   chan struct{} // wakes the due loop
+	backlog atomic.Bool   // whether rows are known to wait
 
-	routing atomic.Pointer[Routing]
-	clock   *clock
-	leads   leads
-	fleet   atomic.Pointer[fleet] // what the other processes do; nil before the first gathering
-	minutes minutes               // what this one granted
-	pulse   *pulse
-	due     *schedule     // when rows come due that this process has decided upon
-	answers answers       // about due rows
-	needs   needs         // the scopes that count due rows
-	stirred stirred       // where something has come free
-	coded   atomic.Bool   // whether rows of the first lane are known to wait
-	asking  chan struct{} // one token for each claim about whose due rows functions are being asked
+	routing         atomic.Pointer[Routing]
+	clock           *clock
+	commitLatencies commitLatencies
+	instances       atomic.Pointer[instances] // what the other processes do; nil before the first gathering
+	minutes         minutes                   // what this one granted
+	heartbeat       *heartbeat
+	due             *schedule     // when rows come due that this process has decided upon
+	answers         answers       // about due rows
+	neededScopes    neededScopes  // the scopes that count due rows
+	wakeSet         wakeSet       // where something has come free
+	coded           atomic.Bool   // whether rows of the first lane are known to wait
+	asking          chan struct{} // one token for each claim about whose due rows functions are being asked
 
 	claims   sync.WaitGroup // under way
 	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
@@ -134,15 +138,16 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
-		cfg: cfg, keys: references, clock: newClock(), pulse: newPulse(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
+		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), open: newOpenAttempts(),
 		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
 	return d, nil
 }
 
-// Apply makes routing the current one. channels holds a connected channel for each name
-// that is new or whose connection has changed; the others keep theirs, and what their providers asked for. Channels that the routing no longer names are drained and closed in the background.
+// Apply makes routing the current one. channels holds a connected channel for each name that is new
+// or whose connection has changed; the others keep theirs, and what their providers asked for.
+// Channels that the routing no longer names are drained and closed in the background.
 func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channel) error {
 	routing.prepare() // before the lock: it takes a while for many channels, and claims must not wait for it
 	d.mu.Lock()
@@ -159,7 +164,7 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
 		if channel := channels[c.Name]; channel != nil {
-			next[c.Name] = newWorker(c, channel, &d.cfg, d.pulse, d.loadOf(c.Name), d.settler.answers)
+			next[c.Name] = newWorker(c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.answers)
 		} else {
 			next[c.Name] = d.workers[c.Name]
 		}
@@ -236,21 +241,21 @@ func (d *Dispatcher) unready(routing *Routing) []string {
 // now is the database's clock as last read, carried on by the time that has passed since.
 func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
-// launch hands claimed flights to their workers, with their places by this process's clock. A flight whose channel was removed
-// since is sent back as not sent.
-func (d *Dispatcher) launch(r *round) {
-	for _, f := range r.flights {
+// launch hands claimed attempts to their workers, with their places by this process's clock. A
+// attempt whose channel was removed since is sent back as not sent.
+func (d *Dispatcher) launch(r *claim) {
+	for _, f := range r.attempts {
 		f.leave, f.latest = d.clock.span(&f.place)
 		f.submission.Deadline = d.clock.deadline(f.expires)
 	}
-	spread(r.flights, time.Now())
-	d.inflight.add(r.now, r.flights)
+	spread(r.attempts, time.Now())
+	d.open.add(r.now, r.attempts)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.stopped {
 		return // too late: the attempts stay open and are recovered after this process's end
 	}
-	for _, f := range r.flights {
+	for _, f := range r.attempts {
 		if w := d.workers[f.channel]; w != nil {
 			w.put(f)
 		} else {
@@ -260,15 +265,15 @@ func (d *Dispatcher) launch(r *round) {
 	}
 }
 
-// Freed lets the messages that wait for an active slot of a channel look again at once, because slots have come
-// free. It does not block.
+// Freed lets the messages that wait for an active slot of a channel look again at once, because
+// slots have come free. It does not block.
 func (d *Dispatcher) Freed(slots int) {
 	r := d.routing.Load()
 	if r == nil || slots <= 0 {
 		return
 	}
 	for i := range r.Channels {
-		d.stirred.add(r.Channels[i].Name, slots)
+		d.wakeSet.add(r.Channels[i].Name, slots)
 	}
 	d.wake()
 }

@@ -171,7 +171,8 @@ func jobsNamed(prefix string, n int) []Job {
 	return jobs
 }
 
-// forLater gives records a time that does not come by itself during a test, however busy the machine is; see comeDue.
+// forLater gives records a time that does not come by itself during a test, however busy the
+// machine is; see comeDue.
 func forLater(jobs []Job) []Job {
 	for i := range jobs {
 		jobs[i].Message.SendAt = time.Now().Add(time.Hour).UTC().Truncate(time.Second)

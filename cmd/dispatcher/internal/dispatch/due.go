@@ -14,20 +14,21 @@ import (
 
 // Intervals of the background work.
 const (
-	// dueInterval is how often a process looks at due rows of which it does not know: those that another has woken.
+	// dueInterval is how often a process looks at due rows of which it does not know: those that
+	// another has woken.
 	dueInterval     = 500 * time.Millisecond
 	beatInterval    = time.Second
 	recoverInterval = 2 * time.Second
-	// dueGap is the shortest time between two looks at due rows that nobody asked for. Those that come due within it are
-	// claimed together, however many different times they were put off to.
+	// dueGap is the shortest time between two looks at due rows that nobody asked for. Those that
+	// come due within it are claimed together, however many different times they were put off to.
 	dueGap = 50 * time.Millisecond
 	// recoveryMargin is added to the send deadline before an attempt of a lost instance
 	// is closed: clocks of two processes and the database are not read at the same instant.
 	recoveryMargin = 2 * time.Second
 )
 
-// Run picks up due rows, keeps the heart-beat, gives back slots that nobody holds any more and recovers what
-// lost instances left behind, until ctx ends.
+// Run picks up due rows, keeps the heart-beat, gives back slots that nobody holds any more and
+// recovers what lost instances left behind, until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() {
@@ -46,7 +47,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	loops.Go(func() { d.every(ctx, time.Second, "queues", d.countQueues) })
 	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
 	loops.Go(func() { d.every(ctx, d.cfg.StateInterval, "gather", d.gather) })
-	loops.Go(func() { d.every(ctx, doubtInterval, "doubts", d.clearDoubts) })
+	loops.Go(func() { d.every(ctx, ambiguityInterval, "doubts", d.resolveAmbiguities) })
 	loops.Go(func() { d.every(ctx, windowInterval, "windows", d.dropWindows) })
 	loops.Go(func() { d.every(ctx, presentInterval, "present", d.present) })
 	loops.Wait()
@@ -55,7 +56,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // every calls work at once and then at each interval.
 func (d *Dispatcher) every(ctx context.Context, interval time.Duration, where string, work func(context.Context) error) {
 	for {
-		if err := patiently(ctx, work); err != nil && ctx.Err() == nil {
+		if err := withTimeout(ctx, work); err != nil && ctx.Err() == nil {
 			d.trouble(where, err)
 		}
 		if !sleep(ctx, interval) {
@@ -64,18 +65,18 @@ func (d *Dispatcher) every(ctx context.Context, interval time.Duration, where st
 	}
 }
 
-// patience bounds one operation of the ledger other than a claim: a database host that
-// vanished without a word must not hold up the heart-beat for as long as TCP hopes.
-const patience = 15 * time.Second
+// operationTimeout bounds one operation of the ledger other than a claim: a database host that
+// vanished must not hold up the heart-beat until the TCP timeout.
+const operationTimeout = 15 * time.Second
 
-func patiently(ctx context.Context, work func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func withTimeout(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	return work(ctx)
 }
 
-// runDue claims due rows, a batch after the other while there are more, else at each
-// interval, when a row comes due that this process has put off, or when an outcome or an answer made some due.
+// runDue claims due rows, a batch after the other while there are more, else at each interval, when
+// a row comes due that this process has put off, or when an outcome or an answer made some due.
 func (d *Dispatcher) runDue(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -89,8 +90,8 @@ func (d *Dispatcher) runDue(ctx context.Context) {
 	}
 }
 
-// awaitDue waits until it is time for the next look at due rows; looked is when the last one began. It is
-// false when ctx ended first.
+// awaitDue waits until it is time for the next look at due rows; looked is when the last one began.
+// It is false when ctx ended first.
 func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked time.Time) bool {
 	for {
 		timer.Reset(time.Until(d.nextLook(looked)))
@@ -106,8 +107,8 @@ func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked tim
 	}
 }
 
-// nextLook is when due rows are looked at again if nobody asks for it before. The clock may be a little ahead
-// of the database's, for which a row would not have come due yet: hence the slack.
+// nextLook is when due rows are looked at again if nobody asks for it before. The clock may be a
+// little ahead of the database's, for which a row would not have come due yet: hence the slack.
 func (d *Dispatcher) nextLook(looked time.Time) time.Time {
 	at, earliest := looked.Add(dueInterval), looked.Add(dueGap)
 	if soonest, ok := d.due.soonest(d.now().Add(-time.Since(looked) - clockSlack)); ok {
@@ -124,17 +125,17 @@ func (d *Dispatcher) nextLook(looked time.Time) time.Time {
 // takeDue claims one batch of due rows and reports whether there may be more. Functions
 // are asked about the rows that need it in the background; asking counts them.
 func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
-	d.stir(ctx)
+	d.wakeWaiting(ctx)
 	n := max(1, d.slots.size()/2)
 	var due int
-	err := patiently(ctx, func(ctx context.Context) (err error) {
+	err := withTimeout(ctx, func(ctx context.Context) (err error) {
 		due, err = d.cfg.Ledger.Due(ctx, n, d.answers.open()...)
 		return err
 	})
 	if err == nil && due == 0 {
 		return false
 	}
-	var r *round
+	var r *claim
 	if err == nil {
 		r, err = d.claim(ctx, nil, due)
 	}
@@ -156,14 +157,14 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	return false
 }
 
-// stir lets those look again who wait for something that has come free.
-func (d *Dispatcher) stir(ctx context.Context) {
-	on, most := d.stirred.take()
+// wakeWaiting wakes the messages that wait for something that has come free.
+func (d *Dispatcher) wakeWaiting(ctx context.Context) {
+	on, most := d.wakeSet.take()
 	if len(on) == 0 {
 		return
 	}
 	n := min(most, d.slots.size())
-	if err := patiently(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil && ctx.Err() == nil {
+	if err := withTimeout(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil && ctx.Err() == nil {
 		d.trouble("wake", err)
 	}
 }
@@ -173,7 +174,7 @@ func (d *Dispatcher) stir(ctx context.Context) {
 func (d *Dispatcher) keepBeating(ctx context.Context) {
 	for {
 		began := time.Now()
-		if err := patiently(ctx, d.Beat); err != nil && ctx.Err() == nil {
+		if err := withTimeout(ctx, d.Beat); err != nil && ctx.Err() == nil {
 			d.trouble("beat", err)
 		}
 		if !sleep(ctx, beatInterval-time.Since(began)) {
@@ -183,15 +184,15 @@ func (d *Dispatcher) keepBeating(ctx context.Context) {
 }
 
 // Beat tells the other instances that this one lives, and reads the database's clock, by which
-// deadlines and places are judged: this machine's own may be wrong or jump. It is called once
-// before the first claim, and then by Run.
+// deadlines and release times are checked: this machine's own may be wrong or jump. It is called
+// once before the first claim, and then by Run.
 func (d *Dispatcher) Beat(ctx context.Context) error {
-	beat, err := d.cfg.Ledger.Beat(ctx, d.inflight.oldest())
+	beat, err := d.cfg.Ledger.Beat(ctx, d.open.oldest())
 	if err != nil {
 		return err
 	}
 	d.clock.read(beat.At, beat.Sent, time.Now())
-	d.pulse.beat(beat.Sent)
+	d.heartbeat.beat(beat.Sent)
 	return nil
 }
 
@@ -244,16 +245,17 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 }
 
 // settleLost treats an attempt of a lost instance like one whose answer never came.
-func settleLost(f *flight, now time.Time) ledger.Settlement {
+func settleLost(f *openAttempt, now time.Time) ledger.Settlement {
 	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: codeLost}, now)
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
 	return s
 }
 
-// orphan is an attempt that no worker has any more, with what its provider promises; claimed is when it was, by the
-// database's clock. A provider that nobody knows here may tell of each part: the first of them is not to pass for all.
-func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *flight {
+// orphan is an attempt that no worker has any more, with what its provider promises; claimed is
+// when it was, by the database's clock. A provider that nobody knows here may tell of each part:
+// the first of them is not to pass for all.
+func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *openAttempt {
 	lane := d.routing.Load().lane(m.Lane)
 	f := orphan(m, a, &lane)
 	d.inform(&f.search, a.Channel, claimed)
@@ -268,8 +270,8 @@ func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.T
 }
 
 // orphan is what the ledger knows of an attempt.
-func orphan(m *ledger.Message, a *ledger.Attempt, lane *Lane) *flight {
-	f := &flight{
+func orphan(m *ledger.Message, a *ledger.Attempt, lane *Lane) *openAttempt {
+	f := &openAttempt{
 		seq: m.Seq, channel: a.Channel,
 		submission: provider.Submission{ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey},
 		expires:    m.ExpiresAt, segments: a.Segments, price: a.PriceMicros,

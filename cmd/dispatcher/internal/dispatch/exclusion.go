@@ -8,8 +8,8 @@ import (
 	"dispatcher/selector"
 )
 
-// Reasons why a candidate was passed over. They are stored with the choice and stand
-// in metrics, so the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
+// Reasons why a candidate was passed over. They are stored with the choice and stand in metrics, so
+// the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
 const (
 	noSlot       = "no_slot"      // the window of the channel is used up, or it has no place yet
 	reserved     = "reserved"     // what is left of the window is kept for other lanes
@@ -38,8 +38,8 @@ const (
 // exclusion is why a channel cannot take a message for now. The zero value excludes nothing.
 type exclusion struct {
 	reason string // one of the words above; empty when the channel can take it
-	// limit is set when a limit is in the way. cost is what the message takes of it, and over is set
-	// for a limit over all channels.
+	// limit is set when a limit is in the way. cost is what the message takes of it, and over is
+	// set for a limit over all channels.
 	limit *admission.Exclusion
 	cost  int64
 	over  bool

@@ -25,8 +25,8 @@ type Question struct {
 	// Channels is the shared state. A channel that is left out carries nothing, has never
 	// been used and has no limits of its own.
 	Channels []ledger.ChannelState
-	// Scoped is the shared state of the limits of tenants and prefixes. Of those that are left out nothing
-	// has been taken.
+	// Scoped is the shared state of the limits of tenants and prefixes. Of those that are left out
+	// nothing has been taken.
 	Scoped []ledger.ScopeState
 	// Cursors are where round robins stand; a route that is left out has had no turn.
 	Cursors []ledger.Cursor
@@ -37,7 +37,8 @@ type Question struct {
 // Answer is what a claim would decide. Nothing is stored and nothing is sent.
 type Answer struct {
 	Plan ledger.Plan
-	// Country is that of the message's number; empty when it has none that is known, and nil when nobody could look.
+	// Country is that of the message's number; empty when it has none that is known, and nil when
+	// nobody could look.
 	Country *string
 	// Problem says why the message would be a dead letter; the rest is empty then,
 	// but for what could be planned.
@@ -63,7 +64,8 @@ type Candidate struct {
 	LoadRatio float64
 	// Reason says why the channel cannot take the message; empty when it can.
 	Reason string
-	// Segments is how many billed parts the message has on the channel, and Micros what they cost, in Currency.
+	// Segments is how many billed parts the message has on the channel, and Micros what they cost,
+	// in Currency.
 	Segments int
 	Micros   int64
 	Currency string
@@ -71,7 +73,8 @@ type Candidate struct {
 	Replaced bool
 	// Limit names the limit that is in the way, as admission.Key.On; empty when none is.
 	Limit string
-	// Never is set when that limit never has room for the message: it is 0, or less than the message takes.
+	// Never is set when that limit never has room for the message: it is 0, or less than the
+	// message takes.
 	Never bool
 }
 
@@ -97,13 +100,13 @@ func explain(q *Question) Answer {
 	}
 	t.row.ReceivedAt = q.Now
 	if t.route.asks() {
-		about := inquiry{routing: q.Routing, now: q.Now}
+		about := scoreRequest{routing: q.Routing, now: q.Now}
 		one := about.add(&t)
 		ask(context.Background(), q.Scorer, &about)
 		t.scores = &one.answer
 	}
 	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped()}
-	a := newAssigner(q.Routing, keys, seen, q.unready(), standpoint{})
+	a := newAssigner(q.Routing, keys, seen, q.unready(), snapshot{})
 	answer := a.lineOf(&t)
 	if t.row.State == ledger.Scheduled {
 		answer.Decision = ledger.Decision{State: ledger.Scheduled, NextAt: t.row.NextAt, Plan: t.row.Plan}
@@ -113,8 +116,8 @@ func explain(q *Question) Answer {
 	return answer
 }
 
-// Recipient is the number that a recorded message goes to, to tell which limits count it; empty when the record
-// is damaged. It must not be shown.
+// Recipient is the number that a recorded message goes to, to tell which limits count it; empty
+// when the record is damaged. It must not be shown.
 func Recipient(m *ledger.Message) string {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {
@@ -150,7 +153,8 @@ func (q *Question) states() []ledger.ChannelState {
 	return states
 }
 
-// scoped completes the state of the limits of tenants and prefixes with unused ones, copied as well.
+// scoped completes the state of the limits of tenants and prefixes with unused ones, copied as
+// well.
 func (q *Question) scoped() []ledger.ScopeState {
 	var states []ledger.ScopeState
 	for _, n := range q.Routing.scopeIndex().narrower {
@@ -179,8 +183,8 @@ func (q *Question) unready() []string {
 
 // lineOf tells the line of a task, every candidate with what excludes it.
 func (a *assigner) lineOf(t *task) Answer {
-	wishes := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
-	l := a.lineUp(t, wishes)
+	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
+	l := a.lineUp(t, selectors)
 	answer := Answer{
 		Plan: t.row.Plan, By: l.by, Cursor: l.cursor, Scoring: l.scoring, Trouble: l.trouble,
 		Candidates: make([]Candidate, len(l.candidates)),

@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// presentOf is a look at one channel of the routing, slowed down, at one that the routing no longer names, and at a limit
-// over all channels whose window is over.
+// presentOf is a look at one channel of the routing, slowed down, at one that the routing no longer
+// names, and at a limit over all channels whose window is over.
 func presentOf(shop admission.Scope) *ledger.Present {
 	counter := func(scope admission.Scope, w admission.Window, u admission.Unit, granted, most int64, start time.Time) admission.Counter {
 		return admission.Counter{Limit: admission.Limit{Scope: scope, Window: w, Max: most, Unit: u}, Start: start, Granted: granted, Max: most}

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// claimPatience bounds one claim, waiting for a connection included.
-const claimPatience = 15 * time.Second
+// claimTimeout bounds one claim, waiting for a connection included.
+const claimTimeout = 15 * time.Second
 
 // Pauses between tries of an operation that failed.
 const (
@@ -122,8 +122,8 @@ func buried(jobs []Job) bool {
 	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == unstorable
 }
 
-// dueShare is how many due rows ride along with so many new jobs. Older messages get
-// the slots of a new window before new ones do. With a few codes come as many older ones, which are picked up
+// dueShare is how many due rows ride along with so many new jobs. Older messages get the slots of a
+// new window before new ones do. With a few codes come as many older ones, which are picked up
 // first, so that the claim stays small and needs no more than the slots that are kept for it.
 func (d *Dispatcher) dueShare(jobs []Job) int {
 	switch small := d.firstLane(jobs) && len(jobs) <= d.express.size(); {
@@ -150,10 +150,10 @@ func laneOf(jobs []Job) string {
 
 // claim plans the jobs, asks the scoring functions about them where a route has one, and
 // runs one claim for them and up to due older rows.
-func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, error) {
+func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*claim, error) {
 	routing := d.routing.Load()
 	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
-	r := newRound(routing, p, &d.answers, d.needs.open(routing.scopeIndex(), time.Now()), jobs)
+	r := newClaim(routing, p, &d.answers, d.neededScopes.open(routing.scopeIndex(), time.Now()), jobs)
 	if err := d.askAboutJobs(ctx, r); err != nil {
 		return nil, err
 	}
@@ -169,16 +169,16 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 	}
 	due = r.share(held, max(due, 0))
 	r.due = due
-	// From here on the claim must not be cut off: ctx may end for a rebalance while this
-	// process lives on, and the fate of a commit under way would be in doubt.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimPatience)
+	// From here on the claim must not be cut off: ctx may end for a rebalance while this process
+	// lives on, and nobody would know whether a commit under way was made.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	if err := d.transact(ctx, r, due); err != nil {
 		r.unreserve()
 		slots.release(held)
 		return nil, err
 	}
-	slots.release(held - len(r.flights))
+	slots.release(held - len(r.attempts))
 	d.equip(r, slots)
 	d.launch(r)
 	d.noteWaiting(r)
@@ -188,10 +188,10 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 // transact locks, decides and commits. The claim decides with the room that its channels have now,
 // and its attempts count as under way before the next claim decides. Notes are taken of what the
 // transaction tells about the database: its clock, and how long it takes to write.
-func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
+func (d *Dispatcher) transact(ctx context.Context, r *claim, due int) error {
 	r.began = time.Now()
-	r.stand = standpoint{
-		lead: d.leads.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
+	r.snapshot = snapshot{
+		commitLatency: d.commitLatencies.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, instances: d.instances.Load(),
 	}
 	defer d.watchLocks(ctx)()
 	tx, err := d.cfg.Ledger.Lock(ctx, r.request(due))
@@ -204,7 +204,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	read := d.clock.here(seen.Now) // when the database read its clock
 	d.deciding.Lock()
 	r.unreserve() // of an earlier try of the same claim
-	r.stand.rooms, _ = d.rooms(r.routing)
+	r.snapshot.rooms, _ = d.rooms(r.routing)
 	decided, err := r.decide(seen)
 	if err == nil {
 		r.batch = decided
@@ -218,18 +218,19 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 		return err
 	}
 	wrote := time.Now()
-	if len(r.flights) > 0 { // a claim without an attempt has less to write
-		d.leads.took(laneOf(r.jobs), wrote.Sub(read), wrote)
+	if len(r.attempts) > 0 { // a claim without an attempt has less to write
+		d.commitLatencies.took(laneOf(r.jobs), wrote.Sub(read), wrote)
 	}
 	d.answers.used(r)
-	d.needs.note(r.scopes, r.needed, wrote)
+	d.neededScopes.note(r.scopes, r.needed, wrote)
 	d.cfg.Metrics.claimed(r, time.Since(r.began), seen.LockWait)
 	return nil
 }
 
-// equip tells the flights whose slots they hold and under which key they are submitted, and counts them where a policy goes by what was granted.
-func (d *Dispatcher) equip(r *round, slots *slots) {
-	for _, f := range r.flights {
+// equip tells the attempts whose slots they hold and under which key they are submitted, and counts
+// them where a policy goes by what was granted.
+func (d *Dispatcher) equip(r *claim, slots *slots) {
+	for _, f := range r.attempts {
 		f.slots = slots
 		d.inform(&f.search, f.channel, r.now)
 		if !f.search.can.Receipts {
@@ -245,10 +246,10 @@ func (d *Dispatcher) equip(r *round, slots *slots) {
 }
 
 // acquire blocks until a claim has slots, up to one for each message that it would send. A batch of
-// the first lane may also have those that are kept for it, see either. Before that it drops the jobs
-// for which their channels have no room. It waits for all slots that are not stuck, gatherTime at
-// most: large claims are what makes a message cheap.
-func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slots, got int, err error) {
+// the first lane may also have those that are kept for it, see either. Before that it drops the
+// jobs for which their channels have no room. It waits for all slots that are not stuck, gatherTime
+// at most: large claims are what makes a message cheap.
+func (d *Dispatcher) acquire(ctx context.Context, r *claim, due int) (from *slots, got int, err error) {
 	held, err := d.awaitRoom(ctx, r)
 	if err != nil {
 		return nil, 0, err
@@ -261,8 +262,9 @@ func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slot
 	return d.slots, got, err
 }
 
-// noteWaiting remembers that rows wait, until the next count says otherwise, and when they come due.
-func (d *Dispatcher) noteWaiting(r *round) {
+// noteWaiting remembers that rows wait, until the next count says otherwise, and when they come
+// due.
+func (d *Dispatcher) noteWaiting(r *claim) {
 	for i := range r.decisions {
 		if r.decisions[i].State == ledger.Waiting {
 			d.backlog.Store(true)

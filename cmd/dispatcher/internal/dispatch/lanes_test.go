@@ -37,7 +37,8 @@ func TestUnknownLaneGoesBehindAllOthers(t *testing.T) {
 	}
 }
 
-// TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt: all others are held by attempts that nobody answers.
+// TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt: all others are held by attempts that
+// nobody answers.
 func TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

@@ -20,9 +20,9 @@ import (
 	"dispatcher/selector"
 )
 
-// lifeChannels are the kinds of channel that a message may be sent by: receipts that name references only,
-// receipts that carry our key, a provider that knows keys and can be asked, and one without receipts. The
-// first two take the parts of a text apart.
+// lifeChannels are the kinds of channel that a message may be sent by: receipts that name
+// references only, receipts that carry our key, a provider that knows keys and can be asked, and
+// one without receipts. The first two take the parts of a text apart.
 var lifeChannels = map[string]provider.Capabilities{
 	"a": {Receipts: true, PartReceipts: true},
 	"b": {Receipts: true, KeyInReceipt: true, PartReceipts: true},
@@ -42,8 +42,8 @@ var lifeLanes = map[string]Lane{
 // lifeAwait is for how long receipts are awaited.
 const lifeAwait = 72 * time.Hour
 
-// lifeRig is a real ledger with the pipeline's own decisions over it, without the goroutines: what happens
-// when is up to the test.
+// lifeRig is a real ledger with the pipeline's own decisions over it, without the goroutines: what
+// happens when is up to the test.
 type lifeRig struct {
 	d   *Dispatcher
 	l   *ledger.Ledger
@@ -175,7 +175,7 @@ type messageLife struct {
 
 // heldAttempt is an attempt of a process that has not written down its answer.
 type heldAttempt struct {
-	flight *flight
+	flight *openAttempt
 	result *provider.Result // nil before it left
 	over   bool             // its lease is over: no byte leaves any more
 }
@@ -219,7 +219,8 @@ func (m *messageLife) row() (r row) {
 	return r
 }
 
-// step does one thing that the ledger does in one transaction, and checks what that told and what it made of the message.
+// step does one thing that the ledger does in one transaction, and checks what that told and what
+// it made of the message.
 func (m *messageLife) step(what string, do func()) {
 	m.t.Helper()
 	was := m.row()
@@ -249,7 +250,8 @@ func (m *messageLife) learn() {
 	}
 }
 
-// waited reports whether the time is over in which receipts of a submission are awaited, from when it was known to be accepted.
+// waited reports whether the time is over in which receipts of a submission are awaited, from when
+// it was known to be accepted.
 func (m *messageLife) waited() bool {
 	for _, since := range m.since {
 		if m.clock-since >= lifeAwait-time.Minute {
@@ -284,7 +286,7 @@ func (m *messageLife) claim(jobs []Job, due int) {
 	d := m.rig.d
 	routing := d.routing.Load()
 	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
-	r := newRound(routing, p, &d.answers, d.needs.open(routing.scopeIndex(), time.Now()), jobs)
+	r := newClaim(routing, p, &d.answers, d.neededScopes.open(routing.scopeIndex(), time.Now()), jobs)
 	r.unready = make([]string, len(routing.Channels))
 	if m.seq == 0 {
 		m.must(d.transact(m.ctx, r, due))
@@ -292,7 +294,7 @@ func (m *messageLife) claim(jobs []Job, due int) {
 		m.step("claim", func() { m.must(d.transact(m.ctx, r, due)) })
 	}
 	d.equip(r, d.slots)
-	for _, f := range r.flights {
+	for _, f := range r.attempts {
 		if f.submission.ID != m.id {
 			continue
 		}
@@ -347,8 +349,9 @@ func (m *messageLife) lastUnknown() int {
 	return 0
 }
 
-// submit lets the first attempt leave that has not, and gives it its answers, one for each part: yes, no (the
-// message is at fault), busy, slow, lost (taken, and the answer is lost) or void (lost on the way).
+// submit lets the first attempt leave that has not, and gives it its answers, one for each part:
+// yes, no (the message is at fault), busy, slow, lost (taken, and the answer is lost) or void (lost
+// on the way).
 func (m *messageLife) submit(answers ...string) *heldAttempt {
 	at := slices.IndexFunc(m.held, func(h *heldAttempt) bool { return h.result == nil && !h.over })
 	if at < 0 {
@@ -392,7 +395,8 @@ func (m *messageLife) submit(answers ...string) *heldAttempt {
 	return h
 }
 
-// settle writes the answer of a held attempt down, as the settler does. One that did not leave in time never does.
+// settle writes the answer of a held attempt down, as the settler does. One that did not leave in
+// time never does.
 func (m *messageLife) settle(h *heldAttempt) {
 	m.held = slices.DeleteFunc(m.held, func(other *heldAttempt) bool { return other == h })
 	result := h.result
@@ -448,7 +452,8 @@ func (m *messageLife) recover() bool {
 	return any
 }
 
-// receipt lets the carrier tell of a part that it took with a submission: by reference, by key, or both.
+// receipt lets the carrier tell of a part that it took with a submission: by reference, by key, or
+// both.
 func (m *messageLife) receipt(number, part int, by string, state provider.ReceiptState) bool {
 	if number > len(m.history.Attempts) {
 		return false
@@ -556,7 +561,8 @@ func (m *messageLife) pass(by time.Duration) {
 	}
 }
 
-// nextDue is when something about the message is to be looked at next, in seconds from now; false for never.
+// nextDue is when something about the message is to be looked at next, in seconds from now; false
+// for never.
 func (m *messageLife) nextDue() (time.Duration, bool) {
 	var at *float64
 	m.must(m.rig.sql.QueryRow(m.ctx, `
@@ -570,7 +576,8 @@ func (m *messageLife) nextDue() (time.Duration, bool) {
 	return time.Duration(*at * float64(time.Second)), true
 }
 
-// look lets a process look at everything that is due: waiting messages, ambiguous ones and receipts.
+// look lets a process look at everything that is due: waiting messages, ambiguous ones and
+// receipts.
 func (m *messageLife) look() {
 	m.search()
 	m.claim(nil, 10)
@@ -578,7 +585,7 @@ func (m *messageLife) look() {
 }
 
 func (m *messageLife) search() {
-	m.step("search", func() { m.must(m.rig.d.clearDoubts(m.ctx)) })
+	m.step("search", func() { m.must(m.rig.d.resolveAmbiguities(m.ctx)) })
 }
 
 func (m *messageLife) sweep() {
@@ -601,7 +608,8 @@ func (m *messageLife) due() bool {
 	return true
 }
 
-// end settles whatever is under way and looks at whatever becomes due, until nothing is left to be done.
+// end settles whatever is under way and looks at whatever becomes due, until nothing is left to be
+// done.
 func (m *messageLife) end() {
 	for round := range 100 {
 		if round == 12 { // carriers that never take it: its deadline comes
@@ -695,8 +703,8 @@ func (m *messageLife) check() {
 	}
 }
 
-// checkSubmission compares the attempts of one submission: what is known of it, what its receipts come to
-// and what is billed for it.
+// checkSubmission compares the attempts of one submission: what is known of it, what its receipts
+// come to and what is billed for it.
 func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong func(string, ...any)) {
 	segments, accepted, denied := 0, false, true
 	for _, a := range m.history.Attempts {

@@ -7,9 +7,10 @@ import (
 	"dispatcher/provider"
 )
 
-// This file says how a message ends, from everything that happened to it: what the carriers took, what
-// they answered and told later, and what the dispatcher was told of it and by whom. It knows no database,
-// no order of writing and no time. TestAMessageEndsAsTheOracleSays compares it with the ledger.
+// This file says how a message ends, from everything that happened to it: what the carriers took,
+// what they answered and told later, and what the dispatcher was told of it and by whom. It knows
+// no database, no order of writing and no time. TestAMessageEndsAsTheOracleSays compares it with
+// the ledger.
 //
 //   - An attempt is one submit. Attempts under the same key are one submission: the provider takes it once.
 //   - A submission is accepted when an answer, a lookup or an operator said so, or when a receipt came that
@@ -165,14 +166,14 @@ func (h *history) known(s *submission) provider.Outcome {
 	return said
 }
 
-// provedFirst reports whether a receipt with our key proved a submission that had been taken for lost before
-// its owner said anything. What the owner says of its parts comes too late then.
+// provedFirst reports whether a receipt with our key proved a submission that had been taken for
+// lost before its owner said anything. What the owner says of its parts comes too late then.
 func (h *history) provedFirst(s *submission) bool {
 	return slices.ContainsFunc(h.Receipts, func(r partReceipt) bool { return r.First == s.first && r.AfterLost && r.ByKey })
 }
 
-// answered are the parts of a submission that an answer named: a receipt about one of them says nothing new
-// about those that had no answer.
+// answered are the parts of a submission that an answer named: a receipt about one of them says
+// nothing new about those that had no answer.
 func (h *history) answered(s *submission) (parts []int) {
 	for i := range h.Attempts {
 		if a := &h.Attempts[i]; a.First == s.first && a.Answer != nil {
@@ -278,8 +279,9 @@ func (h *history) flags() (must, may bool) {
 	return must, h.Lane.ResendOnce
 }
 
-// billed is how many parts must be on the bill of a submission at least, and may be at most: those that were
-// taken, and those that nobody said were not. Whoever takes an attempt for lost books all of it.
+// billed is how many parts must be on the bill of a submission at least, and may be at most: those
+// that were taken, and those that nobody said were not. Whoever takes an attempt for lost books all
+// of it.
 func (h *history) billed(s *submission) (least, most int) {
 	switch {
 	case s.known != provider.Accepted && s.known != provider.Unknown:

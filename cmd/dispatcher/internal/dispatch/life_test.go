@@ -82,7 +82,8 @@ func (m *messageLife) act(word string) {
 	}
 }
 
-// script is a life in words: the lane, the first channel, the segments, what carriers answer in the end, and what happens.
+// script is a life in words: the lane, the first channel, the segments, what carriers answer in the
+// end, and what happens.
 type script struct {
 	lane, first string
 	segments    int
@@ -162,7 +163,8 @@ func scripts() *rapid.Generator[script] {
 const lifeSeeds = 80
 
 // TestAMessageEndsAsTheOracleSays plays lives with fixed seeds, the same in each run. With
-// DISPATCHER_LIVES set it plays fresh ones, as many as -rapid.checks says, and shrinks one that ends otherwise.
+// DISPATCHER_LIVES set it plays fresh ones, as many as -rapid.checks says, and shrinks one that
+// ends otherwise.
 func TestAMessageEndsAsTheOracleSays(t *testing.T) {
 	t.Parallel()
 	rig := newLifeRig(t)

@@ -14,7 +14,7 @@ func TestNothingOfASecondInTheFutureIsFree(t *testing.T) {
 	for window, want := range map[admission.Window]int64{admission.Second: 0, admission.Hour: 7} {
 		l := admission.Limit{Window: window, Max: 10}
 		c := &admission.Counter{Limit: l, Max: 10, Granted: 3, Start: now.Add(48 * time.Hour)}
-		got := standingOf(c, []admission.Limit{l}, "a", admission.Ease{}, now, time.UTC)
+		got := limitGaugeOf(c, []admission.Limit{l}, "a", admission.Ease{}, now, time.UTC)
 		if got.free != want || got.granted != 3 {
 			t.Errorf("%s: %+v, want %d free", window, got, want)
 		}

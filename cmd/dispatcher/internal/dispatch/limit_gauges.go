@@ -16,7 +16,7 @@ import (
 // Labels are bounded by the routing document: its channels (empty for limits over all of them), the
 // scopes that it names, windows and units; on is one of those channels and limits, or empty.
 type limitGauges struct {
-	latest atomic.Pointer[standings] // nil before the first look
+	latest atomic.Pointer[gaugeState] // nil before the first look
 
 	most, effective, granted, free, reserved, share, end *prometheus.Desc // channel, scope, window, unit
 	active, rate                                         *prometheus.Desc // channel
@@ -25,20 +25,20 @@ type limitGauges struct {
 
 var _ prometheus.Collector = (*limitGauges)(nil)
 
-// standings is what the gauges show.
-type standings struct {
-	limits   []limitStanding
-	channels []channelStanding
+// gaugeState is what the gauges show.
+type gaugeState struct {
+	limits   []limitGauge
+	channels []channelGauges
 	waiting  []ledger.Waiters
 }
 
-type limitStanding struct {
+type limitGauge struct {
 	labels                                          []string
 	most, effective, granted, free, reserved, share int64
 	end                                             time.Time // of the current window
 }
 
-type channelStanding struct {
+type channelGauges struct {
 	name   string
 	active int64
 	rate   float64
@@ -97,9 +97,10 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// standingsOf works out what the gauges show. It changes the counters of p: they are rolled to its moment.
-func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standings {
-	s := &standings{waiting: p.Waiting}
+// gaugeStateOf works out what the gauges show. It changes the counters of p: they are rolled to its
+// moment.
+func gaugeStateOf(p *ledger.Present, r *Routing, f *instances, region string) *gaugeState {
+	s := &gaugeState{waiting: p.Waiting}
 	eases := make(map[string]admission.Ease, len(p.Channels))
 	for i := range p.Channels {
 		state := &p.Channels[i]
@@ -113,12 +114,12 @@ func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standi
 		if p.Now.Before(ease.Until) {
 			rate = 0
 		}
-		s.channels = append(s.channels, channelStanding{state.Name, state.Gate.Active.Count, rate})
+		s.channels = append(s.channels, channelGauges{state.Name, state.Gate.Active.Count, rate})
 		if c < 0 {
 			continue // the routing has changed since
 		}
 		for k := range state.Gate.Counters {
-			l := standingOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone)
+			l := limitGaugeOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone)
 			if policy := r.Channels[c].Policy; divides(policy) {
 				whole := f.state(state.Name, &state.Gate.Counters[k], region)
 				l.share = policy.Split(&whole).PerWorker
@@ -133,17 +134,17 @@ func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standi
 			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
 		for k := range scoped.Counters {
-			s.limits = append(s.limits, standingOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone))
+			s.limits = append(s.limits, limitGaugeOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone))
 		}
 	}
 	return s
 }
 
-// standingOf is that of one counter, undivided.
-func standingOf(c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease, now time.Time, zone *time.Location) limitStanding {
+// limitGaugeOf is that of one counter, undivided.
+func limitGaugeOf(c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease, now time.Time, zone *time.Location) limitGauge {
 	complete(c, limits)
 	c.Roll(now, zone)
-	return limitStanding{
+	return limitGauge{
 		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
 		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.FreeAt(now), reserved: c.Reserved(), share: c.Max,
 		end: c.End(zone),

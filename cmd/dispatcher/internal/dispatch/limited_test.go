@@ -24,8 +24,9 @@ func start(t *testing.T, d *Dispatcher) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// TestTwoProcessesSubmitAtOnePace lets both claim what they can for some seconds: at the carrier no calendar second holds
-// more than the limit, and none begins with a burst. A busy machine may leave slots of a second unused, but not of all.
+// TestTwoProcessesSubmitAtOnePace lets both claim what they can for some seconds: at the carrier no
+// calendar second holds more than the limit, and none begins with a burst. A busy machine may leave
+// slots of a second unused, but not of all.
 func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	t.Parallel()
 	const perSecond, seconds = 50, 4
@@ -81,7 +82,8 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	}
 }
 
-// TestASlowDatabaseMovesPlacesBack: one that takes long to write moves the places of the next claim back.
+// TestASlowDatabaseMovesPlacesBack: one that takes long to write moves the places of the next claim
+// back.
 func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	t.Parallel()
 	carrier := &timedChannel{}
@@ -98,19 +100,19 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	p.handle(t, jobsNamed("one", 1))
 	p.eventually(t, byState, map[string]int64{"accepted": 1}) // it may have waited for the next second
 	lane := laneOf(jobsNamed("one", 1))
-	p.leads.mu.Lock()
-	if len(p.leads.of) == 0 {
+	p.commitLatencies.mu.Lock()
+	if len(p.commitLatencies.of) == 0 {
 		t.Error("no claim was timed")
 	}
-	for _, of := range p.leads.of {
+	for _, of := range p.commitLatencies.of {
 		if took := of.writes[0].took; took <= 0 || took > admission.MaxCommitLatency {
 			t.Errorf("a claim took %s to write", took)
 		}
 	}
-	p.leads.mu.Unlock()
+	p.commitLatencies.mu.Unlock()
 	const slow = 250 * time.Millisecond
 	for range 3 {
-		p.leads.took(lane, slow, time.Now())
+		p.commitLatencies.took(lane, slow, time.Now())
 	}
 	p.handle(t, jobsNamed("two", 1))
 	p.eventually(t, byState, map[string]int64{"accepted": 2})
@@ -123,8 +125,8 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	}
 }
 
-// TestAThrottledAnswerSlowsTheChannelForAllProcesses: the rate is lowered at once, and the other process sends nothing until
-// the provider wants something again.
+// TestAThrottledAnswerSlowsTheChannelForAllProcesses: the rate is lowered at once, and the other
+// process sends nothing until the provider wants something again.
 func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {
@@ -175,7 +177,7 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := p.fleet.Load()
+	f := p.instances.Load()
 	if f.total != 2 || f.workers["test"] != 2 {
 		t.Errorf("%d processes, by region %v", f.total, f.workers)
 	}
@@ -198,11 +200,11 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 		{Scope: shop, Window: admission.Day, Max: 1000, Unit: admission.Money},
 	}
 	r.Channels[0].Policy = admission.Even{}
-	f := &fleet{}
+	f := &instances{}
 	for range 4 {
 		f.join("test", nil)
 	}
-	g.latest.Store(standingsOf(presentOf(shop), r, f, "test"))
+	g.latest.Store(gaugeStateOf(presentOf(shop), r, f, "test"))
 	got := gathered(t, registry)
 	want := map[string]float64{
 		"limit_max a channel 1s messages": 100, "limit_effective a channel 1s messages": 75, "limit_granted a channel 1s messages": 30,
@@ -222,7 +224,8 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	}
 }
 
-// TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only pauses.
+// TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only
+// pauses.
 func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	r := newWorld(t).routing
@@ -230,11 +233,11 @@ func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	r.Channels[0].Limits = []admission.Limit{{Window: admission.Minute, Max: 100}}
 	eased := admission.Ease{Rate: 0.5, Since: noon}
 	present := &ledger.Present{Now: noon.Add(time.Second), Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}}}
-	if s := standingsOf(present, r, nil, "test"); s.channels[0].rate != 1 {
+	if s := gaugeStateOf(present, r, nil, "test"); s.channels[0].rate != 1 {
 		t.Errorf("rate %v", s.channels[0].rate)
 	}
 	present.Channels[0].Gate.Ease.Until = noon.Add(time.Minute)
-	if s := standingsOf(present, r, nil, "test"); s.channels[0].rate != 0 {
+	if s := gaugeStateOf(present, r, nil, "test"); s.channels[0].rate != 0 {
 		t.Errorf("rate %v in a pause", s.channels[0].rate)
 	}
 }

@@ -134,16 +134,17 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *task {
 	return one
 }
 
-// TestNoLimitIsEverExceededAndMessagesAreTakenWhole decides any messages over any limits, scopes, policies and
-// tickets, in claims at any times. After each decision every counter that covers the message has grown by what it
-// costs, and no other has; nothing is above its bound; and the same claim decides the same again.
+// TestNoLimitIsEverExceededAndMessagesAreTakenWhole decides any messages over any limits, scopes,
+// policies and tickets, in claims at any times. After each decision every counter that covers the
+// message has grown by what it costs, and no other has; nothing is above its bound; and the same
+// claim decides the same again.
 func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		drawnTerms(rt, w)
 		w.stored()
-		f := &fleet{}
+		f := &instances{}
 		for range rapid.IntRange(0, 3).Draw(rt, "others") {
 			n := rapid.Int64Range(0, 9).Draw(rt, "granted")
 			f.join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"), map[string]ledger.Grants{"a": {Messages: n, Segments: 2 * n, Micros: 3 * n}})
@@ -159,9 +160,9 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 					gate.Ease = gate.Ease.SlowDown(now, time.Duration(rapid.IntRange(0, 2).Draw(rt, "pause"))*time.Second)
 				}
 			}
-			stand := standpoint{
-				lead:   time.Duration(rapid.IntRange(0, 300).Draw(rt, "lead")) * time.Millisecond,
-				worker: admission.Worker{ID: rapid.Int64Range(1, 3).Draw(rt, "worker"), Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region")}, fleet: f,
+			stand := snapshot{
+				commitLatency: time.Duration(rapid.IntRange(0, 300).Draw(rt, "lead")) * time.Millisecond,
+				worker:        admission.Worker{ID: rapid.Int64Range(1, 3).Draw(rt, "worker"), Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region")}, instances: f,
 			}
 			again := copied(w.seen)
 			keys := newDrawers(testKeys)
@@ -190,8 +191,8 @@ var decided = cmp.Options{cmp.AllowUnexported(decision{}), cmpopts.IgnoreFields(
 // asTaken compares what counters have taken, and not at which places.
 var asTaken = []cmp.Option{cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"), cmpopts.EquateEmpty()}
 
-// checkRefunds gives back what the message would if nothing of it were spent: then the limits in money stand where they did, and with
-// them what they count apart of lanes and shares.
+// checkRefunds gives back what the message would if nothing of it were spent: then the limits in
+// money stand where they did, and with them what they count apart of lanes and shares.
 func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 	undone := copied(after)
 	is, was := booksOf(undone), booksOf(before)

@@ -11,8 +11,8 @@ type line struct {
 	by         Ranker
 	selectors  []selector.Selector  // of the message that still count
 	candidates []selector.Candidate // Index is the place among the route's members
-	// exclusions say why each was passed over, as far as they were considered; that of the one which
-	// was taken is empty.
+	// exclusions say why each was passed over, as far as they were considered; that of the one
+	// which was taken is empty.
 	exclusions []exclusion
 	// drawn is set when the first candidate is the first choice of a draw; only those
 	// behind it are ranked.
@@ -181,8 +181,8 @@ func (a *assigner) record(t *task, l *line) []byte {
 }
 
 // stored is how many candidates of the line are stored. What was considered before a channel was
-// taken is stored whole. Those behind it are as far as maxRanked allows when the order went by their
-// state: by turn and by draw it tells itself.
+// taken is stored whole. Those behind it are as far as maxRanked allows when the order went by
+// their state: by turn and by draw it tells itself.
 func (l *line) stored() int {
 	n := min(len(l.candidates), maxRanked)
 	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&

@@ -50,7 +50,7 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*task) {
 				task.row.Pinned = name()
 			}
 		}
-		if rapid.Bool().Draw(t, "wishes") {
+		if rapid.Bool().Draw(t, "selectors") {
 			task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 			task.msg.Selectors = []selector.Selector{{
 				Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(rapid.Float64Range(0, 6).Draw(t, "quality")),
@@ -62,9 +62,9 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*task) {
 	return w, tasks
 }
 
-// TestTakenIsTheFirstOfTheRankingWithoutObstacle holds whatever the state: who is taken is the first
-// candidate without a reason, nobody is passed over without one, each take counts at once, and
-// what is stored gives the same order again.
+// TestTakenIsTheFirstOfTheRankingWithoutObstacle holds whatever the state: who is taken is the
+// first candidate without a reason, nobody is passed over without one, each take counts at once,
+// and what is stored gives the same order again.
 func TestTakenIsTheFirstOfTheRankingWithoutObstacle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -104,7 +104,8 @@ func TestTakenIsTheFirstOfTheRankingWithoutObstacle(t *testing.T) {
 	})
 }
 
-// checkTake compares the gates before and after: one more on the channel that was taken, nothing elsewhere.
+// checkTake compares the gates before and after: one more on the channel that was taken, nothing
+// elsewhere.
 func checkTake(t *rapid.T, w *world, task *task, d *ledger.Decision, before []admission.Gate) {
 	for i := range w.seen.Channels {
 		want := int64(0)

@@ -154,11 +154,12 @@ const (
 // enough is how many of so many slots make a claim that need not wait for more.
 func enough(slots int) int { return max(slots*mostOfRest/restParts, 1) }
 
-// awaitRoom drops the jobs behind the first that has no room, see fits: they follow in the next claim. It
-// waits a moment for room before it takes less than most of them, and longer for the first job as long as
-// its channels answer. When they answer nothing, it takes all: those without room wait in the database, and
-// the others do not wait for channels that may have failed. held is how much of the slots is stuck.
-func (d *Dispatcher) awaitRoom(ctx context.Context, r *round) (held int, err error) {
+// awaitRoom drops the jobs behind the first that has no room, see fits: they follow in the next
+// claim. It waits a moment for room before it takes less than most of them, and longer for the
+// first job as long as its channels answer. When they answer nothing, it takes all: those without
+// room wait in the database, and the others do not wait for channels that may have failed. held is
+// how much of the slots is stuck.
+func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err error) {
 	began := time.Now()
 	looked, watched, before := began, []int(nil), int64(0)
 	for {
@@ -202,10 +203,10 @@ func (d *Dispatcher) answeredBy(routing *Routing, channels []int) (answers int64
 }
 
 // reserve counts the claim's attempts as under way on their channels.
-func (d *Dispatcher) reserve(r *round) {
+func (d *Dispatcher) reserve(r *claim) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	for _, f := range r.flights {
+	for _, f := range r.attempts {
 		if f.load = d.loads[f.channel]; f.load != nil {
 			f.load.held.Add(1)
 		}
@@ -213,8 +214,8 @@ func (d *Dispatcher) reserve(r *round) {
 }
 
 // unreserve takes that back: the claim was not committed.
-func (r *round) unreserve() {
-	for _, f := range r.flights {
+func (r *claim) unreserve() {
+	for _, f := range r.attempts {
 		if f.load != nil {
 			f.load.held.Add(-1)
 			f.load = nil

@@ -13,8 +13,8 @@ const (
 	lockedTimeout = 5 * time.Second
 )
 
-// watchLocks reports sessions that hold up a claim which takes too long: those that have locked the row of a
-// channel and are none of a dispatcher's. It returns what ends the watch.
+// watchLocks reports sessions that hold up a claim which takes too long: those that have locked the
+// row of a channel and are none of a dispatcher's. It returns what ends the watch.
 func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 	return time.AfterFunc(lockedAfter, func() {
 		ctx, cancel := context.WithTimeout(ctx, lockedTimeout)

@@ -9,8 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestALockOnAChannelsRowIsReported: an operator has locked the row of channel a and does not commit.
-// Claims wait, because they need its counters; who holds it is said, and when it is let go all goes out.
+// TestALockOnAChannelsRowIsReported: an operator has locked the row of channel a and does not
+// commit. Claims wait, because they need its counters; who holds it is said, and when it is let go
+// all goes out.
 func TestALockOnAChannelsRowIsReported(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

@@ -7,7 +7,8 @@ import (
 	"dispatcher/provider"
 )
 
-// loseAttempts leaves an attempt of three segments on each channel, made by an instance that is gone.
+// loseAttempts leaves an attempt of three segments on each channel, made by an instance that is
+// gone.
 func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	t.Helper()
 	for _, sql := range []string{
@@ -28,8 +29,9 @@ func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	}
 }
 
-// TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome, one for each part: whoever recovers it does not have the channel, or cannot use its
-// settings, and does not take that for a channel without receipts.
+// TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome, one for each part: whoever recovers it
+// does not have the channel, or cannot use its settings, and does not take that for a channel
+// without receipts.
 func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {

@@ -11,8 +11,8 @@ import (
 	"dispatcher/admission"
 )
 
-// manyTenants are more than the scopes that a process remembers allow to be locked in one claim after another: each has a
-// limit on each of three channels.
+// manyTenants are more than the scopes that a process remembers allow to be locked in one claim
+// after another: each has a limit on each of three channels.
 const manyTenants = 1000
 
 // tenantNumber names a tenant.
@@ -47,7 +47,8 @@ func campaign(prefix string) []Job {
 	return jobs
 }
 
-// waitingTenants is a pipeline whose channels are closed, with messages of limited tenants that wait.
+// waitingTenants is a pipeline whose channels are closed, with messages of limited tenants that
+// wait.
 func waitingTenants(t *testing.T, jobs []Job) *pipeline {
 	t.Helper()
 	p := setup(t, onlyA)
@@ -57,8 +58,8 @@ func waitingTenants(t *testing.T, jobs []Job) *pipeline {
 	return p
 }
 
-// open lets so many messages through each channel and all that wait look again, at once: applying a document would wake one
-// after the other.
+// open lets so many messages through each channel and all that wait look again, at once: applying a
+// document would wake one after the other.
 func (p *pipeline) open(t *testing.T, most int) {
 	t.Helper()
 	tx, err := p.sql.Begin(t.Context())
@@ -78,9 +79,9 @@ func (p *pipeline) open(t *testing.T, most int) {
 	}
 }
 
-// TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome: a claim locks the limits of those due rows that the claim
-// before saw, and they are the ones that it picks up, however many there are. All that waited have gone before as
-// many new ones were stored.
+// TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome: a claim locks the limits of those due
+// rows that the claim before saw, and they are the ones that it picks up, however many there are.
+// All that waited have gone before as many new ones were stored.
 func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", manyTenants))
@@ -98,8 +99,9 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 	p.eventually(t, `select state, count(*) from audit.messages where id like 'old-%' group by 1`, map[string]int64{"accepted": manyTenants})
 }
 
-// TestManyLimitedTenantsTakeTurns: with as many slots as there are tenants nearly each sends one message, the one with a
-// campaign as well. Two are sent by some whose limits were locked by chance in the claim that began with another tenant's.
+// TestManyLimitedTenantsTakeTurns: with as many slots as there are tenants nearly each sends one
+// message, the one with a campaign as well. Two are sent by some whose limits were locked by chance
+// in the claim that began with another tenant's.
 func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, append(campaign("many"), jobsOf("some", 2*manyTenants)...))
@@ -115,8 +117,9 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots: somebody else holds all slots, again and again, and each time for
-// longer than what nobody needs is remembered. Two claims are enough, the first of which tells what has to be locked.
+// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots: somebody else holds all slots, again
+// and again, and each time for longer than what nobody needs is remembered. Two claims are enough,
+// the first of which tells what has to be locked.
 func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", 5))
@@ -124,7 +127,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	holder, held := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(holder)
-		first := sync.OnceFunc(func() { p.needs.age(); close(held) }) // nothing is known of before
+		first := sync.OnceFunc(func() { p.neededScopes.age(); close(held) }) // nothing is known of before
 		for {
 			got, err := p.slots.acquire(ctx, p.slots.size(), p.slots.size())
 			if err != nil {
@@ -132,7 +135,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 			}
 			first()
 			sleep(ctx, 200*time.Millisecond) // so that the next claim has read what is needed and stands in line
-			p.needs.age()
+			p.neededScopes.age()
 			p.slots.release(got)
 		}
 	}()
@@ -143,7 +146,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 }
 
 // age lets as much time pass as needs are remembered for.
-func (n *needs) age() {
+func (n *neededScopes) age() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for ref, at := range n.scopes {

@@ -88,7 +88,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // claimed counts what a committed claim did.
-func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
+func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
 	m.lockWait.Observe(lockWait.Seconds())
 	m.claimSize.Observe(float64(len(r.tasks)))
@@ -97,7 +97,7 @@ func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 	}
 	for c, n := range r.full {
 		if n > 0 {
-			m.full.WithLabelValues(r.routing.Channels[c].Name, r.stand.rooms[c].reason()).Add(float64(n))
+			m.full.WithLabelValues(r.routing.Channels[c].Name, r.snapshot.rooms[c].reason()).Add(float64(n))
 		}
 	}
 	for i := range r.tasks {
@@ -129,7 +129,7 @@ func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 }
 
 // untilSubmit observes how long a message took from Kafka to its first submit.
-func (m *Metrics) untilSubmit(f *flight, now time.Time) {
+func (m *Metrics) untilSubmit(f *openAttempt, now time.Time) {
 	if f.submission.Attempt == 1 {
 		m.toSubmit.WithLabelValues(f.lane).Observe(now.Sub(f.produced).Seconds())
 	}

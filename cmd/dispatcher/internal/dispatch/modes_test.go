@@ -450,7 +450,7 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 			t.Errorf("%s: plan %+v", name, got.row.Plan)
 		}
 		got.row.Attempts, got.row.Tried = 1, []string{got.row.Plan.FirstChoice}
-		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready, standpoint{}).decide(&got).Decision); r.KeyID != want.KeyID() {
+		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready, snapshot{}).decide(&got).Decision); r.KeyID != want.KeyID() {
 			t.Errorf("%s: redrawn under %s", name, r.KeyID)
 		}
 	}

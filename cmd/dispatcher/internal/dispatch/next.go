@@ -19,8 +19,8 @@ const (
 
 // answered is an attempt together with what came of it.
 type answered struct {
-	flight *flight
-	result provider.Result
+	attempt *openAttempt
+	result  provider.Result
 }
 
 // settle decides what an outcome means for its message. It is pure; now is the
@@ -33,12 +33,12 @@ type answered struct {
 //	Refused    retry at once, this channel excluded unless this process itself stopped the attempt
 //	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
 //
-// An active slot that its channel holds until the receipt stays taken after Accepted; one that
-// it holds for retries does when the message is to come back to this channel.
+// An active slot that its channel holds until the receipt stays taken after Accepted; one that it
+// holds for retries does when the message is to come back to this channel.
 //
-// When some parts of a message were accepted, no other channel may have the rest: it
-// stays on its channel until the deadline, and goes out only while that cuts the text as it did (see recut).
-func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
+// When some parts of a message were accepted, no other channel may have the rest: it stays on its
+// channel until the deadline, and goes out only while that cuts the text as it did (see recut).
+func settle(f *openAttempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
 		Seq: f.seq, ID: f.submission.ID, Attempt: f.submission.Attempt,
 		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: f.await,
@@ -78,7 +78,7 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 }
 
 // unspent is what goes back to the limits in money: the part of the price that is not billed.
-func unspent(f *flight, s *ledger.Settlement) []ledger.Refund {
+func unspent(f *openAttempt, s *ledger.Settlement) []ledger.Refund {
 	if s.Segments >= f.segments || len(f.refunds) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func anyAccepted(parts []provider.Part) bool {
 }
 
 // again sends a message that was not taken, or not whole, to its next try.
-func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
+func again(f *openAttempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason = ledger.Retry, res.Outcome.String()
 	pause := min(res.RetryAfter, longestRetryAfter)
 	if res.Outcome == provider.Throttled {
@@ -132,9 +132,10 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 	}
 }
 
-// bill fills in references, segments and price: what was accepted, or for Unknown what
-// may have been. Ids that the answer named of what it did not take are kept apart. It returns the parts still to be sent when some, not all, were accepted.
-func bill(f *flight, res *provider.Result, s *ledger.Settlement) (left []int) {
+// bill fills in references, segments and price: what was accepted, or for Unknown what may have
+// been. Ids that the answer named of what it did not take are kept apart. It returns the parts
+// still to be sent when some, not all, were accepted.
+func bill(f *openAttempt, res *provider.Result, s *ledger.Settlement) (left []int) {
 	if res.Parts == nil {
 		if res.Outcome != provider.Accepted && res.Outcome != provider.Unknown {
 			s.Denied = res.Reference

@@ -83,8 +83,8 @@ func TestALaneMayIgnoreOptOuts(t *testing.T) {
 	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 1, "accepted": 1})
 }
 
-// TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther: the first provider refused, and before the next was
-// asked there was a STOP. What was tried stays on record, and its audit finds nothing.
+// TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther: the first provider refused, and before the
+// next was asked there was a STOP. What was tried stays on record, and its audit finds nothing.
 func TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*Routing{}}
@@ -118,7 +118,8 @@ func TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther(t *testing.T) {
 	}
 }
 
-// TestWhatHasBegunIsFinished: half a message helps nobody, and a submission that is repeated under its own key is no other.
+// TestWhatHasBegunIsFinished: half a message helps nobody, and a submission that is repeated under
+// its own key is no other.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -47,8 +47,9 @@ type tenantOf struct {
 }
 
 // turns lists the tasks that want a channel in the order in which they choose: by lane; those whose
-// deadline is near before others, the nearest first; then the tenants in turn, so that the campaign of
-// one cannot starve another. Of one tenant, due rows go before new ones, and older before younger.
+// deadline is near before others, the nearest first; then the tenants in turn, so that the campaign
+// of one cannot starve another. Of one tenant, due rows go before new ones, and older before
+// younger.
 func turns(tasks []task, intakes []ledger.Intake, now time.Time) []int {
 	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
 	for i := range tasks {

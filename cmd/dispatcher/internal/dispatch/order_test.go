@@ -32,7 +32,8 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []task, fates []ledger.Intak
 	return tasks, fates
 }
 
-// TestTurnsGoByLaneThenDeadlineThenTenants checks every neighbour in the order, and that nobody is left out.
+// TestTurnsGoByLaneThenDeadlineThenTenants checks every neighbour in the order, and that nobody is
+// left out.
 func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +67,8 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 			if left < urgent {
 				continue
 			}
-			// Nobody has had two turns more than another of the lane that still has messages to come.
+			// Nobody has had two turns more than another of the lane that still has messages to
+			// come.
 			mine := tenantOf{one.lane.Order, one.row.Tenant}
 			for _, later := range got[at+1:] {
 				other := tenantOf{tasks[later].lane.Order, tasks[later].row.Tenant}
@@ -100,7 +102,8 @@ func checkAge(t *rapid.T, tasks []task, fates []ledger.Intake, order []int) {
 	}
 }
 
-// TestTenantsShareShortSlotsWithinOne: one tenant's campaign takes no more of a window than another's few.
+// TestTenantsShareShortSlotsWithinOne: one tenant's campaign takes no more of a window than
+// another's few.
 func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

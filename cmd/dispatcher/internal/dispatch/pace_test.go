@@ -68,7 +68,7 @@ func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testW
 	t.Helper()
 	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
-	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency}, channel, &cfg, newPulse(cfg.DeadAfter), &load{}, answers)
+	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency}, channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	l := &testWorker{worker: w, answers: answers}
 	t.Cleanup(func() {
 		if !l.closed() {
@@ -115,13 +115,13 @@ func perSecond(n int64) *limiter {
 	return &limiter{counter: admission.Counter{Limit: admission.Limit{Window: admission.Second, Max: n}, Max: n}, lead: 5 * time.Millisecond}
 }
 
-// claim takes places for up to n flights; those that find none wait.
-func (l *limiter) claim(n int) []*flight {
+// claim takes places for up to n attempts; those that find none wait.
+func (l *limiter) claim(n int) []*openAttempt {
 	now := time.Now()
 	m := admission.Moment{Now: now, Earliest: now.Add(l.lead), Zone: time.UTC}
 	m.Roll(&l.counter)
 	accounts := []admission.Account{{Counter: &l.counter, Rate: 1}}
-	var out []*flight
+	var out []*openAttempt
 	for range n {
 		need := admission.Need{Segments: 1}
 		at, obstacle := admission.Fit(&m, accounts, &need)
@@ -129,13 +129,13 @@ func (l *limiter) claim(n int) []*flight {
 			break
 		}
 		admission.Take(&m, accounts, &need, at)
-		out = append(out, &flight{claimed: now, leave: at.At, latest: at.Latest, segments: 1})
+		out = append(out, &openAttempt{claimed: now, leave: at.At, latest: at.Latest, segments: 1})
 	}
 	return out
 }
 
-// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends lets two processes claim from one counter, turn and turn
-// about, as much as there is, for five seconds.
+// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends lets two processes claim from one counter,
+// turn and turn about, as much as there is, for five seconds.
 func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{10, 100, 1000, 5000} {
@@ -156,7 +156,8 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 			}
 			at, _ := channel.submits()
 			inSeconds(t, at, began, rate)
-			// Ten milliseconds hold their even part, one more at either end, and those of the tick that ends in them.
+			// Ten milliseconds hold their even part, one more at either end, and those of the tick
+			// that ends in them.
 			most := int(rate/100*20/19) + 1 + int(rate/1000)
 			if got := densest(at, 10*time.Millisecond); got > most {
 				t.Errorf("%d a second: %d left within 10 ms, want at most %d", rate, got, most)
@@ -165,8 +166,8 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	}
 }
 
-// inSeconds checks that each of the first five calendar seconds had exactly so many submits: not one too many, and
-// no slot unused while demand waited.
+// inSeconds checks that each of the first five calendar seconds had exactly so many submits: not
+// one too many, and no slot unused while demand waited.
 func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
 	t.Helper()
 	in := map[time.Time]int64{}
@@ -207,7 +208,7 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 			{Latest: now.Add(time.Hour)},    // at once as well, behind the fourth
 			{At: now.Add(11 * time.Second)}, // beyond the send deadline
 		} {
-			w.put(&flight{claimed: now, leave: place.At, latest: place.Latest, submission: provider.Submission{ID: string(rune('1' + i))}})
+			w.put(&openAttempt{claimed: now, leave: place.At, latest: place.Latest, submission: provider.Submission{ID: string(rune('1' + i))}})
 		}
 		time.Sleep(12 * time.Second)
 		got := map[string]time.Duration{}
@@ -229,19 +230,19 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 	})
 }
 
-// TestASleepingCampaignHoldsNoSender: a code that comes while the only sender has nothing but places to come leaves at once,
-// and one that waits for the sender beside others goes first.
+// TestASleepingCampaignHoldsNoSender: a code that comes while the only sender has nothing but
+// places to come leaves at once, and one that waits for the sender beside others goes first.
 func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 5 {
-			w.put(&flight{claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond), submission: provider.Submission{ID: "bulk"}})
+			w.put(&openAttempt{claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond), submission: provider.Submission{ID: "bulk"}})
 		}
 		synctest.Wait()
-		w.put(&flight{claimed: now, express: true, submission: provider.Submission{ID: "code"}})
-		w.put(&flight{claimed: now, express: true, leave: now.Add(104 * time.Millisecond), submission: provider.Submission{ID: "code"}})
+		w.put(&openAttempt{claimed: now, express: true, submission: provider.Submission{ID: "code"}})
+		w.put(&openAttempt{claimed: now, express: true, leave: now.Add(104 * time.Millisecond), submission: provider.Submission{ID: "code"}})
 		time.Sleep(time.Second)
 		at, ids := channel.submits()
 		if want := []string{"code", "bulk", "code", "bulk", "bulk", "bulk", "bulk"}; !slices.Equal(ids, want) {
@@ -253,14 +254,14 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	})
 }
 
-// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers, so what is due goes back when its time is over, and until
-// then the channel is busy.
+// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers, so what is due goes back
+// when its time is over, and until then the channel is busy.
 func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
 		for i := range 5 {
-			w.put(&flight{claimed: now, latest: now.Add(500 * time.Millisecond)})
+			w.put(&openAttempt{claimed: now, latest: now.Add(500 * time.Millisecond)})
 			synctest.Wait()
 			want := ""
 			if i >= 3 { // two with the senders and two that wait for them
@@ -280,14 +281,15 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	})
 }
 
-// TestAQueueWithTimeDoesNotMakeAChannelBusy: a channel without narrow limits may let its messages wait for their turn.
+// TestAQueueWithTimeDoesNotMakeAChannelBusy: a channel without narrow limits may let its messages
+// wait for their turn.
 func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
 		for range 5 {
-			w.put(&flight{claimed: now, latest: now.Add(time.Hour)})
-			w.put(&flight{claimed: now})
+			w.put(&openAttempt{claimed: now, latest: now.Add(time.Hour)})
+			w.put(&openAttempt{claimed: now})
 		}
 		synctest.Wait()
 		if got := w.ready(time.Now()); got != "" {
@@ -300,14 +302,15 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	})
 }
 
-// TestAThrottledChannelSendsNothingDuringThePause: what comes up meanwhile goes back at once, what comes later leaves.
+// TestAThrottledChannelSendsNothingDuringThePause: what comes up meanwhile goes back at once, what
+// comes later leaves.
 func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 10 {
-			w.put(&flight{claimed: now, leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
+			w.put(&openAttempt{claimed: now, leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ready(time.Now()); got != throttled {
@@ -333,16 +336,16 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{}, time.Now()
 		w := standWorker(t, channel, 1)
-		w.pulse.deadAfter = 6 * time.Second
-		w.pulse.beat(now.Add(time.Second))
+		w.heartbeat.deadAfter = 6 * time.Second
+		w.heartbeat.beat(now.Add(time.Second))
 		for _, at := range []time.Duration{0, 5999 * time.Millisecond, 6001 * time.Millisecond, 7 * time.Second, 8 * time.Second} {
-			w.put(&flight{claimed: now, leave: now.Add(at)})
+			w.put(&openAttempt{claimed: now, leave: now.Add(at)})
 		}
 		time.Sleep(7500 * time.Millisecond)
 		if got := w.ready(time.Now()); got != busy {
 			t.Errorf("ready %q without a heart-beat", got)
 		}
-		w.pulse.beat(time.Now())
+		w.heartbeat.beat(time.Now())
 		time.Sleep(time.Second)
 		if codes := w.codes(); codes[""] != 2 || codes[codeLate] != 3 {
 			t.Errorf("%v came back", codes)
@@ -353,13 +356,14 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	})
 }
 
-// TestEverythingComesBackWhenAWorkerIsClosed: what is under way with its answer, all else unsent and at once.
+// TestEverythingComesBackWhenAWorkerIsClosed: what is under way with its answer, all else unsent
+// and at once.
 func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
 		for i := range 20 {
-			f := &flight{claimed: now, express: i%3 == 0}
+			f := &openAttempt{claimed: now, express: i%3 == 0}
 			if i%2 == 0 {
 				f.leave = now.Add(time.Duration(i) * time.Second)
 			}
@@ -379,12 +383,13 @@ func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 	})
 }
 
-// TestANewRoutingKeepsTheConnectionAndWhatItLearned: what the provider asked for holds on, and no channel is closed.
+// TestANewRoutingKeepsTheConnectionAndWhatItLearned: what the provider asked for holds on, and no
+// channel is closed.
 func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	before := p.worker("a")
-	before.heed(&provider.Result{Outcome: provider.Throttled, RetryAfter: time.Minute})
+	before.applyThrottle(&provider.Result{Outcome: provider.Throttled, RetryAfter: time.Minute})
 	next := *p.routing
 	next.Channels = slices.Clone(p.routing.Channels)
 	next.Channels[0].Limits = []admission.Limit{{Window: admission.Second, Max: 50}}
@@ -421,13 +426,13 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWorker is what it costs to bring a flight through a worker, place and answer included.
+// BenchmarkWorker is what it costs to bring an attempt through a worker, place and answer included.
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
-	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newPulse(cfg.DeadAfter), &load{}, answers)
+	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
-	f := &flight{claimed: time.Now(), submission: provider.Submission{ID: "m", Attempt: 2}}
+	f := &openAttempt{claimed: time.Now(), submission: provider.Submission{ID: "m", Attempt: 2}}
 	b.ReportAllocs()
 	open := 0
 	for b.Loop() {

@@ -28,7 +28,8 @@ type task struct {
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
-	// barred says that the recipient has opted out of what the tenant sends, and that the lane respects it.
+	// barred says that the recipient has opted out of what the tenant sends, and that the lane
+	// respects it.
 	barred bool
 	// waitedWhy is what a due row waited for until now.
 	waitedWhy string
@@ -58,9 +59,10 @@ func (t *task) textOn(c *Channel) string {
 	return t.cut(c).text
 }
 
-// recut reports whether only parts of the message are left to be sent, and the channel would cut its text otherwise than the
-// one that took the others: settings or provider have changed, or the route replaces look-alikes now and did not then. Under
-// the same numbers other words would go out, some twice and some never.
+// recut reports whether only parts of the message are left to be sent, and the channel would cut
+// its text otherwise than the one that took the others: settings or provider have changed, or the
+// route replaces look-alikes now and did not then. Under the same numbers other words would go out,
+// some twice and some never.
 func (t *task) recut(c *Channel) bool {
 	if len(t.row.PartsLeft) == 0 {
 		return false
@@ -72,8 +74,8 @@ func (t *task) recut(c *Channel) bool {
 	return cut != t.row.PartsCut
 }
 
-// lapse is the reason of a message whose deadline has passed. The rest of one that nobody could send any more says so:
-// that it took time to find out is no news.
+// lapse is the reason of a message whose deadline has passed. The rest of one that nobody could
+// send any more says so: that it took time to find out is no news.
 func (t *task) lapse() string {
 	if t.waitedWhy == cutOtherwise {
 		return cutOtherwise
@@ -102,8 +104,8 @@ type planner struct {
 	routing *Routing
 	keys    *drawers
 	now     time.Time
-	// begun says that the message was on its way before, which an auditor cannot always tell from its row: then it
-	// is not stopped any more.
+	// begun says that the message was on its way before, which an auditor cannot always tell from
+	// its row: then it is not stopped any more.
 	begun bool
 }
 
@@ -155,9 +157,10 @@ func (j *Job) stored() []byte {
 	return j.Raw
 }
 
-// planDue makes a task of a row that came due. The choice of a message that has not
-// been attempted yet is made again under the current routing: the same id draws the
-// same number under the key that first drew, as long as the key file has it. A message whose route is gone has no route and waits for one.
+// planDue makes a task of a row that came due. The choice of a message that has not been attempted
+// yet is made again under the current routing: the same id draws the same number under the key that
+// first drew, as long as the key file has it. A message whose route is gone has no route and waits
+// for one.
 func (p *planner) planDue(row ledger.Message) task {
 	t := task{row: row, was: row.State, waitedWhy: row.Reason, lane: p.routing.lane(row.Lane), produced: row.ReceivedAt, first: -1}
 	t.row.State = ledger.Sending
@@ -230,11 +233,12 @@ func (p *planner) choose(t *task) *envelope.Problem {
 	return nil
 }
 
-// whole reports whether no part of the message may have been taken before: what has begun is finished.
+// whole reports whether no part of the message may have been taken before: what has begun is
+// finished.
 func (t *task) whole() bool { return len(t.row.PartsLeft) == 0 && t.row.SameKey == "" }
 
-// fewest is how many parts the message has on that member of its route which needs fewest, or on the first that
-// needs no more than the route allows.
+// fewest is how many parts the message has on that member of its route which needs fewest, or on
+// the first that needs no more than the route allows.
 func (p *planner) fewest(t *task) int {
 	n := t.common
 	for i, c := range t.route.Members {

@@ -37,8 +37,8 @@ func (p Price) In(base string, rate int64) Price {
 	return p
 }
 
-// comparable converts an amount of Currency to the base, rounded half up to a micro. Without rates it
-// is the amount itself.
+// comparable converts an amount of Currency to the base, rounded half up to a micro. Without rates
+// it is the amount itself.
 func (p *Price) comparable(micros int64) int64 {
 	if p.rate == 0 {
 		return micros
@@ -112,14 +112,15 @@ func (p *Price) units(to *Destination, at time.Time) float64 {
 	return float64(p.comparable(p.Segment(to, at))) / 1e6
 }
 
-// price is what the message costs on a channel when parts of it are submitted, at the moment of the task.
+// price is what the message costs on a channel when parts of it are submitted, at the moment of the
+// task.
 func (t *task) price(ch *Channel, parts int) int64 {
 	return int64(parts) * ch.Price.Segment(&t.to, t.at)
 }
 
-// overPriceCap reports whether the whole message costs more on a channel than it may: by its own max_price, which is in the
-// base currency of the document's rates or, without rates, in the channel's own; or by the cap of its route, which has
-// an amount for each currency.
+// overPriceCap reports whether the whole message costs more on a channel than it may: by its own
+// max_price, which is in the base currency of the document's rates or, without rates, in the
+// channel's own; or by the cap of its route, which has an amount for each currency.
 func (t *task) overPriceCap(ch *Channel) bool {
 	if t.msg.MaxPrice == nil && len(t.route.PriceCap) == 0 {
 		return false

@@ -32,8 +32,8 @@ func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
 	}
 }
 
-// TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified sends while a list of prices takes over: by the database's
-// clock, not by any process's.
+// TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified sends while a list of prices takes
+// over: by the database's clock, not by any process's.
 func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*Routing{}}

@@ -218,7 +218,7 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	if d.Attempt.Channel != "a" || d.Attempt.Segments != 3 {
 		t.Fatalf("%+v", d.Attempt)
 	}
-	f := newFlight(task, &d, noon)
+	f := newOpenAttempt(task, &d, noon)
 	if f.submission.From != "60777" || f.submission.Text != "<x>" {
 		t.Errorf("submitted as %q: %q", f.submission.From, f.submission.Text)
 	}
@@ -288,7 +288,8 @@ func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 	}
 }
 
-// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that code, only those pass of which another country is known.
+// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that code, only those pass of
+// which another country is known.
 func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 	t.Parallel()
 	b := Blocked{Blocked: config.Blocked{Countries: []string{"us"}}, CallingCodes: []string{"+1"}}

@@ -9,8 +9,8 @@ import (
 	"dispatcher/selector"
 )
 
-// The key of a question is a text in which every part says how long it is, so that two questions have the
-// same key only when they are the same. Labels count without their order, selectors and
+// The key of a question is a text in which every part says how long it is, so that two questions
+// have the same key only when they are the same. Labels count without their order, selectors and
 // candidates with it.
 
 // AppendKey appends the key of all that a function is told by a question.
@@ -41,8 +41,9 @@ func (q *ScoreQuestion) appendMessageKey(b []byte) []byte {
 	return b
 }
 
-// AppendFunctionKey appends the key of whom a question is put to, and how: another routing makes new
-// values of the same functions. How long it may take and how long an answer holds are not part of it.
+// AppendFunctionKey appends the key of whom a question is put to, and how: another routing makes
+// new values of the same functions. How long it may take and how long an answer holds are not part
+// of it.
 func AppendFunctionKey(b []byte, f *Function) []byte {
 	b = keyLabels(keyText(keyText(b, f.URL), f.Token), f.Parameters)
 	if f.Batch {

@@ -60,8 +60,8 @@ func byDraws(candidates []selector.Candidate, drawn []int) {
 
 // scored fills in the scores of a task's candidates by the rule of its route. When the rule
 // fails for any of them, all are scored by the default rule and trouble says why in one
-// bounded word; scoring is then empty. wishes are the message's selectors that still count.
-func (r *Routing) scored(t *task, wishes []selector.Selector, candidates []selector.Candidate) (scoring, trouble string) {
+// bounded word; scoring is then empty. selectors are the message's selectors that still count.
+func (r *Routing) scored(t *task, selectors []selector.Selector, candidates []selector.Candidate) (scoring, trouble string) {
 	switch rule := &t.route.Scoring; {
 	case rule.Expression != nil:
 		if r.scoredByExpression(t, rule.Expression, candidates) {
@@ -75,7 +75,7 @@ func (r *Routing) scored(t *task, wishes []selector.Selector, candidates []selec
 	}
 	if m := t.route.matcher; m != nil {
 		all := make([]float64, len(t.route.Members))
-		m.Scores(t.msg.Labels, wishes, all)
+		m.Scores(t.msg.Labels, selectors, all)
 		for i := range candidates {
 			candidates[i].Score = all[candidates[i].Index]
 		}
@@ -83,7 +83,7 @@ func (r *Routing) scored(t *task, wishes []selector.Selector, candidates []selec
 	}
 	for i := range candidates {
 		c := &r.Channels[t.route.Members[candidates[i].Index]]
-		candidates[i].Score = selector.Match(t.msg.Labels, wishes, c.Labels)
+		candidates[i].Score = selector.Match(t.msg.Labels, selectors, c.Labels)
 	}
 	return "", trouble
 }

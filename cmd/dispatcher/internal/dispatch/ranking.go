@@ -16,25 +16,27 @@ const maxRanked = 32
 // ranked nobody.
 const byWait = "wait"
 
-// Ranking is the compact state that a choice or a wait was decided on, as it is stored.
-// Together with the routing version, the envelope and the draw key it tells again
-// which channel had to be chosen. What is stored of it, and how, depends on the ranker: see AppendRanking.
+// Ranking is the compact state that a choice or a wait was decided on, as it is stored. Together
+// with the routing version, the envelope and the draw key it tells again which channel had to be
+// chosen. What is stored of it, and how, depends on the ranker: see AppendRanking.
 type Ranking struct {
 	// Version is the routing version that the candidates come from.
 	Version int64
 	// By is the ranker, or "wait". On a route of mode weighted it ordered all but the first choice,
 	// which stands at the front.
 	By string
-	// Attempts is how many were made before the choice. It is 0 in rankings of earlier releases, whatever it was.
+	// Attempts is how many were made before the choice. It is 0 in rankings of earlier releases,
+	// whatever it was.
 	Attempts int
 	// Cursor is the channel that had the last turn, for round robin; empty before the first.
 	Cursor string
-	// After is the place in configured order behind which round robin went on; -1 is from the start.
-	// It is the place of Cursor while that is a member of the route. Nil for other rankers.
+	// After is the place in configured order behind which round robin went on; -1 is from the
+	// start. It is the place of Cursor while that is a member of the route. Nil for other rankers.
 	After *int
 	// KeyID names the key that drew, for redraw.
 	KeyID string
-	// Scoring is the rule behind the scores of best worker: expression or function; empty for the default.
+	// Scoring is the rule behind the scores of best worker: expression or function; empty for the
+	// default.
 	Scoring string
 	// Trouble is why the rule of the route could not score, so that the default did.
 	Trouble string
@@ -49,8 +51,8 @@ type Ranking struct {
 // those of earlier releases, which stored candidates as objects.
 type Ranked struct {
 	Channel string `json:"channel"`
-	// Active and Capacity are set where the order went by them; Capacity is 0 elsewhere, and for a channel
-	// that is no member any more.
+	// Active and Capacity are set where the order went by them; Capacity is 0 elsewhere, and for a
+	// channel that is no member any more.
 	Active   int64 `json:"active"`
 	Capacity int64 `json:"capacity"`
 	// LastAssigned is when it last got an attempt before; it breaks ties of load and of score.

@@ -46,8 +46,8 @@ func TestConvertedPricesAreExact(t *testing.T) {
 }
 
 // TestTheCheapestOverCurrenciesIsVerified: b costs the smallest number, in a currency that is worth
-// the most. Bare numbers would choose it, at the rates a is the cheapest; an auditor who has the rates
-// of the version comes to the same, and one who has others does not.
+// the most. Bare numbers would choose it, at the rates a is the cheapest; an auditor who has the
+// rates of the version comes to the same, and one who has others does not.
 func TestTheCheapestOverCurrenciesIsVerified(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*Routing{}}

@@ -18,7 +18,8 @@ func (w *world) cutBy(way string) {
 	}
 }
 
-// restRow is a due row of which channel c has taken all parts but the last, when it cut its text that way.
+// restRow is a due row of which channel c has taken all parts but the last, when it cut its text
+// that way.
 func restRow(way string) ledger.Message {
 	row := storedRow(ledger.Retry, 1)
 	row.Pinned, row.PartsLeft = "c", []int{1}
@@ -63,7 +64,7 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 				}
 				continue
 			}
-			f := newFlight(&planned, &d, noon)
+			f := newOpenAttempt(&planned, &d, noon)
 			if d.Attempt.Channel != "c" || !slices.Equal(f.submission.Parts, []int{1}) || f.submission.Cut != planned.row.PartsCut || f.submission.Cut == "" {
 				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel, f.submission.Parts, f.submission.Cut)
 			}
@@ -94,7 +95,8 @@ func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
 	}
 }
 
-// TestTheRestThatNobodyCanSendFailsAtItsDeadline says then what it waited for, and only if that was it.
+// TestTheRestThatNobodyCanSendFailsAtItsDeadline says then what it waited for, and only if that was
+// it.
 func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for waited, want := range map[string]string{cutOtherwise: cutOtherwise, removed: reasonExpired, noSlot: reasonExpired} {

@@ -16,11 +16,11 @@ import (
 // References makes and opens the keys under which submissions are known to providers, see
 // provider.Submission.Key.
 //
-// A key is one AES-128 block over the message's row, the attempt and six zero bytes, in
-// hexadecimal digits. So it gives nothing away, a receipt that carries it names its attempt without a
-// stored mapping, and nobody who does not hold the draw keys makes one that opens: of random ones
-// one in 2^48 does. The AES key is derived from the draw key (HKDF with SHA-256, RFC 5869), the first of which makes
-// new ones. It is safe for concurrent use.
+// A key is one AES-128 block over the message's row, the attempt and six zero bytes, in hexadecimal
+// digits. So it gives nothing away, a receipt that carries it names its attempt without a stored
+// mapping, and nobody who does not hold the draw keys makes one that opens: of random ones one in
+// 2^48 does. The AES key is derived from the draw key (HKDF with SHA-256, RFC 5869), the first of
+// which makes new ones. It is safe for concurrent use.
 type References struct {
 	blocks []cipher.Block // by position of the draw key
 }

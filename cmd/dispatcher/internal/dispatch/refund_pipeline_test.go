@@ -14,7 +14,8 @@ func dailyBudget() admission.Limit {
 	return admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 90_000, Currency: "GBP"}
 }
 
-// atNoon puts the business days so that it is about noon: no day ends and no reserve decays meanwhile.
+// atNoon puts the business days so that it is about noon: no day ends and no reserve decays
+// meanwhile.
 func atNoon(r *Routing) {
 	into := time.Duration(time.Now().UnixNano()) % (24 * time.Hour)
 	r.Zone = time.FixedZone("here", int((12*time.Hour - into).Seconds()))
@@ -28,8 +29,8 @@ func rejectsBad(s provider.Submission) provider.Result {
 	return accepts(s)
 }
 
-// TestWhatComesBackFillsTheShareOfAProcessAgain: under each policy a process spends its whole share on messages that
-// nobody takes, and still has all of it for those that somebody does.
+// TestWhatComesBackFillsTheShareOfAProcessAgain: under each policy a process spends its whole share
+// on messages that nobody takes, and still has all of it for those that somebody does.
 func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []admission.Policy{admission.Exact{}, admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
@@ -52,7 +53,8 @@ func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForMoneyLooksOnceItIsBack, however long settling takes: who looked before would find none, and wait for a minute.
+// TestWhoWaitsForMoneyLooksOnceItIsBack, however long settling takes: who looked before would find
+// none, and wait for a minute.
 func TestWhoWaitsForMoneyLooksOnceItIsBack(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) { onlyA(r); atNoon(r) })
@@ -70,7 +72,8 @@ func TestWhoWaitsForMoneyLooksOnceItIsBack(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"rejected": 3, "accepted": 3})
 }
 
-// TestWhatComesBackFillsTheReserveOfItsLaneAgain: codes that nobody takes use up nothing of what is kept for codes.
+// TestWhatComesBackFillsTheReserveOfItsLaneAgain: codes that nobody takes use up nothing of what is
+// kept for codes.
 func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {

@@ -8,17 +8,18 @@ import (
 
 // Bounds of a schedule.
 const (
-	// grain is what times are rounded up to: rows that come due within it are claimed together. Windows
-	// begin at whole grains.
+	// grain is what times are rounded up to: rows that come due within it are claimed together.
+	// Windows begin at whole grains.
 	grain = 5 * time.Millisecond
-	// maxScheduled bounds how many times are remembered. What is forgotten is found at the next interval.
+	// maxScheduled bounds how many times are remembered. What is forgotten is found at the next
+	// interval.
 	maxScheduled = 4096
 	// farthest is how far ahead a time may lie to be remembered.
 	farthest = 26 * time.Hour
 )
 
-// schedule remembers when rows come due that this process has put off, by the database's clock, so that
-// the due loop looks right then: slots at the beginning of a window wait for nobody.
+// schedule remembers when rows come due that this process has put off, by the database's clock, so
+// that the due loop looks right then: slots at the beginning of a window wait for nobody.
 type schedule struct {
 	mu    sync.Mutex
 	heap  times              // guarded by mu

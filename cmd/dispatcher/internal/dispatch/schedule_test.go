@@ -43,7 +43,8 @@ func TestScheduleIsBoundedAndStillNamesTheSoonest(t *testing.T) {
 	}
 }
 
-// TestDueRowsAreLookedAtWhenTheyComeDue: right then, but not more often than each gap and not less often than each interval.
+// TestDueRowsAreLookedAtWhenTheyComeDue: right then, but not more often than each gap and not less
+// often than each interval.
 func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ due, want time.Duration }{
@@ -68,7 +69,8 @@ func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 	}
 }
 
-// TestARowPutOffMeanwhileMovesTheNextLook: the loop waits already when another claim of the process puts a row off.
+// TestARowPutOffMeanwhileMovesTheNextLook: the loop waits already when another claim of the process
+// puts a row off.
 func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

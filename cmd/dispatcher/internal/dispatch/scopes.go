@@ -10,8 +10,8 @@ import (
 )
 
 // scopeIndex finds the limits that count a message: those of each channel as a whole, and the
-// narrower ones of tenants and prefixes. A message costs its own look-ups, however many scopes there
-// are: one for its tenant, and one for each length that a prefix has.
+// narrower ones of tenants and prefixes. A message costs its own look-ups, however many scopes
+// there are: one for its tenant, and one for each length that a prefix has.
 type scopeIndex struct {
 	own      [][]admission.Limit // by channel: those of the whole channel
 	narrower []narrower          // ascending by channel and scope text, as claims lock them

@@ -57,7 +57,7 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		cover("a", w.routing.Channels[0].Limits)
 		cover("c", w.routing.Channels[2].Limits)
 
-		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, nil)
+		r := newClaim(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, nil)
 		r.tasks = append(r.tasks, *task)
 		got := r.request(0).Scopes
 		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
@@ -86,7 +86,7 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
-	r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, jobs)
+	r := newClaim(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, jobs)
 	req := r.request(0)
 	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
 	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
@@ -97,7 +97,8 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	}
 }
 
-// dueWorld is a world whose tenant shop has a limit over all channels, and a claim of due rows of it.
+// dueWorld is a world whose tenant shop has a limit over all channels, and a claim of due rows of
+// it.
 func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 	t.Helper()
 	w := newWorld(t)
@@ -130,15 +131,16 @@ func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen
 	return &seen
 }
 
-// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: nothing is decided about them before that.
+// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: nothing is decided about them before
+// that.
 func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	t.Parallel()
 	w, due := dueWorld(t, 5)
 	due[4].Tenant = "" // which no limit counts
-	var lately needs
-	claim := func(began time.Time) *round {
+	var lately neededScopes
+	claim := func(began time.Time) *claim {
 		t.Helper()
-		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, lately.open(w.routing.scopeIndex(), began), nil)
+		r := newClaim(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, lately.open(w.routing.scopeIndex(), began), nil)
 		r.unready, r.began = w.unready, began
 		req := r.request(len(due))
 		var err error
@@ -155,8 +157,8 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 			t.Errorf("row %d: %+v", i, d)
 		}
 	}
-	if !r.again() || len(r.flights) != 1 || len(r.unasked) > 0 {
-		t.Errorf("again %v, %d flights, %d to ask about", r.again(), len(r.flights), len(r.unasked))
+	if !r.again() || len(r.attempts) != 1 || len(r.unasked) > 0 {
+		t.Errorf("again %v, %d flights, %d to ask about", r.again(), len(r.attempts), len(r.unasked))
 	}
 	r = claim(began.Add(time.Second))
 	sent := 0
@@ -186,7 +188,7 @@ func TestNeedsAreBoundedAndTheLatestGoFirst(t *testing.T) {
 		r.Limits = append(r.Limits, admission.Limit{Scope: admission.Scope{Tenant: string(rune('a'+i%26)) + time.Duration(i).String()}, Window: admission.Day})
 	}
 	x := newScopeIndex(r)
-	var n needs
+	var n neededScopes
 	began := time.Now()
 	n.note(x, places(maxNeeded), began)
 	n.note(x, []int{2*maxNeeded + 1, 2*maxNeeded + 2}, began.Add(time.Second))

@@ -18,12 +18,13 @@ const (
 	FunctionUnreachable = "function_unreachable" // no connection, or nobody to ask
 )
 
-// Scorer asks scoring functions. Scores is called from many goroutines at once, one for each distinct
-// question of a batch, and never inside a claim.
+// Scorer asks scoring functions. Scores is called from many goroutines at once, one for each
+// distinct question of a batch, and never inside a claim.
 //
-// The deadline of f is the Scorer's to keep, from the moment at which it begins to ask: how long a question
-// waits until it is its turn is not the function's doing. ctx ends when the batch cannot wait any longer;
-// Scores must return soon after. It does not fail: what goes wrong is a word in the answer.
+// The deadline of f is the Scorer's to keep, from the moment at which it begins to ask: how long a
+// question waits until it is its turn is not the function's doing. ctx ends when the batch cannot
+// wait any longer; Scores must return soon after. It does not fail: what goes wrong is a word in
+// the answer.
 type Scorer interface {
 	Scores(ctx context.Context, f *Function, q *ScoreQuestion) Scores
 }

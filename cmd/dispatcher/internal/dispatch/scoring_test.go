@@ -133,7 +133,7 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 		task.msg.Selectors = []selector.Selector{wish(5, time.Minute)}
 		return task
 	}
-	q := &inquiry{routing: w.routing, now: noon}
+	q := &scoreRequest{routing: w.routing, now: noon}
 	first := q.add(base())
 	for name, tc := range map[string]struct {
 		change func(*task)
@@ -204,8 +204,8 @@ func TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// TestDueRowsAreAskedAboutOnceAndSentAtOnce has messages whose time comes later: they are first seen
-// inside a claim, where nobody may be asked, and the answers may not be used again.
+// TestDueRowsAreAskedAboutOnceAndSentAtOnce has messages whose time comes later: they are first
+// seen inside a claim, where nobody may be asked, and the answers may not be used again.
 func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	t.Parallel()
 	scorer := &scriptedScorer{answer: favours("b")}

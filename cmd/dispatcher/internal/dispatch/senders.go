@@ -6,7 +6,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// ReplacesSender reports whether a channel with such rules puts a sender of its own in the place of a recorded message's.
+// ReplacesSender reports whether a channel with such rules puts a sender of its own in the place of
+// a recorded message's.
 func ReplacesSender(m *ledger.Message, s *config.Senders, country func(number string) string) bool {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil || msg.From == "" || len(s.Rules) == 0 {
@@ -28,7 +29,8 @@ func (t *task) replaces(ch *Channel) bool {
 	return ok && t.msg.From != "" && sender != t.msg.From
 }
 
-// sender is what a channel puts on the message in place of a sender; false when it may not carry it.
+// sender is what a channel puts on the message in place of a sender; false when it may not carry
+// it.
 func (t *task) sender(ch *Channel) (sender string, ok bool) {
 	return ch.Senders.For(t.msg.From, t.to.Country)
 }

@@ -6,8 +6,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt: channel a has senders for messages that name none or others, and refuses all of
-// them; b has none. A number is the same with and without a plus.
+// TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt: channel a has senders for messages that name
+// none or others, and refuses all of them; b has none. A number is the same with and without a
+// plus.
 func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {

@@ -62,7 +62,7 @@ func (s *settler) run() {
 func (s *settler) gather(batch []answered) []answered {
 	linger := time.NewTimer(settleLinger)
 	defer linger.Stop()
-	for len(batch) < cap(batch) && len(batch) < s.d.inflight.count() {
+	for len(batch) < cap(batch) && len(batch) < s.d.open.count() {
 		select {
 		case a, ok := <-s.answers:
 			if !ok {
@@ -82,8 +82,8 @@ func (s *settler) write(batch []answered) {
 	now := s.d.now()
 	settlements, again := make([]ledger.Settlement, len(batch)), false
 	for i := range batch {
-		settlements[i] = settle(batch[i].flight, &batch[i].result, now)
-		n := statusOfSettlement(batch[i].flight, &settlements[i], now)
+		settlements[i] = settle(batch[i].attempt, &batch[i].result, now)
+		n := statusOfSettlement(batch[i].attempt, &settlements[i], now)
 		settlements[i].Notice = &n
 		again = again || settlements[i].State == ledger.Retry
 		s.d.due.add(settlements[i].NextAt, now)
@@ -93,9 +93,9 @@ func (s *settler) write(batch []answered) {
 		s.pin(batch, seq)
 	}
 	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
-	s.d.inflight.settled(batch)
+	s.d.open.settled(batch)
 	for i := range batch {
-		batch[i].flight.slots.release(1)
+		batch[i].attempt.slots.release(1)
 	}
 	if again {
 		s.d.backlog.Store(true)
@@ -105,13 +105,13 @@ func (s *settler) write(batch []answered) {
 	}
 }
 
-// refunded notes the limits in money that attempts have given something back to, for those who wait for them. Who looks
-// again before it is in the ledger goes on waiting, hence only afterwards.
+// refunded notes the limits in money that attempts have given something back to, for those who wait
+// for them. Who looks again before it is in the ledger goes on waiting, hence only afterwards.
 func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 	for i := range settlements {
 		for _, r := range settlements[i].Refunds {
 			key := admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
-			s.d.stirred.add(key.On(r.Channel), 1)
+			s.d.wakeSet.add(key.On(r.Channel), 1)
 			some = true
 		}
 	}
@@ -121,9 +121,9 @@ func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 // roomAgain notes the channels on which answers have made room, for those who wait for it.
 func (s *settler) roomAgain(batch []answered) (some bool) {
 	for i := range batch {
-		f := batch[i].flight
+		f := batch[i].attempt
 		if f.load != nil && f.load.wakes(1) > 0 {
-			s.d.stirred.add(f.channel, 1)
+			s.d.wakeSet.add(f.channel, 1)
 			some = true
 		}
 	}
@@ -133,8 +133,8 @@ func (s *settler) roomAgain(batch []answered) (some bool) {
 // pin leaves the attempt of one message open.
 func (s *settler) pin(batch []answered, seq int64) {
 	for i := range batch {
-		if batch[i].flight.seq == seq {
-			s.d.inflight.pin(batch[i].flight)
+		if batch[i].attempt.seq == seq {
+			s.d.open.pin(batch[i].attempt)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (s *settler) pin(batch []answered, seq int64) {
 // reported and left open rather than allowed to hold up the others; its message is returned.
 func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := patiently(s.ctx, func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) })
+		err := withTimeout(s.ctx, func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) })
 		if err == nil || s.ctx.Err() != nil {
 			return nil
 		}

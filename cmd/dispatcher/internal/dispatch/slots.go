@@ -80,9 +80,9 @@ func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
 	return 0, s.free, s.freed
 }
 
-// either is acquire for a claim that may use the slots of both: those of a when they are enough, else
-// those of b when there are n. A claim of less takes what is free on the side that has more, at once
-// when b is large enough for all of it, else after gatherTime. On error it holds none.
+// either is acquire for a claim that may use the slots of both: those of a when they are enough,
+// else those of b when there are n. A claim of less takes what is free on the side that has more,
+// at once when b is large enough for all of it, else after gatherTime. On error it holds none.
 func either(ctx context.Context, n, enough int, a, b *slots) (from *slots, got int, err error) {
 	least, gather := min(n, enough), n > b.size()
 	if !gather {

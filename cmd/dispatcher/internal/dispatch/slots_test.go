@@ -54,7 +54,8 @@ func TestAClaimTakesWhatIsFree(t *testing.T) {
 	}
 }
 
-// TestAClaimGathersSlotsForAMoment, so that a settlement of few attempts does not lead to a claim of few.
+// TestAClaimGathersSlotsForAMoment, so that a settlement of few attempts does not lead to a claim
+// of few.
 func TestAClaimGathersSlotsForAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,9 +43,9 @@ func (p *pipeline) limitTo(t *testing.T, limits []admission.Limit, channel provi
 	p.routing = &next
 }
 
-// TestASlowDatabaseSlowsNoPacedChannel: two statements of the write half of each claim take 450 ms, and the counters are
-// locked as long. Still nearly all slots are used, no second has one too many, and nothing comes late once the first claims
-// have told how slow it is.
+// TestASlowDatabaseSlowsNoPacedChannel: two statements of the write half of each claim take 450 ms,
+// and the counters are locked as long. Still nearly all slots are used, no second has one too many,
+// and nothing comes late once the first claims have told how slow it is.
 func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	t.Parallel()
 	const rate, seconds = 40, 6
@@ -130,7 +130,8 @@ func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 2})
 }
 
-// TestWaitingCodesAreNotOvertakenByNewOnes: a few older ones ride along with a small batch of the first lane.
+// TestWaitingCodesAreNotOvertakenByNewOnes: a few older ones ride along with a small batch of the
+// first lane.
 func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	t.Parallel()
 	p := setup(t, onlyA)
@@ -165,8 +166,9 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	}
 }
 
-// TestPoliciesDivideByWhatTheFleetGranted, from the grant of one process to the share of another, over the database: with
-// history in its region one process finds its share, the other one queues early, and nobody exceeds the limit.
+// TestPoliciesDivideByWhatTheFleetGranted, from the grant of one process to the share of another,
+// over the database: with history in its region one process finds its share, the other one queues
+// early, and nobody exceeds the limit.
 func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
@@ -191,7 +193,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := two.fleet.Load().granted["a"]["eu"]; got != (ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}) {
+		if got := two.instances.Load().granted["a"]["eu"]; got != (ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}) {
 			t.Errorf("%s: the other process heard of %+v", policy, got)
 		}
 		handle(two, "quiet", 20)

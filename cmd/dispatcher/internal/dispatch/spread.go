@@ -2,12 +2,12 @@ package dispatch
 
 import "time"
 
-// spareTime is how long before its latest time a flight is let go, however many leave with it.
+// spareTime is how long before its latest time an attempt is let go, however many leave with it.
 const spareTime = 10 * time.Millisecond
 
-// spread puts off the flights of one claim whose places have passed while it was written: on each channel they
-// leave at twice their pace until they have caught up, and not in one burst.
-func spread(flights []*flight, now time.Time) {
+// spread puts off the attempts of one claim whose places have passed while it was written: on each
+// channel they leave at twice their pace until they have caught up, and not in one burst.
+func spread(flights []*openAttempt, now time.Time) {
 	began := make(map[string]time.Time, 8) // the first place on each channel
 	for _, f := range flights {
 		if at, known := began[f.channel]; !f.leave.IsZero() && (!known || f.leave.Before(at)) {

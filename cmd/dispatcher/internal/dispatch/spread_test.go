@@ -10,15 +10,15 @@ import (
 func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
-	var flights []*flight
+	var flights []*openAttempt
 	for i := range 10 {
-		flights = append(flights, &flight{channel: "a", leave: at(10 * i), latest: at(1000)})
+		flights = append(flights, &openAttempt{channel: "a", leave: at(10 * i), latest: at(1000)})
 	}
-	tight := &flight{channel: "a", leave: at(40), latest: at(75)} // as on a sliding limit
-	lost := &flight{channel: "a", leave: at(10), latest: at(20)}  // nothing helps it
-	free := &flight{channel: "a"}
-	other := &flight{channel: "b", leave: at(80)}
-	spread(append([]*flight{tight, lost, free, other}, flights...), at(60))
+	tight := &openAttempt{channel: "a", leave: at(40), latest: at(75)} // as on a sliding limit
+	lost := &openAttempt{channel: "a", leave: at(10), latest: at(20)}  // nothing helps it
+	free := &openAttempt{channel: "a"}
+	other := &openAttempt{channel: "b", leave: at(80)}
+	spread(append([]*openAttempt{tight, lost, free, other}, flights...), at(60))
 	var got []int
 	for _, f := range flights {
 		got = append(got, int(f.leave.Sub(noon)/time.Millisecond))
@@ -29,7 +29,7 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	if !tight.leave.Equal(at(65)) || !lost.leave.Equal(at(10)) || !free.leave.IsZero() || !other.leave.Equal(at(80)) {
 		t.Errorf("tight at %s, lost at %s, free at %s, other at %s", tight.leave, lost.leave, free.leave, other.leave)
 	}
-	far := []*flight{{channel: "a", leave: at(0)}, {channel: "a", leave: at(500)}}
+	far := []*openAttempt{{channel: "a", leave: at(0)}, {channel: "a", leave: at(500)}}
 	if spread(far, at(60)); !far[1].leave.Equal(at(500)) {
 		t.Errorf("a place far ahead was put off to %s", far[1].leave)
 	}

@@ -11,7 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// statusOfTask is the event that a claim causes for one message, of which so many parts were taken before.
+// statusOfTask is the event that a claim causes for one message, of which so many parts were taken
+// before.
 func statusOfTask(t *task, d *ledger.Decision, taken int, at time.Time) ledger.Notice {
 	status := envelope.Status{
 		ID: t.row.ID, State: string(t.row.State), At: at, Lane: t.row.Lane, Tenant: t.row.Tenant,
@@ -36,7 +37,8 @@ func statusOfTask(t *task, d *ledger.Decision, taken int, at time.Time) ledger.N
 	return notice(&status)
 }
 
-// statusOfConflict is the event about a record whose id belongs to another message. It must not pass for one about that.
+// statusOfConflict is the event about a record whose id belongs to another message. It must not
+// pass for one about that.
 func statusOfConflict(job *Job, problem *envelope.Problem, at time.Time) ledger.Notice {
 	return notice(&envelope.Status{
 		State: string(ledger.Dead), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code), Detail: problem.Detail,
@@ -49,7 +51,7 @@ func positionOf(o Origin) *envelope.Position {
 }
 
 // statusOfSettlement is the event that an outcome causes.
-func statusOfSettlement(f *flight, s *ledger.Settlement, at time.Time) ledger.Notice {
+func statusOfSettlement(f *openAttempt, s *ledger.Settlement, at time.Time) ledger.Notice {
 	taken := 0
 	switch s.Outcome {
 	case provider.Rejected, provider.Refused, provider.Throttled:

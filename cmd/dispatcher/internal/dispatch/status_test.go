@@ -7,7 +7,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAnEventTellsHowManyPartsWereTaken of a message that was not taken whole, by all attempts together.
+// TestAnEventTellsHowManyPartsWereTaken of a message that was not taken whole, by all attempts
+// together.
 func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
 	t.Parallel()
 	answers := func(outcomes ...provider.Outcome) *provider.Result {

@@ -11,17 +11,17 @@ import (
 //
 //	{"version":7,"by":"load_ratio","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
 //
-// The fields of a candidate have a space between them: its channel, what the order went by, and why it
-// was passed over, which the chosen one and those behind it lack. What the order went by is
+// The fields of a candidate have a space between them: its channel, what the order went by, and why
+// it was passed over, which the chosen one and those behind it lack. What the order went by is
 //
 //	load_ratio, wait          load idle
 //	best_worker               score idle
 //	the same by expression    score load idle
 //	round_robin, redraw       nothing: turn and draw do not depend on the channels' state
 //
-// load is active/capacity, without the capacity when that is the one before it. idle is how
-// many microseconds before "latest" it got its last attempt, or - for never. score is a number,
-// = for the one before it, or - for none. Rankings by round_robin and redraw end with the chosen one.
+// load is active/capacity, without the capacity when that is the one before it. idle is how many
+// microseconds before "latest" it got its last attempt, or - for never. score is a number, = for
+// the one before it, or - for none. Rankings by round_robin and redraw end with the chosen one.
 //
 // Every fallback stores one, and every message of a route that does not draw. PostgreSQL takes
 // apart each value of a JSON document, so one text for all candidates costs half of what a list of

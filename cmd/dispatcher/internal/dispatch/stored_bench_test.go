@@ -13,11 +13,11 @@ import (
 	"dispatcher/selector"
 )
 
-// BenchmarkStoredRankings measures claims of 500 over a durable PostgreSQL, choice, encoding and write
-// together: with the ranking as it is stored, with what earlier releases stored, and with none. The three take
-// turns, so that a machine whose speed drifts treats them alike, and medians are compared. bytes is the
-// size of a ranking; claim/none is what a claim costs by one that stores no ranking; former/claim is how much
-// more the former ranking cost. Run it with -benchtime 60x.
+// BenchmarkStoredRankings measures claims of 500 over a durable PostgreSQL, choice, encoding and
+// write together: with the ranking as it is stored, with what earlier releases stored, and with
+// none. The three take turns, so that a machine whose speed drifts treats them alike, and medians
+// are compared. bytes is the size of a ranking; claim/none is what a claim costs by one that stores
+// no ranking; former/claim is how much more the former ranking cost. Run it with -benchtime 60x.
 func BenchmarkStoredRankings(b *testing.B) {
 	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
@@ -116,7 +116,7 @@ func (c *storedClaims) run(b *testing.B, name string, form func(*assigner, *task
 	}
 	defer tx.Rollback()
 	seen := tx.Seen()
-	a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, standpoint{})
+	a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, snapshot{})
 	all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
 	for i := range tasks {
 		t := &tasks[i]

@@ -82,8 +82,8 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 	return d
 }
 
-// choices are the channels of all attempts in the order in which they were decided: by claim, and within
-// a claim as the records stood in it.
+// choices are the channels of all attempts in the order in which they were decided: by claim, and
+// within a claim as the records stood in it.
 func (p *pipeline) choices(t *testing.T) []string {
 	t.Helper()
 	rows, err := p.sql.Query(t.Context(), `
@@ -99,8 +99,8 @@ func (p *pipeline) choices(t *testing.T) []string {
 	return all
 }
 
-// nextByLoad is the model of load_ratio: the least loaded of those that are not off, of several the one that
-// was assigned longer ago, then the one listed first.
+// nextByLoad is the model of load_ratio: the least loaded of those that are not off, of several the
+// one that was assigned longer ago, then the one listed first.
 func nextByLoad(r *Routing, active, assigned []int) int {
 	best := 1
 	for c := 2; c < len(r.Channels); c++ {
@@ -112,9 +112,10 @@ func nextByLoad(r *Routing, active, assigned []int) int {
 	return best
 }
 
-// TestFallbacksOfSeveralInstancesAreThoseOfOne: two instances claim now in turn, now at the same time,
-// batches of different sizes, and nothing is answered. All choices, in the order of the claims, are those that one process
-// would have made, whoever made them: exact load ratios and strict turns.
+// TestFallbacksOfSeveralInstancesAreThoseOfOne: two instances claim now in turn, now at the same
+// time, batches of different sizes, and nothing is answered. All choices, in the order of the
+// claims, are those that one process would have made, whoever made them: exact load ratios and
+// strict turns.
 func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 	t.Parallel()
 	for _, fallback := range []Ranker{LoadRatio, RoundRobin} {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel: b refuses each message for its sender, c because it cannot take any. Health
-// weighting and ramps go by these figures.
+// TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel: b refuses each message for its sender, c
+// because it cannot take any. Health weighting and ramps go by these figures.
 func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

@@ -46,7 +46,7 @@ const (
 	whatScore       = "score"
 	whatScoring     = "scoring"
 	whatCursor      = "cursor"
-	whatObstacle    = "passed_over" // why a candidate was passed over
+	whatExclusion   = "passed_over" // why a candidate was passed over
 )
 
 // Edition is a routing version as an auditor needs it: what it said, and when.
@@ -58,15 +58,16 @@ type Edition struct {
 	// From is when it came into force, by the database's clock, and Until when the next one did:
 	// zero while it is the current one.
 	From, Until time.Time
-	// Overlap is how much longer than Until claims may have gone by it. It is zero when the next one
-	// was written while all channels were locked.
+	// Overlap is how much longer than Until claims may have gone by it. It is zero when the next
+	// one was written while all channels were locked.
 	Overlap time.Duration
 	// Bounds tells which limits the channels have; nil when that is not known.
 	Bounds map[string]Bound
 }
 
 // Bound says which limits a channel has for all its messages: without any, none can have been in a
-// message's way. Those of tenants and prefixes, reserves, policies and limits in money are found in the routing.
+// message's way. Those of tenants and prefixes, reserves, policies and limits in money are found in
+// the routing.
 type Bound struct {
 	Windows bool // of messages or segments per window
 	Active  bool // of attempts under way
@@ -106,7 +107,7 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	if err := c.plan(); err != nil {
 		return nil, err
 	}
-	seen, s := c.read(0, r.Seen), &standing{known: true}
+	seen, s := c.read(0, r.Seen), &progress{known: true}
 	c.seen = seen
 	if seen != nil && (seen.Attempts < 0 || seen.Attempts > len(r.Attempts)) {
 		c.differs(0, whatRanking, "a wait after "+strconv.Itoa(seen.Attempts)+" attempts", strconv.Itoa(len(r.Attempts))+" attempts")
@@ -165,7 +166,7 @@ func newEdition(from Edition, keys *drawers) *edition {
 	for i := range routing.Channels {
 		idle.Channels[i].Name = routing.Channels[i].Name
 	}
-	return &edition{from, newAssigner(&routing, keys, idle, make([]string, len(routing.Channels)), standpoint{})}
+	return &edition{from, newAssigner(&routing, keys, idle, make([]string, len(routing.Channels)), snapshot{})}
 }
 
 // check is the verification of one record.
@@ -200,7 +201,7 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 
 // task plans the message again under a version, as it stood after some attempts. Its route is
 // nil when none takes it, which is noted.
-func (c *check) task(attempt int, e *edition, s *standing) *task {
+func (c *check) task(attempt int, e *edition, s *progress) *task {
 	row := &c.record.Message
 	if s.attempts == 0 && c.planned != nil && e.routing.Version == row.Plan.Version {
 		return c.planned
@@ -213,8 +214,9 @@ func (c *check) task(attempt int, e *edition, s *standing) *task {
 	if s.sameKey {
 		t.row.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
 	}
-	// Its clock stands before every deadline. What may have been taken in part, or not at all, was not stopped.
-	p := &planner{routing: e.routing, keys: c.v.keys, begun: s.doubted || !s.known}
+	// Its clock stands before every deadline. What may have been taken in part, or not at all, was
+	// not stopped.
+	p := &planner{routing: e.routing, keys: c.v.keys, begun: s.ambiguous || !s.known}
 	if p.choose(t) != nil {
 		t.route = nil
 		c.differs(attempt, whatRoute, row.Plan.Route, "none under version "+strconv.FormatInt(e.routing.Version, 10))

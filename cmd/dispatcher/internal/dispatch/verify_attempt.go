@@ -12,7 +12,7 @@ const codeLost = "instance_lost"
 
 // attempt checks why an attempt went to its channel, when, and what it was to cost. It then
 // takes it into account for the next one.
-func (c *check) attempt(i int, s *standing) error {
+func (c *check) attempt(i int, s *progress) error {
 	stored := &c.record.Attempts[i]
 	c.sameNumber(stored.Number, whatNumber, int64(stored.Number), int64(i+1))
 	c.times(i)
@@ -56,7 +56,7 @@ func (c *check) attempt(i int, s *standing) error {
 }
 
 // lose takes an attempt into account whose version tells nothing: what it left behind is not known.
-func (c *check) lose(stored *ledger.AttemptRecord, s *standing) {
+func (c *check) lose(stored *ledger.AttemptRecord, s *progress) {
 	s.after(stored, "", false, 0)
 	s.known, s.pinned, s.left = false, "", 0
 }
@@ -76,7 +76,7 @@ func (c *check) follows(i int) {
 }
 
 // withoutRanking: only a first choice that was drawn and went through needs no record of others.
-func (c *check) withoutRanking(e *edition, t *task, s *standing, i int) {
+func (c *check) withoutRanking(e *edition, t *task, s *progress, i int) {
 	stored := &c.record.Attempts[i]
 	if i > 0 || !t.route.draws() {
 		c.differs(stored.Number, whatRanking, "none", "one of route "+t.route.Name)
@@ -85,16 +85,16 @@ func (c *check) withoutRanking(e *edition, t *task, s *standing, i int) {
 	c.same(stored.Number, whatChannel, stored.Channel, c.record.Message.Plan.FirstChoice)
 	if place := e.routing.place(t.route, stored.Channel); place >= 0 {
 		ch := &choice{attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt, ranking: &Ranking{}}
-		c.obstacles(e, t, s, ch, []Ranked{{Channel: stored.Channel}}, []int{place})
+		c.exclusions(e, t, s, ch, []Ranked{{Channel: stored.Channel}}, []int{place})
 	}
 }
 
 // reason checks the word that tells first choices from fallbacks, retries and resends.
-func (c *check) reason(e *edition, t *task, s *standing, i int) {
+func (c *check) reason(e *edition, t *task, s *progress, i int) {
 	stored := &c.record.Attempts[i]
 	before := c.record.Attempts[:i]
 	replaced := slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return late(&a) })
-	t.row.PossibleDuplicate = s.doubted
+	t.row.PossibleDuplicate = s.ambiguous
 	want := attemptReason(t, c.firstChoice(t, i), stored.Channel)
 	t.row.PossibleDuplicate = false
 	switch {
@@ -117,7 +117,8 @@ func (c *check) firstChoice(t *task, i int) string {
 }
 
 // resent checks that a lane allows it, when a message went on without an answer, and that it did so
-// once. What a lost instance left is judged by whoever recovers it, under a version that is not on record.
+// once. What a lost instance left is resolved by whoever recovers it, under a version that is not
+// on record.
 func (c *check) resent(e *edition, i int) {
 	a := &c.record.Attempts[i]
 	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) || c.repeated(e, i) {
@@ -133,14 +134,15 @@ func (c *check) resent(e *edition, i int) {
 	}
 }
 
-// repeated reports whether the attempt after this one repeats it under the same key, as its lane allows: that is no second
-// message, and the provider bills the two once. The repeat of a resend counts as a resend.
+// repeated reports whether the attempt after this one repeats it under the same key, as its lane
+// allows: that is no second message, and the provider bills the two once. The repeat of a resend
+// counts as a resend.
 func (c *check) repeated(e *edition, i int) bool {
 	return c.record.Attempts[i].Outcome == "unknown" && c.continued(e, i)
 }
 
-// continued is repeated for whatever became known of the attempt later. A message may also have waited
-// for its repeat until the search ended: then its channel was not passed over as tried.
+// continued is repeated for whatever became known of the attempt later. A message may also have
+// waited for its repeat until the search ended: then its channel was not passed over as tried.
 func (c *check) continued(e *edition, i int) bool {
 	lane, named := e.routing.Lanes[c.record.Message.Lane]
 	if named && !lane.clears(ledger.SameKey) {
@@ -155,8 +157,8 @@ func (c *check) continued(e *edition, i int) bool {
 	return next.Channel == this.Channel && again
 }
 
-// waitsForRepeat reports whether a message waited to be submitted once more to the channel, and to no
-// other: it was not passed over as tried, and all others were because the message was pinned.
+// waitsForRepeat reports whether a message waited to be submitted once more to the channel, and to
+// no other: it was not passed over as tried, and all others were because the message was pinned.
 func waitsForRepeat(candidates []Ranked, channel string) bool {
 	waits := false
 	for i := range candidates {
@@ -173,7 +175,7 @@ func waitsForRepeat(candidates []Ranked, channel string) bool {
 
 // bill checks what was billed: the price of the version for as many segments as the answer
 // accepted, or may have. It returns how many the attempt was to submit.
-func (c *check) bill(e *edition, t *task, s *standing, i int) (parts int) {
+func (c *check) bill(e *edition, t *task, s *progress, i int) (parts int) {
 	stored := &c.record.Attempts[i]
 	place := e.routing.place(t.route, stored.Channel)
 	if place < 0 {

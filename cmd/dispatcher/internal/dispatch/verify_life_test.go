@@ -25,9 +25,9 @@ type life struct {
 	editions map[int64]Edition
 	live     *Routing // the current version as a process has it
 	record   ledger.Record
-	flight   *flight // of the last attempt
-	late     bool    // whether it has been given up for lost
-	letter   bool    // the message was refused when it came
+	flight   *openAttempt // of the last attempt
+	late     bool         // whether it has been given up for lost
+	letter   bool         // the message was refused when it came
 }
 
 // newLife is a message that has not been planned yet.
@@ -83,7 +83,7 @@ func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Sco
 		t.scores = answer
 	}
 	seen.Now, seen.Version = l.now, l.live.Version
-	d := newAssigner(l.live, p.keys, seen, unready, standpoint{rooms: l.rooms}).decide(&t)
+	d := newAssigner(l.live, p.keys, seen, unready, snapshot{rooms: l.rooms}).decide(&t)
 	l.decided(&t, &d)
 	return d.Decision
 }
@@ -110,7 +110,7 @@ func (l *life) decided(t *task, d *decision) {
 		a.Ranking = slices.Clone(a.Ranking)
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
-		l.flight, l.late = newFlight(t, d, l.now), false
+		l.flight, l.late = newOpenAttempt(t, d, l.now), false
 	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:
@@ -226,7 +226,8 @@ func jobOf(id string, segments int) *Job {
 	return &Job{Message: m, Raw: m.Append(nil), Lane: "bulk", Produced: noon.Add(-time.Second)}
 }
 
-// TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are honest.
+// TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are
+// honest.
 func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
 	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t), releasedLife(t), lateLife(t), recutLife(t), mendedLife(t)} {
@@ -406,8 +407,8 @@ func releasedLife(t testing.TB) *life {
 	return l
 }
 
-// lateLife: the instance was lost, then answered after all that one of two parts was taken; the channel refuses
-// the other once and is asked again.
+// lateLife: the instance was lost, then answered after all that one of two parts was taken; the
+// channel refuses the other once and is asked again.
 func lateLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, func(r *Routing) { r.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour} })

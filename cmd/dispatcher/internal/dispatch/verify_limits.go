@@ -16,8 +16,8 @@ func (e *edition) counted(t *task, c int) []admission.Limit {
 	return all
 }
 
-// limited reports whether a limit can have put a reason in the message's way on channel c. What was taken
-// of it is not on record, but a limit has to be there.
+// limited reports whether a limit can have put a reason in the message's way on channel c. What was
+// taken of it is not on record, but a limit has to be there.
 func (e *edition) limited(t *task, c int, reason string) bool {
 	ch := &e.routing.Channels[c]
 	bound, known := e.Bounds[ch.Name], e.Bounds != nil
@@ -52,8 +52,8 @@ func (e *edition) budgeted(t *task, c int) bool {
 	return slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool { return l.Unit == admission.Money && l.Scope == (admission.Scope{}) })
 }
 
-// never reports whether a limit of the version leaves the message no place on channel c in any window: a first
-// choice is not waited for then.
+// never reports whether a limit of the version leaves the message no place on channel c in any
+// window: a first choice is not waited for then.
 func (e *edition) never(t *task, c int) bool {
 	need := e.need(t, &e.routing.Channels[c])
 	return slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool {

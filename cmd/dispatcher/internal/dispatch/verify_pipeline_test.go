@@ -66,8 +66,9 @@ func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []Misma
 	return records, found
 }
 
-// TestTheRunningDayIsVerifiedOverChangingVersions: messages wait at limits, are refused, throttled and never
-// answered, while weights, modes and rankings change; an auditor who looks all the while finds nothing.
+// TestTheRunningDayIsVerifiedOverChangingVersions: messages wait at limits, are refused, throttled
+// and never answered, while weights, modes and rankings change; an auditor who looks all the while
+// finds nothing.
 func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*Routing{}, limited: true}
@@ -75,7 +76,8 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 		r.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100, ResendOnce: true}
 	})
 
-	// A claim that finds a newer version takes the one that was made for it; only steps below make any.
+	// A claim that finds a newer version takes the one that was made for it; only steps below make
+	// any.
 	p.cfg.Reload = func(ctx context.Context) error {
 		current, err := p.ledger.CurrentRouting(ctx)
 		if err != nil {

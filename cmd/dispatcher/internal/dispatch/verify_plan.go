@@ -28,8 +28,8 @@ func (c *check) message() {
 	}
 }
 
-// barred reports whether the message ended because its recipient had opted out, or because nothing is sent to its
-// number any more, which may follow any answer that it was to be sent again after.
+// barred reports whether the message ended because its recipient had opted out, or because nothing
+// is sent to its number any more, which may follow any answer that it was to be sent again after.
 func barred(row *ledger.Message) bool {
 	return row.State == ledger.Rejected && (row.Reason == reasonOptedOut || row.Reason == string(envelope.BlockedNumber))
 }
@@ -89,7 +89,7 @@ func (c *check) plan() error {
 		c.notPast(0, e, c.record.Message.ReceivedAt)
 		c.notAhead(0, e, c.record.FinishedAt)
 	}
-	t := c.task(0, e, &standing{known: true})
+	t := c.task(0, e, &progress{known: true})
 	if t.route == nil {
 		return nil
 	}

@@ -17,7 +17,8 @@ import (
 	"dispatcher/selector/score"
 )
 
-// drawnRouting is any routing of one route: any mode, fallback, scoring, weights, channels and lanes.
+// drawnRouting is any routing of one route: any mode, fallback, scoring, weights, channels and
+// lanes.
 func drawnRouting(t *rapid.T) *Routing {
 	n := rapid.IntRange(1, 6).Draw(t, "channels")
 	if rapid.IntRange(0, 15).Draw(t, "many") == 0 {
@@ -84,7 +85,8 @@ func drawnSenders(t *rapid.T) Senders {
 	}).Draw(t, "senders")
 }
 
-// drawnLimitsOf gives a channel limits of its own, of tenants and of prefixes, a policy and a hold, or none.
+// drawnLimitsOf gives a channel limits of its own, of tenants and of prefixes, a policy and a hold,
+// or none.
 func drawnLimitsOf(t *rapid.T, c *Channel) {
 	c.Active.Hold = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "held")
 	if rapid.Bool().Draw(t, "narrower") {
@@ -192,8 +194,8 @@ func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counte
 	return c
 }
 
-// drawnState is any shared state of the channels within their bounds, and what this process knows of
-// its connections.
+// drawnState is any shared state of the channels within their bounds, and what this process knows
+// of its connections.
 func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) (*ledger.Seen, []string) {
 	seen, unready := idle(r)
 	bad := rapid.Bool().Draw(t, "bad times")
@@ -238,7 +240,7 @@ func drawnRooms(t *rapid.T, channels int) []room {
 	return out
 }
 
-// drawnJob is a message with any wishes, of one part or several.
+// drawnJob is a message with any selectors, of one part or several.
 func drawnJob(t *rapid.T) *Job {
 	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "segments"))
 	m := &job.Message
@@ -270,8 +272,8 @@ func drawnScores(t *rapid.T, n int) *Scores {
 	return s
 }
 
-// drawnResult is any answer to a flight.
-func drawnResult(t *rapid.T, f *flight) provider.Result {
+// drawnResult is any answer to an attempt.
+func drawnResult(t *rapid.T, f *openAttempt) provider.Result {
 	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused, provider.Refused, provider.Throttled, provider.Unknown}
 	code := rapid.SampledFrom([]string{"0x1", "0x1", codeStopping, codeStale, codeExpired}).Draw(t, "code")
 	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {
@@ -297,8 +299,9 @@ func drawnResult(t *rapid.T, f *flight) provider.Result {
 }
 
 // TestWhateverIsDecidedCanBeDerivedAgain takes a message through up to twelve claims under changing
-// versions (modes, weights, members, lanes, prices), keys, shared states, connections and answers, some of
-// which never come or come late. Its record is verified after every step, as on a running day.
+// versions (modes, weights, members, lanes, prices), keys, shared states, connections and answers,
+// some of which never come or come late. Its record is verified after every step, as on a running
+// day.
 func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

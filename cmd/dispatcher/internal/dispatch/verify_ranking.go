@@ -33,7 +33,7 @@ func (c *check) read(attempt int, raw []byte) *Ranking {
 
 // waited checks the ranking that the last wait was decided on. It was decided between the attempts
 // before it and the one behind it, if there is one.
-func (c *check) waited(ranking *Ranking, s *standing) error {
+func (c *check) waited(ranking *Ranking, s *progress) error {
 	e, err := c.under(0, ranking.Version)
 	if err != nil || e == nil {
 		return err
@@ -57,9 +57,9 @@ func (c *check) waited(ranking *Ranking, s *standing) error {
 	return nil
 }
 
-// drawnFor gives the task of a wait before the first attempt the first choice that it had. The message
-// may have been drawn again since, under another key: the one that the wait was drawn under is not
-// on record, so that any key of the file will do.
+// drawnFor gives the task of a wait before the first attempt the first choice that it had. The
+// message may have been drawn again since, under another key: the one that the wait was drawn under
+// is not on record, so that any key of the file will do.
 func (c *check) drawnFor(t *task, ranking *Ranking) *task {
 	if len(ranking.Candidates) == 0 {
 		return t
@@ -77,9 +77,9 @@ func (c *check) drawnFor(t *task, ranking *Ranking) *task {
 }
 
 // ranking checks a stored ranking: that it lists the members of the route in the order that
-// their stored state leads to, that the attempt went to the first without obstacle, and that the
-// obstacles are those that were there, or may have been.
-func (c *check) ranking(e *edition, t *task, s *standing, ch *choice) {
+// their stored state leads to, that the attempt went to the first without exclusion, and that the
+// exclusions are those that were there, or may have been.
+func (c *check) ranking(e *edition, t *task, s *progress, ch *choice) {
 	r := ch.ranking
 	if !ch.waits() && r.Attempts > 0 { // older ones hold no number
 		c.sameNumber(ch.attempt, whatRanking, int64(r.Attempts), int64(s.attempts))
@@ -99,7 +99,7 @@ func (c *check) ranking(e *edition, t *task, s *standing, ch *choice) {
 	}
 	c.states(e, t, ch, listed, places)
 	c.order(e, t, ch, listed, places)
-	c.obstacles(e, t, s, ch, listed, places)
+	c.exclusions(e, t, s, ch, listed, places)
 	c.outcome(e, t, s, ch, listed)
 }
 
@@ -272,10 +272,11 @@ func (c *check) basis(e *edition, t *task, ch *choice) (b basis, ok bool) {
 	return b, true
 }
 
-// outcome checks what the ranking led to: the first candidate without obstacle, or a wait when all
-// had one. A first choice without obstacle at the first attempt has no ranking, and one that the
-// route holds messages for is not passed over before its time, unless a limit never leaves them a place.
-func (c *check) outcome(e *edition, t *task, s *standing, ch *choice, listed []Ranked) {
+// outcome checks what the ranking led to: the first candidate without exclusion, or a wait when all
+// had one. A first choice without exclusion at the first attempt has no ranking, and one that the
+// route holds messages for is not passed over before its time, unless a limit never leaves them a
+// place.
+func (c *check) outcome(e *edition, t *task, s *progress, ch *choice, listed []Ranked) {
 	chosen := ""
 	if at := ch.ranking.Chosen(); at >= 0 {
 		chosen = ch.ranking.Candidates[at].Channel
@@ -290,12 +291,13 @@ func (c *check) outcome(e *edition, t *task, s *standing, ch *choice, listed []R
 	}
 	end := t.route.holdEnds(first.Reason, later(c.record.Message.ReceivedAt, c.msg.SendAt), c.record.Message.ExpiresAt)
 	if limits(first.Reason) && end.After(ch.at) && !e.never(t, t.route.Members[t.first]) {
-		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
+		c.differs(ch.attempt, whatExclusion, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
 	}
 }
 
-// hold checks the record of a message that was held for its first choice: nobody else was looked at.
-func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
+// hold checks the record of a message that was held for its first choice: nobody else was looked
+// at.
+func (c *check) hold(e *edition, t *task, s *progress, ch *choice) {
 	r := ch.ranking
 	switch {
 	case !t.route.draws() || t.route.Wait == 0 && !heldFor(r, inFlight):
@@ -305,12 +307,12 @@ func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
 		c.differs(ch.attempt, whatCandidates, names(r.Candidates), "the first choice "+c.firstName(t)+" alone")
 		return
 	case !limits(r.Candidates[0].Reason):
-		c.differs(ch.attempt, whatObstacle, r.Candidates[0].Channel+" "+r.Candidates[0].Reason, "one that passes by itself")
+		c.differs(ch.attempt, whatExclusion, r.Candidates[0].Channel+" "+r.Candidates[0].Reason, "one that passes by itself")
 		return
 	}
 	c.sameNumber(ch.attempt, whatCandidates, int64(1+r.More), int64(len(t.route.Members)))
 	places := []int{t.first}
-	c.obstacles(e, t, s, ch, r.Candidates, places)
+	c.exclusions(e, t, s, ch, r.Candidates, places)
 }
 
 // heldFor reports whether the first candidate had a reason in its way.

@@ -40,7 +40,7 @@ func functionTroubles() []string {
 // nor can the failure of an expression over candidates that are not all on record.
 func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Candidate) {
 	r := ch.ranking
-	wishes, known := c.wishes(ch.at)
+	selectors, known := c.selectors(ch.at)
 	if r.Scoring == byFunction || !known || (r.Trouble == expressionFailed && r.More > 0) {
 		return
 	}
@@ -50,7 +50,7 @@ func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Ca
 	scored := *t
 	scored.scores = &Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
 	derived := slices.Clone(candidates)
-	scoring, trouble := e.routing.scored(&scored, wishes, derived)
+	scoring, trouble := e.routing.scored(&scored, selectors, derived)
 	c.same(ch.attempt, whatScoring, r.Scoring+r.Trouble, scoring+trouble)
 	for i := range derived {
 		if math.Abs(derived[i].Score-candidates[i].Score) > scoreTolerance {
@@ -64,8 +64,8 @@ func (e *edition) changesPrices(t *task) bool {
 	return slices.ContainsFunc(t.route.Members, func(c int) bool { return len(e.routing.Channels[c].Price.Lists) > 1 })
 }
 
-// wishes are the selectors that counted at a time; false when that is not known and matters.
-func (c *check) wishes(at time.Time) (wishes []selector.Selector, known bool) {
+// selectors are the selectors that counted at a time; false when that is not known and matters.
+func (c *check) selectors(at time.Time) (selectors []selector.Selector, known bool) {
 	if !at.IsZero() {
 		return selector.Unexpired(c.msg.Selectors, at.Sub(c.record.Message.ReceivedAt)), true
 	}

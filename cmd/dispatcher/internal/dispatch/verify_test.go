@@ -116,10 +116,10 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"a refusal billed":    {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
 		"a doubt not billed":  {resentLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 0, 0 })},
 		"a part billed twice": {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000 })},
-		"cut as before":       {recutLife, whatObstacle, func(t testing.TB, l *life) { l.rewrite(t, -1, recutWord("connecting")) }},
-		"cut otherwise":       {recutLife, whatObstacle, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
-		"sent though recut":   {mendedLife, whatObstacle, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
-		"nothing was cut": {waitLife, whatObstacle, func(t testing.TB, l *life) {
+		"cut as before":       {recutLife, whatExclusion, func(t testing.TB, l *life) { l.rewrite(t, -1, recutWord("connecting")) }},
+		"cut otherwise":       {recutLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
+		"sent though recut":   {mendedLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
+		"nothing was cut": {waitLife, whatExclusion, func(t testing.TB, l *life) {
 			l.rewrite(t, -1, func(r *Ranking) { r.Candidates[0].Reason = cutOtherwise })
 		}},
 		"a part left out": {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
@@ -153,25 +153,25 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			r.Candidates, r.More = r.Candidates[1:], r.More+1
 		})},
 
-		"invented word":         {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = "i_like_b" })},
-		"obstacle invented":     {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = disabled })},
-		"pinned elsewhere":      {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = pinnedAway })},
-		"removed though member": {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = removed })},
-		"never tried":           {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = alreadyTried })},
-		"no window":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noSlot })},
-		"no bound":              {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noActive })},
-		"no limit of a tenant":  {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = tenantLimit })},
-		"no limit of a prefix":  {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = prefixLimit })},
-		"no budget":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noBudget })},
-		"no reserve":            {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = reserved })},
-		"no policy":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noShare })},
-		"too dear":              {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = priceCap })},
-		"no weight":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = weightZero })},
+		"invented word":         {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = "i_like_b" })},
+		"obstacle invented":     {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = disabled })},
+		"pinned elsewhere":      {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = pinnedAway })},
+		"removed though member": {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = removed })},
+		"never tried":           {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = alreadyTried })},
+		"no window":             {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = noSlot })},
+		"no bound":              {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = noActive })},
+		"no limit of a tenant":  {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = tenantLimit })},
+		"no limit of a prefix":  {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = prefixLimit })},
+		"no budget":             {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = noBudget })},
+		"no reserve":            {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = reserved })},
+		"no policy":             {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = noShare })},
+		"too dear":              {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = priceCap })},
+		"no weight":             {fallbackLife, whatExclusion, front(func(r *Ranked) { r.Reason = weightZero })},
 		"obstacle dropped":      {fallbackLife, whatChannel, front(func(r *Ranked) { r.Reason = "" })},
-		"word behind the chosen": {fallbackLife, whatObstacle, ranked(func(r *Ranking) {
+		"word behind the chosen": {fallbackLife, whatExclusion, ranked(func(r *Ranking) {
 			r.Candidates[2].Reason = "connecting"
 		})},
-		"the same channel twice": {fallbackLife, whatObstacle, func(t testing.TB, l *life) {
+		"the same channel twice": {fallbackLife, whatExclusion, func(t testing.TB, l *life) {
 			first := l.record.Attempts[0].Channel
 			l.rewrite(t, 1, func(r *Ranking) {
 				for i := range r.Candidates {
@@ -186,7 +186,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			})
 			l.record.Attempts[1].Channel = first
 		}},
-		"pin broken": {partLife, whatObstacle, func(t testing.TB, l *life) {
+		"pin broken": {partLife, whatExclusion, func(t testing.TB, l *life) {
 			l.rewrite(t, 1, func(r *Ranking) {
 				r.Candidates[0].Reason, r.Candidates[1].Reason = "connecting", ""
 				l.record.Attempts[1].Channel = r.Candidates[1].Channel
@@ -201,8 +201,8 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"wait: chosen":       {waitLife, whatChannel, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *Ranking) { r.Candidates[2].Reason = "" }) }},
 		"wait: too early":    {waitLife, whatVersion, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *Ranking) { r.Version = 999 }) }},
 		"wait: after ten":    {waitLife, whatRanking, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *Ranking) { r.Attempts = 10 }) }},
-		"passed over early":  {fallbackLife, whatObstacle, heldBack},
-		"full yet prompt":    {fallbackLife, whatObstacle, fullYetPrompt},
+		"passed over early":  {fallbackLife, whatExclusion, heldBack},
+		"full yet prompt":    {fallbackLife, whatExclusion, fullYetPrompt},
 		"a score":            {scoreLife, whatScore, ranked(func(r *Ranking) { r.Candidates[0].Score = new(0.99) })},
 		"scores swapped":     {scoreLife, whatOrder, swapped},
 		"another scoring":    {scoreLife, whatScoring, ranked(func(r *Ranking) { r.Scoring = byFunction })},
@@ -226,8 +226,8 @@ func TestForgedRecordsAreFound(t *testing.T) {
 	}
 }
 
-// TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch puts each word for a limit in the way of a first choice, under
-// documents with one limit.
+// TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch puts each word for a limit in the way of a
+// first choice, under documents with one limit.
 func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -307,8 +307,8 @@ func boundsOf(r *Routing) map[string]Bound {
 	return bounds
 }
 
-// TestFirstChoiceThatIsClosedIsNotWaitedFor: a limit that never leaves a message a place is passed over at once
-// even where the route waits; one that does is not.
+// TestFirstChoiceThatIsClosedIsNotWaitedFor: a limit that never leaves a message a place is passed
+// over at once even where the route waits; one that does is not.
 func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for limit, held := range map[int64]bool{0: false, 1: false, 2: true} { // of a message of two segments
@@ -335,7 +335,7 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 		}
 		l.live.Channels[c].Limits[0].Max = 5 // the document did not close it
 		l.live.prepare()
-		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatObstacle }) {
+		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatExclusion }) {
 			t.Errorf("limit %d: passed over before its time, and found %+v", limit, found)
 		}
 	}
@@ -359,7 +359,7 @@ func chosenFirst(r *ledger.Record) []byte {
 	return AppendRanking(nil, &k)
 }
 
-// heldBack gives a first choice the obstacle that its route holds messages for.
+// heldBack gives a first choice the exclusion that its route holds messages for.
 func heldBack(t testing.TB, l *life) {
 	for _, e := range l.editions {
 		e.Routing.Routes[0].Wait = time.Hour
@@ -367,13 +367,14 @@ func heldBack(t testing.TB, l *life) {
 	front(func(r *Ranked) { r.Reason = throttled })(t, l)
 }
 
-// fullYetPrompt says that a first choice was passed over because it had no room though it answers promptly:
-// then a message waits for it for shortHold.
+// fullYetPrompt says that a first choice was passed over because it had no room though it answers
+// promptly: then a message waits for it for shortHold.
 func fullYetPrompt(t testing.TB, l *life) {
 	front(func(r *Ranked) { r.Reason = inFlight })(t, l)
 }
 
-// TestAWaitForRoomCanBeDerivedAgain: for a prompt first choice on any route, for a late one only where the route waits.
+// TestAWaitForRoomCanBeDerivedAgain: for a prompt first choice on any route, for a late one only
+// where the route waits.
 func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -386,8 +387,8 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 		"prompt, the route waits":      {time.Minute, false, "", ""},
 		"late, the route waits":        {time.Minute, true, "", ""},
 		"late is told, without wait":   {0, false, bulkhead, whatBy},
-		"another is told, and waits":   {time.Minute, true, breaker, whatObstacle},
-		"what needs a limit is told":   {time.Minute, true, noActive, whatObstacle},
+		"another is told, and waits":   {time.Minute, true, breaker, whatExclusion},
+		"what needs a limit is told":   {time.Minute, true, noActive, whatExclusion},
 		"prompt is told, it may be so": {time.Minute, true, inFlight, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -417,8 +418,8 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 	}
 }
 
-// TestAWaitForRoomEnds: a first choice stays full, and a fallback takes the message when its time is over. An auditor
-// finds that in order, and a fallback before that time not.
+// TestAWaitForRoomEnds: a first choice stays full, and a fallback takes the message when its time
+// is over. An auditor finds that in order, and a fallback before that time not.
 func TestAWaitForRoomEnds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ wait, ttl, lasts time.Duration }{
@@ -458,7 +459,7 @@ func TestAWaitForRoomEnds(t *testing.T) {
 				t.Errorf("found %+v", found)
 			}
 			l.record.Attempts[0].ClaimedAt = began.Add(tc.lasts - time.Millisecond)
-			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatObstacle }) {
+			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatExclusion }) {
 				t.Errorf("a fallback before that time is in order: %+v", found)
 			}
 		})
@@ -512,8 +513,8 @@ func backwards(t testing.TB, l *life) {
 	})
 }
 
-// TestAVersionThatWasNotInForceIsFound: a forger who writes the version before, and what it would have
-// chosen, is told by the clock; so is a process that went on claiming by it.
+// TestAVersionThatWasNotInForceIsFound: a forger who writes the version before, and what it would
+// have chosen, is told by the clock; so is a process that went on claiming by it.
 func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 	t.Parallel()
 	moved := 0
@@ -588,7 +589,8 @@ func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 	}
 }
 
-// TestADamagedRecordIsReportedAndNothingBreaks puts any numbers and words into a record; the audit goes on.
+// TestADamagedRecordIsReportedAndNothingBreaks puts any numbers and words into a record; the audit
+// goes on.
 func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 	t.Parallel()
 	lives := []func(testing.TB) *life{fallbackLife, resentLife, partLife, waitLife, turnLife, scoreLife, drawLife}

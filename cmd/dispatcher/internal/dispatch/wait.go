@@ -27,7 +27,7 @@ type delay struct {
 }
 
 // nobody decides for a message that no member of its route can take now. It fails only when
-// nothing but its own wishes and price are in the way, and none of those wishes expires.
+// nothing but its own selectors and price are in the way, and none of those selectors expires.
 func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 	var remedies remedy
 	for i := range l.exclusions {
@@ -45,7 +45,7 @@ func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 	case remedies&byRound != 0:
 		until, newRound = delay{at: a.now.Add(roundPause(t.row.Rounds)), why: reasonTried}, true
 	case expiry.IsZero() && t.row.SameKey != "":
-		return a.untilJudged(t)
+		return a.untilResolved(t)
 	case expiry.IsZero():
 		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: record}
 	}
@@ -166,8 +166,8 @@ func (a *assigner) held(t *task, why string) []byte {
 	return a.record(t, l)
 }
 
-// wait keeps the message for a while, but never beyond its deadline, nor beyond the time from which on it goes
-// before others. record is nil when nobody was looked at.
+// wait keeps the message for a while, but never beyond its deadline, nor beyond the time from which
+// on it goes before others. record is nil when nobody was looked at.
 func (a *assigner) wait(t *task, until delay, record []byte) ledger.Decision {
 	last := t.row.ExpiresAt.Add(-urgent)
 	if !last.After(a.now) {

@@ -20,13 +20,13 @@ func wish(n float64, expiresAfter time.Duration) selector.Selector {
 func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		wishes []selector.Selector
-		age    time.Duration
-		change func(*world, *task)
-		state  ledger.State
-		reason string
-		next   time.Duration
-		round  bool
+		selectors []selector.Selector
+		age       time.Duration
+		change    func(*world, *task)
+		state     ledger.State
+		reason    string
+		next      time.Duration
+		round     bool
 	}{
 		"the wish still counts":                {[]selector.Selector{wish(5, 30*time.Second)}, 10 * time.Second, nil, ledger.Waiting, unfit, 20 * time.Second, false},
 		"to the last moment":                   {[]selector.Selector{wish(5, 30*time.Second)}, 30*time.Second - time.Microsecond, nil, ledger.Waiting, unfit, time.Microsecond, false},
@@ -41,7 +41,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"it expires before the next round":     {[]selector.Selector{wish(5, time.Second)}, 500 * time.Millisecond, func(w *world, t *task) { w.fit(1); t.tried("b") }, ledger.Waiting, unfit, 500 * time.Millisecond, false},
 		"the next round comes first":           {[]selector.Selector{wish(5, time.Minute)}, 0, func(w *world, t *task) { w.fit(1); t.tried("b") }, ledger.Waiting, reasonTried, time.Second, true},
 		"it expires before operators are back": {[]selector.Selector{wish(5, 10*time.Second)}, 0, func(w *world, _ *task) { w.fit(1); w.routing.Channels[1].State = Disabled }, ledger.Waiting, unfit, 10 * time.Second, false},
-		"bypassed wishes hold nobody up":       {[]selector.Selector{wish(5, 30*time.Second)}, 0, func(w *world, _ *task) { w.routing.Routes[0].BypassSelectors = true }, ledger.Sending, "", 0, false},
+		"bypassed selectors hold nobody up":    {[]selector.Selector{wish(5, 30*time.Second)}, 0, func(w *world, _ *task) { w.routing.Routes[0].BypassSelectors = true }, ledger.Sending, "", 0, false},
 		"too dear as well":                     {[]selector.Selector{wish(5, 30*time.Second)}, 30 * time.Second, func(_ *world, t *task) { t.msg.MaxPrice = new(int64(1)) }, ledger.Failed, reasonNoChannel, 0, false},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
@@ -53,7 +53,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 			if mode == Weighted {
 				task = w.task("a")
 			}
-			task.msg.Selectors, task.row.ReceivedAt = tc.wishes, noon.Add(-tc.age)
+			task.msg.Selectors, task.row.ReceivedAt = tc.selectors, noon.Add(-tc.age)
 			if tc.change != nil {
 				tc.change(w, task)
 			}
@@ -240,7 +240,7 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		if d.Attempt.Channel != want {
 			t.Errorf("state %s: %+v", state, d)
 		}
-		if f := newFlight(&planned, &d, noon); f.pinned != "" && f.pinned != f.channel {
+		if f := newOpenAttempt(&planned, &d, noon); f.pinned != "" && f.pinned != f.channel {
 			t.Errorf("state %s: the flight to %s is pinned to %s", state, f.channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}
@@ -294,8 +294,8 @@ func TestMessageIsPlannedAgainWhenItsRouteChangesMode(t *testing.T) {
 	}
 }
 
-// TestAWaitingMessageGetsItsUrgentLook: however far ahead its limit has room, it is looked at when it begins to go
-// before others, and now and then from there to its deadline.
+// TestAWaitingMessageGetsItsUrgentLook: however far ahead its limit has room, it is looked at when
+// it begins to go before others, and now and then from there to its deadline.
 func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]time.Duration{

@@ -28,18 +28,19 @@ func (a *assigner) passes(x *exclusion, c int) time.Time {
 	return a.now.Add(lookAgain)
 }
 
-// roomAgain is after how long a message looks whether this process may have more under way on channel
-// c. Answers wake those who wait sooner. Without them roomSpread messages look again in each interval,
-// however many wait: a queue of 10 000 that looked again every second would keep the database busy
-// for nothing. The last interval keeps a message from sleeping for long when others are gone.
+// roomAgain is after how long a message looks whether this process may have more under way on
+// channel c. Answers wake those who wait sooner. Without them roomSpread messages look again in
+// each interval, however many wait: a queue of 10 000 that looked again every second would keep the
+// database busy for nothing. The last interval keeps a message from sleeping for long when others
+// are gone.
 func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	every := lookForActive
 	if reason == bulkhead {
 		every = lookAgain
 	}
 	ahead := a.queuedOn[c]
-	if a.stand.rooms != nil {
-		ahead += a.stand.rooms[c].queue
+	if a.snapshot.rooms != nil {
+		ahead += a.snapshot.rooms[c].queue
 	}
 	return min(every*time.Duration(1+ahead/roomSpread), lookForRoom)
 }
@@ -47,8 +48,8 @@ func (a *assigner) roomAgain(reason string, c int) time.Duration {
 // roomSpread is how many messages that wait for one channel look again in one interval.
 const roomSpread = 100
 
-// eager is how many times as many messages as a limit gives are looked at again for it: one that has gone
-// elsewhere, or has expired, leaves no slot unused while others wait.
+// eager is how many times as many messages as a limit gives are looked at again for it: one that
+// has gone elsewhere, or has expired, leaves no slot unused while others wait.
 const eager = 2
 
 // hasRoom is when the limit has room for the message. Those that wait for the same limit are spread
@@ -91,7 +92,8 @@ func (a *assigner) queueFor(x *exclusion, c int) (on string) {
 // maxWaits is how many waits of a message are told apart.
 const maxWaits = 8
 
-// addWait adds the wait that is over to those before. What finds no entry of its own any more is added to the last.
+// addWait adds the wait that is over to those before. What finds no entry of its own any more is
+// added to the last.
 func addWait(before []ledger.Wait, over ledger.Wait) []ledger.Wait {
 	waits := append(make([]ledger.Wait, 0, len(before)+1), before...)
 	over.For = max(over.For, 0) // the clock may have been set back

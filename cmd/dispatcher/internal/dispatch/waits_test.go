@@ -25,7 +25,8 @@ func looks(t *testing.T, w *world, n int) (at []time.Duration) {
 	return at
 }
 
-// TestThoseThatWaitAreSpreadByWhatTheirLimitGives: nobody looks at all of them when the window ends.
+// TestThoseThatWaitAreSpreadByWhatTheirLimitGives: nobody looks at all of them when the window
+// ends.
 func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
@@ -73,12 +74,12 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
 	w.routing.Channels[0].Policy = admission.Even{}
-	f := &fleet{}
+	f := &instances{}
 	for range 10 {
 		f.join("eu", nil)
 	}
 	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, 0).Taken = map[string]int64{"worker:1": 1}
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 1, Region: "eu"}, fleet: f})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, snapshot{worker: admission.Worker{ID: 1, Region: "eu"}, instances: f})
 	var got []time.Duration
 	for range 24 {
 		d := a.decide(w.task("a"))

@@ -19,8 +19,8 @@ const (
 	codeLate     = provider.Late           // its place in the window passed, or the channel pauses, before the submit's turn came
 )
 
-// busy is why a channel is not ready in a process whose queue for it is so long that more would come late:
-// claiming them would burn slots that another process can use.
+// busy is why a channel is not ready in a process whose queue for it is so long that more would
+// come late: claiming them would burn slots that another process can use.
 const busy = provider.Busy
 
 // Intervals of a worker.
@@ -30,11 +30,12 @@ const (
 	tick = time.Millisecond
 	// sweepInterval is how often those are looked for that wait for a sender in vain.
 	sweepInterval = 10 * time.Millisecond
-	// hurry is how soon after its claim a flight must leave to count as one that a queue makes late.
+	// hurry is how soon after its claim an attempt must leave to count as one that a queue makes
+	// late.
 	hurry = 2 * time.Second
 )
 
-// worker sends what has been claimed for one channel, each flight at its place: the feeder hands
+// worker sends what has been claimed for one channel, each attempt at its place: the feeder hands
 // those whose time has come to the senders, of which there are as many as the channel has submits
 // under way at most.
 type worker struct {
@@ -42,40 +43,41 @@ type worker struct {
 	channel     provider.Channel
 	timeout     time.Duration
 	concurrency int32
-	pulse       *pulse
+	heartbeat   *heartbeat
 	metrics     *Metrics
 	answers     chan<- answered
 
-	inbox  chan *flight // bounded by Config.MaxUnsettled, so that putting a flight never blocks
-	turns  chan *flight // from the feeder to the senders; closed by the feeder
-	agenda agenda       // owned by feed
+	inbox    chan *openAttempt // bounded by Config.MaxUnsettled, so that putting an attempt never blocks
+	turns    chan *openAttempt // from the feeder to the senders; closed by the feeder
+	schedule sendSchedule      // owned by feed
 
 	load     *load
 	outSince []atomic.Int64 // by sender: when its submission went out, since began; 0 for none
 
-	sending atomic.Int32 // senders at work
-	crowd   atomic.Int32 // flights in a hurry that are due and wait for a sender
+	sending       atomic.Int32 // senders at work
+	waitingUrgent atomic.Int32 // attempts in a hurry that are due and wait for a sender
 
-	// throttledUntil is when the longest of the provider's "slow down" has passed, in nanoseconds since
-	// began, which do not jump with the wall clock. throttles counts those without a time since the last
-	// Accepted, of which several within a second count once, and counted is when the last one was.
+	// throttledUntil is when the longest of the provider's "slow down" has passed, in nanoseconds
+	// since began, which do not jump with the wall clock. throttles counts those without a time
+	// since the last Accepted, of which several within a second count once, and counted is when the
+	// last one was.
 	began          time.Time
 	throttledUntil atomic.Int64
 	throttles      atomic.Int32
 	counted        atomic.Int64
-	strain         strain
+	late           lateBackoff
 
 	stop    context.Context // ended by halt: what has not left yet does not leave any more
 	halt    context.CancelFunc
 	running sync.WaitGroup // feeder and senders
 }
 
-func newWorker(c *Channel, channel provider.Channel, cfg *Config, pulse *pulse, load *load, answers chan<- answered) *worker {
+func newWorker(c *Channel, channel provider.Channel, cfg *Config, pulse *heartbeat, load *load, answers chan<- answered) *worker {
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
 		concurrency: int32(max(1, min(c.Concurrency, cfg.MaxUnsettled))), //nolint:gosec // Some hundreds.
-		pulse:       pulse, metrics: cfg.Metrics, answers: answers, load: load,
-		inbox: make(chan *flight, cfg.MaxUnsettled), turns: make(chan *flight),
+		heartbeat:   pulse, metrics: cfg.Metrics, answers: answers, load: load,
+		inbox: make(chan *openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
 	w.outSince = make([]atomic.Int64, w.concurrency)
@@ -95,7 +97,7 @@ func (w *worker) ready(now time.Time) string {
 	switch {
 	case !ok:
 		return why
-	case !w.pulse.alive(now), w.strain.lull(now), w.sending.Load() >= w.concurrency && w.crowd.Load() >= w.concurrency:
+	case !w.heartbeat.alive(now), w.late.active(now), w.sending.Load() >= w.concurrency && w.waitingUrgent.Load() >= w.concurrency:
 		return busy
 	case why == provider.Probing:
 		return why
@@ -108,10 +110,10 @@ func (w *worker) paused(now time.Time) bool {
 	return now.Sub(w.began) < time.Duration(w.throttledUntil.Load())
 }
 
-// put queues a flight.
-func (w *worker) put(f *flight) { w.inbox <- f }
+// put queues an attempt.
+func (w *worker) put(f *openAttempt) { w.inbox <- f }
 
-// feed hands each flight to a sender at its place, those of the first lane before others, and
+// feed hands each attempt to a sender at its place, those of the first lane before others, and
 // sends back those that can no longer leave. It ends when the inbox is closed and empty.
 func (w *worker) feed() {
 	defer close(w.turns)
@@ -120,12 +122,12 @@ func (w *worker) feed() {
 	swept := time.Now()
 	for w.open(time.Now()) {
 		now := time.Now()
-		w.agenda.advance(now)
+		w.schedule.advance(now)
 		if now.Sub(swept) >= sweepInterval {
 			swept = now
 			w.sweep(now)
 		}
-		next := w.agenda.next()
+		next := w.schedule.next()
 		w.count(next)
 		turns := w.turns
 		if next == nil {
@@ -134,18 +136,18 @@ func (w *worker) feed() {
 		select {
 		case f, open := <-w.inbox:
 			if open {
-				w.agenda.add(f, now)
+				w.schedule.add(f, now)
 			}
 		case turns <- next:
-			w.agenda.pop()
+			w.schedule.pop()
 		case <-alarm.at(now, w.wakeAt(now, swept)):
 		}
 	}
-	w.sendBack(w.agenda.all(), time.Now())
+	w.sendBack(w.schedule.all(), time.Now())
 }
 
-// open takes in all that has been put, so that no sender gets another before one of the first lane that came
-// meanwhile. It is false when the inbox is closed and empty.
+// open takes in all that has been put, so that no sender gets another before one of the first lane
+// that came meanwhile. It is false when the inbox is closed and empty.
 func (w *worker) open(now time.Time) bool {
 	for {
 		select {
@@ -153,7 +155,7 @@ func (w *worker) open(now time.Time) bool {
 			if !open {
 				return false
 			}
-			w.agenda.add(f, now)
+			w.schedule.add(f, now)
 		default:
 			return true
 		}
@@ -162,11 +164,11 @@ func (w *worker) open(now time.Time) bool {
 
 // wakeAt is when the feeder has to look again although nothing happened; zero for never.
 func (w *worker) wakeAt(now, swept time.Time) time.Time {
-	at, ahead := w.agenda.soonest()
+	at, ahead := w.schedule.soonest()
 	if earliest := now.Add(tick); ahead && at.Before(earliest) {
 		at = earliest
 	}
-	if w.agenda.waiting() == 0 {
+	if w.schedule.waiting() == 0 {
 		return at
 	}
 	if sweep := swept.Add(sweepInterval); !ahead || sweep.Before(at) {
@@ -177,23 +179,24 @@ func (w *worker) wakeAt(now, swept time.Time) time.Time {
 
 // sweep sends back what is due and may not leave any more, though no sender has come for it.
 func (w *worker) sweep(now time.Time) {
-	w.sendBack(w.agenda.take(func(f *flight) bool { return w.hindrance(f, now) != "" }), now)
+	w.sendBack(w.schedule.take(func(f *openAttempt) bool { return w.unsendable(f, now) != "" }), now)
 }
 
-func (w *worker) sendBack(flights []*flight, now time.Time) {
+func (w *worker) sendBack(flights []*openAttempt, now time.Time) {
 	for _, f := range flights {
-		result := w.unsent(f, w.hindrance(f, now), now)
+		result := w.unsent(f, w.unsendable(f, now), now)
 		f.answer(w.answers, &result)
 	}
 }
 
-// count notes how many flights in a hurry wait for a sender: all that are due if the next one is in one.
-func (w *worker) count(next *flight) {
+// count notes how many attempts in a hurry wait for a sender: all that are due if the next one is
+// in one.
+func (w *worker) count(next *openAttempt) {
 	n := 0
 	if next != nil && !next.latest.IsZero() && next.latest.Sub(next.claimed) < hurry {
-		n = w.agenda.waiting()
+		n = w.schedule.waiting()
 	}
-	w.crowd.Store(int32(n)) //nolint:gosec // At most Config.MaxUnsettled.
+	w.waitingUrgent.Store(int32(n)) //nolint:gosec // At most Config.MaxUnsettled.
 }
 
 // run sends until the feeder ends. since tells others when its submission went out.
@@ -203,16 +206,16 @@ func (w *worker) run(since *atomic.Int64) {
 		since.Store(int64(time.Since(w.began)) + 1)
 		result := w.send(f)
 		since.Store(0)
-		w.heed(&result)
+		w.applyThrottle(&result)
 		w.sending.Add(-1)
 		f.answer(w.answers, &result)
 	}
 }
 
 // send is the last stop before the wire.
-func (w *worker) send(f *flight) provider.Result {
+func (w *worker) send(f *openAttempt) provider.Result {
 	began := time.Now()
-	if code := w.hindrance(f, began); code != "" {
+	if code := w.unsendable(f, began); code != "" {
 		return w.unsent(f, code, began)
 	}
 	w.metrics.untilSubmit(f, began)
@@ -226,7 +229,7 @@ func (w *worker) send(f *flight) provider.Result {
 		return w.unsent(f, result.Code, time.Now())
 	}
 	if !f.latest.IsZero() {
-		w.strain.left(began)
+		w.late.sent(began)
 	}
 	took := time.Since(began)
 	w.load.observe(&result, took)
@@ -234,8 +237,9 @@ func (w *worker) send(f *flight) provider.Result {
 	return result
 }
 
-// hindrance is the code under which a flight goes back that may not leave now; empty when it may.
-func (w *worker) hindrance(f *flight, now time.Time) string {
+// unsendable is the code under which an attempt goes back that may not leave now; empty when it
+// may.
+func (w *worker) unsendable(f *openAttempt, now time.Time) string {
 	switch {
 	case w.stop.Err() != nil:
 		return codeStopping
@@ -243,16 +247,16 @@ func (w *worker) hindrance(f *flight, now time.Time) string {
 		return codeExpired
 	case !now.Before(f.claimed.Add(w.timeout)):
 		return codeStale
-	case f.late(now), w.paused(now), !w.pulse.holds(f.claimed, now):
+	case f.late(now), w.paused(now), !w.heartbeat.holds(f.claimed, now):
 		return codeLate
 	}
 	return ""
 }
 
-// unsent is what comes of a flight that does not leave, and counts it.
-func (w *worker) unsent(f *flight, code string, now time.Time) provider.Result {
+// unsent is what comes of an attempt that does not leave, and counts it.
+func (w *worker) unsent(f *openAttempt, code string, now time.Time) provider.Result {
 	if code == codeLate && f.late(now) {
-		w.strain.late(now)
+		w.late.missed(now)
 	}
 	w.metrics.unsent.WithLabelValues(w.name, code).Inc()
 	return notSent(code)
@@ -274,10 +278,11 @@ func notSent(code string) provider.Result {
 	return r
 }
 
-// heed keeps the channel from being chosen, and what is queued for it from leaving, for a while after a
-// "slow down": for as long as the provider asked, else for a quarter of a second that doubles with each
-// further second in which it says so. One that names no time does not shorten what another has named.
-func (w *worker) heed(result *provider.Result) {
+// applyThrottle keeps the channel from being chosen, and what is queued for it from leaving, after
+// a "slow down": for as long as the provider asked, else for a quarter of a second that doubles
+// with each further second in which it says so. One that names no time does not shorten what
+// another has named.
+func (w *worker) applyThrottle(result *provider.Result) {
 	switch result.Outcome {
 	case provider.Throttled:
 		pause := result.RetryAfter
@@ -293,7 +298,8 @@ func (w *worker) heed(result *provider.Result) {
 	}
 }
 
-// untimed counts a "slow down" that names no time, once a second: answers to one burst say the same.
+// untimed counts a "slow down" that names no time, once a second: answers to one burst say the
+// same.
 func (w *worker) untimed() int32 {
 	now, last := int64(time.Since(w.began)), w.counted.Load()
 	if w.throttles.Load() > 0 && now-last < int64(time.Second) || !w.counted.CompareAndSwap(last, now) {
@@ -313,14 +319,14 @@ func raise(at *atomic.Int64, to int64) {
 }
 
 // close sends back what is still queued, waits for what is under way and closes the channel.
-// Nobody may put a flight into it any more.
+// Nobody may put an attempt into it any more.
 func (w *worker) close(ctx context.Context) error {
 	w.halt()
 	close(w.inbox)
 	done := make(chan struct{})
 	go func() { w.running.Wait(); close(done) }()
 	err := w.channel.Close(ctx)
-	<-done // bounded by the flights' deadlines
+	<-done // bounded by the attempts' deadlines
 	return err
 }
 

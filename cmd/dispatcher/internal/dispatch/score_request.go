@@ -6,9 +6,9 @@ import (
 	"dispatcher/selector"
 )
 
-// inquiry gathers the questions that a batch has for scoring functions, each distinct one
+// scoreRequest gathers the questions that a batch has for scoring functions, each distinct one
 // once. It asks nobody itself.
-type inquiry struct {
+type scoreRequest struct {
 	routing *Routing
 	now     time.Time
 	open    []*openQuestion
@@ -23,7 +23,7 @@ type openQuestion struct {
 }
 
 // add notes the question about a task whose route asks, and returns where its answer will be.
-func (q *inquiry) add(t *task) *openQuestion {
+func (q *scoreRequest) add(t *task) *openQuestion {
 	question := newQuestion(q.routing, t, q.now)
 	key := question.messageKey()
 	if known := q.byKey[key]; known != nil {

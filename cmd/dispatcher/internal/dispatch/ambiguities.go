@@ -12,37 +12,38 @@ import (
 )
 
 const (
-	doubtInterval = time.Second
-	// doubtBatch is how many doubts are looked at together, doubtAskers how many providers are asked at once, and
-	// doubtLease how long no other instance looks at them.
-	doubtBatch, doubtAskers = 64, 8
-	doubtLease              = 30 * time.Second
+	ambiguityInterval = time.Second
+	// ambiguityBatch is how many ambiguities are looked at together, ambiguityAskers how many
+	// providers are asked at once, and ambiguityLease how long no other instance looks at them.
+	ambiguityBatch, ambiguityAskers = 64, 8
+	ambiguityLease                  = 30 * time.Second
 )
 
-// CodeOperator is that of an attempt about which an operator said what became of it, and CodeLookup of one about which the
-// provider was asked afterwards: nobody answered either.
+// CodeOperator is that of an attempt about which an operator said what became of it, and CodeLookup
+// of one about which the provider was asked afterwards: nobody answered either.
 const (
 	CodeOperator = "operator"
 	CodeLookup   = "lookup"
 )
 
-// codeRepeated is that of an attempt that turned out to be the same submission as an earlier one that was answered.
+// codeRepeated is that of an attempt that turned out to be the same submission as an earlier one
+// that was answered.
 const codeRepeated = "same_key"
 
-// clearDoubts tries to learn what became of submissions that nobody answered, and ends the search for those
-// whose time is over.
-func (d *Dispatcher) clearDoubts(ctx context.Context) error {
-	doubts, err := d.cfg.Ledger.DueAmbiguities(ctx, doubtBatch, doubtLease)
+// resolveAmbiguities tries to learn what became of submissions that nobody answered, and ends the
+// search for those whose time is over.
+func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
+	due, err := d.cfg.Ledger.DueAmbiguities(ctx, ambiguityBatch, ambiguityLease)
 	if err != nil {
-		return fmt.Errorf("look for doubts: %w", err)
+		return fmt.Errorf("look for ambiguities: %w", err)
 	}
 	var wg sync.WaitGroup
-	tokens := make(chan struct{}, doubtAskers)
-	for i := range doubts {
+	tokens := make(chan struct{}, ambiguityAskers)
+	for i := range due {
 		wg.Go(func() {
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
-			if err := d.clear(ctx, &doubts[i]); err != nil && ctx.Err() == nil {
+			if err := d.clear(ctx, &due[i]); err != nil && ctx.Err() == nil {
 				d.trouble("doubts", err)
 			}
 		})
@@ -51,7 +52,7 @@ func (d *Dispatcher) clearDoubts(ctx context.Context) error {
 	return nil
 }
 
-// clear takes one doubt a step further.
+// clear takes one ambiguity a step further.
 func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	now := d.now()
 	switch {
@@ -84,8 +85,9 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))
 }
 
-// answeredLate ends a doubt whose first attempt was answered late, or proved by a receipt. Who wrote that down took the
-// message on, unless further attempts under the key had been made: then the latest stands for all of them.
+// answeredLate ends an ambiguity whose first attempt was answered late, or proved by a receipt. Who
+// wrote that down took the message on, unless further attempts under the key had been made: then
+// the latest stands for all of them.
 func answeredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	verdict := ledger.NotTaken
 	if o.Answer == provider.Accepted.String() {
@@ -110,9 +112,10 @@ func answeredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	return j
 }
 
-// Resolve ends a doubt with what was found out late: Taken under the provider's reference, NotTaken, or Unresolved when
-// nobody will know. code says who found out. Its receipts are awaited from then on, for as long as those of its channel were when
-// it was sent. Whether the message goes on, and how, is decided as for any answer. It is pure.
+// Resolve ends an ambiguity with what was found out late: Taken under the provider's reference,
+// NotTaken, or Unresolved when nobody will know. code says who found out. Its receipts are awaited
+// from then on, for as long as those of its channel were when it was sent. Whether the message goes
+// on, and how, is decided as for any answer. It is pure.
 func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time) *ledger.Resolution {
 	f := orphan(&o.Message, &o.Attempt, &Lane{})
 	f.repeatUntil, f.await = time.Time{}, o.Await
@@ -136,7 +139,7 @@ func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference
 }
 
 // truth is the settlement of a late answer, with its event.
-func truth(f *flight, res *provider.Result, now time.Time) *ledger.Settlement {
+func truth(f *openAttempt, res *provider.Result, now time.Time) *ledger.Settlement {
 	s := settle(f, res, now)
 	s.Ambiguity = nil                 // the judgement ends it
 	s.Receipts, s.CutShort = 0, false // who found out knows no more of its parts than was known
@@ -146,14 +149,14 @@ func truth(f *flight, res *provider.Result, now time.Time) *ledger.Settlement {
 }
 
 // unresolved is the settlement of an attempt of which nothing became known.
-func unresolved(o *ledger.OpenAmbiguity, f *flight) *ledger.Settlement {
+func unresolved(o *ledger.OpenAmbiguity, f *openAttempt) *ledger.Settlement {
 	return &ledger.Settlement{
 		Seq: f.seq, ID: f.submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
 	}
 }
 
 // moved is where a message goes without anything having become known, with its event.
-func moved(f *flight, s *ledger.Settlement, now time.Time) *ledger.Move {
+func moved(f *openAttempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 	n := statusOfSettlement(f, s, now)
 	return &ledger.Move{State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried, Notice: &n}
 }
@@ -171,7 +174,7 @@ func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now 
 func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	ended, err := d.cfg.Ledger.Resolve(ctx, j)
 	if err != nil {
-		return fmt.Errorf("end a doubt: %w", err)
+		return fmt.Errorf("end an ambiguity: %w", err)
 	}
 	if !ended {
 		return nil
@@ -184,7 +187,8 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	return nil
 }
 
-// inform tells a search what the channel offers and under which settings; begun is when the attempt was claimed.
+// inform tells a search what the channel offers and under which settings; begun is when the attempt
+// was claimed.
 func (d *Dispatcher) inform(s *search, channel string, begun time.Time) {
 	s.can, _ = d.promises(channel)
 	s.account, s.begun, s.reach = d.account(channel), begun, d.cfg.SendTimeout+recoveryMargin
@@ -209,8 +213,9 @@ func (d *Dispatcher) channel(name string) provider.Channel {
 	return nil
 }
 
-// awaits is how long receipts of a channel are expected now. Where this process does not know what its provider promises they may
-// come: for as long as the routing says, or, when that does not have the channel any more, as where nothing is said.
+// awaits is how long receipts of a channel are expected now. Where this process does not know what
+// its provider promises they may come: for as long as the routing says, or, when that does not have
+// the channel any more, as where nothing is said.
 func (d *Dispatcher) awaits(name string) time.Duration {
 	if can, known := d.promises(name); known && !can.Receipts {
 		return 0
@@ -222,8 +227,8 @@ func (d *Dispatcher) awaits(name string) time.Duration {
 	return ledger.UnsaidAwait
 }
 
-// promises are what the provider of a channel promises; false when this process does not know it, because it has no such
-// channel or cannot use its settings.
+// promises are what the provider of a channel promises; false when this process does not know it,
+// because it has no such channel or cannot use its settings.
 func (d *Dispatcher) promises(name string) (can provider.Capabilities, known bool) {
 	if capable, ok := d.channel(name).(provider.Capable); ok {
 		return capable.Capabilities(), true

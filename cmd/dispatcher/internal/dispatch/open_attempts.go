@@ -6,7 +6,7 @@ import (
 )
 
 // inflight counts the attempts of this process that are claimed and not settled.
-type inflight struct {
+type openAttempts struct {
 	mu     sync.Mutex
 	claims []*claimed // guarded by mu, ascending by at
 	open   int        // guarded by mu
@@ -19,10 +19,10 @@ type claimed struct {
 	open int
 }
 
-func newInflight() *inflight { return &inflight{idle: make(chan struct{}, 1)} }
+func newOpenAttempts() *openAttempts { return &openAttempts{idle: make(chan struct{}, 1)} }
 
-// add registers the flights of one claim.
-func (i *inflight) add(at time.Time, flights []*flight) {
+// add registers the attempts of one claim.
+func (i *openAttempts) add(at time.Time, flights []*openAttempt) {
 	if len(flights) == 0 {
 		return
 	}
@@ -36,20 +36,20 @@ func (i *inflight) add(at time.Time, flights []*flight) {
 	}
 }
 
-// pin keeps the claim of a flight open for good: its outcome could not be written, so
+// pin keeps the claim of an attempt open for good: its outcome could not be written, so
 // the heart-beat must go on saying that something is open since then.
-func (i *inflight) pin(f *flight) {
+func (i *openAttempts) pin(f *openAttempt) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f.claim.open++
 }
 
-// settled takes flights out.
-func (i *inflight) settled(batch []answered) {
+// settled takes attempts out.
+func (i *openAttempts) settled(batch []answered) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, a := range batch {
-		a.flight.claim.open--
+		a.attempt.claim.open--
 	}
 	i.open -= len(batch)
 	keep := i.claims[:0]
@@ -69,14 +69,14 @@ func (i *inflight) settled(batch []answered) {
 }
 
 // count is how many attempts are open.
-func (i *inflight) count() int {
+func (i *openAttempts) count() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.open
 }
 
 // oldest is the database's time of the oldest open claim; zero when nothing is open.
-func (i *inflight) oldest() time.Time {
+func (i *openAttempts) oldest() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var oldest time.Time

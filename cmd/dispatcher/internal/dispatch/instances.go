@@ -9,16 +9,16 @@ import (
 	"dispatcher/ledger"
 )
 
-// fleet is what the live processes granted in the last whole minute, as it was gathered a moment ago. It
-// is immutable once it is in use.
-type fleet struct {
+// instances is what the live processes granted in the last whole minute, as it was gathered a
+// moment ago. It is immutable once it is in use.
+type instances struct {
 	workers map[string]int64                    // by region
 	total   int64                               // of workers
 	granted map[string]map[string]ledger.Grants // by channel, then by region
 }
 
 // join adds one live process, and what it granted in the last whole minute by channel.
-func (f *fleet) join(region string, granted map[string]ledger.Grants) {
+func (f *instances) join(region string, granted map[string]ledger.Grants) {
 	if f.workers == nil {
 		f.workers, f.granted = map[string]int64{}, map[string]map[string]ledger.Grants{}
 	}
@@ -36,12 +36,12 @@ func (f *fleet) join(region string, granted map[string]ledger.Grants) {
 // region that was quiet until now finds slots there.
 const spare = 10
 
-// state is what a policy knows when it divides a counter of a channel. All of the window is divided;
-// what was taken of it since is in the counter's tallies.
+// state is what a policy knows when it divides a counter of a channel. All of the window is
+// divided; what was taken of it since is in the counter's tallies.
 //
-// The history is in the counter's unit a minute, whatever the window, so the limit is converted to a
-// minute for comparison: only the shares count.
-func (f *fleet) state(channel string, c *admission.Counter, region string) admission.State {
+// The history is in the counter's unit a minute, whatever the window, so the limit is converted to
+// a minute for comparison: only the shares count.
+func (f *instances) state(channel string, c *admission.Counter, region string) admission.State {
 	s := admission.State{Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1, History: map[string]int64{}}
 	if f != nil && f.total > 0 {
 		s.Workers, s.Total = f.workers, f.total

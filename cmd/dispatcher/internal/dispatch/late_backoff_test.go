@@ -8,17 +8,18 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: once does not, and one message that leaves in time ends it.
+// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: once does not, and one message that
+// leaves in time ends it.
 func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	t.Parallel()
-	var s strain
+	var s lateBackoff
 	now := noon
 	for i, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
 		for range 50 { // all of a claim
-			s.late(now)
+			s.missed(now)
 		}
 		lull := time.Duration(0)
-		for s.lull(now.Add(lull)) {
+		for s.active(now.Add(lull)) {
 			lull += 10 * time.Millisecond
 		}
 		if lull != want {
@@ -26,25 +27,25 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 		}
 		now = now.Add(max(lull, lateSpan))
 	}
-	s.left(now)
-	if s.late(now); s.lull(now) {
+	s.sent(now)
+	if s.missed(now); s.active(now) {
 		t.Error("a lull though it had gone well between")
 	}
 }
 
 func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
 	t.Parallel()
-	var s strain
+	var s lateBackoff
 	now := noon
 	for range 40 {
-		s.late(now)
-		now = now.Add(longLull)
+		s.missed(now)
+		now = now.Add(maxBackoff)
 	}
-	if s.late(now); !s.lull(now.Add(longLull-1)) || s.lull(now.Add(longLull)) {
+	if s.missed(now); !s.active(now.Add(maxBackoff-1)) || s.active(now.Add(maxBackoff)) {
 		t.Error("the lull is not as long as the longest")
 	}
-	now = now.Add(longLull + lateMemory + 1)
-	if s.late(now); s.lull(now) {
+	now = now.Add(maxBackoff + lateMemory + 1)
+	if s.missed(now); s.active(now) {
 		t.Error("a strain of long ago counts")
 	}
 }
@@ -58,7 +59,8 @@ func (c *tardyWire) send(s provider.Submission) provider.Result {
 	return provider.Result{Outcome: provider.Refused, Code: provider.Late}
 }
 
-// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is no answer of the channel, and is tried again.
+// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is no answer of the channel,
+// and is tried again.
 func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +68,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
 		for range 2 {
 			latest := time.Now().Add(time.Second)
-			w.put(&flight{claimed: now, latest: latest})
+			w.put(&openAttempt{claimed: now, latest: latest})
 			time.Sleep(1050 * time.Millisecond)
 			if got := <-carrier.latest; !got.Equal(latest) {
 				t.Errorf("the adapter was told %s, not %s", got, latest)
@@ -79,7 +81,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 			t.Errorf("%v came back", codes)
 		}
 	})
-	f := &flight{channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, expires: noon.Add(time.Hour), segments: 1}
+	f := &openAttempt{channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, expires: noon.Add(time.Hour), segments: 1}
 	if s := settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late}, noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
 		t.Errorf("%+v", s)
 	}
@@ -90,8 +92,8 @@ func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := standWorker(t, &timedChannel{}, 1)
-		w.heed(&provider.Result{Outcome: provider.Throttled, RetryAfter: 30 * time.Second})
-		w.heed(&provider.Result{Outcome: provider.Throttled})
+		w.applyThrottle(&provider.Result{Outcome: provider.Throttled, RetryAfter: 30 * time.Second})
+		w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 		time.Sleep(29 * time.Second)
 		if got := w.ready(time.Now()); got != throttled {
 			t.Errorf("ready %q before the time that was named", got)
@@ -110,7 +112,7 @@ func TestABurstOfSlowDownsDoublesThePauseOnce(t *testing.T) {
 		w := standWorker(t, &timedChannel{}, 1)
 		for i, want := range []time.Duration{pauseWhenUntimed, 2 * pauseWhenUntimed, 4 * pauseWhenUntimed} {
 			for range 20 {
-				w.heed(&provider.Result{Outcome: provider.Throttled})
+				w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 			}
 			time.Sleep(want - time.Millisecond)
 			if got := w.ready(time.Now()); got != throttled {

@@ -6,18 +6,18 @@ import (
 	"dispatcher/ledger"
 )
 
-// standing is what some attempts at a message left behind for the next one: what settle and the
+// progress is what some attempts at a message left behind for the next one: what settle and the
 // ledger's row kept, as far as outcomes on record tell it.
-type standing struct {
+type progress struct {
 	attempts int
-	// pinned is the channel that the message is held for, and left how many of its parts are still to
-	// be sent, if not all.
+	// pinned is the channel that the message is held for, and left how many of its parts are still
+	// to be sent, if not all.
 	pinned string
 	left   int
 	// tried are the channels that refused it, or that never answered, in their order.
 	tried []tried
-	// doubted is set when one of the attempts never got an answer.
-	doubted bool
+	// ambiguous is set when one of the attempts never got an answer.
+	ambiguous bool
 	// sameKey is set when the next attempt repeats the last one under its key.
 	sameKey bool
 	// known is false once a late answer replaced an unknown one: whether it came before or
@@ -33,7 +33,7 @@ type tried struct {
 }
 
 // partsLeft stands for the parts still to be sent: only their number counts.
-func (s *standing) partsLeft() []int {
+func (s *progress) partsLeft() []int {
 	if s.left == 0 {
 		return nil
 	}
@@ -45,7 +45,7 @@ func late(a *ledger.AttemptRecord) bool { return a.Answers > 1 }
 
 // after takes an attempt into account. pinned is the channel that it was held for, hold whether
 // its route keeps throttled messages for their channel, and parts how many it was to submit.
-func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, parts int) {
+func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, parts int) {
 	at := s.attempts
 	s.attempts++
 	s.sameKey = false
@@ -66,7 +66,7 @@ func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 			s.pinned = a.Channel
 		}
 	case "unknown":
-		s.doubted, s.pinned = true, "" // whoever sends it again tries the others, unless it is repeated under its key
+		s.ambiguous, s.pinned = true, "" // whoever sends it again tries the others, unless it is repeated under its key
 		s.tried = append(s.tried, tried{a.Channel, at, true})
 	}
 	if late(a) {
@@ -75,15 +75,16 @@ func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 	}
 }
 
-// repeat takes an attempt into account that the next one repeats under its key: on the same channel,
-// as the same submission, so that the channel was not tried in vain and nothing is sent twice.
-func (s *standing) repeat(channel string) {
+// repeat takes an attempt into account that the next one repeats under its key: on the same
+// channel, as the same submission, so that the channel was not tried in vain and nothing is sent
+// twice.
+func (s *progress) repeat(channel string) {
 	s.attempts++
 	s.pinned, s.left, s.sameKey = channel, 0, true
 }
 
 // partly reports whether only a part of the message is to be sent yet, and keeps which.
-func (s *standing) partly(a *ledger.AttemptRecord, parts int) bool {
+func (s *progress) partly(a *ledger.AttemptRecord, parts int) bool {
 	if a.Segments > 0 {
 		s.pinned, s.left = a.Channel, max(parts-a.Segments, 0)
 	}
@@ -91,12 +92,12 @@ func (s *standing) partly(a *ledger.AttemptRecord, parts int) bool {
 }
 
 // refusedBy reports whether the channel was tried in the attempts from one on.
-func (s *standing) refusedBy(channel string, from int) bool {
+func (s *progress) refusedBy(channel string, from int) bool {
 	return slices.ContainsFunc(s.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from })
 }
 
 // certainly is the last attempt, from 0, in which the channel was tried for certain; -1 if in none.
-func (s *standing) certainly(channel string) int {
+func (s *progress) certainly(channel string) int {
 	last := -1
 	for _, t := range s.tried {
 		if t.channel == channel && t.certain {

@@ -6,15 +6,16 @@ import (
 	"sync"
 )
 
-// stirred gathers the names of limits and channels at which something has come free, until the due loop lets
-// those who wait for them look again. It is nobody's duty to wait for that: all look again by themselves.
-type stirred struct {
+// wakeSet gathers the names of limits and channels at which something has come free, until the due
+// loop wakes the messages that wait for them. A message that is not woken tries again at its
+// NextAt.
+type wakeSet struct {
 	mu    sync.Mutex
 	names map[string]int // guarded by mu; how many messages it may be enough for, by Decision.WaitsFor
 }
 
 // add notes that something has come free for so many messages.
-func (s *stirred) add(on string, messages int) {
+func (s *wakeSet) add(on string, messages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.names == nil {
@@ -24,7 +25,7 @@ func (s *stirred) add(on string, messages int) {
 }
 
 // take empties it: the names ascending, and for how many messages the one with most has room.
-func (s *stirred) take() (on []string, most int) {
+func (s *wakeSet) take() (on []string, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.names {

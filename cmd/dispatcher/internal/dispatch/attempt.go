@@ -9,9 +9,9 @@ import (
 	"dispatcher/provider"
 )
 
-// flight is an attempt between its claim and its settlement: durable, counted in
+// attempt is an attempt between its claim and its settlement: durable, counted in
 // every limit, and on its way to one channel.
-type flight struct {
+type openAttempt struct {
 	claim      *claimed // set by inflight
 	slots      *slots   // that it holds one of
 	load       *load    // of its channel, in which it counts until it is answered
@@ -24,15 +24,16 @@ type flight struct {
 	// began. After claimed + Config.SendTimeout no byte may leave any more, because
 	// another instance may by then have declared the attempt lost.
 	claimed time.Time
-	// place is when it may leave by the database's clock, leave and latest the same by this process's:
-	// not before leave, and before latest unless that is zero. See launch.
+	// place is when it may leave by the database's clock, leave and latest the same by this
+	// process's: not before leave, and before latest unless that is zero. See launch.
 	place         admission.Release
 	leave, latest time.Time
-	// hold is how long its channel keeps the active slot of an answered attempt for a retry and, when
-	// untilReceipt is set, for the receipt.
+	// hold is how long its channel keeps the active slot of an answered attempt for a retry and,
+	// when untilReceipt is set, for the receipt.
 	hold         time.Duration
 	untilReceipt bool
-	// await is how long after the answer receipts are expected for what was accepted; 0 when none come.
+	// await is how long after the answer receipts are expected for what was accepted; 0 when none
+	// come.
 	await   time.Duration
 	refunds []ledger.Refund // its whole price, for each limit in money that it was taken from
 
@@ -49,16 +50,16 @@ type flight struct {
 	mayBeTaken          bool // an earlier attempt may have been taken
 	holdThrottled       bool
 
-	// search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under the
-	// same key, one that nobody answered.
+	// search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under
+	// the same key, one that nobody answered.
 	search      search
 	repeatUntil time.Time
 }
 
-// newFlight is the attempt that was decided upon for a task; claimed is when its claim began.
-func newFlight(t *task, d *decision, claimed time.Time) *flight {
+// newOpenAttempt is the attempt that was decided upon for a task; claimed is when its claim began.
+func newOpenAttempt(t *task, d *decision, claimed time.Time) *openAttempt {
 	a, ch := &d.Attempt, d.channel
-	f := &flight{
+	f := &openAttempt{
 		place: d.release, refunds: d.refunds,
 		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), await: ch.AwaitReceipts,
 		express: t.lane.Order == 0,
@@ -87,20 +88,20 @@ func newFlight(t *task, d *decision, claimed time.Time) *flight {
 }
 
 // repeats reports whether the attempt repeats one that nobody answered, under its key.
-func (f *flight) repeats() bool { return !f.repeatUntil.IsZero() }
+func (f *openAttempt) repeats() bool { return !f.repeatUntil.IsZero() }
 
 func searchOf(lane *Lane) search {
 	return search{steps: lane.Clarify, within: lane.ClarifyFor, resendOnce: lane.ResendOnce}
 }
 
-// answer hands on what came of the flight, which no longer counts as under way on its channel.
-func (f *flight) answer(to chan<- answered, result *provider.Result) {
+// answer hands on what came of the attempt, which no longer counts as under way on its channel.
+func (f *openAttempt) answer(to chan<- answered, result *provider.Result) {
 	f.load.release()
-	to <- answered{flight: f, result: *result}
+	to <- answered{attempt: f, result: *result}
 }
 
 // late reports whether its place has passed.
-func (f *flight) late(now time.Time) bool { return !f.latest.IsZero() && !now.Before(f.latest) }
+func (f *openAttempt) late(now time.Time) bool { return !f.latest.IsZero() && !now.Before(f.latest) }
 
 // concatReference derives the concatenation reference from the message id, so that
 // parts sent in different attempts still join on the handset.

@@ -9,13 +9,14 @@ import (
 	"dispatcher/selector"
 )
 
-// obstacles checks why candidates were passed over, in the order in which exclusionOf looks. Slots, breakers
-// and connections are what the claim saw; the rest follows from the version and the attempts before.
-func (c *check) obstacles(e *edition, t *task, s *standing, ch *choice, listed []Ranked, places []int) {
+// exclusions checks why candidates were passed over, in the order in which exclusionOf looks.
+// Slots, breakers and connections are what the claim saw; the rest follows from the version and the
+// attempts before.
+func (c *check) exclusions(e *edition, t *task, s *progress, ch *choice, listed []Ranked, places []int) {
 	n := considered(listed)
 	for i := range listed[n:] {
 		if extra := &listed[n+i]; extra.Reason != "" {
-			c.differs(ch.attempt, whatObstacle, extra.Channel+" "+extra.Reason, extra.Channel+" was not looked at")
+			c.differs(ch.attempt, whatExclusion, extra.Channel+" "+extra.Reason, extra.Channel+" was not looked at")
 		}
 	}
 	round := c.round(ch, s, listed[:n])
@@ -23,15 +24,15 @@ func (c *check) obstacles(e *edition, t *task, s *standing, ch *choice, listed [
 		stored := listed[i].Reason
 		may, derived := c.mayBeThen(e, t, s, ch, places[i], i, round, stored)
 		if !may {
-			c.differs(ch.attempt, whatObstacle, strings.TrimSpace(listed[i].Channel+" "+stored), strings.TrimSpace(listed[i].Channel+" "+derived))
+			c.differs(ch.attempt, whatExclusion, strings.TrimSpace(listed[i].Channel+" "+stored), strings.TrimSpace(listed[i].Channel+" "+derived))
 		}
 	}
 }
 
 // round is the attempt, from 0, that the round of a choice began after: a channel that was tried
-// before is a candidate again once every channel has been. Which attempts a round had is told by who
-// was a candidate again; a message that had no new round had all in the first.
-func (c *check) round(ch *choice, s *standing, listed []Ranked) int {
+// before is a candidate again once every channel has been. Which attempts a round had is told by
+// who was a candidate again; a message that had no new round had all in the first.
+func (c *check) round(ch *choice, s *progress, listed []Ranked) int {
 	from := 0
 	for i := range listed {
 		switch listed[i].Reason {
@@ -46,9 +47,9 @@ func (c *check) round(ch *choice, s *standing, listed []Ranked) int {
 	return from
 }
 
-// mayBeThen is mayBe at the moment of the choice, by which prices count. That of a wait is not known: it is enough
-// that the reason holds under one of the price lists that may have held.
-func (c *check) mayBeThen(e *edition, t *task, s *standing, ch *choice, place, at, round int, stored string) (may bool, derived string) {
+// mayBeThen is mayBe at the moment of the choice, by which prices count. That of a wait is not
+// known: it is enough that the reason holds under one of the price lists that may have held.
+func (c *check) mayBeThen(e *edition, t *task, s *progress, ch *choice, place, at, round int, stored string) (may bool, derived string) {
 	for _, moment := range c.moments(ch, &e.routing.Channels[t.route.Members[place]].Price) {
 		t.at = moment
 		if may, derived = c.mayBe(e, t, s, ch, place, at, round, stored); may {
@@ -58,7 +59,8 @@ func (c *check) mayBeThen(e *edition, t *task, s *standing, ch *choice, place, a
 	return may, derived
 }
 
-// moments are when the choice was made: one, where that is known, else one for each price list that may have held.
+// moments are when the choice was made: one, where that is known, else one for each price list that
+// may have held.
 func (c *check) moments(ch *choice, p *Price) []time.Time {
 	if !ch.at.IsZero() {
 		return []time.Time{ch.at}
@@ -74,14 +76,14 @@ func (c *check) moments(ch *choice, p *Price) []time.Time {
 
 // mayBe reports whether a candidate can have been passed over for a reason; derived is the reason
 // that it would have been otherwise, empty for none but passing ones.
-func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, round int, stored string) (may bool, derived string) {
+func (c *check) mayBe(e *edition, t *task, s *progress, ch *choice, place, at, round int, stored string) (may bool, derived string) {
 	member := t.route.Members[place]
 	name := e.routing.Channels[member].Name
 	ranked := at > 0 || !t.route.draws() || t.first < 0
 	if ranked && ch.ranking.By == string(Redraw) && t.route.Table.Entry(place).Weight.IsZero() {
 		return stored == weightZero, weightZero
 	}
-	all, few := c.wishesBetween(ch.at)
+	all, few := c.selectorsBetween(ch.at)
 	derived = e.reasonAgainst(t, all, member)
 	switch {
 	case derived == pinnedAway || stored == pinnedAway:
@@ -106,11 +108,11 @@ func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, r
 	return derived == "" && e.passing(t, member, stored, ch), derived
 }
 
-// wishesBetween are the selectors that counted at a time. Where that is not known, they are all
+// selectorsBetween are the selectors that counted at a time. Where that is not known, they are all
 // that the message has, and those that never expire: what passes under both does at any time.
-func (c *check) wishesBetween(at time.Time) (all, few []selector.Selector) {
-	if wishes, known := c.wishes(at); known {
-		return wishes, wishes
+func (c *check) selectorsBetween(at time.Time) (all, few []selector.Selector) {
+	if selectors, known := c.selectors(at); known {
+		return selectors, selectors
 	}
 	return c.msg.Selectors, selector.Unexpired(c.msg.Selectors, math.MaxInt64)
 }

@@ -8,7 +8,7 @@ import (
 	"dispatcher/admission"
 )
 
-// How a lead is used and forgotten.
+// How a commit latency is used and forgotten.
 const (
 	// leastLead is what places leave free at the end of a second: an attempt that leaves so much
 	// later still falls into its window, and need not wait for its place on an idle channel.
@@ -20,15 +20,15 @@ const (
 	slowMemory = 20
 )
 
-// lead is how long the write half of a claim takes, from the moment that the database showed its clock until the attempts
-// are durable and this process knows it: the slowest of the last eight
-// that is no outlier. Places begin that much later: an attempt cannot leave before it is durable, and one that came late would
-// use the place of the next.
+// commitLatency is how long the write half of a claim takes, from the moment that the database
+// showed its clock until the attempts are durable and this process knows it: the slowest of the
+// last eight that is no outlier. Release times begin that much later, because an attempt cannot
+// leave before it is durable, and one that came late would use the release time of the next.
 //
-// An outlier took more than twice as long as the third slowest. Of a database that is slow for a moment, as when it begins a
-// new file of its log, the one or two claims that it held up do not count. If they did, the slots of what waits for
-// its place would be missing for seconds after a moment that is over.
-type lead struct {
+// An outlier took more than twice as long as the third slowest. When the database is slow for a
+// moment, as when it begins a new file of its log, the one or two claims that it held up do not
+// count. If they did, release times would lie too far ahead for seconds after that moment.
+type commitLatency struct {
 	writes [8]write // the last ones, in a ring
 	next   int
 }
@@ -40,15 +40,16 @@ type write struct {
 }
 
 // took notes the write half of a claim that ended now.
-func (l *lead) took(d time.Duration, now time.Time) {
+func (l *commitLatency) took(d time.Duration, now time.Time) {
 	// By the database's clock, which is known to within a few milliseconds, a quick one may have
 	// taken less than no time.
 	l.writes[l.next] = write{took: min(max(d, 0), admission.MaxCommitLatency), at: now}
 	l.next = (l.next + 1) % len(l.writes)
 }
 
-// get is the lead of a claim that begins now. After a pause nobody knows how quick the database is by now.
-func (l *lead) get(now time.Time) time.Duration {
+// get is the commit latency for a claim that begins now. After a pause nobody knows how quick the
+// database is by now.
+func (l *commitLatency) get(now time.Time) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
 	for _, w := range l.writes {
@@ -65,7 +66,8 @@ func (l *lead) get(now time.Time) time.Duration {
 	return 0
 }
 
-// slowest is the longest time that is no outlier, 0 of none. Which of fewer than three is one cannot be told. The times are put in order.
+// slowest is the longest time that is no outlier, 0 of none. Which of fewer than three is one
+// cannot be told. The times are put in order.
 func slowest(times []time.Duration) time.Duration {
 	const outliers = 2 // at most
 	slices.Sort(times)
@@ -80,28 +82,28 @@ func slowest(times []time.Duration) time.Duration {
 	}
 }
 
-// leads are those of the lanes: a batch of a campaign takes longer to write than a code. Claims of waiting messages alone have one
-// of their own, under the empty name.
-type leads struct {
+// commitLatencies has one for each lane: a batch of a campaign takes longer to write than a code.
+// Claims of waiting messages alone have their own, under the empty name.
+type commitLatencies struct {
 	mu sync.Mutex
-	of map[string]*lead // guarded by mu; nil before the first claim
+	of map[string]*commitLatency // guarded by mu; nil before the first claim
 }
 
 // took notes the write half of a claim for a lane that ended now.
-func (l *leads) took(lane string, d time.Duration, now time.Time) {
+func (l *commitLatencies) took(lane string, d time.Duration, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
-		l.of = map[string]*lead{}
+		l.of = map[string]*commitLatency{}
 	}
 	if l.of[lane] == nil {
-		l.of[lane] = &lead{}
+		l.of[lane] = &commitLatency{}
 	}
 	l.of[lane].took(d, now)
 }
 
-// get is the lead of a claim for a lane that begins now.
-func (l *leads) get(lane string, now time.Time) time.Duration {
+// get is the commit latency for a claim of a lane that begins now.
+func (l *commitLatencies) get(lane string, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known := l.of[lane]; known != nil {

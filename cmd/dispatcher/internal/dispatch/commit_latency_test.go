@@ -33,7 +33,7 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 		"just more than that":                 {[]int{50, 50, 50, 50, 50, 50, 50, 50}, 50},
 		"no more than the longest":            {[]int{60_000, 60_000}, int(admission.MaxCommitLatency / time.Millisecond)},
 	} {
-		var l lead
+		var l commitLatency
 		for _, took := range test.took {
 			l.took(millis(took), noon)
 		}
@@ -48,7 +48,7 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 
 func TestEachClaimIsForgottenByItself(t *testing.T) {
 	t.Parallel()
-	var l lead
+	var l commitLatency
 	l.took(millis(400), noon)
 	l.took(millis(100), noon.Add(time.Second))
 	for after, want := range map[time.Duration]int{leadMemory: 400, leadMemory + 1: 100, leadMemory + time.Second: 100, leadMemory + time.Second + 1: 0} {
@@ -58,10 +58,11 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 	}
 }
 
-// TestASlowClaimCountsForLonger: with a database that is a second away, claims are many seconds apart.
+// TestASlowClaimCountsForLonger: with a database that is a second away, claims are many seconds
+// apart.
 func TestASlowClaimCountsForLonger(t *testing.T) {
 	t.Parallel()
-	var l lead
+	var l commitLatency
 	l.took(millis(1500), noon)
 	for after, want := range map[time.Duration]int{leadMemory + 1: 1500, slowMemory * millis(1500): 1500, slowMemory*millis(1500) + 1: 0} {
 		if got := l.get(noon.Add(after)); got != millis(want) {
@@ -70,11 +71,11 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	}
 }
 
-// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with a claim now and then, one slow commit must not
-// delay the codes of the next minutes.
+// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with a claim now and then, one slow commit must
+// not delay the codes of the next minutes.
 func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
 	t.Parallel()
-	var l lead
+	var l commitLatency
 	l.took(millis(5000), noon)
 	l.took(millis(5), noon.Add(15*time.Second))
 	if got := l.get(noon.Add(30 * time.Second)); got != 0 {
@@ -85,7 +86,7 @@ func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
 // TestAClaimThatTookLessThanNoTimeCountsAsNone: the database's clock is not known exactly.
 func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
 	t.Parallel()
-	var l lead
+	var l commitLatency
 	for i := range 8 {
 		l.took(-millis(i+1), noon)
 	}
@@ -96,7 +97,7 @@ func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
 
 func TestEachLaneHasItsLead(t *testing.T) {
 	t.Parallel()
-	var l leads
+	var l commitLatencies
 	for range 20 {
 		l.took("bulk", millis(300), noon)
 		l.took("otp", millis(5), noon)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// TestWhatWasClaimedBeforeAGapNeverLeaves: a process that was held still for longer than others wait lives
-// again with its next heart-beat, but its slots from before have been given away.
+// TestWhatWasClaimedBeforeAGapNeverLeaves: a process that was held still for longer than others
+// wait lives again with its next heart-beat, but its slots from before have been given away.
 func TestWhatWasClaimedBeforeAGapNeverLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPulse(6 * time.Second)
+		p := newHeartbeat(6 * time.Second)
 		claimed := time.Now()
 		time.Sleep(2 * time.Second)
 		p.beat(time.Now())

@@ -11,11 +11,11 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestStateOfAPolicyIsThatOfTheSource: 200 a minute, of which San Jose granted 20 and London 30, and ten
-// processes, three of them in San Jose.
+// TestStateOfAPolicyIsThatOfTheSource: 200 a minute, of which San Jose granted 20 and London 30,
+// and ten processes, three of them in San Jose.
 func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 	t.Parallel()
-	f := &fleet{}
+	f := &instances{}
 	for range 3 {
 		f.join("San Jose", nil)
 	}
@@ -63,8 +63,8 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 	t.Parallel()
 	counter := &admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 200}, Max: 200}
-	var none *fleet
-	for _, f := range []*fleet{none, {}} {
+	var none *instances
+	for _, f := range []*instances{none, {}} {
 		state := f.state("a", counter, "eu")
 		for _, p := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
 			if got := p.Split(&state).PerWorker; got != 200 {
@@ -74,15 +74,16 @@ func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 	}
 }
 
-// TestEveryUnitIsDividedByItsOwnHistory: of 100 messages a minute one region granted 90 and another 10. Limits that are
-// worth the same in segments and in money leave the same shares to all, however many segments a text has.
+// TestEveryUnitIsDividedByItsOwnHistory: of 100 messages a minute one region granted 90 and another
+// 10. Limits that are worth the same in segments and in money leave the same shares to all, however
+// many segments a text has.
 func TestEveryUnitIsDividedByItsOwnHistory(t *testing.T) {
 	t.Parallel()
 	const perText, price, messagesADay = 5, 28_000, 144_000
 	granted := func(n int64) map[string]ledger.Grants {
 		return map[string]ledger.Grants{"a": {Messages: n, Segments: perText * n, Micros: price * n}}
 	}
-	f := &fleet{}
+	f := &instances{}
 	f.join("eu", granted(90))
 	f.join("us", granted(10))
 	for unit, each := range map[admission.Unit]int64{admission.Messages: 1, admission.Segments: perText, admission.Money: price} {
