@@ -160,7 +160,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	waiterSheet(shown).draw(&table)
 	for _, want := range []string{
 		"at 2026-07-21 11:30:00, times in Europe/London", "30.00 %", "5 of 5 until receipt, full", "11:31:00", "100, now 0", "3.00, then",
-		"9  tenant:shop 1d money", "the budget for the running window was", "none in particular", "its route is not part of", "11:30:07", "22 Jul 11:30:07",
+		"9  tenant:shop 1d money", "budget of the running window spent", "none in particular", "its route is no longer part of", "11:30:07", "22 Jul 11:30:07",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, table.String())
@@ -201,7 +201,7 @@ func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 	present := &ledger.Present{Now: time.Now(), Waiting: []ledger.Waiters{{On: "a 1h messages", Reason: "no_slot", Messages: 2}, {On: "a 1s messages", Reason: "no_slot", Messages: 1}}}
 	var table strings.Builder
 	waiterSheet(newLimitsNow(2, doc, present, nil)).draw(&table)
-	if strings.Count(table.String(), "this limit is 0, so nothing passes it") != 1 || !strings.Contains(table.String(), "its sending limit for the running window was") {
+	if strings.Count(table.String(), "this limit is 0, so nothing passes it") != 1 || !strings.Contains(table.String(), "sending limit of the running window used up") {
 		t.Error(table.String())
 	}
 }
