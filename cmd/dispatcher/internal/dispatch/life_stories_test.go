@@ -186,6 +186,11 @@ var lifeStories = []struct {
 		script{lane: "never", first: "b", segments: 2, again: "yes"},
 		"recover; wake; claim; answer yes yes; receipt 2 0 both delivered; receipt 2 1 both delivered",
 	},
+	{
+		"a part of the first attempt is delivered, and a part of its repeat is proved, while it waits", // the flag was lost
+		script{lane: "keyed", first: "a", segments: 2, again: "lost"},
+		"sweep; answer lost lost; minute; receipt 1 1 reference delivered; submit lost void; wake; receipt 2 0 both pending; sweep; speak",
+	},
 }
 
 func TestStoriesEndAsTheOracleSays(t *testing.T) {
