@@ -67,6 +67,7 @@ func (s *stage) killAgainAndAgain(end <-chan struct{}) {
 		case <-time.After(killInterval):
 			p.kill(s.t)
 		case <-end:
+			p.kill(s.t) // it may not have come far enough to end in order
 			return
 		}
 	}
