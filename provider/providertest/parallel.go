@@ -2,7 +2,7 @@ package providertest
 
 import "flag"
 
-// AllowWaiting lets the tests of a package run eight at a time, however few processors there are:
+// AllowWaiting lets the tests of a package run four at a time, however few processors there are:
 // they mostly wait, for deadlines and for what must not happen. TestMain calls it first. A -parallel
 // of the command line is kept, and fuzzing is left alone.
 func AllowWaiting() {
@@ -13,6 +13,6 @@ func AllowWaiting() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", "8") // it is there in every test binary
+		_ = flag.Set("test.parallel", "4") // it is there in every test binary
 	}
 }

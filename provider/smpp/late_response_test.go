@@ -85,7 +85,7 @@ func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 // that already had one, or an answer to another kind of request.
 func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	t.Parallel()
-	cfg := Config{ResponseTimeout: 200 * time.Millisecond}
+	cfg := Config{ResponseTimeout: time.Second}
 	content := lateAnswers(&cfg)
 	client, peer := startRaw(t, cfg)
 	yes := func(sequence uint32, id string) {

@@ -81,7 +81,7 @@ func leavePolitely(p *rawPeer) {
 
 func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	t.Parallel()
-	client, peer := startRaw(t, Config{ResponseTimeout: 200 * time.Millisecond})
+	client, peer := startRaw(t, Config{ResponseTimeout: time.Second})
 	done := sendAsync(client, submission(1))
 	sequence := peer.expect(pdu.CommandSubmitSM).Sequence
 	// claims success
