@@ -141,7 +141,7 @@ func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference
 // truth is the settlement of a late answer, with its event.
 func truth(f *openAttempt, res *provider.Result, now time.Time) *ledger.Settlement {
 	s := settle(f, res, now)
-	s.Ambiguity = nil                 // the judgement ends it
+	s.Ambiguity = nil                 // the resolution ends it
 	s.Receipts, s.CutShort = 0, false // who found out knows no more of its parts than was known
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n

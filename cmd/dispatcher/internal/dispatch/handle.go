@@ -228,7 +228,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *claim, due int) error {
 }
 
 // equip tells the attempts whose slots they hold and under which key they are submitted, and counts
-// them where a policy goes by what was granted.
+// them where a policy depends on what was granted.
 func (d *Dispatcher) equip(r *claim, slots *slots) {
 	for _, f := range r.attempts {
 		f.slots = slots

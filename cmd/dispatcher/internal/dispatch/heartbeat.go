@@ -38,7 +38,7 @@ func (p *heartbeat) holds(claimed, now time.Time) bool {
 	return p.alive(now) && int64(claimed.Sub(p.began)) >= p.void.Load()
 }
 
-// alive reports whether nobody can take this process for dead yet. It goes by the monotonic clock,
+// alive reports whether nobody can take this process for dead yet. It reads the monotonic clock,
 // which goes on while a process is stopped by a signal.
 func (p *heartbeat) alive(now time.Time) bool {
 	return now.Sub(p.began)-time.Duration(p.last.Load()) < p.deadAfter-heartbeatMargin

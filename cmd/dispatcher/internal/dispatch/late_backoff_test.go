@@ -18,18 +18,18 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 		for range 50 { // all of a claim
 			s.missed(now)
 		}
-		lull := time.Duration(0)
-		for s.active(now.Add(lull)) {
-			lull += 10 * time.Millisecond
+		pause := time.Duration(0)
+		for s.active(now.Add(pause)) {
+			pause += 10 * time.Millisecond
 		}
-		if lull != want {
-			t.Errorf("time %d: a lull of %s, want %s", i+1, lull, want)
+		if pause != want {
+			t.Errorf("time %d: a pause of %s, want %s", i+1, pause, want)
 		}
-		now = now.Add(max(lull, lateSpan))
+		now = now.Add(max(pause, lateSpan))
 	}
 	s.sent(now)
 	if s.missed(now); s.active(now) {
-		t.Error("a lull though it had gone well between")
+		t.Error("a pause though it had gone well between")
 	}
 }
 
@@ -42,7 +42,7 @@ func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
 		now = now.Add(maxBackoff)
 	}
 	if s.missed(now); !s.active(now.Add(maxBackoff-1)) || s.active(now.Add(maxBackoff)) {
-		t.Error("the lull is not as long as the longest")
+		t.Error("the pause is not as long as the longest")
 	}
 	now = now.Add(maxBackoff + lateMemory + 1)
 	if s.missed(now); s.active(now) {

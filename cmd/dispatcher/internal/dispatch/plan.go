@@ -74,8 +74,8 @@ func (t *task) recut(c *Channel) bool {
 	return cut != t.row.PartsCut
 }
 
-// lapse is the reason of a message whose deadline has passed. The rest of one that nobody could
-// send any more says so: that it took time to find out is no news.
+// lapse is the reason why a message past its deadline failed: cut_otherwise when the rest of it
+// could not be sent because the channel now splits the text differently, else expired.
 func (t *task) lapse() string {
 	if t.waitedWhy == cutOtherwise {
 		return cutOtherwise

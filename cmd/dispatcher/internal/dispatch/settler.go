@@ -106,7 +106,7 @@ func (s *settler) write(batch []answered) {
 }
 
 // refunded notes the limits in money that attempts have given something back to, for those who wait
-// for them. Who looks again before it is in the ledger goes on waiting, hence only afterwards.
+// for them. They are woken after the commit: who looked earlier would not see it.
 func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 	for i := range settlements {
 		for _, r := range settlements[i].Refunds {
