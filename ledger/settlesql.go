@@ -22,7 +22,8 @@ import "fmt"
 //     somebody might have had them. They are not unknown any more: the next claim ends them, or sends them again. others are
 //     their other attempts, which are locked before the message is.
 //   - the outbox gets the notices of the messages that moved, in the order given: nearly
-//     always all of them, which go from the parameters to the row as they are. Whoever composed the notice of an attempt may not know
+//     always all of them, which go from the parameters to the row as they are. A late answer that leaves the message
+//     in its state, for the same reason, is not news. Whoever composed the notice of an attempt may not know
 //     that its message has been flagged since. The outbox's seq
 //     is drawn after the rows' locks were taken; see Publish.
 //
@@ -192,7 +193,7 @@ var settleMoved = `, others as materialized (
 	  select o.nr, case when bool_or(o.outcome = 'rejected' or o.denial = 'rejected') then 'rejected' else 'refused' end as reason
 	  from others o group by o.nr having not bool_or(` + mayBeTaken("o", "o.denied") + `)
 	), late as materialized (
-	  select m.seq, m.state, m.attempts from done d join dispatcher.messages m on m.seq = d.seq
+	  select m.seq, m.state, m.reason, m.attempts from done d join dispatcher.messages m on m.seq = d.seq
 	  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
 	  order by m.seq for update of m
 	), moved as (
@@ -214,7 +215,8 @@ var settleMoved = `, others as materialized (
 	      or m.attempts = d.attempt and coalesce(t.state, m.state) in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')
 	      or m.attempts > d.attempt and d.answers = 2 and d.state = 'accepted' and t.state in ('sending', 'retry', 'waiting', 'unknown')
 	      or m.attempts > d.attempt and n.nr is not null and t.state = 'unknown')
-	  returning d.nr, d.state = w.state as tells, m.possible_duplicate and not d.possible_duplicate as flags
+	  returning d.nr, m.possible_duplicate and not d.possible_duplicate as flags,
+	    d.state = w.state and (t.state is null or (t.state, t.reason) is distinct from (w.state, nullif(w.reason, ''))) as tells
 	), told as (
 	  select count(*) = cardinality($1::bigint[]) and $18::boolean and bool_and(tells and not flags) as everything from moved
 	)

@@ -191,6 +191,11 @@ var lifeStories = []struct {
 		script{lane: "keyed", first: "a", segments: 2, again: "lost"},
 		"sweep; answer lost lost; minute; receipt 1 1 reference delivered; submit lost void; wake; receipt 2 0 both pending; sweep; speak",
 	},
+	{
+		"the resend is taken for lost, and its process says that it never left", // unknown was told once more
+		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
+		"answer void void; search; due; days",
+	},
 }
 
 func TestStoriesEndAsTheOracleSays(t *testing.T) {
