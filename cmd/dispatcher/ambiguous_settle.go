@@ -56,7 +56,7 @@ settled by itself: one that cannot be is left as it is and listed, and the exit 
 	cmd.Flags().StringVar(&f.as, "as", "", "taken, not_taken or final (required)")
 	cmd.Flags().StringVar(&f.reference, "reference", "", "the provider's id of the message, with --as taken and an id")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "how you know, for those who look at the history (required)")
-	cmd.Flags().StringVar(&f.author, "author", c.user(), "who")
+	c.authorFlag(cmd.Flags(), &f.author)
 	f.filter.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with a filter: count what would be settled")
 	cmd.Flags().Var(&f.format, "format", "output format, with a filter")

@@ -2,7 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands is the one list of all commands, in the order of the help text.
+// commands is the one list of all commands.
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		c.demoCommand(),

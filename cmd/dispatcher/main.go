@@ -114,6 +114,7 @@ Settings come from DISPATCHER_... variables; "dispatcher config" lists them.`,
 	root.SetErr(c.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(c.commands()...)
+	addFacts(root)
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() && !cmd.Runnable() {
 			cmd.RunE = nameOne

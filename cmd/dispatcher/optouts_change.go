@@ -46,7 +46,7 @@ func (f *listFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.whom.addTo(cmd)
 	f.as = formatTable
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history (required); do not write numbers into it")
-	cmd.Flags().StringVar(&f.author, "author", c.user(), "who")
+	c.authorFlag(cmd.Flags(), &f.author)
 	cmd.Flags().Var(&f.as, "format", "output format")
 }
 

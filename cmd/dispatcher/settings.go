@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/app"
@@ -129,6 +130,13 @@ func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error)
 
 // brokerList is DISPATCHER_KAFKA_BROKERS for a sentence.
 func brokerList(s *config.Settings) string { return strings.Join(s.KafkaBrokers, ",") }
+
+// authorFlag defines --author. The default depends on the machine, so help describes it in words.
+func (c *cli) authorFlag(flags *pflag.FlagSet, author *string) {
+	const name = "author"
+	flags.StringVar(author, name, c.user(), "who (default the user who is logged in, and the machine)")
+	flags.Lookup(name).DefValue = ""
+}
 
 // user is who gives the command, for the history of the routing.
 func (c *cli) user() string {
