@@ -1,0 +1,97 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the folder of the repository, seen from this package.
+const root = "../.."
+
+// pages returns every Markdown page of the repository by its path below root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "data" || d.Name() == "bin"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".md"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		out[name] = string(text)
+		return err
+	})
+	if err != nil || len(out) < 25 {
+		t.Fatalf("found %d pages: %v", len(out), err)
+	}
+	return out
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notSlug = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
+)
+
+// anchors are the names that GitHub gives to the headings of a page.
+func anchors(page string) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		name := notSlug.ReplaceAllString(strings.ToLower(h[1]), "")
+		out[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return out
+}
+
+// TestLinksOfThePagesLeadSomewhere follows every relative link to its file and heading.
+func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for name, text := range all {
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			target, anchor, _ := strings.Cut(l[1], "#")
+			path := name
+			if target != "" {
+				path = filepath.Join(filepath.Dir(name), target)
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s links to %s: %v", name, l[1], err)
+			} else if anchor != "" && !anchors(all[path])[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", name, l[1])
+			}
+		}
+	}
+}
+
+// TestEveryPageIsInTheIndex holds docs/README.md to the pages that exist.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	index := all["docs/README.md"]
+	for name := range all {
+		path, err := filepath.Rel("docs", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "docs/README.md" && strings.Contains(name, "/") == strings.HasPrefix(name, "docs/") &&
+			!strings.Contains(index, "]("+path) {
+			t.Errorf("docs/README.md does not link to %s", path)
+		}
+	}
+}
