@@ -43,6 +43,7 @@ type attemptStatus struct {
 	number           int
 	heir             int // of one that was denied: the latest attempt under its key, which is the same submission; 0 for none
 	channel, outcome string
+	resend           bool          // it was sent once more because an earlier one may have been taken
 	reference        string        // the provider's ids, separated by spaces
 	held, freed      bool          // whether it got a slot to hold beyond its answer, and whether that was given back
 	receipt          State         // what its receipts came to so far; empty for nothing
@@ -102,10 +103,11 @@ func (s *receiptStatus) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
-// waitsAfter reports whether the message waits to be sent once more, after this attempt: it is not any more, and then there is no
-// duplicate.
+// waitsAfter reports whether the message waits to be sent once more for the first time, after this attempt: it is not any more,
+// and then there is no duplicate.
 func (s *receiptStatus) waitsAfter(t *attemptStatus) bool {
-	return (s.state == Retry || s.state == Waiting) && t.number == s.attempts
+	return (s.state == Retry || s.state == Waiting) && t.number == s.attempts &&
+		!slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.resend })
 }
 
 // handOver gives what receipts with our key say of a denied attempt to the latest one under that key: the key cannot tell them

@@ -297,6 +297,22 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 	}
 }
 
+// TestOnlyAResendThatIsNotMadeTakesTheFlagAway: a message waits to be sent, and a receipt proves its last
+// attempt. If that one was a resend itself, the attempt before it may have been taken as well.
+func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
+	t.Parallel()
+	for name, resend := range map[string]bool{"it was to be sent once more": false, "it was sent once more before": true} {
+		first, last := attempted("unknown", 1, false, ""), attempted("unknown", 1, true, "d")
+		first.number, last.number, last.resend = 1, 2, resend
+		s := receiptStatus{state: Retry, attempts: 2, tries: []attemptStatus{first, last}}
+		s.closing.PossibleDuplicate = true
+		s.conclude()
+		if s.closing.State != Delivered || s.closing.PossibleDuplicate != resend {
+			t.Errorf("%s: it comes to %q, flagged %t", name, s.closing.State, s.closing.PossibleDuplicate)
+		}
+	}
+}
+
 func TestTheCauseIsThatOfTheFirstPartWithoutSuccess(t *testing.T) {
 	t.Parallel()
 	parts := rowsOf("duu")

@@ -120,7 +120,7 @@ const (
 
 // lockAttemptRows locks all attempts of the affected messages, lockMessageRows the messages, and readParts then reads
 // the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
-// whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered. The last column is try.heir: while an attempt
+// whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered. The last column but one is try.heir: while an attempt
 // repeats another under its key, the message says so.
 const (
 	lockAttemptRows = `
@@ -130,7 +130,8 @@ const (
 	  case when a.outcome in ('refused', 'throttled', 'rejected') then coalesce((
 	    select max(case when m.same_key = d.key then m.attempts else d.last end)
 	    from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
-	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0) else 0 end
+	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0) else 0 end,
+	  a.reason = 'resend'
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`

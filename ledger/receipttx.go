@@ -56,7 +56,7 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var a attemptStatus
 	_, err := pgx.ForEachRow(rows, []any{
 		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved,
-		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir,
+		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir, &a.resend,
 	}, func() error {
 		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
 			t.standings = append(t.standings, receiptStatus{closing: Closing{Seq: seq}})

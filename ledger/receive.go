@@ -41,6 +41,20 @@ func (l *Ledger) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Re
 	return all, nil
 }
 
+// ReceivedWithKey are those of the messages that a receipt with our key is about, under an attempt
+// that nobody has answered: it was taken, and the next look at the receipt says so.
+func (l *Ledger) ReceivedWithKey(ctx context.Context, seqs []int64) ([]int64, error) {
+	r, err := l.hot.Query(ctx, `
+		select distinct a.message_seq from dispatcher.attempts a
+		join dispatcher.receipts r on r.message_seq = a.message_seq and r.attempt = a.attempt
+		where a.message_seq = any($1) and coalesce(a.outcome, 'unknown') = 'unknown' and r.part is null and r.state <> 'expected'`, seqs)
+	if err != nil {
+		return nil, wrap("look for receipts with a key", err)
+	}
+	proved, err := pgx.CollectRows(r, pgx.RowTo[int64])
+	return proved, wrap("look for receipts with a key", err)
+}
+
 // receive books one batch.
 func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, error) {
 	folded := fold(receipts)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,6 +123,7 @@ func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference
 	j := &ledger.Resolution{Seq: f.seq, Key: o.Key, As: verdict}
 	switch verdict {
 	case ledger.Taken:
+		f.duplicate = false                                     // the ledger adds the flag to the event where the message keeps it
 		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those that were known among them
 		j.Settlement = truth(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now)
 	case ledger.NotTaken:
@@ -161,10 +163,12 @@ func moved(f *openAttempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 	return &ledger.Move{State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried, Notice: &n}
 }
 
-// conclude ends a search that found nothing.
+// conclude ends a search that found nothing, unless a receipt has come that nobody has looked at.
 func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
-	lane := d.routing.Load().lane(o.Message.Lane)
-	f := orphan(&o.Message, &o.Attempt, &lane)
+	f := d.orphan(&o.Message, &o.Attempt, o.OpenedAt)
+	if d.lookForReceipts(ctx, f); f.search.received {
+		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, now.Add(receiptLook))
+	}
 	s := unresolved(o, f)
 	verdict := giveUp(f, o.Partly, s, now)
 	return d.pass(ctx, &ledger.Resolution{Seq: f.seq, Key: o.Key, As: verdict, Move: moved(f, s, now)})
@@ -192,6 +196,30 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 func (d *Dispatcher) inform(s *search, channel string, begun time.Time) {
 	s.can, _ = d.promises(channel)
 	s.account, s.begun, s.reach = d.account(channel), begun, d.cfg.SendTimeout+recoveryMargin
+}
+
+// lookForReceipts tells the searches of attempts that nobody answered whether a receipt with our key
+// has come. Without it a lane that resends would send once more what was taken.
+func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*openAttempt) {
+	var seqs []int64
+	for _, f := range unanswered {
+		if f.search.can.Receipts && f.search.can.KeyInReceipt {
+			seqs = append(seqs, f.seq)
+		}
+	}
+	if seqs == nil {
+		return
+	}
+	err := withTimeout(ctx, func(ctx context.Context) error {
+		proved, err := d.cfg.Ledger.ReceivedWithKey(ctx, seqs)
+		for _, f := range unanswered {
+			f.search.received = slices.Contains(proved, f.seq)
+		}
+		return err
+	})
+	if err != nil { // the receipt is looked at later, and may come too late to stop a resend
+		d.trouble("receipts", err)
+	}
 }
 
 // account stands for the settings of a channel; empty for one that the routing does not have.

@@ -10,11 +10,12 @@ import (
 
 // How it is tried to learn what became of a submission that nobody answered.
 const (
-	repeatPause     = time.Second     // before it is repeated under its key; doubles
-	longestRepeat   = time.Minute     // between two repeats
-	firstLookup     = 5 * time.Second // before the provider is asked; an answer may still be on its way into its books
-	longestLookup   = time.Minute     // between two questions
-	ambiguityMargin = time.Second     // the search ends so long before the message's deadline
+	repeatPause     = time.Second      // before it is repeated under its key; doubles
+	longestRepeat   = time.Minute      // between two repeats
+	firstLookup     = 5 * time.Second  // before the provider is asked; an answer may still be on its way into its books
+	longestLookup   = time.Minute      // between two questions
+	ambiguityMargin = time.Second      // the search ends so long before the message's deadline
+	receiptLook     = 15 * time.Second // a receipt that has come is looked at within this time
 )
 
 // Words of messages whose submission nobody answered.
@@ -36,6 +37,8 @@ type search struct {
 	// provider knows it, less the reach.
 	begun time.Time
 	reach time.Duration
+	// received says that a receipt with our key came before the attempt had an outcome.
+	received bool
 }
 
 // step is the first way that the provider offers. A message of which the provider takes several
@@ -78,7 +81,8 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 }
 
 // clarify decides how to go on with a submission that nobody answered: repeat it under its key,
-// look for it, wait, or give up.
+// look for it, wait, or give up. When a receipt with our key has come before, it proves that the
+// provider took the submission: the ledger sees that with its next look at the receipt.
 func clarify(f *openAttempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	if f.submission.Key == "" {
 		giveUp(f, anyAccepted(res.Parts), s, now)
@@ -91,6 +95,9 @@ func clarify(f *openAttempt, res *provider.Result, s *ledger.Settlement, now tim
 	if !f.repeats() {
 		d.Step = f.search.step(res.Parts != nil || len(f.submission.Parts) > 0, now)
 		d.Until = f.search.until(d.Step, now, f.expires)
+	}
+	if f.search.received && !f.repeats() {
+		d.Step, d.Until = ledger.AwaitReceipt, now.Add(receiptLook)
 	}
 	s.Ambiguity = d
 	switch {

@@ -231,10 +231,15 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if len(open) == 0 {
 		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
 	}
-	now := d.now()
-	settlements := make([]ledger.Settlement, 0, len(open))
+	lost := make([]*openAttempt, len(open))
 	for i := range open {
-		settlements = append(settlements, settleLost(d.orphan(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt), now))
+		lost[i] = d.orphan(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
+	}
+	d.lookForReceipts(ctx, lost...)
+	now := d.now()
+	settlements := make([]ledger.Settlement, len(lost))
+	for i, f := range lost {
+		settlements[i] = settleLost(f, now)
 	}
 	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
 		return fmt.Errorf("close lost attempts: %w", err)

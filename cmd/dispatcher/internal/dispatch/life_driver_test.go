@@ -303,6 +303,10 @@ func (m *messageLife) claim(jobs []Job, due int) {
 			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
 			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.told())
 		}
+		known := func(s submission) bool { return s.known == provider.Accepted }
+		if !f.repeats() && slices.ContainsFunc(m.history.submissions(), known) {
+			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s", m.told())
+		}
 		first := f.submission.Attempt
 		for i, a := range m.history.Attempts {
 			if f.repeats() && f.submission.Key == d.keys.Key(f.seq, a.Number) {
@@ -418,6 +422,9 @@ func (m *messageLife) settle(h *heldAttempt) {
 		said.Named = facts.Parts
 	}
 	facts.Answer = said
+	if result.Outcome == provider.Unknown {
+		m.rig.d.lookForReceipts(m.ctx, h.flight)
+	}
 	now := m.rig.d.now()
 	s := settle(h.flight, result, now)
 	n := statusOfSettlement(h.flight, &s, now)
@@ -446,7 +453,9 @@ func (m *messageLife) recover() bool {
 		}
 		any = true
 		m.facts(at + 1).Lost = true
-		lost := settleLost(m.rig.d.orphan(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt), m.rig.d.now())
+		f := m.rig.d.orphan(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
+		m.rig.d.lookForReceipts(m.ctx, f)
+		lost := settleLost(f, m.rig.d.now())
 		m.step("recover", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{lost})) })
 	}
 	return any
@@ -588,11 +597,20 @@ func (m *messageLife) search() {
 	m.step("search", func() { m.must(m.rig.d.resolveAmbiguities(m.ctx)) })
 }
 
+// sweep looks at receipts. It may be the first to see that one proves an attempt which was taken for
+// lost after it came.
 func (m *messageLife) sweep() {
 	m.step("sweep", func() {
 		_, err := m.rig.l.Overdue(m.ctx, 100, m.tell)
 		m.must(err)
 	})
+	for i := range m.history.Receipts {
+		r := &m.history.Receipts[i]
+		if facts := m.facts(r.First); r.ByKey && facts.Lost && facts.Answer == nil {
+			r.AfterLost = r.AfterLost || queryLife[bool](m, `
+				select coalesce(proved, false) from dispatcher.attempts where message_seq = $1 and attempt = `+fmt.Sprint(r.First), m.seq)
+		}
+	}
 }
 
 // due lets time pass until something is due, and has it looked at.

@@ -65,7 +65,7 @@ type hearing struct {
 type partReceipt struct {
 	First, Part        int
 	ByKey, ByReference bool
-	AfterLost          bool // its attempt had been taken for lost when it came, and its owner had said nothing
+	AfterLost          bool // its attempt had been taken for lost when it was looked at, and its owner had said nothing
 	State              provider.ReceiptState
 }
 

@@ -192,6 +192,31 @@ var lifeStories = []struct {
 		"sweep; answer lost lost; minute; receipt 1 1 reference delivered; submit lost void; wake; receipt 2 0 both pending; sweep; speak",
 	},
 	{
+		"a receipt with our key comes before its attempt is taken for lost", // it was sent once more
+		script{lane: "hasty", first: "b", segments: 1, again: "void"},
+		"submit lost; receipt 1 0 both pending; recover; claim",
+	},
+	{
+		"a receipt with our key comes before nobody's answer", // it was sent once more
+		script{lane: "hasty", first: "b", segments: 1, again: "void"},
+		"submit lost; receipt 1 0 key delivered; wake; claim",
+	},
+	{
+		"a receipt proves an attempt that was taken for lost, before its owner says less", // the oracle missed it
+		script{lane: "keyed", first: "b", segments: 2, again: "yes"},
+		"submit lost yes; receipt 1 1 key delivered; due; recover; minute",
+	},
+	{
+		"it is to be sent once more, and an operator says that it was taken", // the event said possible duplicate
+		script{lane: "once", first: "d", segments: 1, again: "busy"},
+		"answer lost yes; carrier",
+	},
+	{
+		"it was sent once more, and an operator says that this was taken while it is to be repeated", // the flag was lost
+		script{lane: "keyed", first: "a", segments: 1, again: "busy"},
+		"answer lost; due; claim; answer lost; carrier",
+	},
+	{
 		"the resend is taken for lost, and its process says that it never left", // unknown was told once more
 		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
 		"answer void void; search; due; days",

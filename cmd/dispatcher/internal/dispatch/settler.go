@@ -8,6 +8,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/ledger"
+	"dispatcher/provider"
 )
 
 // settleLinger is how long an answer may wait for others, so that one round trip
@@ -79,6 +80,13 @@ func (s *settler) gather(batch []answered) []answered {
 // write settles a batch and frees its slots. It goes on trying while PostgreSQL is
 // away: an outcome that is known must not become Unknown.
 func (s *settler) write(batch []answered) {
+	var unanswered []*openAttempt
+	for i := range batch {
+		if batch[i].result.Outcome == provider.Unknown {
+			unanswered = append(unanswered, batch[i].attempt)
+		}
+	}
+	s.d.lookForReceipts(s.ctx, unanswered...)
 	now := s.d.now()
 	settlements, again := make([]ledger.Settlement, len(batch)), false
 	for i := range batch {
