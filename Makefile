@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test short race fuzz bench lint fmt generate verify cover demo kafka-e2e clean
+.PHONY: help build test long race fuzz bench lint fmt generate verify cover demo kafka-e2e clean
 
 GO      ?= go
 BIN     := bin
@@ -13,14 +13,14 @@ help: ## list the targets
 build: ## build the dispatcher into bin/
 	$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN)/dispatcher ./cmd/dispatcher
 
-test: ## run every test
-	$(GO) test -timeout 30m ./...
+test: ## run the fast tests: every guarantee, in three minutes on two cores
+	$(GO) test ./...
 
-short: ## run the tests in their short form, about three minutes on two cores
-	$(GO) test -short ./...
+long: ## run every test in full, with fresh seeds
+	LONG_TESTS=1 $(GO) test -timeout 30m ./...
 
-race: ## run the short tests under the race detector, in random order
-	$(GO) test -timeout 30m -short -race -shuffle=on ./...
+race: ## run the fast tests under the race detector, in random order
+	$(GO) test -timeout 20m -race -shuffle=on ./...
 
 fuzz: ## run each fuzz target for FUZZTIME (10s, or a count such as 10000x)
 	@for pkg in $$($(GO) list ./...); do \
@@ -49,7 +49,7 @@ verify: generate fmt lint ## regenerate, format, lint; fail when that changes a 
 	git diff --exit-code
 
 cover: ## test coverage by package
-	$(GO) test -short -coverprofile=$(BIN)/cover.out ./... && $(GO) tool cover -func=$(BIN)/cover.out | tail -1
+	$(GO) test -coverprofile=$(BIN)/cover.out ./... && $(GO) tool cover -func=$(BIN)/cover.out | tail -1
 
 demo: ## show the main job
 	$(GO) run ./cmd/dispatcher demo

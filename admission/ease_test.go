@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
@@ -70,7 +71,7 @@ func TestRetryAfterIsObeyedAndNeverShortened(t *testing.T) {
 
 func TestRateStaysBetweenATwentiethAndOne(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		var e admission.Ease
 		now := noon
 		for range rapid.IntRange(1, 50).Draw(t, "answers") {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 func drawLimit(t *rapid.T) admission.Limit {
@@ -68,7 +69,7 @@ func states(accounts []admission.Account) []admission.Counter {
 func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	t.Parallel()
 	zones := []*time.Location{time.UTC, zone(t, "Europe/London"), zone(t, "America/Santiago")}
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		z := rapid.SampledFrom(zones).Draw(t, "zone")
 		accounts := drawAccounts(t, z)
 		granted := make([]map[time.Time]int64, len(accounts))
@@ -159,7 +160,7 @@ func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account
 // TestPatientMessageGetsItsPlace: who looks again when it is told to, and nobody else comes, gets in.
 func TestPatientMessageGetsItsPlace(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		accounts := drawAccounts(t, time.UTC)
 		n, lead := drawNeed(t), time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))
 		for i := range accounts {

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 // fill takes places from now on, as a queue without end would, looking again every so often and for
@@ -128,7 +129,7 @@ func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
 // the start of one window on.
 func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		most := rapid.OneOf(rapid.Int64Range(1, 30), rapid.Int64Range(100, 2000)).Draw(t, "max")
 		unit := rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments}).Draw(t, "unit")
 		accounts := full(admission.Limit{Window: admission.Second, Max: most, Unit: unit}, noon)
@@ -163,7 +164,7 @@ func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 
 func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 99, 100, 1000, 3333, 20_000}).Draw(t, "max")
 		late := time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "late"))
 		lead := time.Duration(rapid.Int64Range(0, int64(admission.MaxCommitLatency)).Draw(t, "lead"))

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 // waitingRoom is the state of the source's examples: 50 of 200 used, at a quarter.
@@ -116,7 +117,7 @@ func drawState(t *rapid.T) *admission.State {
 // TestNothingIsHandedOutTwice holds for every policy but curve, which does so by design.
 func TestNothingIsHandedOutTwice(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		s := drawState(t)
 		free := max(s.Limit-s.Active, 0)
 		var even, regions, anywhere int64
@@ -147,7 +148,7 @@ func TestNothingIsHandedOutTwice(t *testing.T) {
 // TestPoolsNeverHoldMoreThanTheirPart takes at random until nothing more is given.
 func TestPoolsNeverHoldMoreThanTheirPart(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		s := drawState(t)
 		p := rapid.SampledFrom([]admission.Policy{admission.Even{}, admission.Curve{Factor: 0.5}, admission.CounterPolicy{}, admission.Exact{}}).Draw(t, "policy")
 		split := p.Split(s)
@@ -296,7 +297,7 @@ func TestUtilisationCountsFromNothingToAll(t *testing.T) {
 // TestTalliesNameWhatATakeCountsApart for every policy and lane, so that what is not spent can go back there.
 func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		s := drawState(t)
 		p := rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.Curve{Factor: 0.5}, admission.CounterPolicy{}, admission.Exact{}}).Draw(t, "policy")
 		limit := admission.Limit{Window: admission.Day, Max: s.Limit, Unit: admission.Money, Reserve: []admission.Reserve{{Lane: "otp", Percent: 30}}}

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func TestPortionIsExactBeyond64Bits(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		size := rapid.SampledFrom([]int64{10, 1 << 40, math.MaxInt64})
 		n := rapid.Int64Range(0, size.Draw(t, "n at most")).Draw(t, "n")
 		part := rapid.Int64Range(0, size.Draw(t, "part at most")).Draw(t, "part")

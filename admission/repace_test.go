@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 // change puts another limit in the place of a counter's, as applying a routing does.
@@ -80,7 +81,7 @@ func use(t *rapid.T, accounts []admission.Account, from time.Time) (now time.Tim
 
 func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		was, is := drawSliding(t), drawSliding(t)
 		is.Window = was.Window
 		accounts := full(was, noon)
@@ -100,7 +101,7 @@ func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 // units at the new pace, when those have left that have places ahead.
 func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		was := drawSliding(t)
 		if was.Max > 2000 {
 			was.Max, was.Burst = 2000, min(was.Burst, 2000)

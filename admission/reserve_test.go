@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 // reserved is a minute of a hundred, of which a fifth is kept for otp and a tenth for alarms.
@@ -107,7 +108,7 @@ func TestReserveOfMuchMoneyOverADayDoesNotOverflow(t *testing.T) {
 // it, and at the end all of it is free.
 func TestReservesHoldWhateverIsTaken(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		limit := admission.Limit{Window: admission.Minute, Max: rapid.Int64Range(1, 300).Draw(t, "max"), Unit: admission.Segments}
 		lanes := []string{"otp", "alarm", "bulk"}
 		own := map[string]int64{}
@@ -146,7 +147,7 @@ func TestReservesHoldWhateverIsTaken(t *testing.T) {
 // TestReservedMessageFindsRoomWhenItWasTold to the nanosecond, when nothing else is taken meanwhile.
 func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		limit := admission.Limit{
 			Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute, admission.Day}).Draw(t, "window"),
 			Max:    rapid.Int64Range(1, 500).Draw(t, "max"), Unit: admission.Segments,

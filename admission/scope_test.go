@@ -6,11 +6,12 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 func TestScopeReadsWhatItWrites(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(
 			rapid.Just(admission.Scope{}),
 			rapid.Map(rapid.StringN(1, 30, -1), func(name string) admission.Scope { return admission.Scope{Tenant: name} }),

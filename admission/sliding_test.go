@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 // departure is so many units at a time.
@@ -45,7 +46,7 @@ func drawSliding(t *rapid.T) admission.Limit {
 // and the last ones early is the worst that can happen.
 func TestNoSpanHoldsMoreThanMax(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		limit := drawSliding(t)
 		window := time.Duration(limit.Window)
 		accounts := full(limit, noon)
@@ -110,7 +111,7 @@ func greedy(limit *admission.Limit, from time.Time, every, length time.Duration)
 // the first ones may leave as much later.
 func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		limit := admission.Limit{Window: admission.Second, Max: rapid.Int64Range(1, 80).Draw(t, "max"), Sliding: true}
 		limit.Burst = rapid.Int64Range(1, limit.Max).Draw(t, "burst")
 		from := noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)-1).Draw(t, "from")))

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 func TestDaysAreCutInTheBusinessTimeZone(t *testing.T) {
@@ -42,7 +43,7 @@ func TestWindowsTileTheTime(t *testing.T) {
 	} {
 		zones = append(zones, zone(t, name))
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		z := rapid.SampledFrom(zones).Draw(t, "zone")
 		w := rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day}).Draw(t, "window")
 		now := time.Unix(rapid.Int64Range(1_700_000_000, 1_900_000_000).Draw(t, "now"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanos"))

@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
@@ -317,7 +318,7 @@ func TestDiffOfTheOppositeDirectionIsItsMirror(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(example), "\n")
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		read := func(name string) *config.Routing {
 			cut := rapid.IntRange(0, len(lines)-1).Draw(t, name)
 			r, err := config.ParseRouting("r", []byte(strings.Join(slices.Delete(slices.Clone(lines), cut, cut+1), "")))

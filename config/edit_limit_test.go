@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 )
 
 // perSecond is a limit of the channel.
@@ -299,7 +300,7 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 			keys = append(keys, admission.Key{Window: w, Scope: admission.Scope{Tenant: tenant}}, admission.Key{Window: w, Scope: admission.Scope{Tenant: tenant}, Unit: admission.Segments})
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		l := limitList{
 			flow: rapid.Bool().Draw(t, "flow"), lines: rapid.Bool().Draw(t, "lines"), block: rapid.Bool().Draw(t, "block"),
 			comments: rapid.Bool().Draw(t, "comments"), dash: rapid.SampledFrom([]string{"    ", "      "}).Draw(t, "dashes"), eol: rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line break"),

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -131,7 +132,7 @@ func channelName(i int) string {
 // comments, order and quotes. The other lines are the same.
 func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)
 		weight := rapid.Custom(func(t *rapid.T) selector.Weight {
 			return selector.MustWeight(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{0,3}[1-9])?`).Draw(t, "weight"))
@@ -170,7 +171,7 @@ func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 
 func TestEditedStatesAreThoseOfAFreshDocument(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)
 		state := rapid.SampledFrom([]config.State{config.Enabled, config.Draining, config.Disabled})
 		states := rapid.SliceOfN(state, 1, 8).Draw(t, "states")

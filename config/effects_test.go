@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -98,7 +99,7 @@ func TestEffectsReadBackAsWritten(t *testing.T) {
 
 func TestEveryVersionHasAValidTable(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		weight := rapid.Custom(func(t *rapid.T) selector.Weight {
 			return selector.MustWeight(rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{0,5}[1-9])?`).Draw(t, "weight"))
 		})
@@ -200,7 +201,7 @@ func someWeights(t *rapid.T, label string) string {
 func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 	t.Parallel()
 	carriedOver := 0
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		write := func(label string) string {
 			floor := rapid.IntRange(1, 99).Draw(t, label+" floor")
 			return fmt.Sprintf("channels: {a: {provider: sandbox}, b: {provider: sandbox}, c: {provider: sandbox}}\n"+

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -139,10 +140,7 @@ func many(channels int) string {
 
 func TestAThousandChannelsAreReadEditedAndCompared(t *testing.T) {
 	t.Parallel()
-	size := 1000
-	if testing.Short() {
-		size = 50
-	}
+	size := tier.Size(50, 1000)
 	doc := many(size)
 	before := parse(t, doc)
 	for _, r := range before.Routes {

@@ -14,6 +14,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -196,7 +197,7 @@ routes: [{name: r, weights: {a: 1, b: 1}}]`)
 
 func TestWeightsReadBackDigitByDigit(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{1,4})?`), 1, 8).Draw(t, "weights")
 		var doc strings.Builder
 		doc.WriteString("channels:\n")

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -172,7 +173,7 @@ var selectorLists = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) selector.Select
 
 func TestMatchIsBetweenZeroAndOneInAnyOrderOfSelectors(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		message, selectors, channel := labelSets.Draw(t, "labels"), selectorLists.Draw(t, "selectors"), labelSets.Draw(t, "channel")
 		got := selector.Match(message, selectors, channel)
 		if !(got >= 0 && got <= 1) {
@@ -188,7 +189,7 @@ func TestMatchIsBetweenZeroAndOneInAnyOrderOfSelectors(t *testing.T) {
 // that exceed the same wishes by the same measures, each other's the other way round, tie.
 func TestTermsSumTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		measures := rapid.SliceOfN(rapid.Float64Range(0, 20), 3, 12).Draw(t, "measures")
 		turned := rapid.Permutation(measures).Draw(t, "turned")
 		var selectors []selector.Selector
@@ -207,7 +208,7 @@ func TestTermsSumTheSameInAnyOrder(t *testing.T) {
 func TestABetterLabelNeverScoresLower(t *testing.T) {
 	t.Parallel()
 	finite := rapid.Float64Range(-1e6, 1e6)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		wished, low, high := finite.Draw(t, "selector"), finite.Draw(t, "low"), finite.Draw(t, "high")
 		low, high = min(low, high), max(low, high)
 		up := []selector.Selector{wish("q", selector.GreaterThan, number(wished))}
@@ -221,7 +222,7 @@ func TestABetterLabelNeverScoresLower(t *testing.T) {
 
 func TestMatcherScoresWhatMatchScores(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		channels := rapid.SliceOfN(labelSets, 0, 8).Draw(t, "channels")
 		matcher, got := selector.NewMatcher(channels), make([]float64, len(channels))
 		for range 3 {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -68,7 +69,7 @@ func TestLoadRatioTies(t *testing.T) {
 
 func TestLoadRatioOrderDoesNotDependOnTheOrderGiven(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 80).Draw(t, "n")
 		list := make([]selector.Candidate, n)
 		for i := range list {
@@ -97,7 +98,7 @@ func TestScoreOrderAndTies(t *testing.T) {
 		{Index: 4, Score: 0.5},
 		{Index: 5, Score: 0.5, LastAssigned: early},
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		shuffled := rapid.Permutation(list).Draw(t, "list")
 		selector.ByScore(shuffled, false)
 		if got, want := indices(shuffled), []int{1, 4, 2, 5, 0, 3}; !cmp.Equal(got, want) {
@@ -114,7 +115,7 @@ func TestScoreOrderAndTies(t *testing.T) {
 // with a sort that is written from the definition.
 func TestScoreOrderIsThatOfAPlainSort(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		list := make([]selector.Candidate, rapid.IntRange(1, 80).Draw(t, "n"))
 		for i := range list {
 			list[i] = selector.Candidate{

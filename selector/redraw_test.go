@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -41,7 +42,7 @@ func auditorsRedraw(table *selector.Table, id string, first int) []int {
 func TestRedrawIsTheDocumentedOrder(t *testing.T) {
 	t.Parallel()
 	drawer := selector.NewDrawer(testKey)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		table, err := selector.NewTable(weightLists.Draw(t, "weights"))
 		if err != nil {
 			t.Fatal(err)

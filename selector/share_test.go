@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -45,12 +46,9 @@ func assignAll(table *selector.Table, drawer *selector.Drawer, ready []bool, mes
 // back comes in the proportion that the weights of the ready ones have among themselves.
 func TestSharesHoldForAnyWeightsAndAnySubsetUnready(t *testing.T) {
 	t.Parallel()
-	messages := 1000
-	if testing.Short() {
-		messages = 300
-	}
+	messages := tier.Size(300, 1000)
 	drawer := selector.NewDrawer(testKey)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		table, err := selector.NewTable(weightLists.Draw(t, "weights"))
 		if err != nil {
 			t.Fatal(err)
@@ -119,10 +117,7 @@ func TestRedrawOwnsExactlyItsWeightOfTheSecondDraws(t *testing.T) {
 func TestRedrawPassesChiSquareBehindEachFirstChoice(t *testing.T) {
 	t.Parallel()
 	table, drawer := mustTable(t, "25", "15", "60", "34.5"), selector.NewDrawer(testKey)
-	n := 30_000
-	if testing.Short() {
-		n = 10_000
-	}
+	n := tier.Size(10_000, 30_000)
 	for first := range table.Len() {
 		counts, expected := make([]int, table.Len()), make([]float64, table.Len())
 		for i := range n {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -26,10 +27,7 @@ func TestAThousandChannelsAreDrawnInProportion(t *testing.T) {
 	t.Parallel()
 	table, drawer := thousand(t), selector.NewDrawer(testKey)
 	counts := make([]int, table.Len())
-	n := 300_000
-	if testing.Short() {
-		n = 50_000
-	}
+	n := tier.Size(50_000, 300_000)
 	for i := range n {
 		counts[table.Pick(drawer.Draw(fmt.Sprint("m", i), 1, table.Size()))]++
 	}
@@ -80,10 +78,7 @@ func noAllocs(t *testing.T, what string, f func()) {
 // writes nothing.
 func TestSwappingATableBlocksNobody(t *testing.T) {
 	t.Parallel()
-	picks := 50_000
-	if testing.Short() {
-		picks = 10_000
-	}
+	picks := tier.Size(10_000, 50_000)
 	tables := []*selector.Table{mustTable(t, "25", "15", "60"), mustTable(t, "0", "50", "50"), thousand(t)}
 	intervals := make(map[*selector.Table][]selector.Interval, len(tables))
 	for _, table := range tables {

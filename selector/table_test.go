@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -145,7 +146,7 @@ func equallyPrecise(t *rapid.T) []selector.Entry {
 
 func TestIntervalsCoverEveryDrawOnceInExactProportion(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		list := weightLists.Draw(t, "weights")
 		table, err := selector.NewTable(list)
 		if err != nil {
@@ -173,7 +174,7 @@ func TestIntervalsCoverEveryDrawOnceInExactProportion(t *testing.T) {
 
 func TestGuideIndexPicksWhatPlainSearchPicks(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		table, err := selector.NewTable(weightLists.Draw(t, "weights"))
 		if err != nil {
 			t.Fatal(err)

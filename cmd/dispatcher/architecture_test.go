@@ -100,6 +100,7 @@ var rules = map[string]rule{
 	internal + "demo":               {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "app":                {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "bench":              {ours: []string{module + "..."}, others: []string{"*"}},
+	module + "internal/tier":        {others: []string{"pgregory.net/rapid"}},
 	module + "cmd/dispatcher":       {ours: []string{module + "..."}, others: []string{"*"}},
 }
 
@@ -178,7 +179,7 @@ func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
 // TestTopLevelFoldersAreTheAgreedOnes keeps code out of new top-level folders.
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
 	t.Parallel()
-	agreed := []string{".ci", ".git", "admission", "bin", "cmd", "config", "data", "deploy", "docs", "ledger", "provider", "selector"}
+	agreed := []string{".ci", ".git", "admission", "bin", "cmd", "config", "data", "deploy", "docs", "internal", "ledger", "provider", "selector"}
 	entries, err := os.ReadDir("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/internal/tier"
 )
 
 // realKafkaFolder names a folder in which ".ci/kafka/kafka.sh fetch" has put a real broker.
@@ -124,7 +125,7 @@ func listens(t testing.TB, port int) bool {
 // published and sent, and comes back. What was acknowledged goes out, once.
 func TestBrokerKilledMidStream(t *testing.T) {
 	t.Parallel()
-	n := size(1_000, 20_000)
+	n := tier.Size(1_000, 20_000)
 	b := startBroker(t)
 	t.Logf("the broker is a %T", b)
 	rate := n / 5

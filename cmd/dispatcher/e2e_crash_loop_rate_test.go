@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"dispatcher/internal/tier"
 )
 
 // killInterval is the time between two crashes.
@@ -17,8 +19,9 @@ const killInterval = 2 * time.Second
 // seconds and started again at once. Both share the machine, so its load counts for both. Real
 // Kafka shows more of it than the one in the process; see .ci/kafka-e2e.
 func TestTwoProcessesKeepTheirThroughputBesideACrashLoop(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
-	rate, duration := size(100, 300), time.Duration(size(20, 60))*time.Second
+	rate, duration := tier.Size(100, 300), time.Duration(tier.Size(20, 60))*time.Second
 	alone, beside := newLoopStage(t), newLoopStage(t)
 	end := make(chan struct{})
 	var killer, publishers sync.WaitGroup

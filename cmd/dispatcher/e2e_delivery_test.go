@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -62,7 +63,7 @@ func way(id string) int {
 // in part or never what became of a message.
 func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	t.Parallel()
-	n := size(90, 450)
+	n := tier.Size(90, 450)
 	s := newStage(t, plot{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 400, until: receipt, hold: 1m}, receipts: {within: 7s}",
 		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {

@@ -16,6 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/demo"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 )
 
 // openFolder makes a folder that the user of a private PostgreSQL may enter, with a path
@@ -53,7 +54,7 @@ func processesOf(t testing.TB, folder string) (lines []string) {
 // nothing left behind.
 func TestDemoShowsTheMainJob(t *testing.T) {
 	t.Parallel()
-	n := size(1_500, 15_000)
+	n := tier.Size(1_500, 15_000)
 	folder, temporary := openFolder(t), openFolder(t)
 	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n), "--seed", "1", "--format", "json")
 	if code := p.wait(t, 2*time.Minute); code != exitOK {
@@ -134,11 +135,12 @@ func checkNothingLeft(t *testing.T, folders ...string) {
 // TestInterruptedDemoGoesOnWithRunEmbedded: what a demo with --keep had accepted when it
 // was interrupted is carried to its end by "run --embedded", and nothing twice.
 func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	folder := openFolder(t)
 	settings := map[string]string{"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0"}
 	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
-	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", strconv.Itoa(size(8_000, 30_000))}, ports...)...)
+	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", strconv.Itoa(tier.Size(8_000, 30_000))}, ports...)...)
 	p.says(t, "publishing to Kafka and sending")
 	await(t.Context(), 500*time.Millisecond)
 	p.signal(t, syscall.SIGINT)

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -27,7 +28,7 @@ import (
 func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	const perSecond = 40
-	perMinute, minutes := size(100, 400), size(1, 2)
+	perMinute, minutes := tier.Size(100, 400), tier.Size(1, 2)
 	limits := fmt.Sprintf("limits: [{window: 1s, max: %d}, {window: 1m, max: %d, unit: segments}]", perSecond, perMinute)
 	s := newStage(t, plot{
 		channels: []channel{
@@ -39,7 +40,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 		lanes:    "  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 100000}\n",
 		settings: map[string]string{"DEAD_AFTER": "4s", "MAX_UNSETTLED": "60", "BATCH": "60"},
 	})
-	c := newChaos(s, size(4, 8))
+	c := newChaos(s, tier.Size(4, 8))
 	n := 4 * perMinute * (minutes + 3)
 	s.publishSkewed(messages("exact", n))
 	begun := s.now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -18,6 +19,7 @@ import (
 // is sent without a slot, nothing leaves in another second than its own, and all arrives.
 // It runs alone, as TestThreeProcessesPaceAsOne does.
 func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
+	tier.LongOnly(t)
 	const half = 100 * time.Millisecond
 	keepsLimitsFromAfar(t, distance{there: half, back: half}, distance{there: half, back: half})
 }
@@ -25,6 +27,7 @@ func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 // TestUnevenWaysToTheDatabaseKeepTheLimits: one process waits on the way there and the other on the way back, so that neither
 // can know the database's clock, and what they take for the middle of a statement is 200 ms apart. It runs alone, as above.
 func TestUnevenWaysToTheDatabaseKeepTheLimits(t *testing.T) {
+	tier.LongOnly(t)
 	const whole = 200 * time.Millisecond
 	keepsLimitsFromAfar(t, distance{there: whole}, distance{back: whole})
 }
@@ -34,7 +37,7 @@ func TestUnevenWaysToTheDatabaseKeepTheLimits(t *testing.T) {
 func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	t.Helper()
 	const perSecond = 50
-	seconds := size(4, 10)
+	seconds := tier.Size(4, 10)
 	server := ledgertest.Server(t, nil)
 	s := newStage(t, plot{
 		postgres: server.URL(),
@@ -74,8 +77,9 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 // holds its locks for a second. What is sent keeps its second, most slots are not taken in vain, and the work is done. It
 // runs alone, as above.
 func TestSlowStatementsKeepTheLimits(t *testing.T) {
+	tier.LongOnly(t)
 	const perSecond = 40
-	seconds := size(3, 8)
+	seconds := tier.Size(3, 8)
 	s := newStage(t, plot{
 		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)}},
 		settings: map[string]string{"SEND_TIMEOUT": "10s", "DEAD_AFTER": "6s"},
@@ -112,8 +116,9 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 // TestDatabaseFailsOver: all sessions are cut and the server takes no writes for a while, as a standby
 // does before it is promoted. Nothing is claimed meanwhile, and the work goes on by itself.
 func TestDatabaseFailsOver(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
-	n, outage := size(400, 2_000), time.Duration(size(3, 6))*time.Second
+	n, outage := tier.Size(400, 2_000), time.Duration(tier.Size(3, 6))*time.Second
 	server := ledgertest.Server(t, nil)
 	s := newStage(t, plot{
 		postgres: server.URL(),

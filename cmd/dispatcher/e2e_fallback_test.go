@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -23,7 +24,7 @@ func limitPerSecond(n int) string { return fmt.Sprintf("limits: [{window: 1s, ma
 // why, and the first choices are still what was agreed.
 func TestFallbackOrderAndReasons(t *testing.T) {
 	t.Parallel()
-	n := size(400, 3_000)
+	n := tier.Size(400, 3_000)
 	slow := smpptest.Behaviour{Latency: 20 * time.Millisecond, Jitter: 20 * time.Millisecond}
 	channels := []channel{
 		{name: "limited", weight: "20", behaviour: slow, document: "limits: [{window: 1h, max: 10}]"},

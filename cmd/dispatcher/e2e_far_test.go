@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -12,6 +13,7 @@ import (
 // second. Messages leave all the same, with and without a limit, and none leaves without a slot. It
 // runs alone, as TestSlowDatabaseKeepsTheLimits does.
 func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
+	tier.LongOnly(t)
 	const perSecond, n = 20, 60
 	for name, limits := range map[string]string{"without a limit": "", "with a limit": limitPerSecond(perSecond)} {
 		t.Run(name, func(t *testing.T) {

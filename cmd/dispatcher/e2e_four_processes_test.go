@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 	"dispatcher/selector"
 )
@@ -18,17 +19,17 @@ import (
 // processes share twelve partitions, limits bind, and one process is killed half-way.
 func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
-	n := size(2_400, 100_000)
+	n := tier.Size(2_400, 100_000)
 	const mayBeLost = 100 // what one process may have claimed and not settled
 	// All together admit 1 600 in a second, or 6 000 in the full run.
 	channels := threeChannels(
-		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 250}`, size(400, 1500)),
-		fmt.Sprintf(`limits: [{window: 1s, max: %d, unit: segments}, {window: 1m, max: 200000}], active: {max: 150}`, size(240, 900)),
-		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 500}`, size(960, 3600)))
+		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 250}`, tier.Size(400, 1500)),
+		fmt.Sprintf(`limits: [{window: 1s, max: %d, unit: segments}, {window: 1m, max: 200000}], active: {max: 150}`, tier.Size(240, 900)),
+		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 500}`, tier.Size(960, 3600)))
 	// So slow that every process has as many attempts under way as it may, and the rest of
 	// its records are in its hands but not in the ledger.
 	for i := range channels {
-		channels[i].behaviour = smpptest.Behaviour{Latency: time.Duration(size(200, 40)) * time.Millisecond, Jitter: time.Duration(size(100, 40)) * time.Millisecond}
+		channels[i].behaviour = smpptest.Behaviour{Latency: time.Duration(tier.Size(200, 40)) * time.Millisecond, Jitter: time.Duration(tier.Size(100, 40)) * time.Millisecond}
 	}
 	s := newStage(t, plot{
 		channels: channels,
@@ -147,7 +148,7 @@ func (s *stage) checkChoices(ids []string) {
 // processes and in another order, get the same first choices.
 func TestSameIDsPickTheSameChannels(t *testing.T) {
 	t.Parallel()
-	n := size(300, 3_000)
+	n := tier.Size(300, 3_000)
 	choices := make([]map[string]string, 2)
 	for i := range choices {
 		s := newStage(t, plot{})

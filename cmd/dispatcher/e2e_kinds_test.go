@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/internal/tier"
 )
 
 // TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every message is delivered, each carrier
 // has as many as the books say and no message twice, and the agreed proportions are kept.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
-	n := size(1_000, 50_000)
+	n := tier.Size(1_000, 50_000)
 	channels := []channel{
 		{name: "smpp", weight: "30"},
 		{name: "twilio", weight: "25"},

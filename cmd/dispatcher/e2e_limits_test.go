@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -87,7 +88,7 @@ func (s *stage) edit(before, after string) (since time.Time) {
 func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	t.Parallel()
 	const most = 40
-	n := size(160, 400)
+	n := tier.Size(160, 400)
 	s := newStage(t, plot{limits: "[{tenant: shop, window: 1d, max: 40}]"})
 	processes := s.runAll(2)
 	s.joined(len(processes))
@@ -121,7 +122,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	t.Parallel()
 	const most = 10
-	n := size(160, 600)
+	n := tier.Size(160, 600)
 	s := newStage(t, plot{channels: []channel{
 		{name: "a", weight: "50", behaviour: quick(), document: `limits: [{prefix: "+9997", window: 1d, max: 10}]`},
 		{name: "b", weight: "50", behaviour: quick()},
@@ -162,7 +163,7 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	t.Parallel()
 	const budget, price = 1_500_000, 30_000
-	n := size(120, 300)
+	n := tier.Size(120, 300)
 	s := newStage(t, plot{
 		limits: `[{tenant: shop, window: 1d, max: "1.50", unit: money, currency: GBP}]`,
 		channels: []channel{
@@ -200,6 +201,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 // TestAReserveLetsOtpThroughAFlood: bulk messages flood a channel of 60 a minute of which a fifth is kept for
 // otp. They take 48 and wait; what comes on otp then goes out at once.
 func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const n, codes = 400, 8
 	s := newStage(t, plot{
@@ -246,7 +248,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	t.Parallel()
 	const perSecond, window = 40, 100
-	n := size(60, 120)
+	n := tier.Size(60, 120)
 	answers := make(chan struct{})
 	s := newStage(t, plot{
 		channels: []channel{{

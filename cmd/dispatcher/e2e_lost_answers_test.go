@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -14,7 +15,7 @@ import (
 // later submits. The channel goes on: no attempt meets an open breaker.
 func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	t.Parallel()
-	n := size(4_000, 12_000)
+	n := tier.Size(4_000, 12_000)
 	var submits atomic.Int64
 	lossy := smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		if i := submits.Add(1); i%50 == 0 || i > 400 && i <= 440 {

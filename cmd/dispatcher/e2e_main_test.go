@@ -83,14 +83,6 @@ func removeBinary() {
 	}
 }
 
-// size is how large a story is: small in the short form for daily work.
-func size(short, full int) int {
-	if testing.Short() {
-		return short
-	}
-	return full
-}
-
 // eventually waits until ok, at most for a while.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -48,7 +49,7 @@ func (p *pick) ranking(t *testing.T) dispatch.Ranking {
 // of another, and each choice is the successor of the one before it.
 func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 	t.Parallel()
-	n := size(403, 4_003)
+	n := tier.Size(403, 4_003)
 	names := []string{"a", "b", "c", "d", "e"}
 	channels := make([]channel, len(names))
 	for i, name := range names {

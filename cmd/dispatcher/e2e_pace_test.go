@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -40,8 +41,9 @@ func (s *stage) arrived(carrier string) []time.Time {
 // It runs before the stories that run side by side: a carrier that has no processor reads late, and
 // then counts in one second what was sent in two.
 func TestThreeProcessesPaceAsOne(t *testing.T) {
+	tier.LongOnly(t)
 	const perSecond = 100
-	seconds := size(4, 10)
+	seconds := tier.Size(4, 10)
 	s := newStage(t, plot{channels: []channel{
 		{name: "calendar", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d}]", perSecond)},
 		{name: "sliding", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d, sliding: true}]", perSecond)},
@@ -157,6 +159,7 @@ func bursts(times []time.Time) (usual, worst int) {
 // TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at most
 // half of the rate from both processes then, and the full rate again later. It runs alone, as above.
 func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
+	tier.LongOnly(t)
 	const perSecond = 80
 	var throttle atomic.Bool
 	s := newStage(t, plot{
@@ -172,7 +175,7 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
-	n := perSecond * size(20, 30)
+	n := perSecond * tier.Size(20, 30)
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
 	eventually(t, patience, "the full rate", func() bool { return carrier.Stats().Accepted > 5*perSecond })

@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -78,6 +79,7 @@ func said(events []event, state string) (reasons []string) {
 // under which the same text has seven. Nothing of that goes out. What has a deadline fails there, with two
 // parts on the bill; what has time goes out when the change is taken back, and is whole then.
 func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const each = 6
 	s := newStage(t, plot{

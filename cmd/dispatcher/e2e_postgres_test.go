@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -13,11 +14,11 @@ import (
 // when the ledger is back it goes on as if nothing had been.
 func TestPostgresStoppedAndRestarted(t *testing.T) {
 	t.Parallel()
-	n, outage := size(800, 6_000), time.Duration(size(3, 10))*time.Second
+	n, outage := tier.Size(800, 6_000), time.Duration(tier.Size(3, 10))*time.Second
 	const mayBeClaimed, sendTimeout = 50, 5 * time.Second
 	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
 	// All together admit so many in a second that the outage falls into the middle.
-	rate := n / size(4, 10)
+	rate := n / tier.Size(4, 10)
 	s := newStage(t, plot{
 		postgres: server.URL(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -16,7 +17,7 @@ import (
 // and no message stays without its receipt.
 func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	t.Parallel()
-	n := size(100, 600)
+	n := tier.Size(100, 600)
 	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()}}})
 	p := s.runAll(1)[0]
 	ids := s.publish("bulk", short("killed", n))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -40,7 +41,7 @@ func mostOpen(spans [][2]time.Time) (most int) {
 func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	t.Parallel()
 	const slots, hold = 5, 3 * time.Second
-	n := size(60, 150)
+	n := tier.Size(60, 150)
 	never := func(s smpptest.Submit) bool { return strings.HasSuffix(idOf(s.Text), "7") }
 	s := newStage(t, plot{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 3s}",
@@ -118,7 +119,7 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 	t.Parallel()
 	const slots = 2
-	n := size(10, 24)
+	n := tier.Size(10, 24)
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	s := newStage(t, plot{

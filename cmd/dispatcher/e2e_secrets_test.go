@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -42,7 +43,7 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 	})
 	s.write("carrier.secret", secretPassword)
 	s.write("routing.yaml", strings.ReplaceAll(s.read("routing.yaml"), "system_id: e2e", "system_id: e2e, password_file: carrier.secret"))
-	all := secretMessages(size(120, 1_000))
+	all := secretMessages(tier.Size(120, 1_000))
 	p := s.run("dispatcher")
 	s.publish("bulk", all[len(all)/4:])
 	s.publish("otp", all[:len(all)/4])

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"dispatcher/internal/tier"
 )
 
 // skewVariable tells the skewed build by how many seconds its clock is wrong.
@@ -112,6 +114,7 @@ func (s *stage) runSkewed(name, region string, seconds int) *process {
 
 // TestTheSkewedClockIsWrong: or the stories that rely on it would prove nothing.
 func TestTheSkewedClockIsWrong(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, plot{})
 	p := s.runSkewed("dispatcher", "eu", -3600)

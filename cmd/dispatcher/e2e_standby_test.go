@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 )
@@ -11,6 +12,7 @@ import (
 // TestAStandbyTakesOver: the primary of a pair is killed under traffic, and some time later its standby is promoted. Two processes
 // know both by one address. Nothing is lost and nothing sent twice, no limit is exceeded, and the work goes on by itself.
 func TestAStandbyTakesOver(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	takeOver(t, func(pair *ledgertest.Pair, _ *stage) { pair.Primary.Kill() }, func(*ledgertest.Pair, *stage) {})
 }
@@ -18,6 +20,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 // TestAStandbyTakesOverFromAServerThatHangs and comes back later, as a primary that has heard of nothing. It is the first of the
 // address, and takes whatever is written there: nobody falls for it.
 func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	var thaw func()
 	var back time.Time
@@ -39,7 +42,7 @@ func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 // once a part of the rest has been submitted.
 func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *ledgertest.Pair) {
 	t.Helper()
-	n, outage := size(600, 3_000), time.Duration(size(3, 6))*time.Second
+	n, outage := tier.Size(600, 3_000), time.Duration(tier.Size(3, 6))*time.Second
 	pair := ledgertest.NewPair(t)
 	if err := migrations.Migrate(t.Context(), pair.URL("")); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -21,6 +22,7 @@ func (s *stage) effects() string {
 // second ramp meets a channel that begins to refuse, holds with a sentence that says so, and
 // goes on when an operator says so after the repair.
 func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, plot{})
 	s.runAll(2)
@@ -86,6 +88,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 // its own over the same document, and gets it back after the repair. Every choice is derived again over the
 // weights that it was drawn with.
 func TestHealthWeightingLowersAndRestores(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, plot{route: "health: {errors: 5, window: 5s, step: 50, floor: 10, interval: 1s, quiet: 5s}"})
 	s.runAll(2)

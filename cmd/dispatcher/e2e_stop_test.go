@@ -3,13 +3,15 @@ package main
 import (
 	"testing"
 	"time"
+
+	"dispatcher/internal/tier"
 )
 
 // TestStopInMidStreamLeavesNothingUnknown: a process that is told to stop finishes what
 // is under way and hands over the rest; so do all of them, one after the other.
 func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	t.Parallel()
-	n := size(900, 9_000)
+	n := tier.Size(900, 9_000)
 	rate := n / 5
 	s := newStage(t, plot{
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),

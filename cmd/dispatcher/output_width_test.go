@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 )
 
 // reportSheet is a daily report of large numbers, which has no column of words but one.
@@ -68,7 +69,7 @@ func TestATableFitsItsTerminal(t *testing.T) {
 // TestNoLineIsLongerThanTheTerminal, and no figure is broken, whatever the table.
 func TestNoLineIsLongerThanTheTerminal(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(1, 8).Draw(t, "columns")
 		cell := rapid.StringMatching(`([a-zé-]{1,20} ){0,6}[a-z]{0,30}`)
 		s := sheet{title: cell.Draw(t, "title"), tight: rapid.Bool().Draw(t, "tight")}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -128,7 +129,7 @@ func jsonHolds(t *testing.T, document, text string) bool {
 // TestVisibleTextIsTheSameInPieces: however it is cut into writes, nothing hidden is left, and JSON keeps its meaning.
 func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		text := rapid.String().Draw(rt, "text") + nasty
 		document, err := json.Marshal(text)
 		if err != nil {
@@ -173,7 +174,7 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 		}
 	}
 	beginnings := rapid.SampledFrom([]string{"", "=", "+", "-", "@", "\t", "\r", "5", "-5"})
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		row := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
 			return beginnings.Draw(rt, "beginning") + rapid.StringMatching(`[a-z0-9 ,"=.]{0,8}`).Draw(rt, "rest")
 		}), 2, 6).Draw(rt, "row")

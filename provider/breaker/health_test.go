@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
 )
@@ -197,7 +198,7 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 // TestFewLostAnswersNeverOpenTheBreaker: for any rate, latency and timeout.
 func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
+	tier.Check(t, func(r *rapid.T) {
 		c := carrier{
 			latency: time.Duration(rapid.IntRange(0, 7000).Draw(r,
 				"latency ms")) * time.Millisecond,

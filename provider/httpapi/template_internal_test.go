@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 // FuzzTemplates reads any text as a template: it is refused, or what stands for its braces comes
@@ -38,7 +40,7 @@ func FuzzTemplates(f *testing.F) {
 // TestValuesAreNeverReadAsTemplates puts braces and placeholders into values.
 func TestValuesAreNeverReadAsTemplates(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		value := rapid.StringMatching(`[{}a-z:%&]{1,20}`).Draw(t, "value")
 		parsed, err := parseTemplate("<{text}|{{}}|{text}>", anywhere)
 		if err != nil {

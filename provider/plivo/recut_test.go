@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/plivo/plivotest"
 	"dispatcher/provider/web"
@@ -166,7 +167,7 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 		append([]string{
 			"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
 		}, forging...))
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""),
 			"447700900123")
 		c := capture(rt, l, callback, form)
@@ -191,7 +192,7 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	parts := rapid.SampledFrom(
 		append([]string{"Text", "Status", "From", "To", "a", "1", "ErrorCode", "sent", "."},
 			adversarial...))
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		sender := strings.Join(rapid.SliceOfN(parts, 1, 3).Draw(rt, "sender"), "")
 		form := statusFrom(sender[:min(len(sender), 11)], "delivered", "000")
 		c := capture(rt, l, callback, form)

@@ -252,10 +252,7 @@ func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 }
 
 func concurrentSends(t testing.TB, h Harness) {
-	n := 400
-	if testing.Short() {
-		n = 50
-	}
+	const n = 100
 	in := start(t, h, Always(Accept))
 	results := make([]provider.Result, n)
 	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -95,7 +96,7 @@ func TestRemainingPartsOfAnotherTextAreRefused(t *testing.T) {
 // all settings that affect it.
 func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		draw := func(name string) *Config {
 			return &Config{
 				Alphabet: rapid.SampledFrom([]Alphabet{GSM7, Latin1, ASCII}).Draw(t,
@@ -185,7 +186,7 @@ func TestAFullyAcceptedMessageHasNoCut(t *testing.T) {
 // sends.
 func TestSegmentsAreCountedAsTheyAreCut(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		cfg := Config{
 			Alphabet:     rapid.SampledFrom([]Alphabet{GSM7, Latin1, ASCII}).Draw(t, "alphabet"),
 			LongMessages: rapid.SampledFrom([]LongMessages{UDH8, UDH16, SAR}).Draw(t, "way"),
@@ -237,7 +238,7 @@ func TestAnyTextReadsTheSameOnTheHandset(t *testing.T) {
 			cfg.LongMessages, cfg.Alphabet = c.way, c.ours
 			client := startClient(t, cfg)
 			number := 0
-			rapid.Check(t, func(t *rapid.T) {
+			tier.Check(t, func(t *rapid.T) {
 				number++
 				s := submission(number)
 				s.Text = rapid.StringOfN(rapid.SampledFrom(drawable(t, c.alphabet)), 0, 700,

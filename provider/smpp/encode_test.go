@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/sms"
@@ -223,7 +224,7 @@ func TestValidityIsWrittenInTheChannelsFormat(t *testing.T) {
 // TestSplitUCS2CutsLikePackageSMS compares with the reference on texts that both cut.
 func TestSplitUCS2CutsLikePackageSMS(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abÄΔ€ [")), 0, 300, -1).Draw(t, "text")
 		reference := rapid.SampledFrom([]sms.Reference{sms.Reference8, sms.Reference16}).Draw(t,
 			"reference")

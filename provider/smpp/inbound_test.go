@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -159,7 +160,7 @@ func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 	cfg.OnInbound = func(in provider.Inbound) bool { got <- in; return true }
 	cfg.OnReceipt = atOnce(func(provider.Receipt) bool { t.Error("a receipt"); return true })
 	startClient(t, cfg)
-	rapid.Check(t, func(r *rapid.T) {
+	tier.Check(t, func(r *rapid.T) {
 		m := smpptest.Inbound{
 			From: "447700900123", To: "60777", Reference: 0x1234,
 			Text: rapid.StringOfN(rapid.RuneFrom([]rune("aZ@€[ж😀\n ")), 1, 300, -1).Draw(r, "text"),

@@ -18,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -150,7 +151,7 @@ func TestBackoffGrowsBetweenItsBounds(t *testing.T) {
 			t.Errorf("floor after %d failures is %v, want %v", failures, got, low)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		low := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "low"))
 		high := low + time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "span"))
 		d := backoff(rapid.IntRange(0, 1<<40).Draw(t, "failures"), low, high,

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 )
 
@@ -17,10 +18,7 @@ import (
 func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	t.Parallel()
 	const window, senders = 3, 40
-	rounds := 400
-	if testing.Short() {
-		rounds = 100
-	}
+	rounds := tier.Size(100, 400)
 	p := newPool(window)
 	sessions := []*session{{}, {}, {}}
 	held := make([]atomic.Int64, len(sessions))

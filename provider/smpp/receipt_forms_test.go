@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -166,7 +167,7 @@ func TestTheIDIsTakenFromWhereTheSettingSays(t *testing.T) {
 // does.
 func TestEveryNumberSurvivesTheWayToReceiptAndBack(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64().Draw(t, "id")
 		width := rapid.SampledFrom([]int{0, 1, 10, 16, 20}).Draw(t, "width")
 		answer, receipt, form := fmt.Sprintf("%0*x", width, n), fmt.Sprintf("%010d", n),

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -157,10 +158,7 @@ func startPiped(
 // is written twice, and Refused submits were not written.
 func TestACutConnectionKeepsCertainOutcomes(t *testing.T) {
 	t.Parallel()
-	rounds, n := 10, 400
-	if testing.Short() {
-		rounds = 3
-	}
+	rounds, n := tier.Size(3, 10), 400
 	for _, encrypted := range []bool{false, true} {
 		for range rounds {
 			checkCut(t, n, encrypted)
@@ -300,10 +298,7 @@ func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
 	cfg := fastConfig(srv.Addr())
 	cfg.Window = 1
 	c := startClient(t, cfg)
-	n := 300
-	if testing.Short() {
-		n = 100
-	}
+	n := tier.Size(100, 300)
 	for i := range n {
 		s := submission(i)
 		s.Text = longText(2)

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 )
 
@@ -40,7 +41,7 @@ func TestFingerprintsTellCutsApart(t *testing.T) {
 // others do not.
 func TestFingerprintFollowsTheSegments(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
 		narrow, wide := sms.Split(text, sms.Reference8).Segments,
 			sms.Split(text, sms.Reference16).Segments

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 )
 
@@ -165,7 +166,7 @@ func TestUCS2IsBigEndianUTF16(t *testing.T) {
 
 func TestEncodedTextsReadBackAsThemselves(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
 		valid := strings.ToValidUTF8(text, "\uFFFD")
 		if got, err := sms.DecodeUCS2(sms.AppendUCS2(nil, valid)); err != nil || got != valid {

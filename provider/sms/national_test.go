@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 )
 
@@ -516,7 +517,7 @@ func tables() *rapid.Generator[sms.Tables] {
 
 func TestRulesKeepEveryProperty(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		ref := rapid.SampledFrom([]sms.Reference{sms.Reference8, sms.Reference16}).Draw(t, "ref")
 		text := rapid.OneOf(nationalTexts(), texts()).Draw(t, "text")
 		checkRules(t, text, sms.Rules{Reference: ref, Tables: tables().Draw(t, "tables")})
@@ -525,7 +526,7 @@ func TestRulesKeepEveryProperty(t *testing.T) {
 
 func TestMoreTablesNeverMakeMoreSegments(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		text, few := nationalTexts().Draw(t, "text"), tables().Draw(t, "tables")
 		some, every := sms.Rules{Tables: few}.Count(text), sms.Rules{Tables: all()}.Count(text)
 		if every.Segments > some.Segments {
@@ -563,7 +564,7 @@ func TestSubstituteWorksForNationalTablesToo(t *testing.T) {
 
 func TestSubstituteWithTablesNeverMakesMoreSegments(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		rules := sms.Rules{Tables: tables().Draw(t, "tables")}
 		text := rapid.OneOf(nationalTexts(), texts()).Draw(t, "text") +
 			rapid.SampledFrom([]string{"", "’", "…–"}).Draw(t, "look-alike")

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 )
 
@@ -50,7 +51,7 @@ func TestKindOfSortsSenders(t *testing.T) {
 
 func TestANameFitsTheAddressOfTheNetwork(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		sender := rapid.StringOfN(rapid.RuneFrom([]rune("aZ9 +-€é[\n\x1bя")), 0, 20, -1).Draw(t,
 			"sender")
 		if sms.KindOf(sender) != sms.Alphanumeric {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 )
 
@@ -188,7 +189,7 @@ func encodedUnits(t failer, a sms.Alphabet, segment string) int {
 
 func TestSplitKeepsEveryProperty(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		ref := rapid.SampledFrom([]sms.Reference{sms.Reference8, sms.Reference16}).Draw(t, "ref")
 		checkSplit(t, texts().Draw(t, "text"), ref)
 	})

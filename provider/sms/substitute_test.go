@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider/sms"
 )
 
@@ -54,7 +55,7 @@ func checkSubstitute(t failer, text string) {
 
 func TestSubstituteChangesOnlyWhatThenFits(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) { checkSubstitute(t, texts().Draw(t, "text")) })
+	tier.Check(t, func(t *rapid.T) { checkSubstitute(t, texts().Draw(t, "text")) })
 }
 
 func TestWordsAreTheOnesOfTheRecords(t *testing.T) {

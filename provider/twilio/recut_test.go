@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web/webtest"
@@ -171,7 +172,7 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 			"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
 			"received", "SmsStatus", "ErrorCode30003",
 		}, forging...))
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
 		from := rapid.SampledFrom([]string{
 			"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123",
@@ -204,7 +205,7 @@ func TestNoRandomCutOfAStatusIsAccepted(t *testing.T) {
 	parts := rapid.SampledFrom(
 		append([]string{"Body", "From", "To", "a", "1", "SmsStatus", "ErrorCode", "received"},
 			adversarial...))
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		sender := strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "sender"), "")
 		sender = sender[:min(len(sender), 11)]
 		status := rapid.SampledFrom([]string{"sent", "delivered", "undelivered"}).Draw(rt, "status")

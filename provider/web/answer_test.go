@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
@@ -143,7 +144,7 @@ func TestRetryAfterIsReadInSecondsAndAsADate(t *testing.T) {
 
 func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		key := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "key")
 		base := rapid.SampledFrom([]string{
 			"https://sms.example.org/receipts/acme", "https://sms.example.org:8443/r?a=b&c=%20",

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -127,7 +128,7 @@ func tokens(t *rapid.T) string {
 func TestNoAcceptedExpressionRunsLongerThanTheBound(t *testing.T) {
 	t.Parallel()
 	accepted := 0
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		if compileAndScore(t, expressions.Draw(t, "expression")) {
 			accepted++
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 // bodies returns one filled body of every kind, for tests and fuzz seeds.
@@ -124,7 +126,7 @@ func TestSubmitMatchesTheStandardsLayout(t *testing.T) {
 
 func TestAnyMessageSurvivesTheRoundTrip(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		text := func(label string, limit int) string {
 			return rapid.StringOfN(rapid.RuneFrom([]rune("abcXYZ019+ _")), 0, limit-1, -1).Draw(t,
 				label)

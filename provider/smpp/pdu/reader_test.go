@@ -10,11 +10,13 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func TestReaderCutsTheSameFramesHoweverTheStreamIsSplit(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		var stream []byte
 		var want [][]byte
 		for range rapid.IntRange(1, 6).Draw(t, "frames") {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func TestTimesAreWrittenAsTheStandardWantsThem(t *testing.T) {
@@ -30,7 +32,7 @@ func TestTimesAreWrittenAsTheStandardWantsThem(t *testing.T) {
 func TestTimesReadBackUnchanged(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		at := start.Add(
 			time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "tenths")) * 100 * time.Millisecond)
 		text := FormatTime(at)

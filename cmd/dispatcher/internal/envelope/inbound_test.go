@@ -9,12 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 )
 
 func TestInboundMessagesKeepTheirSchema(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "inbound.schema.json")
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		m := inbounds().Draw(rt, "inbound")
 		raw := envelope.AppendInbound(nil, &m)
 		if err := validate(schema, raw); err != nil {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -78,7 +79,7 @@ func TestSchemaAndDecodeAgreeOnBadEnvelopes(t *testing.T) {
 func TestGeneratedEnvelopesPassBothAndComeBackEqual(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "envelope.schema.json")
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		want := messages().Draw(rt, "message")
 		raw := want.Append(nil)
 		if err := validate(schema, raw); err != nil {
@@ -132,7 +133,7 @@ func TestSchemaAndDecodeAgreeOnMutilatedEnvelopes(t *testing.T) {
 func TestStatusEventsKeepTheirSchema(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "status.schema.json")
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		s := statuses().Draw(rt, "status")
 		raw := envelope.Stamp(nil, envelope.AppendStatus(nil, s), rapid.Int64Range(1, 1<<53-1).Draw(rt, "seq"), s.At)
 		if err := validate(schema, raw); err != nil {

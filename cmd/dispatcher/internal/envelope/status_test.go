@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 )
 
 var accepted = envelope.Status{
@@ -42,7 +43,7 @@ func TestAppendStatusLeavesEmptyFieldsOut(t *testing.T) {
 // bytes that are not UTF-8 included.
 func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")) + rapid.String().Draw(rt, "runes")
 		raw := envelope.AppendStatus(nil, envelope.Status{ID: "i", Reason: s, Metadata: map[string]string{s: s}})
 		var got struct {
@@ -70,7 +71,7 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 // Stamp looks for.
 func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		s := statuses().Draw(rt, "status")
 		tricky := rapid.SampledFrom([]string{`,"at":"`, `","at":"2026`, `at`, `{"at":"x"}`, s.ID})
 		s.ID, s.Route = tricky.Draw(rt, "id"), tricky.Draw(rt, "route")

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 )
 
@@ -16,7 +17,7 @@ import (
 // stored would be sent again for ever.
 func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")) + rapid.String().Draw(rt, "text")
 		longest := rapid.IntRange(0, 20).Draw(rt, "longest")
 		got := storable(s, longest)

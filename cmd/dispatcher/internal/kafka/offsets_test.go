@@ -14,6 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/internal/tier"
 )
 
 func TestNoCommitRunsAheadOfWhatIsDurable(t *testing.T) {
@@ -140,10 +141,7 @@ func TestARebalanceLosesNothing(t *testing.T) {
 	c := cluster(t)
 	s := newStore() // of both members: it also sees that offsets have no gaps
 	s.watchCommits(c)
-	total := 20_000
-	if testing.Short() {
-		total = 4000
-	}
+	total := tier.Size(4000, 20_000)
 	producer := client(t, c)
 	publish(t, producer, "sms.otp", total/4)
 	publish(t, producer, "sms.bulk", total/4)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/internal/tier"
 )
 
 func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {
@@ -60,7 +61,7 @@ func TestTheTableNeverHidesAPremiumRateNumber(t *testing.T) {
 		code := rapid.SampledFrom([]string{"1", "44", "33", "49", "7", "39", "61", "34", "31", "46", "48", "91", "972", "353", "386", "979", "420"}).Draw(t, "code")
 		return "+" + code + rapid.StringMatching(`(?:9|8|90|89|87|1|[0-9])[0-9]{6,9}`).Draw(t, "national")
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		n := number.Draw(t, "number")
 		if numbers.Premium(n) != premium(n) {
 			t.Fatalf("Premium = %v, the plans say %v", numbers.Premium(n), premium(n))
@@ -109,7 +110,7 @@ func TestCountriesSayWhatThePlansSay(t *testing.T) {
 func TestACountryDependsOnTheNumberAlone(t *testing.T) {
 	t.Parallel()
 	number := rapid.StringMatching(`\+(44|1|7|39|47|61|212|262|590|358)[0-9]{6,10}`)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		known, one := numbers.NewCountries(), number.Draw(t, "number")
 		for _, other := range rapid.SliceOfN(number, 0, 3).Draw(t, "before") {
 			known.Of(other)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
@@ -79,7 +81,7 @@ func TestAFaultWithoutEndIsNewWhenItDidNotComeUpForAWhile(t *testing.T) {
 // beginning and at most one reminder a minute.
 func TestWarningsAreBounded(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
+	tier.Check(t, func(r *rapid.T) {
 		var tracker Tracker
 		now := time.Unix(0, 0)
 		var told time.Time

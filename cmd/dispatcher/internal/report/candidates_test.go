@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -64,7 +65,7 @@ func eligibility(candidates []Candidate) map[string]string {
 // package selector makes: each lies in the interval of the channel that it picked.
 func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
+	tier.Check(t, func(r *rapid.T) {
 		var weights []string
 		for i := range rapid.IntRange(2, 8).Draw(r, "channels") {
 			weights = append(weights, "c"+strconv.Itoa(i), strconv.Itoa(rapid.IntRange(0, 9).Draw(r, "weight")))

@@ -11,6 +11,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -23,7 +24,7 @@ var misprinted = regexp.MustCompile(`<nil>|<no value>|%!| \.|\.\.| ,|\(\)|0x[0-9
 // paragraph of whole sentences.
 func TestEveryRecordIsExplained(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
+	tier.Check(t, func(r *rapid.T) {
 		pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(r, label) }
 		reasons := []string{
 			"", "no_slot", "reserved", "no_share", "tenant_limit", "no_budget", "connecting", "selector",

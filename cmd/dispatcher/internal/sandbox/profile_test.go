@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
 )
@@ -15,7 +16,7 @@ import (
 // says, give or take a few, and so with the receipts.
 func TestRatiosAreKeptEvenly(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		part := rapid.Float64Range(0, 0.2)
 		p := Profile{
 			Reject: part.Draw(t,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -87,7 +88,7 @@ func loads() []load {
 // It is not parallel, so that the tests of this package do not take the processor from it.
 func TestNobodyAccusesAHealthyFunction(t *testing.T) {
 	for _, l := range loads() {
-		if testing.Short() && l.latency > 20*time.Millisecond {
+		if !tier.Long() && l.latency > 20*time.Millisecond {
 			continue
 		}
 		words := map[string]int{}
@@ -234,10 +235,7 @@ func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
 func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 	t.Parallel()
 	const questions, askers = 5, 40
-	rounds := 30
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := tier.Size(5, 30)
 	f, calls := newFunction(t, func(w http.ResponseWriter, r *http.Request) {
 		b, ok := question(w, r)
 		if !ok {

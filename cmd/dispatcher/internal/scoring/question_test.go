@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -44,7 +45,7 @@ func TestACallWithoutLabelsHasEmptyOnes(t *testing.T) {
 
 func TestEqualQuestionsMeetWhateverTheOrderOfTheirLabels(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		labels := rapid.MapOf(rapid.String(), value()).Draw(t, "labels")
 		names := rapid.Permutation(slices.Collect(maps.Keys(labels))).Draw(t, "order")
 		again := map[string]selector.Value{}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func drawScenario(t *rapid.T) *Scenario {
@@ -36,7 +38,7 @@ func drawScenario(t *rapid.T) *Scenario {
 
 func TestEventsAreAllArrivalsInOrder(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		s := drawScenario(t)
 		events, again := s.Events(), s.Events()
 		if diff := cmp.Diff(events, again, cmpopts.EquateComparable(Event{})); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 )
 
 func replay(t *testing.T, s *Scenario) map[string]Outcome {
@@ -156,7 +157,7 @@ func TestStateStaysUntilItIsGatheredAgain(t *testing.T) {
 
 func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		s := drawScenario(t)
 		events := s.Events()
 		exact := s.Replay(admission.Exact{}, events)

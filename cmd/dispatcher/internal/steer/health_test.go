@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -105,7 +106,7 @@ func TestOneChannelIsAllChannels(t *testing.T) {
 // times in each interval.
 func TestHealthKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		r := watched()
 		channels := rapid.IntRange(2, 4).Draw(t, "channels")
 		weights := ends(t, channels, "weight")

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -68,7 +69,7 @@ func m(pairs ...string) map[string]string {
 // valid table, no weight leaves the range between its ends, and the last is exactly To.
 func TestARampReachesItsEndInExactlyItsSteps(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		channels := rapid.IntRange(1, 6).Draw(t, "channels")
 		from, to := ends(t, channels, "from"), ends(t, channels, "to")
 		var pairs []string

@@ -1,0 +1,51 @@
+// Package tier divides the tests into two tiers. The fast tier is what go test ./... runs: it touches
+// every guarantee in under three minutes. The long tier, switched on by LONG_TESTS=1, runs every
+// story in its full size and draws fresh seeds for properties. Only tests import it.
+package tier
+
+import (
+	"flag"
+	"os"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Long reports whether the long tier runs.
+func Long() bool { return os.Getenv("LONG_TESTS") == "1" }
+
+// Size returns the size of a test in the tier that runs.
+func Size[T any](fast, long T) T {
+	if Long() {
+		return long
+	}
+	return fast
+}
+
+// LongOnly skips a story that runs in the long tier alone. Nothing else skips a test:
+// TestNothingIsSkippedButByTheTier holds every package to that.
+func LongOnly(t testing.TB) {
+	t.Helper()
+	if !Long() {
+		t.Skip("the long tier runs this story: LONG_TESTS=1")
+	}
+}
+
+// fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot
+// fail by a draw that nobody has seen before.
+const fastSeed = "20260101"
+
+var fix sync.Once
+
+// Check is rapid.Check with a fixed seed in the fast tier and a fresh one in the long tier. The
+// flag -rapid.seed wins in both.
+func Check(t rapid.TB, property func(*rapid.T)) {
+	t.Helper()
+	fix.Do(func() {
+		if seed := flag.Lookup("rapid.seed"); !Long() && seed.Value.String() == "0" {
+			_ = flag.Set("rapid.seed", fastSeed) // the flag takes any number
+		}
+	})
+	rapid.Check(t, property)
+}

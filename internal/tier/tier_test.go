@@ -1,0 +1,34 @@
+package tier_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
+)
+
+// TestTheFastTierDrawsTheSameInEachRun, and both tiers take the sizes that are theirs.
+func TestTheFastTierDrawsTheSameInEachRun(t *testing.T) {
+	draws := func() (all []uint64) {
+		tier.Check(t, func(t *rapid.T) { all = append(all, rapid.Uint64().Draw(t, "n")) })
+		return all
+	}
+	if tier.Long() {
+		t.Log("the long tier draws fresh seeds")
+	} else if first, second := draws(), draws(); len(first) == 0 || first[0] != second[0] || first[0] != firstDraw {
+		t.Errorf("%d, then %d; want %d", first[0], second[0], uint64(firstDraw))
+	}
+	t.Setenv("LONG_TESTS", "")
+	if got := tier.Size(1, 2); got != 1 {
+		t.Errorf("%d in the fast tier", got)
+	}
+	t.Setenv("LONG_TESTS", "1")
+	if got := tier.Size(1, 2); got != 2 {
+		t.Errorf("%d in the long tier", got)
+	}
+	tier.LongOnly(t)
+}
+
+// firstDraw is what the seed of the fast tier draws first.
+const firstDraw = 15217787052609559
