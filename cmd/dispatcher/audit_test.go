@@ -17,6 +17,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -49,6 +50,7 @@ type office struct {
 // openOffice sends n messages under each version.
 func openOffice(t *testing.T, n int) *office {
 	t.Helper()
+	tier.OneWindow(t, 24*time.Hour)
 	url := ledgertest.URL(t)
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Region: "test"})
 	if err != nil {

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -113,6 +115,7 @@ func published(t *testing.T, address, topic string, n int) []*kgo.Record {
 // openSeeded returns a registered ledger with testRouting in force.
 func openSeeded(t *testing.T, url string) *ledger.Ledger {
 	t.Helper()
+	tier.OneWindow(t, 24*time.Hour)
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Region: "test"})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	n := tier.Size(400, 3_000)
 	slow := smpptest.Behaviour{Latency: 20 * time.Millisecond, Jitter: 20 * time.Millisecond}
 	channels := []channel{
-		{name: "limited", weight: "20", behaviour: slow, document: "limits: [{window: 1h, max: 10}]"},
+		{name: "limited", weight: "20", behaviour: slow, document: "limits: [{window: 1d, max: 10}]"},
 		{name: "broken", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 1}},
 		{name: "throttling", weight: "15", behaviour: smpptest.Behaviour{Throttle: true}},
 		{name: "down", weight: "20", down: true},

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -72,6 +74,7 @@ var stages atomic.Int64
 // newStage builds everything but the processes.
 func newStage(t testing.TB, p plot) *stage {
 	t.Helper()
+	tier.OneWindow(t, 24*time.Hour)
 	s := &stage{
 		t: t, kafka: p.kafka, postgres: p.postgres, folder: t.TempDir(), carriers: map[string]*smpptest.Server{},
 		prefix: fmt.Sprintf("e2e-%d-%d", os.Getpid(), stages.Add(1)),

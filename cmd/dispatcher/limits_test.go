@@ -16,6 +16,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -34,6 +35,7 @@ var limitedRouting = strings.NewReplacer(
 // limitedBy is a database with limitedRouting as version 2.
 func limitedBy(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
+	tier.OneWindow(t, time.Hour)
 	l, env = seeded(t)
 	if got := dispatcher(t, "", env, because("limits", "routing", "apply", write(t, "limits.yaml", limitedRouting))...); got.code != exitOK {
 		t.Fatalf("%+v", got)
