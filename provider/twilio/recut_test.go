@@ -133,6 +133,9 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	}
 	senders := []string{"+447700900123", "12345", "HSBC"}
 	for i, text := range forging {
+		if i%tier.Size(3, 1) != 0 {
+			continue // thousands of cuts each
+		}
 		forms[text] = inboundForm(text, senders[i%len(senders)], "+15550100100")
 	}
 	for name, form := range forms {
