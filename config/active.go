@@ -22,7 +22,7 @@ func (a *ActiveLimit) UntilReceipt() bool { return a.Until == untilReceipt }
 // readActive reads the bound on attempts under way.
 func readActive(v value) ActiveLimit {
 	a := ActiveLimit{Until: untilSubmit}
-	f, ok := v.fields("max", "until", "hold")
+	f, ok := v.fields(activePart)
 	if !ok {
 		return a
 	}

@@ -12,7 +12,7 @@ type Blocked struct {
 }
 
 func readBlocked(v value) Blocked {
-	f, ok := v.fields("prefixes", "prefix", "countries", "country", "premium")
+	f, ok := v.fields(blockedPart)
 	if !ok {
 		return Blocked{}
 	}

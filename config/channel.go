@@ -76,8 +76,7 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 		Name: e.name, Capacity: defaultCapacity, State: Enabled,
 		Active: ActiveLimit{Until: untilSubmit},
 	}
-	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active",
-		"receipts", "state", "labels", "price", "senders", "test")
+	f, ok := e.value.fields(channelPart)
 	if !ok {
 		return c
 	}
@@ -184,7 +183,7 @@ func readReceipts(v value, active ActiveLimit) (r Receipts) {
 		}
 		return r
 	}
-	f, ok := v.fields("within")
+	f, ok := v.fields(receiptsPart)
 	if !ok {
 		return r
 	}

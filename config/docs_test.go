@@ -11,27 +11,6 @@ import (
 	"dispatcher/config"
 )
 
-func TestDocumentationNamesEverySettingWithItsDefault(t *testing.T) {
-	environment(t)
-	s, err := config.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range s.List() {
-		standard := "| "
-		if l.Value != "" {
-			standard = "| `" + l.Value + "` "
-		}
-		if row := "| `" + l.Name + "` " + standard + "| "; !strings.Contains(string(doc), row) {
-			t.Errorf("docs/configuration.md has no row that begins with %s", row)
-		}
-	}
-}
-
 // blocks are the examples of one language in the documentation.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()

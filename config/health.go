@@ -35,7 +35,7 @@ func readHealth(f fields, r Route) *Health {
 		Window: defaultHealthWindow, Step: defaultHealthStep, Floor: defaultHealthFloor,
 		Interval: defaultHealthInterval, Quiet: defaultHealthQuiet,
 	}
-	keys, ok := v.fields("errors", "window", "step", "floor", "interval", "quiet")
+	keys, ok := v.fields(healthPart)
 	if !ok {
 		return h
 	}

@@ -58,7 +58,7 @@ func readInbound(top fields, channels []string) Inbound {
 	if !ok {
 		return in
 	}
-	f, ok := v.fields("keywords", "numbers", "channels")
+	f, ok := v.fields(inboundPart)
 	if !ok {
 		return in
 	}
@@ -86,7 +86,7 @@ func readSources(v value, standard Keywords, check func(value, string)) []Inboun
 	for _, e := range entries {
 		check(e.value, e.name)
 		s := InboundSource{Name: e.name}
-		f, ok := e.value.fields("tenant", "keywords")
+		f, ok := e.value.fields(sourcePart)
 		if !ok {
 			continue
 		}
@@ -125,7 +125,7 @@ func checkNumber(v value, s string) {
 // readKeywords reads the words of both kinds; a kind that is not named keeps the standard ones.
 func readKeywords(v value, standard Keywords) Keywords {
 	k := standard
-	f, ok := v.fields("stop", "start")
+	f, ok := v.fields(keywordsPart)
 	if !ok {
 		return k
 	}

@@ -66,8 +66,7 @@ func readLane(e entry) Lane {
 	if e.value.node.Tag == "!!null" {
 		return l
 	}
-	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous", "clarify", "clarify_for",
-		"ignore_opt_out")
+	f, ok := e.value.fields(lanePart)
 	if !ok {
 		return l
 	}

@@ -28,8 +28,7 @@ func readLimits(v value, in limitContext) []admission.Limit {
 	var out []admission.Limit
 	taken := map[admission.Key]bool{}
 	for _, item := range v.items() {
-		f, ok := item.fields("window", "max", "unit", "currency", "sliding", "burst", "reserve",
-			"tenant", "prefix")
+		f, ok := item.fields(limitPart)
 		if !ok {
 			continue
 		}

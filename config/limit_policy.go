@@ -15,7 +15,7 @@ import (
 func readPolicy(v value) admission.Policy {
 	word, factor := v, float64(defaultCurveFactor)
 	if v.node.Kind == yaml.MappingNode {
-		f, _ := v.fields("policy", "curve_factor")
+		f, _ := v.fields(policyPart)
 		named, ok := f.need("policy", "policy: curve")
 		if !ok {
 			return nil

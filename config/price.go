@@ -79,7 +79,7 @@ func readPrice(v value, zone *time.Location) Price {
 		v.fail(`there is no price; write for example {currency: EUR, default: "0.031"}`)
 	}
 	for i, item := range items {
-		f, ok := item.fields("currency", "from", "default", "prefixes", "countries", "networks")
+		f, ok := item.fields(pricePart)
 		if !ok {
 			continue
 		}

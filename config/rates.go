@@ -104,7 +104,7 @@ func checkScoredPrices(f fields, r *Route, known *scope) {
 		return
 	}
 	at, _ := f.get("scoring")
-	if keys, ok := at.fields("expression", "descending"); ok {
+	if keys, ok := at.fields(expressionPart); ok {
 		at, _ = keys.get("expression")
 	}
 	by := map[string][]string{}

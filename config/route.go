@@ -108,9 +108,7 @@ func readRoutes(top fields, known *scope) []Route {
 	var out []Route
 	taken := map[string]bool{}
 	for _, item := range items {
-		f, ok := item.fields("name", "match", "mode", "weights", "channels", "fallback", "wait",
-			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "price_cap",
-			"throttled", "tolerance")
+		f, ok := item.fields(routePart)
 		if !ok {
 			continue
 		}
@@ -186,8 +184,7 @@ func readWait(f fields, r Route) time.Duration {
 // readMatch reads what a route takes. Lists may be written as a single value, and their
 // keys in the singular.
 func readMatch(v value, known *scope) Match {
-	f, ok := v.fields("prefixes", "prefix", "countries", "country", "tenants", "tenant", "lanes",
-		"lane", "labels")
+	f, ok := v.fields(matchPart)
 	if !ok {
 		return Match{}
 	}

@@ -28,8 +28,7 @@ type Routing struct {
 }
 
 func readRouting(root value, applied bool) *Routing {
-	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "rates", "blocked",
-		"inbound")
+	top, ok := root.fields(documentPart)
 	if !ok {
 		return nil
 	}

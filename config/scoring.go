@@ -74,14 +74,11 @@ func readScoring(f fields, r Route) Scoring {
 		readScoringWord(v)
 		return s
 	}
-	known := []string{"expression", "descending"}
+	part := expressionPart
 	if v.has("function") {
-		known = []string{
-			"function", "token_file", "allow_private", "batch", "batch_size",
-			"parameters", "deadline", "cache", "descending",
-		}
+		part = functionPart
 	}
-	keys, ok := v.fields(known...)
+	keys, ok := v.fields(part)
 	if !ok {
 		return s
 	}

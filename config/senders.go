@@ -66,7 +66,7 @@ func (s *Senders) Gives(sender string) bool {
 
 // readSenders reads {default, rules}.
 func readSenders(v value) Senders {
-	f, ok := v.fields("default", "rules")
+	f, ok := v.fields(sendersPart)
 	if !ok {
 		return Senders{}
 	}
@@ -80,7 +80,7 @@ func readSenders(v value) Senders {
 	}
 	all := false
 	for _, item := range rules.items() {
-		f, ok := item.fields("countries", "country", "allow", "ids", "id", "from")
+		f, ok := item.fields(senderRulePart)
 		if !ok {
 			continue
 		}

@@ -22,43 +22,43 @@ const Prefix = "DISPATCHER"
 // unprefixed variable is ever read.
 type Settings struct {
 	KafkaBrokers          []string `split_words:"true" desc:"comma-separated list of host:port; required unless --embedded"`
-	KafkaGroup            string   `split_words:"true" default:"dispatcher" desc:"begins the names of the consumer groups, one for each lane: dispatcher.otp"`
+	KafkaGroup            string   `split_words:"true" default:"dispatcher" desc:"prefix of the consumer groups, one for each lane: dispatcher.otp"`
 	KafkaTLS              bool     `split_words:"true" default:"false" desc:"encrypt the connections to the brokers"`
-	KafkaCAFile           string   `split_words:"true" desc:"PEM file of the authority that signed the brokers' certificates; the system's own when empty"`
-	KafkaSASLMechanism    string   `split_words:"true" desc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none when empty"`
+	KafkaCAFile           string   `split_words:"true" desc:"PEM file of the authority that signed the brokers' certificates; the system's own if unset"`
+	KafkaSASLMechanism    string   `split_words:"true" desc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; no SASL if unset"`
 	KafkaSASLUser         string   `split_words:"true" desc:"user for SASL"`
-	KafkaSASLPasswordFile string   `split_words:"true" desc:"file that holds the password for SASL"`
-	KafkaCompression      string   `split_words:"true" default:"gzip" desc:"compression of what is published: none, gzip, snappy, lz4 or zstd"`
+	KafkaSASLPasswordFile string   `split_words:"true" desc:"file with the password for SASL; white space around it is dropped"`
+	KafkaCompression      string   `split_words:"true" default:"gzip" desc:"compression of published records: none, gzip, snappy, lz4 or zstd"`
 	StatusTopic           string   `split_words:"true" default:"sms.status" desc:"topic of state changes"`
-	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of records that cannot be used"`
+	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of dead letters: records that are no usable messages"`
 	InboundTopic          string   `split_words:"true" default:"sms.inbound" desc:"topic of messages that subscribers send"`
-	DefaultRegion         string   `split_words:"true" desc:"country, such as GB, of recipients that are written without a country code; such are refused when it is empty"`
-	AllowUnknownFields    bool     `split_words:"true" default:"false" desc:"take envelopes that have fields the dispatcher does not know"`
+	DefaultRegion         string   `split_words:"true" desc:"country, such as GB, of numbers without a country code, the same on all instances; such numbers are refused if unset"`
+	AllowUnknownFields    bool     `split_words:"true" default:"false" desc:"accept envelopes with unknown fields"`
 
 	PostgresURL      string `split_words:"true" secret:"connection" desc:"libpq URL or key=value string; required unless --embedded"`
-	PostgresMaxConns int    `split_words:"true" default:"8" desc:"connections to PostgreSQL that one process holds at most"`
+	PostgresMaxConns int    `split_words:"true" default:"8" desc:"connections to PostgreSQL of one process, at most"`
 
-	RoutingFile string `split_words:"true" desc:"YAML document that becomes routing version 1 when the database has none"`
-	DrawKeyFile string `split_words:"true" desc:"file with the secret for draws, 64 hexadecimal digits a line, the current key first; required unless --embedded"`
+	RoutingFile string `split_words:"true" desc:"routing document that becomes version 1 if the database has none"`
+	DrawKeyFile string `split_words:"true" desc:"file with the draw keys, 64 hexadecimal digits a line, the current key first; required unless --embedded"`
 	DataDir     string `split_words:"true" default:"./data" desc:"folder of the embedded servers and their keys"`
-	SecretsDir  string `split_words:"true" desc:"folder that files of the routing document, such as password_file, are taken from, and no other; secrets in DISPATCHER_DATA_DIR when empty"`
+	SecretsDir  string `split_words:"true" desc:"the only folder from which files named in the routing document, such as password_file, are read; DISPATCHER_DATA_DIR/secrets if unset"`
 
 	Listen         string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health and profiles"`
 	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`
-	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks"`
+	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks; no provider is asked for receipts by webhook if unset"`
 	// The webhooks' TLS, as package receive reads it.
-	ReceiptsTLSCertFile     string `split_words:"true" desc:"PEM file with the certificate of the webhooks; plain HTTP when empty"`
-	ReceiptsTLSKeyFile      string `split_words:"true" desc:"PEM file with its key"`
-	ReceiptsTLSClientCAFile string `split_words:"true" desc:"PEM file of the authority that signs the certificates of providers that show one"`
+	ReceiptsTLSCertFile     string `split_words:"true" desc:"PEM file with the certificate of the webhooks, read again within a minute of a change; plain HTTP if unset"`
+	ReceiptsTLSKeyFile      string `split_words:"true" desc:"PEM file with the key of that certificate"`
+	ReceiptsTLSClientCAFile string `split_words:"true" desc:"PEM file of the authority that signs client certificates of providers"`
 	Region                  string `split_words:"true" default:"default" desc:"region of this instance"`
 
-	MaxUnsettled    int           `split_words:"true" default:"500" desc:"messages that are claimed and unanswered at most; what a kill can turn into unknown"`
-	Batch           int           `split_words:"true" default:"500" desc:"messages in one claim at most"`
-	SendTimeout     time.Duration `split_words:"true" default:"10s" desc:"how long a submit may wait for its answer before it is unknown"`
+	MaxUnsettled    int           `split_words:"true" default:"500" desc:"messages in flight in one process, at most; a kill can make so many unknown"`
+	Batch           int           `split_words:"true" default:"500" desc:"messages in one claim, at most"`
+	SendTimeout     time.Duration `split_words:"true" default:"10s" desc:"how long a submit waits for its answer before it is unknown"`
 	ShutdownTimeout time.Duration `split_words:"true" default:"30s" desc:"how long a stop waits for answers"`
-	DeadAfter       time.Duration `split_words:"true" default:"6s" desc:"age of the heart-beat after which an instance counts as dead; heart-beats come every second"`
-	StateInterval   time.Duration `split_words:"true" default:"2s" desc:"how often what the admission policies go by is gathered from all instances"`
-	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long windows of a second stay in the audit; those of a minute ten times as long, longer ones 400 days"`
+	DeadAfter       time.Duration `split_words:"true" default:"6s" desc:"age of the last heartbeat at which an instance counts as dead, at least 3s and above DISPATCHER_STATE_INTERVAL; heartbeats come every second"`
+	StateInterval   time.Duration `split_words:"true" default:"2s" desc:"how often the admission policies gather the state of all instances, 100ms to 1m"`
+	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long limit windows of 1s stay in the audit, 1h to ten years; those of 1m stay ten times as long, longer ones 400 days"`
 
 	LogLevel  string `split_words:"true" default:"info" desc:"trace, debug, info, warn or error"`
 	LogFormat string `split_words:"true" desc:"json or console; when empty, console on a terminal and json elsewhere"`
@@ -115,6 +115,19 @@ func variables() []variable {
 			field: i, name: names[len(out)], standard: tag.Get("default"),
 			help: tag.Get("desc"), secret: tag.Get("secret"),
 		})
+	}
+	return out
+}
+
+// Variable describes a setting: its variable, its default and what it means.
+type Variable struct{ Name, Default, Help string }
+
+// Variables describes every setting in the order of List.
+func Variables() []Variable {
+	all := variables()
+	out := make([]Variable, len(all))
+	for i, v := range all {
+		out[i] = Variable{Name: v.name, Default: v.standard, Help: v.help}
 	}
 	return out
 }

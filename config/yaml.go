@@ -158,8 +158,9 @@ type fields struct {
 	entries []entry
 }
 
-// fields reads a mapping and reports keys that are not among the known ones.
-func (v value) fields(known ...string) (fields, bool) {
+// fields reads a mapping and reports keys that its part does not have.
+func (v value) fields(part *Part) (fields, bool) {
+	known := part.names()
 	entries, ok := v.entries()
 	if !ok {
 		return fields{}, false

@@ -21,16 +21,6 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestEveryCommandIsDocumented(t *testing.T) {
-	t.Parallel()
-	text := document(t, "commands.md")
-	for _, command := range (&cli{}).root().Commands() {
-		if name := command.Name(); !command.Hidden && !strings.Contains(text, "\n## "+name+"\n") && !strings.Contains(text, "| `"+name+"` |") {
-			t.Errorf("docs/commands.md does not mention %s", name)
-		}
-	}
-}
-
 func TestQueriesOfTheGuidesRun(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))

@@ -1,0 +1,318 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// Part is one mapping of the routing document: the keys that it may have. The code that reads a
+// mapping refuses all other keys, and docs/configuration.md has a table for each part.
+type Part struct {
+	Name string // in the page
+	Keys []Key
+}
+
+// Key is one key of a part. Default and Meaning are Markdown; links are as seen from docs/.
+type Key struct {
+	Name    string
+	Short   string // another spelling, for a list of one value
+	Default string // "required", or empty where the meaning says it
+	Meaning string
+}
+
+// names lists the keys, and their other spellings, as error sentences do.
+func (p *Part) names() []string {
+	var out []string
+	for _, k := range p.Keys {
+		out = append(out, k.Name)
+		if k.Short != "" {
+			out = append(out, k.Short)
+		}
+	}
+	return out
+}
+
+// Parts lists every part of the routing document, from the outside inwards.
+func Parts() []*Part {
+	return []*Part{
+		documentPart, channelPart, activePart, receiptsPart, pricePart, sendersPart, senderRulePart,
+		limitPart, policyPart, routePart, matchPart, expressionPart, functionPart, healthPart,
+		lanePart, ratesPart, blockedPart, inboundPart, sourcePart, keywordsPart,
+	}
+}
+
+const (
+	required = "required"
+	none     = "none"
+)
+
+// code writes a default as the document has it.
+func code(value any) string {
+	if d, ok := value.(time.Duration); ok {
+		value = period(d)
+	}
+	return fmt.Sprintf("`%v`", value)
+}
+
+// byLane is a default that depends on the name of the lane.
+func byLane(of func(Lane) any) string {
+	other := code(of(newLane("")))
+	out := ""
+	for _, l := range standardLanes {
+		if value := code(of(l)); value != other {
+			out += value + " for " + l.Name + ", "
+		}
+	}
+	return out + "else " + other
+}
+
+var documentPart = &Part{"document", []Key{
+	{"timezone", "", "`UTC`", "where a business day begins and ends, for limits of a day and for " +
+		"reports"},
+	{"channels", "", required, "mapping from name to [channel](#a-channel). Commands and reports " +
+		"list channels in this order"},
+	{"routes", "", required, "list of [routes](#a-route). The first route that matches takes the " +
+		"message"},
+	{"lanes", "", "`otp`, `transactional`, `bulk`", "mapping from name to [lane](#a-lane), most " +
+		"urgent first"},
+	{"limits", "", none, "list of [limits](#limits) over all channels, each of a tenant or a " +
+		"prefix"},
+	{"rates", "", none, "[rates](#rates) that convert prices of several currencies, so that they " +
+		"can be compared"},
+	{"blocked", "", none, "numbers that get no message: [blocked numbers](#blocked-numbers)"},
+	{"inbound", "", "", "to which tenant a message from a subscriber belongs: [inbound](#inbound)"},
+}}
+
+var channelPart = &Part{"channel", []Key{
+	{"provider", "", required, "`smpp`, `sandbox`, `httpapi`, or the name of a vendor: " +
+		"[providers.md](providers.md). A sandbox channel needs no settings"},
+	{"settings", "", "", "for the adapter; the page of the provider lists them. A secret is " +
+		"refused: write it into a file in `DISPATCHER_SECRETS_DIR` and name the file, as in " +
+		"`password_file: a.secret`. See [secrets](#secrets)"},
+	{"capacity", "", code(defaultCapacity), "attempts in flight that count as full load. The " +
+		"load ratio is attempts in flight / capacity"},
+	{"limits", "", none, "list of [limits](#limits). All of them hold at once, over all processes"},
+	{"admission", "", "`exact`", "how regions and processes share the slots of the limits: " +
+		"[policies](#policies)"},
+	{"active", "", "no limit", "how many attempts may be in flight at once: [active](#active)"},
+	{"receipts", "", "where the provider sends them", "whether the dispatcher waits for " +
+		"receipts, and how long: [receipts](#receipts)"},
+	{"state", "", "`enabled`", "`enabled`, `draining` or `disabled`. A draining or disabled " +
+		"channel gets no attempt; draining is meant to pass, disabled to stay"},
+	{"labels", "", none, "texts and numbers that a message's labels and selectors are compared " +
+		"with"},
+	{"price", "", none, "what one segment costs: [prices](#prices)"},
+	{"senders", "", "any", "which sender ids the channel may carry: [senders](#senders)"},
+	{"test", "", code(false), "`true` marks a channel that sends nothing; it needs no settings"},
+}}
+
+var activePart = &Part{"active", []Key{
+	{"max", "", required, "attempts in flight at once"},
+	{"until", "", code(untilSubmit), "`submit`: an attempt counts until its submit is answered. " +
+		"`receipt`: until its receipt comes or `hold` has passed"},
+	{"hold", "", code(defaultHold) + " with `until: receipt`, else `0s`", "1s to 24h: how long a " +
+		"slot is kept for the receipt, and for the retry of a throttled attempt on this channel. " +
+		"`0s`, only with `until: submit`, keeps none: the retry takes a new slot"},
+}}
+
+var receiptsPart = &Part{"receipts", []Key{
+	{"within", "", code(DefaultReceiptsWithin) + " where receipts come", "1s to 30d: how long " +
+		"the receipt of an accepted message is awaited. Then the message is `no_receipt`"},
+}}
+
+var pricePart = &Part{"price", []Key{
+	{"currency", "", required, "ISO 4217, such as `GBP`. Later lists of a channel have the same " +
+		"one and may leave it out"},
+	{"from", "", "", "when the list begins: a date, whose midnight in `timezone` counts, or a " +
+		"time such as `2026-12-01T09:00:00Z`. Required in every list but the first"},
+	{"default", "", required, "price of one segment: a decimal with at most six digits after the " +
+		"point"},
+	{"prefixes", "", none, "mapping from the beginning of the number to its price, `{\"+336\": " +
+		"\"0.043\"}`"},
+	{"countries", "", none, "mapping from [country](#countries) to its price, `{fr: \"0.045\"}`"},
+	{"networks", "", none, "mapping from MCC, or MCC and MNC, to its price, `{\"20801\": " +
+		"\"0.039\"}`"},
+}}
+
+var sendersPart = &Part{"senders", []Key{
+	{"default", "", "the adapter's own", "sender of messages that name none. The rules apply to " +
+		"it too"},
+	{"rules", "", none, "list of rules. The first whose countries include the recipient's " +
+		"applies; without such a rule any sender passes"},
+}}
+
+var senderRulePart = &Part{"sender rule", []Key{
+	{"countries", "country", "all", "two-letter codes of [countries](#countries). A rule without " +
+		"them stands last"},
+	{"allow", "", none, "kinds of senders that pass: `alphanumeric` (up to 11 characters of the " +
+		"GSM alphabet, not all digits), `short_code` (3 to 8 digits), `long_code` (8 to 15 " +
+		"digits with a plus, or 9 to 15 without)"},
+	{"ids", "id", none, "senders that pass, exactly as written, such as registered ones"},
+	{"from", "", none, "replaces a sender that does not pass, and is the sender of messages " +
+		"without one"},
+}}
+
+var limitPart = &Part{"limit", []Key{
+	{"window", "", required, "`1s`, `1m`, `1h` or `1d`, or the same length in other units, such " +
+		"as `60s`. A day begins at midnight in `timezone`, so it has 23 or 25 hours when the " +
+		"clocks change"},
+	{"max", "", required, "units in one window. `0` closes: messages fall back or wait. Money is " +
+		"a decimal with at most six digits after the point, in whole units of the currency, at " +
+		"most a billion"},
+	{"unit", "", "`messages`", "`messages`: an attempt counts one. `segments`: its billed parts. " +
+		"`money`: its price when it is claimed; what is not billed [comes " +
+		"back](admission.md#money-that-comes-back) in the same window"},
+	{"currency", "", "of the channel's price", "of a limit in money. On a channel it must be " +
+		"that of its price. Over all channels it is required, and every channel with a price " +
+		"must use it"},
+	{"sliding", "", code(false), "`true`: the limit holds in every span of the window's length, " +
+		"not only in calendar windows. Not for money"},
+	{"burst", "", "[see below](#the-burst-of-a-sliding-limit)", "of a sliding limit: units that " +
+		"may come at once, at most `max`"},
+	{"reserve", "", none, "parts of each window that are kept for lanes, `{otp: 20%}`: 1 to 100 " +
+		"%, together at most 100 %. Each shrinks to nothing in the last tenth of the window, so " +
+		"that nothing is wasted. Not on a sliding limit, whose burst any lane may take"},
+	{"tenant", "", "all", "counts only the messages of this tenant. Over all channels, `tenant` " +
+		"or `prefix` is required"},
+	{"prefix", "", "all", "counts only messages to numbers that begin so, `\"+44\"`. Not " +
+		"together with `tenant`"},
+}}
+
+var policyPart = &Part{"policy", []Key{
+	{"policy", "", required, "`exact`, `even`, `curve` or `counter`"},
+	{"curve_factor", "", code(defaultCurveFactor), "the exponent of `curve`, above 0"},
+}}
+
+var routePart = &Part{"route", []Key{
+	{"name", "", required, "appears in records and reports"},
+	{"match", "", "all messages", "which messages the route takes: [match](#match)"},
+	{"mode", "", "`weighted`", "how the first choice is made: `weighted`, `round_robin`, " +
+		"`longest_idle` or `best_worker`. See [modes](#modes)"},
+	{"weights", "", "", "mapping from channel to weight: a decimal with at most nine digits " +
+		"after the point. Weights need not add up to 100. A channel of weight 0 is never drawn. " +
+		"Required by `weighted` and `redraw`"},
+	{"channels", "", "", "list of channels, in place of `weights`, for a route that does not draw"},
+	{"fallback", "", "`load_ratio`", "how the other channels are ranked when the first choice " +
+		"cannot take the message: `load_ratio`, `best_worker`, `round_robin` or `redraw`. See " +
+		"[fallbacks](#fallbacks)"},
+	{"wait", "", "`0s`", "`weighted` only: how long a message waits for its first choice before " +
+		"a fallback may take it, counted from its arrival or its `send_at`. The wait ends 5 s " +
+		"before the message's deadline. For a first choice that answers promptly and is only " +
+		"full (`in_flight`) it is at least 10 s"},
+	{"scoring", "", "`default`", "how `best_worker` scores: [scoring](#scoring). Refused on a " +
+		"route that ranks nothing by `best_worker`"},
+	{"health", "", "off", "lowers the weight of a channel that fails: [health " +
+		"weighting](#health-weighting)"},
+	{"bypass_selectors", "", code(false), "`true`: a channel that fails a message's selectors " +
+		"may still take it"},
+	{"max_segments", "", code(defaultMaxSegments), "1 to 255. A channel on which a text takes " +
+		"more is passed over with `too_long`; a text that is too long on every channel becomes a " +
+		"dead letter (`too_many_segments`). Texts are never cut"},
+	{"substitute", "", code(false), "`true` replaces look-alikes such as curly quotes and dashes " +
+		"when the text then fits the GSM alphabet, or takes fewer segments with national tables: " +
+		"[text.md](text.md)"},
+	{"price_cap", "", none, "the most that one **message** may cost, all its segments together, " +
+		"by currency: `{EUR: \"0.20\"}`. A channel that would cost more is passed over with " +
+		"`price_cap`"},
+	{"throttled", "", code(throttleds[0]), "when a channel says \"slow down\": `next` tries " +
+		"another channel, `wait` keeps the message for this one"},
+	{"tolerance", "", "`2`", "0 to 100 percentage points: how far a channel may be from its " +
+		"agreed share before the [daily report](audit.md#the-verdicts) says that traffic moved"},
+}}
+
+var matchPart = &Part{"match", []Key{
+	{"prefixes", "prefix", "all", "beginnings of the number, `[\"+44\", \"+353\"]`; one of them " +
+		"must fit"},
+	{"countries", "country", "all", "two-letter codes, `[GB, IE]`: [countries](#countries)"},
+	{"tenants", "tenant", "all", "tenants of the envelope"},
+	{"lanes", "lane", "all", "lanes of this document"},
+	{"labels", "", "all", "labels that the message must have, with these values"},
+}}
+
+var expressionPart = &Part{"expression", []Key{
+	{"expression", "", required, "the formula"},
+	{"descending", "", code(true), "`false`: the lowest score first"},
+}}
+
+var functionPart = &Part{"function", []Key{
+	{"function", "", required, "an `http` or `https` URL without user, password, or a secret in " +
+		"its query: the document is stored and shown"},
+	{"token_file", "", none, "file in `DISPATCHER_SECRETS_DIR` whose content is sent as " +
+		"`Authorization: Bearer ...`. Over `http` anybody on the way can read it"},
+	{"allow_private", "", code(false), "`true` allows addresses of private networks and of this " +
+		"machine. The address is checked after it is resolved, on every call"},
+	{"batch", "", code(false), "`true`: up to `batch_size` candidates in one call. `false`: one " +
+		"call for each candidate"},
+	{"batch_size", "", code(defaultBatchSize), fmt.Sprintf("1 to %d", maxBatchSize)},
+	{"parameters", "", none, "texts and numbers that are sent with every call"},
+	{"deadline", "", code(defaultDeadline), fmt.Sprintf("%s to %s, for all calls about one message "+
+		"together", period(minDeadline), period(maxDeadline))},
+	{"cache", "", code(defaultCache), "0 to 24h: how long the answer to an equal question is " +
+		"reused. `0` asks for every message"},
+	{"descending", "", code(true), "`false`: the lowest score first"},
+}}
+
+var healthPart = &Part{"health", []Key{
+	{"errors", "", required, "1 to 1000000: so many refused or unanswered attempts make a " +
+		"channel bad. What was wrong with the message itself does not count " +
+		"([`unfit`](providers.md#what-a-refusal-does-to-the-breaker)), nor what the dispatcher " +
+		"did not send"},
+	{"window", "", code(defaultHealthWindow), "1s to 1h: within so much time"},
+	{"step", "", code(defaultHealthStep), "1 to 99: percent of the configured weight in one move"},
+	{"floor", "", code(defaultHealthFloor), "1 to 99: percent of the configured weight that " +
+		"always stays, so that a recovery shows"},
+	{"interval", "", code(defaultHealthInterval), "1s to 24h: time between two moves of the route"},
+	{"quiet", "", code(defaultHealthQuiet) + ", or `window` if that is longer", "`window` to " +
+		"24h: time with fewer errors before a weight rises"},
+}}
+
+var lanePart = &Part{"lane", []Key{
+	{"topics", "", "`[sms.<name>]`", "Kafka topics. Each belongs to one lane"},
+	{"ttl", "", byLane(func(l Lane) any { return l.TTL }), "1s to 30d: the deadline of a message " +
+		"without `expires_at`, counted from its arrival"},
+	{"max_waiting", "", code(defaultMaxWaiting), "messages that may wait before the lane's " +
+		"topics are paused"},
+	{"ambiguous", "", byLane(func(l Lane) any { return l.Ambiguous }), "what happens when nobody " +
+		"could find out whether a message was taken. `never`: it stays `unknown`. `resend_once`: " +
+		"it is sent once more and flagged as a possible duplicate"},
+	{"clarify", "", "`[same_key, lookup, receipt]`", "how the dispatcher finds out whether a " +
+		"provider took a message that it did not answer: the first way that the provider offers. " +
+		"`[]`: not at all. See [ambiguous.md](ambiguous.md)"},
+	{"clarify_for", "", byLane(func(l Lane) any { return l.ClarifyFor }), "1s to 7d: for how long"},
+	{"ignore_opt_out", "", code(false), "`true` sends also to recipients who have opted out of " +
+		"the tenant's messages: [inbound.md](inbound.md)"},
+}}
+
+// ratesPart has one key that the code knows by name. The others are currencies.
+var ratesPart = &Part{"rates", []Key{
+	{"base", "", required, "the currency that prices are converted to"},
+	{"any other currency", "", none, "what one unit of it is worth in `base`: a decimal above 0, " +
+		"at most 1000000, with at most nine digits after the point. Every currency of a price " +
+		"needs one"},
+}}
+
+var blockedPart = &Part{"blocked", []Key{
+	{"prefixes", "prefix", none, "beginnings of numbers"},
+	{"countries", "country", none, "two-letter codes of [countries](#countries)"},
+	{"premium", "", code(false), "`true` blocks premium-rate numbers, whose owner earns from " +
+		"each call or text, as far as the numbering plans of this release know them"},
+}}
+
+var inboundPart = &Part{"inbound", []Key{
+	{"keywords", "", "", "keywords of all numbers and channels that have none of their own"},
+	{"numbers", "", none, "mapping from our number (with its plus, in quotes) or short code to " +
+		"its tenant and keywords"},
+	{"channels", "", none, "mapping from channel to the tenant and keywords of messages that it " +
+		"brings for numbers not listed under `numbers`"},
+}}
+
+var sourcePart = &Part{"source", []Key{
+	{"tenant", "", "the messages without a tenant", "whose messages these are"},
+	{"keywords", "", "those of `inbound`", "keywords of this number or channel"},
+}}
+
+var keywordsPart = &Part{"keywords", []Key{
+	{"stop", "", words(standardKeywords.Stop), "words that put the sender on the tenant's " +
+		"opt-out list"},
+	{"start", "", words(standardKeywords.Start), "words that take the sender off it"},
+}}
