@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"dispatcher/config"
 )
@@ -163,14 +164,28 @@ func commandPart(d described) string {
 	if len(flags) > 0 {
 		out.WriteString("\n" + markdownTable([]string{"flag", "default", "meaning"}, flags))
 	}
-	out.WriteString("\n- Needs: " + d.needs + ".\n")
+	out.WriteString("\n" + item("Needs: "+d.needs+"."))
 	if d.csv != "" {
-		out.WriteString("- A row of CSV: " + d.csv + ".\n")
+		out.WriteString(item("A row of CSV: " + d.csv + "."))
 	}
 	if d.fails != "" {
-		out.WriteString("- Exit code 1 also: " + d.fails + ".\n")
+		out.WriteString(item("Exit code 1 also: " + d.fails + "."))
 	}
 	return out.String()
+}
+
+// item is an item of a list, in lines of at most 100 columns.
+func item(text string) string {
+	var out strings.Builder
+	line := "-"
+	for word := range strings.FieldsSeq(text) {
+		if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > 100 {
+			out.WriteString(line + "\n")
+			line = " "
+		}
+		line += " " + word
+	}
+	return out.String() + line + "\n"
 }
 
 // placeholder stands for the value of a flag, by its kind.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // root is the folder of the repository, seen from this package.
@@ -92,6 +93,50 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 		if name != "docs/README.md" && strings.Contains(name, "/") == strings.HasPrefix(name, "docs/") &&
 			!strings.Contains(index, "]("+path) {
 			t.Errorf("docs/README.md does not link to %s", path)
+		}
+	}
+}
+
+// TestEveryTestThatThePagesNameExists, so that a guarantee never refers to a test that is gone.
+func TestEveryTestThatThePagesNameExists(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, f := range function.FindAllSubmatch(source, -1) {
+			tests[string(f[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range pages(t) {
+		for _, test := range regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllStringSubmatch(text, -1) {
+			if !tests[test[1]] {
+				t.Errorf("%s names %s, which does not exist", name, test[1])
+			}
+		}
+	}
+}
+
+// TestProseIsInShortLines: tables and code may be wider.
+func TestProseIsInShortLines(t *testing.T) {
+	t.Parallel()
+	for name, text := range pages(t) {
+		// Code keeps its lines, so that the numbers below are right.
+		text = fence.ReplaceAllStringFunc(text, func(code string) string {
+			return strings.Repeat("\n", strings.Count(code, "\n"))
+		})
+		for i, line := range strings.Split(text, "\n") {
+			code := strings.HasPrefix(line, "    ") && !strings.HasPrefix(strings.TrimSpace(line), "- ")
+			if utf8.RuneCountInString(line) > 100 && !code && !strings.HasPrefix(line, "|") {
+				t.Errorf("%s:%d has more than 100 columns", name, i+1)
+			}
 		}
 	}
 }
