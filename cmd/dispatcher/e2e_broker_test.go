@@ -125,7 +125,7 @@ func listens(t testing.TB, port int) bool {
 // published and sent, and comes back. What was acknowledged goes out, once.
 func TestBrokerKilledMidStream(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(1_000, 20_000)
+	n := tier.Size(500, 20_000)
 	b := startBroker(t)
 	t.Logf("the broker is a %T", b)
 	rate := n / 5

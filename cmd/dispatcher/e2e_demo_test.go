@@ -54,7 +54,7 @@ func processesOf(t testing.TB, folder string) (lines []string) {
 // nothing left behind.
 func TestDemoShowsTheMainJob(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(1_500, 15_000)
+	n := tier.Size(600, 15_000)
 	folder, temporary := openFolder(t), openFolder(t)
 	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n), "--seed", "1", "--format", "json")
 	if code := p.wait(t, 2*time.Minute); code != exitOK {
@@ -96,6 +96,9 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 		"told to end by others": {"publishing to Kafka and sending", syscall.SIGTERM, exitTerminated},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "in mid-stream" {
+				tier.LongOnly(t)
+			}
 			t.Parallel()
 			folder, temporary := openFolder(t), openFolder(t)
 			p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", "200000")

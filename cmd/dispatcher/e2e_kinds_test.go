@@ -13,7 +13,7 @@ import (
 // has as many as the books say and no message twice, and the agreed proportions are kept.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(1_000, 50_000)
+	n := tier.Size(300, 20_000)
 	channels := []channel{
 		{name: "smpp", weight: "30"},
 		{name: "twilio", weight: "25"},

@@ -120,6 +120,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 // TestAPrefixLimitClosesOneChannelToOneCountry: what is above it goes to the other channel, and
 // messages to other countries do not notice.
 func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const most = 10
 	n := tier.Size(160, 600)
@@ -161,6 +162,7 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 // third submit. What the audit says was spent, what the limit says was granted and what the carriers
 // accepted is the same amount, and it is not above the budget.
 func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const budget, price = 1_500_000, 30_000
 	n := tier.Size(120, 300)
@@ -246,6 +248,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 // seconds more. When all its answers come at once, nothing leaves that was claimed for a second that has passed, and no
 // message that began before leaves the rest of its segments then.
 func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const perSecond, window = 40, 100
 	n := tier.Size(60, 120)
@@ -299,6 +302,7 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 // limit, and a tenant gets a limit over all channels and loses it again. Each change holds for every claim after
 // it, nothing is lost or sent twice, and every choice can be derived again.
 func TestLimitsChangeUnderTraffic(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, plot{channels: threeChannels("limits: [{window: 1s, max: 0}]", "", "")})
 	processes := s.runAll(2)

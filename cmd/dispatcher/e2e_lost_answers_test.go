@@ -14,6 +14,7 @@ import (
 // submit in fifty, and at one moment to forty in a row. They time out together, among good answers to
 // later submits. The channel goes on: no attempt meets an open breaker.
 func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	n := tier.Size(4_000, 12_000)
 	var submits atomic.Int64

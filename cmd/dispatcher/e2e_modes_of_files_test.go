@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/internal/tier"
 )
 
 // TestEmbeddedFilesAreClosedToOtherUsers: records and tables hold numbers and texts of messages. The folders of an earlier build are
@@ -22,7 +23,7 @@ func TestEmbeddedFilesAreClosedToOtherUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []string{data, older} {
+	for _, dir := range tier.Size([]string{older}, []string{data, older}) {
 		settings := map[string]string{"DATA_DIR": dir, "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0"}
 		p := launch(t, "run --embedded", folder, settings, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 		p.says(t, "dispatcher is running")

@@ -48,6 +48,7 @@ func (p *pick) ranking(t *testing.T) dispatch.Ranking {
 // one would. After every claim of whichever process no channel is more than one message ahead
 // of another, and each choice is the successor of the one before it.
 func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	n := tier.Size(403, 4_003)
 	names := []string{"a", "b", "c", "d", "e"}
@@ -99,6 +100,7 @@ func spread(names []string, carried map[string]int) int {
 // processes share. Whoever claims, the k-th message of all sees exactly k attempts under way, goes to the
 // least loaded channel, and all channels are full at the same time.
 func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const n = 240
 	release := make(chan struct{})

@@ -161,6 +161,7 @@ func (s *stage) checkCut(whole map[string]bool) {
 // kind of provider under the same name, which would send the whole text. None of them gets a request for it. Under
 // SMPP again the rest goes out.
 func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const n, fresh = 60, 20
 	var over, under []channel

@@ -16,6 +16,7 @@ import (
 // them in memory and in a transaction, and is killed. The carrier got no response, sends them all to the next process,
 // and no message stays without its receipt.
 func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	n := tier.Size(100, 600)
 	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()}}})

@@ -39,6 +39,7 @@ func mostOpen(spans [][2]time.Time) (most int) {
 // TestSlotsAreHeldUntilTheReceipt: a carrier takes five messages without receipt at once, from two processes
 // together, and counts them itself. Receipts make room; where one never comes, the end of the hold does.
 func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const slots, hold = 5, 3 * time.Second
 	n := tier.Size(60, 150)
@@ -91,6 +92,7 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 // TestReceiptsArePickedUpAfterARestart: receipts that come while no process runs are kept by the carrier
 // and free their slots later, so that nothing waits for the end of a long hold.
 func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const n = 10
 	s := newStage(t, plot{channels: []channel{{
@@ -117,6 +119,7 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 // the third message begins only after one of the first two has come back and was taken: a
 // retry keeps its slot. It takes another one of the limit per second, as the carrier counts it.
 func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const slots = 2
 	n := tier.Size(10, 24)

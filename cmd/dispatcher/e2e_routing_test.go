@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 )
 
 // command runs the program against the stage and returns what it printed.
@@ -169,6 +170,7 @@ func without(document, channel string) string {
 // TestWaitingMessagesOutliveTheirChannel: messages wait for a channel that is removed, and for a route
 // that is deleted. They are chosen again under the new routing and lost by neither.
 func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "limits: [{window: 1d, max: 5}]", behaviour: quick()}}})
 	other := s.carrier(&channel{name: "b", behaviour: quick()})
@@ -191,6 +193,7 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 // TestRotatedDrawKeysVerifyOldDays: a key is put on top and the process started again. Both halves of the day
 // are derived again; without the old key its half cannot be, and the audit says so.
 func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const each = 50
 	s := newStage(t, plot{})

@@ -11,12 +11,14 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/internal/tier"
 )
 
 // TestTheSandboxWorksWithAnEmbeddedRunAtOnce does what docs/sandbox.md says, with nothing set but the file and the ports: the
 // message of a person comes back as delivered, over every kind of provider. One of them, aws, has one address for the receipts
 // of all its messages, which it confirms first; the others are told it with each.
 func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	folder := t.TempDir()
 	data := filepath.Join(folder, "trial")

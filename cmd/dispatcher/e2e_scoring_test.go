@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -56,6 +57,7 @@ func (f *gradingFunction) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestScoringFunctionPicksTheBestWorker: a company's own HTTP service grades the channels; while it is out of
 // order the default scoring picks, the record says why, and no message waits for the service.
 func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const each = 60
 	function := &gradingFunction{}

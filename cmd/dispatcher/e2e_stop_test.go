@@ -11,7 +11,7 @@ import (
 // is under way and hands over the rest; so do all of them, one after the other.
 func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(900, 9_000)
+	n := tier.Size(400, 9_000)
 	rate := n / 5
 	s := newStage(t, plot{
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),

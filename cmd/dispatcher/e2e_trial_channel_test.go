@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/internal/tier"
 )
 
 // TestATestChannelDoesEverythingButTheSend sends over a channel that carries and one that is marked as a test, whose carrier
 // listens beside: choice, limit, record, price, receipt, status and report are those of any channel, and its carrier never
 // hears of it.
 func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const n = 200
 	channels := threeChannels("", `test: true, limits: [{window: 1d, max: 100000}]`, "")[:2]

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -48,6 +49,7 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 // TestScheduledMessagesWaitAndLateOnesFail: nothing leaves before its send_at or after its
 // expires_at.
 func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t, plot{channels: []channel{{name: "good", weight: "100", behaviour: quick()}, {name: "down", weight: "0", down: true}}})
 	s.run("dispatcher")

@@ -141,7 +141,7 @@ func (c callback) stale(t *testing.T, seed string, age time.Duration) callback {
 // replayed after that changes nothing and is counted.
 func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(300, 3_000)
+	n := tier.Size(150, 3_000)
 	var channels []channel
 	for _, word := range sandbox.Providers() {
 		channels = append(channels, channel{name: word, weight: "1"})

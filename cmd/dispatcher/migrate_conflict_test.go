@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 	"dispatcher/ledger/pgserver"
@@ -50,6 +51,7 @@ func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 
 // A data folder keeps its database when the program is replaced by another build.
 func TestADataFolderOfAnotherBuildIsRefusedWithItsName(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	folder := openFolder(t)
 	server, err := pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(folder, "postgres")})
