@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// business is the time zone of the documents that tests apply, in which their days end.
+// business is the time zone in which the days of the tests end, but for those whose days end in UTC.
 const business = "Europe/London"
 
 // OneWindow returns when no window of that length (a minute, an hour or a day) ends for a while, so
@@ -17,7 +17,8 @@ func OneWindow(t testing.TB, length time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(untilSteady(time.Now().In(zone), length))
+	now := time.Now()
+	time.Sleep(max(untilSteady(now.UTC(), length), untilSteady(now.In(zone), length)))
 }
 
 // untilSteady is how long a test has to wait. Windows of an hour and less end when the clock of UTC
