@@ -10,7 +10,7 @@ import (
 )
 
 // TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every message is delivered, each carrier
-// has as many as the books say and no message twice, and the agreed proportions are kept.
+// has as many as the record says and no message twice, and the agreed proportions are kept.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(300, 20_000)
@@ -34,17 +34,25 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	s.checkStatuses()
 	s.checkShareOf(channels, n)
 	for _, c := range carriers.Counts() {
-		attempts := s.count(`select count(*) from audit.attempts where channel = $1`, c.Channel)
-		// A carrier with SMPP sees each segment apart.
-		if submits := s.count(`select sum(segments)::bigint from audit.attempts where channel = $1`, c.Channel); c.Provider == "smpp" {
-			attempts = submits
+		unit := "1"
+		if c.Provider == "smpp" {
+			unit = "segments" // its carrier sees each of them apart
 		}
-		if int64(c.Submitted) != attempts || c.Accepted != c.Submitted || c.Unread != 0 || attempts == 0 {
-			t.Errorf("%d attempts in the books, the carrier: %+v", attempts, c)
+		sent := func(outcome string) int64 {
+			return s.count(`select coalesce(sum(`+unit+`), 0)::bigint from audit.attempts
+				where channel = $1 and outcome = $2`, c.Channel, outcome)
+		}
+		// On a busy machine an answer may come too late: then nobody knows whether the submit left.
+		accepted, unknown := sent("accepted"), sent("unknown")
+		if n := int64(c.Submitted); n < accepted || n > accepted+unknown || accepted == 0 ||
+			c.Accepted != c.Submitted || c.Unread != 0 {
+			t.Errorf("%d accepted and %d unknown on record, the carrier: %+v", accepted, unknown, c)
 		}
 	}
-	if twice := s.count(`select count(*) from audit.attempts where attempt > 1`); twice != 0 {
-		t.Errorf("%d second attempts; the first ones: %s", twice, s.firstOutcomes())
+	// What was refused before it left, because its release time had passed, may be tried again.
+	if twice := s.count(`select count(*) from (select from audit.attempts
+		where outcome in ('accepted', 'unknown') group by message_id having count(*) > 1) x`); twice != 0 {
+		t.Errorf("%d messages were sent twice; first attempts: %s", twice, s.firstOutcomes())
 	}
 	s.checkVerified(n)
 }
