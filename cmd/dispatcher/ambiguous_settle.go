@@ -180,11 +180,16 @@ func (c *cli) settleMany(ctx context.Context, s *config.Settings, l *ledger.Ledg
 	return &codedError{code: exitFailed} // the list of those left has said it
 }
 
-func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
+func leftSheet(r *settledMany) sheet {
 	left := sheet{header: []string{"id", "why it was left"}, wrap: map[int]int{2: 80}}
 	for _, one := range r.Left {
 		left.rows = append(left.rows, []string{one.ID, one.Why})
 	}
+	return left
+}
+
+func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
+	left := leftSheet(r)
 	if f.format != formatTable {
 		return f.format.print(c.out, r, left) //nolint:forbidigo // A method, not the builtin.
 	}

@@ -198,8 +198,7 @@ func (v *verification) title() string {
 	return title
 }
 
-// printVerification lists what differs; the exit code says whether anything did.
-func (c *cli) printVerification(v *verification, as format) error {
+func verificationSheet(v *verification) sheet {
 	s := sheet{
 		title:  v.title(),
 		header: []string{"message", "attempt", "what", "stored", "derived"}, right: []int{2},
@@ -207,6 +206,12 @@ func (c *cli) printVerification(v *verification, as format) error {
 	for _, m := range v.Mismatches {
 		s.rows = append(s.rows, []string{m.ID, strconv.Itoa(m.Attempt), m.What, m.Stored, m.Derived})
 	}
+	return s
+}
+
+// printVerification lists what differs; the exit code says whether anything did.
+func (c *cli) printVerification(v *verification, as format) error {
+	s := verificationSheet(v)
 	if as == formatTable && v.Mismatched == 0 {
 		fmt.Fprintf(c.out, "%s, %s: %d messages and %d attempts derived again; every choice is as it is on record\n", v.Day, v.Timezone, v.Checked, v.Attempts)
 	} else if err := as.print(c.out, v, s); err != nil {

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/bench"
+	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/cmd/dispatcher/internal/simulate"
+)
+
+var updatePrinted = flag.Bool("update-printed", false, "write testdata/printed.txt anew")
+
+// TestWhatCommandsPrint compares the tables and CSV of the commands, over values that are all
+// different, with testdata/printed.txt: scripts rely on the columns of CSV. After a change that is
+// meant, "go test -run TestWhatCommandsPrint -update-printed ./cmd/dispatcher" writes it anew.
+func TestWhatCommandsPrint(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	for _, as := range []format{formatTable, formatCSV} {
+		for _, one := range printedSheets(as) {
+			if one.only != "" && one.only != as {
+				continue
+			}
+			out.WriteString("== " + one.name + " " + as.String() + "\n")
+			if err := as.print(&out, nil, one.sheet); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const golden = "testdata/printed.txt"
+	if *updatePrinted {
+		if err := os.WriteFile(golden, []byte(out.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, old := strings.Split(out.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(got), len(old)) {
+		if i >= len(got) || i >= len(old) || got[i] != old[i] {
+			t.Fatalf("line %d differs; it is now\n%s", i+1, strings.Join(got[i:min(i+3, len(got))], "\n"))
+		}
+	}
+}
+
+type printedSheet struct {
+	name  string
+	sheet sheet
+	only  format // empty for a sheet in both formats
+}
+
+// printedSheets are the sheets of the commands that have more than one row.
+func printedSheets(as format) []printedSheet {
+	now := filled[limitsNow]()
+	now.zone, now.Timezone = time.UTC, "UTC"
+	daily := filled[report.Daily]()
+	started := rampStarted{Applied: true, Ramp: filled[rampShown](), Plan: filled[[]rampStep]()}
+	before, after := filled[report.RoutePreview](), filled[report.RoutePreview]()
+	settle := filled[settledMany]()
+	verification := filled[verification]()
+	return []printedSheet{
+		{"ambiguous", doubtSheet(filled[[]doubtLine](), as), ""},
+		{"contradictions", contradictionTable(filled[[]contradictionLine]()), formatTable},
+		{"contradiction rows", sheet{header: []string{"x"}, rows: contradictionRows(filled[[]contradictionLine]())}, formatCSV},
+		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
+		{"daily", dailySheet(&daily, as), formatCSV},
+		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
+		{"preview", previewSheet(ptr(filled[report.Preview]()), as), ""},
+		{"traffic", trafficSheet(ptr(filled[report.Traffic]()), as), ""},
+		{"changes", changeSheet(filled[[]changeLine]()), ""},
+		{"weights", weightSheet(&before, &after), formatTable},
+		{"history", historySheet(filled[[]historyLine](), as), ""},
+		{"ramps", rampSheet(filled[[]rampShown](), as), ""},
+		{"plan", planSheet(&started, as), ""},
+		{"ramp moves", rampMoveSheet(filled[[]rampShown]()), formatTable},
+		{"limit rows", limitRows(&now), formatCSV},
+		{"limits", limitSheet(&now), formatTable},
+		{"limits of channels", channelLimitSheet(&now), formatTable},
+		{"waiters", waiterSheet(&now), formatTable},
+		{"limit move rows", limitMoveRows(filled[[]limitMove]()), formatCSV},
+		{"limit moves", limitMoveSheet(filled[[]limitMove]()), formatTable},
+		{"candidates", candidateSheet(filled[[]report.Candidate](), as), ""},
+		{"plain candidates", candidateSheet([]report.Candidate{{Channel: "a"}}, as), ""},
+		{"attempts", attemptSheet(filled[[]report.Attempt]()), formatTable},
+		{"demo", demoSheet(ptr(filled[demo.Result]())), ""},
+		{"bench", benchSheet(ptr(filled[bench.Result]())), ""},
+		{"faults", faultsSheet(ptr(filled[bench.FaultsResult]())), ""},
+		{"simulation", simulationSheet(filled[[]simulate.Outcome](), as), ""},
+		{"counts", countSheet(filled[[]sandbox.Count](), as), ""},
+		{"opt-outs", optOutHistory(filled[[]optOutShown](), as), ""},
+		{"keys", ptr(filled[keyRing]()).sheet(), ""},
+		{"verification", verificationSheet(&verification), ""},
+		{"left", leftSheet(&settle), ""},
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// filled is a value whose exported fields are all different; slices and maps have two elements.
+func filled[T any]() (value T) {
+	n := 0
+	fill(reflect.ValueOf(&value).Elem(), &n)
+	return value
+}
+
+func fill(v reflect.Value, n *int) {
+	*n++
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Unix(1_795_000_000+int64(*n)*61, 0).UTC()))
+		return
+	}
+	if v.Type() == reflect.TypeFor[quantity]() {
+		v.Set(reflect.ValueOf(quantity{int64(*n) * 1000, *n%2 == 0}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(strings.Repeat("w", *n%3) + "-" + number(int64(*n)))
+	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16:
+		v.SetInt(int64(*n))
+	case reflect.Uint64, reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		v.SetUint(uint64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 64)
+	case reflect.Bool:
+		v.SetBool(*n%2 == 0)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), n)
+		fill(v.Index(1), n)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range 2 {
+			key, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(key, n)
+			fill(element, n)
+			v.SetMapIndex(key, element)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), n)
+			}
+		}
+	}
+}
