@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"dispatcher/ledger"
 )
 
 func (c *cli) ambiguousCommand() *cobra.Command {
@@ -18,8 +22,8 @@ func (c *cli) ambiguousCommand() *cobra.Command {
 	return cmd
 }
 
-// doubtLine is one doubt as the command shows it.
-type doubtLine struct {
+// ambiguityLine is one ambiguous submission as the command shows it.
+type ambiguityLine struct {
 	ID          string    `json:"id"`
 	Lane        string    `json:"lane"`
 	Tenant      string    `json:"tenant"`
@@ -73,7 +77,7 @@ func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, 
 		return err
 	}
 	defer l.Close()
-	doubts, err := l.Ambiguous(ctx, &filter, limit)
+	found, err := l.Ambiguous(ctx, &filter, limit)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
@@ -86,74 +90,179 @@ func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, 
 		return usage(postgresTrouble(s, err))
 	}
 	contradictions := contradictionLines(records)
-	if as == formatTable && len(doubts) == 0 && len(contradictions) == 0 {
+	if as == formatTable && len(found) == 0 && len(contradictions) == 0 {
 		fmt.Fprintln(c.out, "No message is ambiguous.")
 		return nil
 	}
-	lines := make([]doubtLine, len(doubts))
-	for i := range doubts {
-		d := &doubts[i]
-		lines[i] = doubtLine{
-			ID: d.ID, Lane: d.Lane, Tenant: d.Tenant, Channel: d.Channel, Attempt: d.Attempt, Segments: d.Segments, PriceMicros: d.PriceMicros,
-			Currency: d.Currency, Code: d.Code, Step: string(d.Step), OpenedAt: d.OpenedAt, Until: d.Until, Asked: d.Asked,
-			Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
-		}
+	lines := make([]ambiguityLine, len(found))
+	for i := range found {
+		lines[i] = newAmbiguityLine(&found[i])
 	}
 	if as == formatTable {
 		if len(lines) > 0 {
-			doubtTable(lines).draw(c.out)
+			ambiguitySheet(lines, as).draw(c.out)
 			fmt.Fprintf(c.out, "%d of %d\n", len(lines), total)
 		}
 		if len(contradictions) > 0 {
-			contradictionTable(contradictions).draw(c.out)
+			contradictionSheet(contradictions).draw(c.out)
 		}
 		return nil
 	}
-	rows := doubtSheet(lines, as)
-	rows.rows = append(rows.rows, contradictionRows(contradictions)...)
-	return as.print(c.out, struct {
-		Ambiguous      []doubtLine         `json:"ambiguous"`
+	all := slices.Clone(lines)
+	for i := range contradictions {
+		all = append(all, contradictions[i].ambiguityLine())
+	}
+	return as.write(c.out, struct {
+		Ambiguous      []ambiguityLine     `json:"ambiguous"`
 		Total          int64               `json:"total"`
 		Contradictions []contradictionLine `json:"contradictions"`
-	}{lines, total, contradictions}, rows)
+	}{lines, total, contradictions}, ambiguitySheet(all, as))
 }
 
-// doubtSheet has everything in CSV; a table leaves out what only scripts want, so that it fits a terminal.
-func doubtSheet(lines []doubtLine, as format) sheet {
-	if as != formatCSV {
-		return doubtTable(lines)
+func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {
+	return ambiguityLine{
+		ID: d.ID, Lane: d.Lane, Tenant: d.Tenant, Channel: d.Channel, Attempt: d.Attempt,
+		Segments: d.Segments, PriceMicros: d.PriceMicros, Currency: d.Currency, Code: d.Code,
+		Step: string(d.Step), OpenedAt: d.OpenedAt, Until: d.Until, Asked: d.Asked,
+		Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
 	}
-	s := sheet{header: []string{
-		"id", "lane", "tenant", "channel", "attempt", "segments", "price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict", "author", "note",
-	}}
-	for i := range lines {
-		d := &lines[i]
-		s.rows = append(s.rows, []string{
-			d.ID, d.Lane, d.Tenant, d.Channel, number(int64(d.Attempt)), number(int64(d.Segments)), number(d.PriceMicros), d.Currency, d.Code, d.Step,
-			d.OpenedAt.Format(time.RFC3339), d.Until.Format(time.RFC3339), number(int64(d.Asked)), d.Verdict, d.Author, d.Note,
-		})
-	}
+}
+
+// ambiguitySheet has every field in CSV; a table leaves out what it has no room for.
+func ambiguitySheet(lines []ambiguityLine, as format) sheet {
+	columns := keys[ambiguityLine](formatCSV, "id", "lane", "tenant", "channel", "attempt", "segments",
+		"price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict", "author",
+		"note")
+	s := list(as, lines, append(columns, []column[ambiguityLine]{
+		{only: formatTable, key: "id", width: 24},
+		{only: formatTable, key: "lane", width: 13},
+		{only: formatTable, head: "attempt", width: 18, cell: func(d *ambiguityLine) any {
+			return onChannel(d.Attempt, d.Channel)
+		}},
+		{only: formatTable, head: "price", width: 13, right: true, cell: func(d *ambiguityLine) any {
+			return amount(d.PriceMicros, d.Currency)
+		}},
+		{only: formatTable, key: "code", width: 12},
+		{only: formatTable, key: "opened_at", head: "since (UTC)", width: 10},
+		{only: formatTable, head: "found out (UTC)", width: 14, cell: func(d *ambiguityLine) any {
+			return d.progress()
+		}},
+	}...)...)
+	s.tight = true
 	return s
 }
 
-func doubtTable(lines []doubtLine) sheet {
-	s := sheet{
-		header: []string{"id", "lane", "attempt", "price", "code", "since (UTC)", "found out (UTC)"}, tight: true,
-		right: []int{4}, wrap: map[int]int{1: 24, 2: 13, 3: 18, 4: 13, 5: 12, 6: 10, 7: 14},
-	}
-	for i := range lines {
-		d := &lines[i]
-		s.rows = append(s.rows, []string{
-			d.ID, d.Lane, number(int64(d.Attempt)) + " on " + d.Channel, amount(d.PriceMicros, d.Currency), d.Code, d.OpenedAt.Format(time.DateTime), d.standing(),
-		})
-	}
-	return s
-}
+// onChannel names an attempt with its channel.
+func onChannel(attempt int, channel string) string { return fmt.Sprintf("%d on %s", attempt, channel) }
 
-// standing is how it is tried to find out, and until when; once that has ended, the verdict.
-func (d *doubtLine) standing() string {
+// progress is which way is tried to resolve the ambiguity, and until when; then the verdict.
+func (d *ambiguityLine) progress() string {
 	if d.Verdict != "" {
 		return d.Verdict
 	}
 	return d.Step + ", until " + d.Until.Format(time.DateTime)
+}
+
+// contradictionLine is an attempt that its provider denied, and that its receipt calls delivered.
+type contradictionLine struct {
+	ID                string    `json:"id"`
+	Lane              string    `json:"lane"`
+	Tenant            string    `json:"tenant"`
+	Channel           string    `json:"channel"`
+	Attempt           int       `json:"attempt"`
+	Outcome           string    `json:"outcome"` // that the provider answered
+	Code              string    `json:"code"`
+	Reference         string    `json:"reference"` // that the receipt names
+	ReceivedAt        time.Time `json:"received_at"`
+	State             string    `json:"state"` // of the message
+	PossibleDuplicate bool      `json:"possible_duplicate"`
+}
+
+func contradictionLines(records []ledger.ContradictionRecord) []contradictionLine {
+	lines := make([]contradictionLine, len(records))
+	for i := range records {
+		r := &records[i]
+		lines[i] = contradictionLine{
+			ID: r.ID, Lane: r.Lane, Tenant: r.Tenant, Channel: r.Channel, Attempt: r.Attempt, Outcome: r.Outcome, Code: r.Code, Reference: r.Reference,
+			ReceivedAt: r.ReceivedAt, State: string(r.State), PossibleDuplicate: r.PossibleDuplicate,
+		}
+	}
+	return lines
+}
+
+// verdictContradicted stands in the CSV rows of contradictions.
+const verdictContradicted = "contradicted"
+
+// ambiguityLine is the contradiction in the columns of ambiguous submissions, for CSV.
+func (c *contradictionLine) ambiguityLine() ambiguityLine {
+	return ambiguityLine{
+		ID: c.ID, Lane: c.Lane, Tenant: c.Tenant, Channel: c.Channel, Attempt: c.Attempt, Code: c.Code,
+		Step: string(ledger.AwaitReceipt), OpenedAt: c.ReceivedAt, Until: c.ReceivedAt,
+		Verdict: verdictContradicted, Note: c.note(),
+	}
+}
+
+// note says what contradicts what.
+func (c *contradictionLine) note() string {
+	note := "answered " + c.Outcome + ", then delivered by receipt"
+	if c.Reference != "" {
+		note += " " + c.Reference
+	}
+	if c.PossibleDuplicate {
+		note += "; possible duplicate"
+	}
+	return note
+}
+
+// contradictionSheet is the table of contradictions; CSV has them among the ambiguous submissions.
+func contradictionSheet(lines []contradictionLine) sheet {
+	s := list(formatTable, lines, []column[contradictionLine]{
+		{key: "id", width: 24},
+		{key: "lane", width: 13},
+		{head: "attempt", width: 18, cell: func(c *contradictionLine) any {
+			return onChannel(c.Attempt, c.Channel)
+		}},
+		{head: "answer", width: 14, cell: func(c *contradictionLine) any {
+			return joined([]string{c.Outcome, c.Code})
+		}},
+		{key: "reference", width: 16},
+		{key: "received_at", head: "receipt (UTC)", width: 10},
+		{head: "message", width: 18, cell: func(c *contradictionLine) any {
+			if c.PossibleDuplicate {
+				return c.State + ", possible duplicate"
+			}
+			return c.State
+		}},
+	}...)
+	s.title = "Delivered, although the provider had answered that it did not take it"
+	s.tight = true
+	return s
+}
+
+// ambiguousFilter are the flags that say which ambiguous messages are meant.
+type ambiguousFilter struct {
+	all                   bool
+	channel, lane, before string
+}
+
+func (f *ambiguousFilter) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.all, "all", false, "also those that ended without anybody knowing")
+	flags.StringVar(&f.channel, "channel", "", "those of this channel only")
+	flags.StringVar(&f.lane, "lane", "", "those of this lane only")
+	flags.StringVar(&f.before, "before", "", "those that became ambiguous before this time, such as 2026-11-21T10:00:00Z")
+}
+
+// given reports whether the flags leave anything out, so that they may be settled together.
+func (f *ambiguousFilter) given() bool { return f.channel != "" || f.lane != "" || f.before != "" }
+
+func (f *ambiguousFilter) parse() (ledger.AmbiguousFilter, error) {
+	parsed := ledger.AmbiguousFilter{Ended: f.all, Channel: f.channel, Lane: f.lane}
+	if f.before == "" {
+		return parsed, nil
+	}
+	var err error
+	if parsed.Before, err = time.Parse(time.RFC3339, f.before); err != nil {
+		return parsed, errors.New("--before: write a time with its zone, such as 2026-11-21T10:00:00Z")
+	}
+	return parsed, nil
 }

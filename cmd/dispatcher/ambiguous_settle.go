@@ -180,18 +180,17 @@ func (c *cli) settleMany(ctx context.Context, s *config.Settings, l *ledger.Ledg
 	return &codedError{code: exitFailed} // the list of those left has said it
 }
 
-func leftSheet(r *settledMany) sheet {
-	left := sheet{header: []string{"id", "why it was left"}, wrap: map[int]int{2: 80}}
-	for _, one := range r.Left {
-		left.rows = append(left.rows, []string{one.ID, one.Why})
-	}
-	return left
+func leftSheet(r *settledMany, as format) sheet {
+	return list(as, r.Left, []column[leftOpen]{
+		{key: "id"},
+		{key: "why", name: "why_it_was_left", head: "why it was left", width: 80},
+	}...)
 }
 
 func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
-	left := leftSheet(r)
+	left := leftSheet(r, f.format)
 	if f.format != formatTable {
-		return f.format.print(c.out, r, left) //nolint:forbidigo // A method, not the builtin.
+		return f.format.write(c.out, r, left)
 	}
 	if len(left.rows) > 0 {
 		left.draw(c.out)

@@ -72,7 +72,7 @@ func TestDoubtsAreListedOldestFirst(t *testing.T) {
 	doubtfulMessages(t, l, "open-1")
 	doubtfulMessages(t, l, "final-1")
 	type list struct {
-		Ambiguous []doubtLine `json:"ambiguous"`
+		Ambiguous []ambiguityLine `json:"ambiguous"`
 	}
 	open := shown[list](t, ambiguous(t, url, exitOK, "list", "--format", "json")).Ambiguous
 	if len(open) != 1 || open[0].ID != "open-1" || open[0].Step != "receipt" || open[0].Verdict != "" || time.Until(open[0].Until) < 50*time.Minute {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -198,23 +197,20 @@ func (v *verification) title() string {
 	return title
 }
 
-func verificationSheet(v *verification) sheet {
-	s := sheet{
-		title:  v.title(),
-		header: []string{"message", "attempt", "what", "stored", "derived"}, right: []int{2},
-	}
-	for _, m := range v.Mismatches {
-		s.rows = append(s.rows, []string{m.ID, strconv.Itoa(m.Attempt), m.What, m.Stored, m.Derived})
-	}
+func verificationSheet(v *verification, as format) sheet {
+	s := list(as, v.Mismatches, []column[dispatch.Mismatch]{
+		{key: "id", name: "message"}, {key: "attempt"}, {key: "what"}, {key: "stored"}, {key: "derived"},
+	}...)
+	s.title = v.title()
 	return s
 }
 
 // printVerification lists what differs; the exit code says whether anything did.
 func (c *cli) printVerification(v *verification, as format) error {
-	s := verificationSheet(v)
+	s := verificationSheet(v, as)
 	if as == formatTable && v.Mismatched == 0 {
 		fmt.Fprintf(c.out, "%s, %s: %d messages and %d attempts derived again; every choice is as it is on record\n", v.Day, v.Timezone, v.Checked, v.Attempts)
-	} else if err := as.print(c.out, v, s); err != nil {
+	} else if err := as.write(c.out, v, s); err != nil {
 		return err
 	}
 	if v.Mismatched > 0 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +57,7 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 				if err != nil {
 					return err
 				}
-				return as.print(c.out, result, faultsSheet(result))
+				return as.write(c.out, result, faultsSheet(result, as))
 			}
 			result, err := bench.Run(ctx, bench.Config{
 				Self: self, Messages: messages, Rounds: rounds, Step: step,
@@ -65,7 +65,7 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 			if err != nil {
 				return err
 			}
-			return as.print(c.out, result, benchSheet(result))
+			return as.write(c.out, result, benchSheet(result))
 		}),
 	}
 	cmd.Flags().IntVar(&messages, "messages", 100_000, "messages in each run")
@@ -97,18 +97,23 @@ func benchSheet(r *bench.Result) sheet {
 	}
 }
 
-func faultsSheet(r *bench.FaultsResult) sheet {
-	s := sheet{
-		title:  fmt.Sprintf("%.0f messages/s over three channels; of those drawn for the healthy two. %s, %d cores", r.Rate, r.Machine.CPU, r.Machine.Cores),
-		header: []string{"third channel", "messages/s", "ratio", "p50 ms", "p99 ms", "missing", "it read"},
-		right:  []int{2, 3, 4, 5, 6, 7},
+func faultsSheet(r *bench.FaultsResult, as format) sheet {
+	figure := func(head, form string, of func(*bench.FaultRow) float64) column[bench.FaultRow] {
+		name := strings.ReplaceAll(head, " ", "_")
+		return column[bench.FaultRow]{name: name, head: head, right: true, cell: func(f *bench.FaultRow) any {
+			return fmt.Sprintf(form, of(f))
+		}}
 	}
-	for _, f := range r.Faults {
-		s.rows = append(s.rows, []string{
-			f.Fault, fmt.Sprintf("%.0f", f.Throughput), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1f", f.Latency.P50), fmt.Sprintf("%.1f", f.Latency.P99),
-			strconv.Itoa(f.Missing), strconv.Itoa(f.Carried),
-		})
-	}
+	s := list(as, r.Faults, []column[bench.FaultRow]{
+		{key: "fault", name: "third_channel", head: "third channel"},
+		figure("messages/s", "%.0f", func(f *bench.FaultRow) float64 { return f.Throughput }),
+		figure("ratio", "%.2f", func(f *bench.FaultRow) float64 { return f.Ratio }),
+		figure("p50 ms", "%.1f", func(f *bench.FaultRow) float64 { return f.Latency.P50 }),
+		figure("p99 ms", "%.1f", func(f *bench.FaultRow) float64 { return f.Latency.P99 }),
+		{key: "missing"},
+		{key: "faulty_submits", name: "it_read", head: "it read"},
+	}...)
+	s.title = fmt.Sprintf("%.0f messages/s over three channels; of those drawn for the healthy two. %s, %d cores", r.Rate, r.Machine.CPU, r.Machine.Cores)
 	return s
 }
 

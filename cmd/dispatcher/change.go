@@ -226,9 +226,6 @@ func (ch *change) conflict(ctx context.Context, expected int64) error {
 		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason, advice, newer.Version))
 }
 
-// instant writes a time as tables and sentences show it.
-const instant = "2006-01-02 15:04:05 UTC"
-
 // routeOf finds a route by name, or says which there are.
 func routeOf(doc *config.Routing, name string) (*config.Route, error) {
 	names := make([]string, len(doc.Routes))

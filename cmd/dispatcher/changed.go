@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -53,32 +54,22 @@ func present(s string) *string {
 	return &s
 }
 
-func changeSheet(changes []changeLine) sheet {
-	s := sheet{header: []string{"what", "from", "to"}, wrap: map[int]int{1: 44, 2: 32, 3: 32}}
-	for _, c := range changes {
-		s.rows = append(s.rows, []string{c.Path, orEmpty(c.From), orEmpty(c.To)})
-	}
-	return s
+func changeSheet(changes []changeLine, as format) sheet {
+	return list(as, changes, []column[changeLine]{
+		{key: "path", name: "what", width: 44}, {key: "from", width: 32}, {key: "to", width: 32},
+	}...)
 }
 
-// orEmpty is what a pointer holds; empty for nil.
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// print shows what has changed, or would, and which version is in force now.
-func (d *changed) print(c *cli, as format) error {
+// write shows what has changed, or would, and which version is in force now.
+func (d *changed) write(c *cli, as format) error {
 	if as != formatTable {
 		as.warn(c, d.Warnings)
-		return as.print(c.out, d, changeSheet(d.Changes))
+		return as.write(c.out, d, changeSheet(d.Changes, as))
 	}
 	if d.Before != nil && d.After != nil && len(d.Changes) > 0 {
 		weightSheet(d.Before, d.After).draw(c.out)
 	} else if len(d.Changes) > 0 {
-		changeSheet(d.Changes).draw(c.out)
+		changeSheet(d.Changes, as).draw(c.out)
 	}
 	as.warn(c, d.Warnings)
 	fmt.Fprintln(c.out, d.sentence())
@@ -100,25 +91,27 @@ func (d *changed) sentence() string {
 	return fmt.Sprintf("Version %d is in force for every claim from now on.", d.Version)
 }
 
-// weightSheet shows the intervals of a route before and after.
+// weightSheet is the table of the intervals of a route before and after.
 func weightSheet(before, after *report.RoutePreview) sheet {
 	s := sheet{
 		title:  "route " + after.Route,
 		header: []string{"channel", "weight", "share", "interval", "", "weight", "share", "interval"},
 		right:  []int{2, 3, 4, 6, 7, 8},
 	}
+	add := func(channel string, was, is []string) {
+		s.rows = append(s.rows, slices.Concat([]string{channel}, was, []string{"→"}, is))
+	}
 	old := map[string]report.IntervalPreview{}
 	for _, iv := range before.Intervals {
 		old[iv.Channel] = iv
 	}
 	for _, iv := range after.Intervals {
-		was := intervalCells(old[iv.Channel])
+		add(iv.Channel, intervalCells(old[iv.Channel]), intervalCells(iv))
 		delete(old, iv.Channel)
-		s.rows = append(s.rows, append(append(append([]string{iv.Channel}, was...), "→"), intervalCells(iv)...))
 	}
 	for _, iv := range before.Intervals {
 		if _, gone := old[iv.Channel]; gone {
-			s.rows = append(s.rows, append(append([]string{iv.Channel}, intervalCells(iv)...), "→", "", "", ""))
+			add(iv.Channel, intervalCells(iv), []string{"", "", ""})
 		}
 	}
 	return s

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -39,12 +38,9 @@ func (c *cli) listSettings(as format) error {
 	if err != nil {
 		return usage(err)
 	}
-	list := s.List()
-	out := sheet{header: []string{"name", "value", "source", "help"}, wrap: map[int]int{1: 36, 2: 26, 4: 40}}
-	for _, one := range list {
-		out.rows = append(out.rows, []string{one.Name, one.Value, one.Source, one.Help})
-	}
-	if err := as.print(c.out, list, out); err != nil {
+	if err := as.write(c.out, s.List(), list(as, s.List(), []column[config.Setting]{
+		{key: "name", width: 36}, {key: "value", width: 26}, {key: "source"}, {key: "help", width: 40},
+	}...)); err != nil {
 		return err
 	}
 	if err := s.Validate(true); err != nil {
@@ -59,21 +55,21 @@ func (c *cli) checkRouting(file string, as format) error {
 	if err != nil {
 		return err
 	}
-	value := struct {
+	type checked struct {
 		File     string   `json:"file"`
 		Timezone string   `json:"timezone"`
 		Channels []string `json:"channels"`
 		Routes   []string `json:"routes"`
 		Lanes    []string `json:"lanes"`
-	}{file, doc.Timezone.String(), doc.ChannelNames(), []string{}, doc.LaneNames()}
+	}
+	value := checked{file, doc.Timezone.String(), doc.ChannelNames(), []string{}, doc.LaneNames()}
 	for i := range doc.Routes {
 		value.Routes = append(value.Routes, doc.Routes[i].Name)
 	}
-	return as.print(c.out, value, sheet{
-		header: []string{"file", "timezone", "channels", "routes", "lanes"},
-		rows: [][]string{{
-			file, value.Timezone, fmt.Sprint(len(value.Channels)), fmt.Sprint(len(value.Routes)), fmt.Sprint(len(value.Lanes)),
-		}},
-		right: []int{3, 4, 5},
-	})
+	return as.write(c.out, value, list(as, []checked{value}, []column[checked]{
+		{key: "file"}, {key: "timezone"},
+		{name: "channels", right: true, cell: func(c *checked) any { return len(c.Channels) }},
+		{name: "routes", right: true, cell: func(c *checked) any { return len(c.Routes) }},
+		{name: "lanes", right: true, cell: func(c *checked) any { return len(c.Lanes) }},
+	}...))
 }

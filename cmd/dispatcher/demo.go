@@ -13,7 +13,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/demo"
-	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 )
 
@@ -71,7 +70,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 		}
 		return err
 	}
-	if err := f.as.print(c.out, result, demoSheet(result)); err != nil { //nolint:forbidigo // A method, not the builtin.
+	if err := f.as.write(c.out, result, demoSheet(result, f.as)); err != nil {
 		return err
 	}
 	if f.as == formatTable {
@@ -117,19 +116,22 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 	return demo.Run(ctx, cfg)
 }
 
-func demoSheet(r *demo.Result) sheet {
-	s := sheet{
-		title:  fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages),
-		header: []string{"channel", "agreed", "first choice", "drawn", "deviation", "fallback", "sent", "carried", "share", "segments", "cost"},
-		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{3: 6},
-	}
-	for _, c := range r.Channels {
-		s.rows = append(s.rows, []string{
-			c.Channel, report.Percent(c.Configured), fmt.Sprint(c.FirstChoice), report.Percent(c.FirstChoiceShare), fmt.Sprintf("%+.2f", 100*c.Deviation),
-			fmt.Sprint(c.Fallback), fmt.Sprint(c.Sent), fmt.Sprint(c.Carried), report.Percent(c.CarriedShare), fmt.Sprint(c.Segments),
-			report.Money(c.CostMicros) + " " + c.Currency,
-		})
-	}
+func demoSheet(r *demo.Result, as format) sheet {
+	s := list(as, r.Channels, []column[demo.Channel]{
+		{key: "channel"},
+		{key: "configured", name: "agreed", style: share},
+		{key: "first_choice", head: "first choice", width: 6},
+		{key: "first_choice_share", name: "drawn", style: share},
+		{key: "deviation", only: formatCSV},
+		{head: "deviation", only: formatTable, right: true, cell: func(c *demo.Channel) any { return fmt.Sprintf("%+.2f", 100*c.Deviation) }},
+		{key: "fallback"},
+		{key: "sent"},
+		{key: "carried"},
+		{key: "carried_share", name: "share", style: share},
+		{key: "segments"},
+		{name: "cost", right: true, cell: func(c *demo.Channel) any { return amount(c.CostMicros, c.Currency) }},
+	}...)
+	s.title = fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages)
 	return s
 }
 

@@ -68,7 +68,6 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		Warned int       `json:"warned"`
 		Failed int       `json:"failed"`
 	}{Checks: findings}
-	s := sheet{header: []string{"check", "status", "detail", "fix"}, wrap: map[int]int{1: 16, 3: 44, 4: 40}}
 	for _, f := range findings {
 		switch f.Status {
 		case statusWarn:
@@ -76,9 +75,10 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		case statusFail:
 			value.Failed++
 		}
-		s.rows = append(s.rows, []string{f.Check, f.Status, f.Detail, f.Fix})
 	}
-	if err := as.print(c.out, value, s); err != nil {
+	if err := as.write(c.out, value, list(as, findings, []column[finding]{
+		{key: "check", width: 16}, {key: "status"}, {key: "detail", width: 44}, {key: "fix", width: 40},
+	}...)); err != nil {
 		return err
 	}
 	if value.Failed > 0 {

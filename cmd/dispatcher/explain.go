@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
@@ -140,7 +140,7 @@ func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) 
 // printExplanation prints the paragraph, then who was considered and what was tried.
 func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	if as != formatTable {
-		return as.print(c.out, e, candidateSheet(e.Candidates, as))
+		return as.write(c.out, e, candidateSheet(e.Candidates, as))
 	}
 	fmt.Fprintln(c.out, wrapped(e.Text, 100))
 	if len(e.Candidates) > 0 {
@@ -154,37 +154,22 @@ func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	return nil
 }
 
-// candidateSheet has a column for second draws where a redraw ranked.
+// candidateSheet has a column for second draws where a redraw ranked, and for prices where the
+// message was not sent yet.
 func candidateSheet(candidates []report.Candidate, as format) sheet {
-	s := sheet{header: []string{"channel", "score", "load_ratio", "eligible", "reason"}, right: []int{2, 3}}
-	drawn := slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Redraw != nil })
-	if drawn {
-		s.header = append(s.header, "redraw")
+	columns := keys[report.Candidate]("", "channel", "score", "load_ratio", "eligible", "reason")
+	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Redraw != nil }) {
+		columns = append(columns, column[report.Candidate]{
+			name: "redraw", cell: func(c *report.Candidate) any { return redrawn(c.Redraw) },
+		})
 	}
-	priced := slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.CostMicros != nil && c.Currency != "" })
-	if priced {
-		s.header = append(s.header, "segments", "cost")
-		s.right = append(s.right, len(s.header)-1, len(s.header))
+	priced := func(c report.Candidate) bool { return c.CostMicros != nil && c.Currency != "" }
+	if slices.ContainsFunc(candidates, priced) {
+		columns = append(columns, column[report.Candidate]{key: "segments"}, column[report.Candidate]{
+			name: "cost", right: true, cell: func(c *report.Candidate) any { return amount(*c.CostMicros, c.Currency) },
+		})
 	}
-	for _, one := range candidates {
-		row := []string{one.Channel, as.fraction(one.Score), as.fraction(one.LoadRatio), yesNo(one.Eligible), one.Reason}
-		if drawn {
-			row = append(row, redrawn(one.Redraw))
-		}
-		if priced {
-			row = append(row, strconv.Itoa(*one.Segments), amount(*one.CostMicros, one.Currency))
-		}
-		s.rows = append(s.rows, row)
-	}
-	return s
-}
-
-// yesNo is empty for what nobody knows.
-func yesNo(b *bool) string {
-	if b == nil {
-		return ""
-	}
-	return strconv.FormatBool(*b)
+	return list(as, candidates, columns...)
 }
 
 // redrawn tells a second draw in a cell.
@@ -199,18 +184,16 @@ func redrawn(r *report.Redraw) string {
 }
 
 func attemptSheet(attempts []report.Attempt) sheet {
-	s := sheet{
-		header: []string{"attempt", "channel", "reason", "outcome", "code", "reference", "segments", "cost"}, right: []int{1, 7, 8},
-		wrap: map[int]int{2: 16, 4: 13, 5: 12, 6: 20},
-	}
-	for i := range attempts {
-		a := &attempts[i]
-		s.rows = append(s.rows, []string{
-			strconv.Itoa(a.Number), a.Channel, a.Reason, outcomeWord(a), a.Code, a.Reference,
-			strconv.Itoa(a.Segments), amount(a.CostMicros, a.Currency),
-		})
-	}
-	return s
+	return list(formatTable, attempts, []column[report.Attempt]{
+		{key: "attempt"},
+		{key: "channel", width: 16},
+		{key: "reason"},
+		{head: "outcome", width: 13, cell: func(a *report.Attempt) any { return outcomeWord(a) }},
+		{key: "provider_code", head: "code", width: 12},
+		{key: "provider_reference", head: "reference", width: 20},
+		{key: "segments"},
+		{head: "cost", right: true, cell: func(a *report.Attempt) any { return amount(a.CostMicros, a.Currency) }},
+	}...)
 }
 
 // outcomeWord is the outcome of an attempt, and that a receipt contradicts it.
@@ -240,4 +223,22 @@ func wrapped(text string, width int) string {
 		at += n
 	}
 	return out.String()
+}
+
+// beginsAhead is when the window of the limit begins that a message waits for, if that is in the future;
+// zero otherwise.
+func beginsAhead(ctx context.Context, l *ledger.Ledger, m *ledger.Message) (time.Time, error) {
+	channel, key, ok := admission.ParseOn(m.WaitsFor)
+	if !ok || m.State != ledger.Waiting {
+		return time.Time{}, nil
+	}
+	present, err := l.Present(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	c := (&countersNow{&present, time.UTC}).stored(channel, key)
+	if c == nil || !c.Ahead(present.Now) {
+		return time.Time{}, nil
+	}
+	return c.Start, nil
 }

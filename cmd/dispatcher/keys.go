@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -96,7 +97,7 @@ func (c *cli) newKeyFile(path string, as format) error {
 	}
 	ring.Added = ring.Keys[0].KeyID
 	if as != formatTable {
-		return as.print(c.out, ring, ring.sheet())
+		return as.write(c.out, ring, ring.sheet(as))
 	}
 	fmt.Fprintf(c.out, "Key %s is in %s, which only its owner can read. Give every instance this file as DISPATCHER_DRAW_KEY_FILE and\n"+
 		"keep a copy: without it no draw can be verified.\n", ring.Added, path)
@@ -128,7 +129,7 @@ func (c *cli) showKeys(path string, _ []string, as format) error {
 	if err != nil {
 		return usage(err)
 	}
-	return as.print(c.out, ring, ring.sheet())
+	return as.write(c.out, ring, ring.sheet(as))
 }
 
 // addKey makes a key that nobody draws with yet.
@@ -189,21 +190,21 @@ func (c *cli) changeKeys(path string, as format, change func(string) (string, er
 	}
 	text := next(&ring)
 	if as != formatTable {
-		return as.print(c.out, ring, ring.sheet())
+		return as.write(c.out, ring, ring.sheet(as))
 	}
-	ring.sheet().draw(c.out)
+	ring.sheet(as).draw(c.out)
 	fmt.Fprintln(c.out, wrapped(text, 100))
 	return nil
 }
 
 // readKeyRing reads the ids of a key file.
 func readKeyRing(path string) (keyRing, error) {
-	keys, err := config.DrawKeys(path)
+	stored, err := config.DrawKeys(path)
 	if err != nil {
 		return keyRing{}, err
 	}
 	ring := keyRing{File: path}
-	for i, key := range keys {
+	for i, key := range stored {
 		use := keyVerifies
 		if i == 0 {
 			use = keyDraws
@@ -213,10 +214,53 @@ func readKeyRing(path string) (keyRing, error) {
 	return ring, nil
 }
 
-func (r *keyRing) sheet() sheet {
-	s := sheet{title: filepath.Base(r.File), header: []string{"key_id", "use"}}
-	for _, key := range r.Keys {
-		s.rows = append(s.rows, []string{key.KeyID, key.Use})
-	}
+func (r *keyRing) sheet(as format) sheet {
+	s := list(as, r.Keys, keys[keyShown]("", "key_id", "use")...)
+	s.title = filepath.Base(r.File)
 	return s
+}
+
+// changeKeys replaces the text of a key file by what change makes of it. Whoever reads the file
+// meanwhile sees the old text or the new one, whole: it is written beside the file, brought to the disk and
+// moved over it. The file beside has a fixed name and must not exist yet, so of two changes at
+// a time one is refused, before it has read what the other is about to replace, and no key is lost.
+func changeKeys(path string, change func(text string) (string, error)) error {
+	path, err := filepath.EvalSymlinks(path) // a link stays a link
+	if err != nil {
+		return fmt.Errorf("DISPATCHER_DRAW_KEY_FILE: %w; correct the path", err)
+	}
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	beside, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("the draw keys are being changed by somebody else, nothing was changed here; try again, and if that lasts, "+
+			"remove %s, which a change that was cut off has left behind", name)
+	}
+	if err != nil {
+		return fmt.Errorf("write the draw keys: %w; nothing was changed", err)
+	}
+	if err := errors.Join(rewrite(path, beside, change), beside.Close()); err != nil {
+		return errors.Join(fmt.Errorf("change the draw keys: %w; nothing was changed", err), os.Remove(name))
+	}
+	if err := os.Rename(name, path); err != nil {
+		return errors.Join(fmt.Errorf("write the draw keys: %w; nothing was changed", err), os.Remove(name))
+	}
+	return nil
+}
+
+// rewrite brings the changed text to the disk, in a file that belongs to the owner of the first one.
+func rewrite(path string, beside *os.File, change func(string) (string, error)) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text, err := change(string(old))
+	if err != nil {
+		return err
+	}
+	_, err = beside.WriteString(text)
+	return errors.Join(err, keepOwner(beside, info), beside.Sync())
 }

@@ -86,13 +86,9 @@ func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, li
 		fmt.Fprintln(c.out, "Such a limit never changed.")
 		return nil
 	}
-	rows := limitMoveRows(moves)
-	if as == formatTable {
-		rows = limitMoveSheet(moves)
-	}
-	return as.print(c.out, struct {
+	return as.write(c.out, struct {
 		Changes []limitMove `json:"changes"`
-	}{moves}, rows)
+	}{moves}, limitMoveSheet(moves, as))
 }
 
 // covers reports whether a limit was asked for.
@@ -201,40 +197,42 @@ func below(changes []changeLine, path string) []changeLine {
 	return out
 }
 
-// limitMoveRows is the CSV: a row for each change.
-func limitMoveRows(moves []limitMove) sheet {
-	s := sheet{header: []string{"version", "created_at", "author", "reason", "channel", "scope", "window", "unit", "what", "from", "to"}}
-	for i := range moves {
-		m := &moves[i]
-		s.rows = append(s.rows, []string{
-			number(m.Version), m.CreatedAt.Format(time.RFC3339), m.Author, m.Reason, m.Channel, m.Scope, m.Window, m.Unit, m.What, orEmpty(m.From), orEmpty(m.To),
-		})
+// limitMoveSheet has every change in CSV. A table has who and when in one column, and a limit that
+// came or went with all that it says in one row.
+func limitMoveSheet(moves []limitMove, as format) sheet {
+	if as == formatCSV {
+		return list(as, moves, keys[limitMove]("", "version", "created_at", "author", "reason", "channel",
+			"scope", "window", "unit", "what", "from", "to")...)
 	}
+	s := list(as, joinedMoves(moves), []column[limitMove]{
+		{key: "version"},
+		{head: "when (UTC), who", width: 19, cell: func(m *limitMove) any {
+			return as.cell(byType, m.CreatedAt) + "\n" + m.Author
+		}},
+		{key: "reason", width: 18},
+		{head: "limit", width: 17, cell: func(m *limitMove) any { return m.words() }},
+		{key: "from", width: 12},
+		{key: "to", width: 13},
+	}...)
+	s.tight = true
 	return s
 }
 
-// limitMoveSheet has who and when in one column, and a limit that came or went with all that it says in one row.
-func limitMoveSheet(moves []limitMove) sheet {
-	s := sheet{
-		header: []string{"version", "when (UTC), who", "reason", "limit", "from", "to"}, right: []int{1},
-		wrap: map[int]int{2: 19, 3: 18, 4: 17, 5: 12, 6: 13}, tight: true,
-	}
-	var whole *limitMove // the limit that came or went
+// joinedMoves has the changes of a limit that came or went in the row of its max.
+func joinedMoves(moves []limitMove) []limitMove {
+	var out []limitMove
+	whole := false // the last of out is a limit that came or went
 	for i := range moves {
-		m := &moves[i]
-		if whole != nil && m.Version == whole.Version && m.Channel == whole.Channel && m.key == whole.key {
-			row := s.rows[len(s.rows)-1]
-			row[4], row[5] = row[4]+m.detail(m.From), row[5]+m.detail(m.To)
+		m := moves[i]
+		if n := len(out) - 1; whole && m.Version == out[n].Version && m.Channel == out[n].Channel && m.key == out[n].key {
+			from, to := orEmpty(out[n].From)+m.detail(m.From), orEmpty(out[n].To)+m.detail(m.To)
+			out[n].From, out[n].To = &from, &to
 			continue
 		}
-		if whole = nil; m.What == "max" && (m.From == nil || m.To == nil) {
-			whole = m
-		}
-		s.rows = append(s.rows, []string{
-			number(m.Version), m.CreatedAt.UTC().Format(time.DateTime) + "\n" + m.Author, m.Reason, m.words(), orEmpty(m.From), orEmpty(m.To),
-		})
+		whole = m.What == "max" && (m.From == nil || m.To == nil)
+		out = append(out, m)
 	}
-	return s
+	return out
 }
 
 // detail is one side of a change behind the max.

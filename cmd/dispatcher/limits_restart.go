@@ -133,19 +133,15 @@ func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start
 func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) error {
 	as, zone := ch.flags.as, ch.base().Timezone
 	if as != formatTable {
-		granted := func(q *quantity) string {
-			if q == nil {
-				return ""
-			}
-			return q.String()
-		}
-		return as.print(ch.cli.out, out, sheet{
-			header: []string{"channel", "scope", "window", "unit", "was_start", "was_granted", "window_start", "granted", "restarted"},
-			rows: [][]string{{
-				out.Channel, out.Scope, out.Window, out.Unit, out.Was.Start.Format(time.RFC3339), granted(out.Was.Granted),
-				out.Now.Start.Format(time.RFC3339), granted(out.Now.Granted), yesNo(&out.Restarted),
-			}},
-		})
+		rows := []restartedLimit{*out}
+		return as.write(ch.cli.out, out, list(as, rows, []column[restartedLimit]{
+			{key: "channel"}, {key: "scope"}, {key: "window"}, {key: "unit"},
+			{name: "was_start", cell: func(r *restartedLimit) any { return r.Was.Start }},
+			{name: "was_granted", cell: func(r *restartedLimit) any { return r.Was.Granted }},
+			{name: "window_start", cell: func(r *restartedLimit) any { return r.Now.Start }},
+			{name: "granted", cell: func(r *restartedLimit) any { return r.Now.Granted }},
+			{key: "restarted"},
+		}...))
 	}
 	text := fmt.Sprintf("The window of %s that begins at %s has granted %s.", limit.Key().On(out.Channel), windowWords(out.Was.Start, zone), out.sum(limit, out.Was.Granted))
 	if out.DryRun {

@@ -123,7 +123,7 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 	if err != nil {
 		return err
 	}
-	return done.print(ch.cli, ch.flags.as)
+	return done.write(ch.cli, ch.flags.as)
 }
 
 // inFlags says in the words of the flags what would be wrong with the changed document: whoever gave

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,10 +50,10 @@ func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
 	}
 	now := newLimitsNow(v.Version, doc, &present, named)
 	if as != formatTable {
-		return as.print(c.out, now, limitRows(now))
+		return as.write(c.out, now, limitSheet(now, as))
 	}
 	channelLimitSheet(now).draw(c.out)
-	if s := limitSheet(now); len(s.rows) > 0 {
+	if s := limitSheet(now, as); len(s.rows) > 0 {
 		s.draw(c.out)
 	} else {
 		fmt.Fprintln(c.out, "There is no limit.")
@@ -70,22 +71,26 @@ func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
 
 // channelLimitSheet has what is the same for all limits of a channel.
 func channelLimitSheet(now *limitsNow) sheet {
-	s := sheet{
-		title:  fmt.Sprintf("version %d at %s, times in %s", now.Version, now.Now.In(now.zone).Format(time.DateTime), now.Timezone),
-		header: []string{"channel", "policy", "rate", "active", "waiting", "paused until"},
-		right:  []int{3, 4, 5}, wrap: map[int]int{1: 32},
-	}
-	for i := range now.Channels {
-		c := &now.Channels[i]
-		policy, paused := c.Policy, ""
-		if c.CurveFactor != nil {
-			policy += " " + strconv.FormatFloat(*c.CurveFactor, 'g', -1, 64)
-		}
-		if c.PausedUntil != nil {
-			paused = now.clock(*c.PausedUntil)
-		}
-		s.rows = append(s.rows, []string{c.Channel, policy, report.Percent(c.Rate), c.activeWords(), number(c.Waiting), paused})
-	}
+	s := list(formatTable, now.Channels, []column[channelLimits]{
+		{key: "channel", width: 32},
+		{head: "policy", cell: func(c *channelLimits) any {
+			if c.CurveFactor != nil {
+				return c.Policy + " " + strconv.FormatFloat(*c.CurveFactor, 'g', -1, 64)
+			}
+			return c.Policy
+		}},
+		{key: "rate", style: share},
+		{head: "active", right: true, cell: func(c *channelLimits) any { return c.activeWords() }},
+		{key: "waiting"},
+		{head: "paused until", cell: func(c *channelLimits) any {
+			if c.PausedUntil == nil {
+				return nil
+			}
+			return now.clock(*c.PausedUntil)
+		}},
+	}...)
+	s.title = fmt.Sprintf("version %d at %s, times in %s",
+		now.Version, now.Now.In(now.zone).Format(time.DateTime), now.Timezone)
 	return s
 }
 
@@ -104,56 +109,105 @@ func (c *channelLimits) activeWords() string {
 	return words
 }
 
-// limitSheet has a row for each limit. The rate stands beside the max where it slows the limit down.
-func limitSheet(now *limitsNow) sheet {
-	s := sheet{
-		header: []string{"channel", "limit", "granted", "max", "free", "reserved", "waiting", "next window"},
-		right:  []int{3, 4, 5, 6, 7}, wrap: map[int]int{1: 15, 2: 21, 4: 14, 5: 14}, tight: true,
-	}
-	add := func(channel string, l *limitNow) {
-		most, free := l.Max.String(), l.Free.String()
-		if l.Max != l.ConfiguredMax {
-			most += ", then " + l.ConfiguredMax.String()
-		}
-		if l.Effective != l.ConfiguredMax {
-			most += ", now " + l.Effective.String()
-		}
-		if l.NextPlace != nil && l.NextPlace.Sub(now.Now) >= time.Second {
-			free += ", next at " + now.clock(*l.NextPlace)
-		}
-		s.rows = append(s.rows, []string{
-			channel, l.words(), l.Granted.String(), most, free, l.Reserved.String(), number(l.Waiting), l.ends,
-		})
-	}
+// limitRow is a limit with its channel; nil for one over all channels.
+type limitRow struct {
+	channel *channelLimits
+	limitNow
+}
+
+func (now *limitsNow) rows() []limitRow {
+	var rows []limitRow
 	for i := range now.Channels {
-		for j := range now.Channels[i].Limits {
-			add(now.Channels[i].Channel, &now.Channels[i].Limits[j])
+		for _, l := range now.Channels[i].Limits {
+			rows = append(rows, limitRow{&now.Channels[i], l})
 		}
 	}
-	for i := range now.Limits {
-		add(allChannels, &now.Limits[i])
+	for _, l := range now.Limits {
+		rows = append(rows, limitRow{nil, l})
 	}
+	return rows
+}
+
+// limitSheet has a row for each limit. A table has the rate beside the max where it slows the limit
+// down; CSV repeats what JSON has of the channel.
+func limitSheet(now *limitsNow, as format) sheet {
+	columns := []column[limitRow]{
+		{name: "channel", width: 15, cell: func(r *limitRow) any {
+			switch {
+			case r.channel != nil:
+				return r.channel.Channel
+			case as == formatCSV:
+				return nil
+			}
+			return allChannels
+		}},
+		{only: formatTable, head: "limit", width: 21, cell: func(r *limitRow) any { return r.words() }},
+		{only: formatTable, key: "granted"},
+		{only: formatTable, head: "max", width: 14, right: true, cell: func(r *limitRow) any { return r.maxWords() }},
+		{only: formatTable, head: "free", width: 14, right: true, cell: func(r *limitRow) any {
+			if r.NextPlace != nil && r.NextPlace.Sub(now.Now) >= time.Second {
+				return r.Free.String() + ", next at " + now.clock(*r.NextPlace)
+			}
+			return r.Free
+		}},
+		{only: formatTable, key: "reserved"},
+		{only: formatTable, key: "waiting"},
+		{only: formatTable, head: "next window", cell: func(r *limitRow) any { return r.ends }},
+	}
+	columns = append(columns, keys[limitRow](formatCSV, "scope", "window", "unit", "currency", "max", "configured_max",
+		"effective_max", "granted", "free", "reserved", "waiting", "next_place", "window_start", "ahead",
+		"next_window", "sliding", "burst", "sustained")...)
+	columns = append(columns, column[limitRow]{
+		key: "reserve", only: formatCSV, cell: func(r *limitRow) any { return r.reserveWords() },
+	})
+	for _, key := range []string{"policy", "curve_factor", "rate", "paused_until", "active", "active_max", "active_until", "hold_seconds"} {
+		columns = append(columns, column[limitRow]{key: key, only: formatCSV, cell: func(r *limitRow) any {
+			if r.channel == nil {
+				return nil
+			}
+			return valueOf(r.channel, key)
+		}})
+	}
+	s := list(as, now.rows(), columns...)
+	s.tight = true
 	return s
 }
 
-// waiterSheet says who waits, for what, why and until when at least.
+// maxWords are the max, what it becomes with the next window, and what the rate makes of it.
+func (l *limitNow) maxWords() string {
+	words := l.Max.String()
+	if l.Max != l.ConfiguredMax {
+		words += ", then " + l.ConfiguredMax.String()
+	}
+	if l.Effective != l.ConfiguredMax {
+		words += ", now " + l.Effective.String()
+	}
+	return words
+}
+
+// reserveWords are the parts for lanes, such as "otp 20%;bulk 5%".
+func (l *limitNow) reserveWords() string {
+	var words []string
+	for _, lane := range l.lanes() {
+		words = append(words, lane+" "+number(l.Reserve[lane])+"%")
+	}
+	return strings.Join(words, ";")
+}
+
+// waiterSheet is the table of what messages wait for, why, and until when at least.
 func waiterSheet(now *limitsNow) sheet {
-	s := sheet{
-		title:  "who waits",
-		header: []string{"messages", "for", "because", "next look"},
-		right:  []int{1}, wrap: map[int]int{2: 32, 3: 46}, tight: true,
-	}
-	for _, w := range now.Waiting {
-		on := w.On
-		if on == "" {
-			on = "none in particular"
-		}
-		why := report.WaitWords(w.Reason)
-		if now.closed(w.On) {
-			why = "this limit is 0, so nothing passes it"
-		}
-		s.rows = append(s.rows, []string{number(w.Messages), on, why, now.clock(w.Next)})
-	}
+	s := list(formatTable, now.Waiting, []column[waitersNow]{
+		{key: "messages"},
+		{head: "for", width: 32, cell: func(w *waitersNow) any { return cmp.Or(w.On, "none in particular") }},
+		{head: "because", width: 46, cell: func(w *waitersNow) any {
+			if now.closed(w.On) {
+				return "this limit is 0, so nothing passes it"
+			}
+			return report.WaitWords(w.Reason)
+		}},
+		{head: "next look", cell: func(w *waitersNow) any { return now.clock(w.Next) }},
+	}...)
+	s.title, s.tight = "who waits", true
 	return s
 }
 

@@ -158,7 +158,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 	var table strings.Builder
 	channelLimitSheet(shown).draw(&table)
-	limitSheet(shown).draw(&table)
+	limitSheet(shown, formatTable).draw(&table)
 	waiterSheet(shown).draw(&table)
 	for _, want := range []string{
 		"at 2026-07-21 11:30:00, times in Europe/London", "30.00 %", "5 of 5 until receipt, full", "11:31:00", "100, now 0", "3.00, then",

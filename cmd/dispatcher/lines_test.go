@@ -46,12 +46,3 @@ func TestLinesOfACellStayLines(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-func TestColumnsOfACSVHaveNoBlanksInTheirNames(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	as := format(formatCSV)
-	if err := as.print(&out, nil, sheet{header: []string{"channel", "calls refused"}, rows: [][]string{{"a b", "1"}}}); err != nil || out.String() != "channel,calls_refused\na b,1\n" {
-		t.Errorf("%q, %v", out.String(), err)
-	}
-}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -41,11 +39,8 @@ made is refused, because its tables may differ.`,
 			if err != nil {
 				return usage(databaseTrouble(s, err))
 			}
-			return as.print(c.out, change, sheet{
-				header: []string{"from", "to", "latest", "up_to_date"},
-				rows:   [][]string{{strconv.Itoa(change.From), strconv.Itoa(change.To), strconv.Itoa(change.Latest), fmt.Sprint(change.UpTo)}},
-				right:  []int{1, 2, 3},
-			})
+			return as.write(c.out, change, list(as, []schemaChange{change},
+				keys[schemaChange]("", "from", "to", "latest", "up_to_date")...))
 		}),
 	}
 	cmd.Flags().BoolVar(&status, "status", false, "only show the version, change nothing")

@@ -73,24 +73,20 @@ func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error 
 		Current int64          `json:"current"`
 		OptOuts []optOutsShown `json:"opt_outs"`
 	}{OptOuts: []optOutsShown{}}
-	rows := sheet{header: []string{"tenant", "source", "channel", "current", "ended", "first", "last"}, right: []int{4, 5}}
-	layout := time.RFC3339
-	if as == formatTable {
-		layout, rows.header[5], rows.header[6] = time.DateTime, "first (UTC)", "last (UTC)"
-	}
 	for i := range counts {
 		n := &counts[i]
 		value.Current += n.Current
 		value.OptOuts = append(value.OptOuts, optOutsShown{n.Tenant, string(n.Source), n.Channel, n.Current, n.Ended, n.First, n.Last})
-		rows.rows = append(rows.rows, []string{
-			n.Tenant, string(n.Source), n.Channel, number(n.Current), number(n.Ended), n.First.Format(layout), n.Last.Format(layout),
-		})
 	}
+	rows := list(as, value.OptOuts, []column[optOutsShown]{
+		{key: "tenant"}, {key: "source"}, {key: "channel"}, {key: "current"}, {key: "ended"},
+		{key: "first", head: "first (UTC)"}, {key: "last", head: "last (UTC)"},
+	}...)
 	rows.title = fmt.Sprintf("%d opt-outs", value.Current)
 	if value.Current == 1 {
 		rows.title = "1 opt-out"
 	}
-	return as.print(c.out, value, rows)
+	return as.write(c.out, value, rows)
 }
 
 // optOutShown is one opt-out of a recipient.
@@ -161,30 +157,27 @@ func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as forma
 	if value.OptedOut {
 		rows.title = "on the list"
 	}
-	return as.print(c.out, value, rows)
+	return as.write(c.out, value, rows)
 }
 
-// optOutHistory has a column for each field in CSV, and in a table one for how and by whom, which fits a terminal.
+// optOutHistory has a column for each field in CSV, and in a table one for how and by whom, which
+// fits a terminal.
 func optOutHistory(history []optOutShown, as format) sheet {
-	s := sheet{header: []string{"since", "source", "channel", "author", "reason", "until", "ended_by", "ended_channel", "ended_author", "ended_reason"}}
-	layout := time.RFC3339
-	if as == formatTable {
-		layout = time.DateTime
-		s.header = []string{"since (UTC)", "by", "reason", "until (UTC)", "ended by", "reason"}
-		s.tight, s.wrap = true, map[int]int{2: 16, 3: 17, 5: 16, 6: 17}
-	}
-	for i := range history {
-		h := &history[i]
-		until := ""
-		if h.Until != nil {
-			until = h.Until.UTC().Format(layout)
-		}
-		row := []string{h.Since.UTC().Format(layout), h.Source, h.Channel, h.Author, h.Reason, until, h.EndedBy, h.EndedChannel, h.EndedAuthor, h.EndedReason}
-		if as == formatTable {
-			row = []string{row[0], joined(row[1:4]), h.Reason, until, joined(row[6:9]), h.EndedReason}
-		}
-		s.rows = append(s.rows, row)
-	}
+	columns := keys[optOutShown](formatCSV, "since", "source", "channel", "author", "reason", "until",
+		"ended_by", "ended_channel", "ended_author", "ended_reason")
+	s := list(as, history, append(columns, []column[optOutShown]{
+		{only: formatTable, key: "since", head: "since (UTC)"},
+		{only: formatTable, head: "by", width: 16, cell: func(h *optOutShown) any {
+			return joined([]string{h.Source, h.Channel, h.Author})
+		}},
+		{only: formatTable, key: "reason", width: 17},
+		{only: formatTable, key: "until", head: "until (UTC)"},
+		{only: formatTable, head: "ended by", width: 16, cell: func(h *optOutShown) any {
+			return joined([]string{h.EndedBy, h.EndedChannel, h.EndedAuthor})
+		}},
+		{only: formatTable, key: "ended_reason", head: "reason", width: 17},
+	}...)...)
+	s.tight = true
 	return s
 }
 

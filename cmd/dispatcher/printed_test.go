@@ -28,8 +28,11 @@ func TestWhatCommandsPrint(t *testing.T) {
 			if one.only != "" && one.only != as {
 				continue
 			}
+			if as == formatCSV && strings.Contains(strings.Join(one.sheet.header, ""), " ") {
+				t.Errorf("%s: a blank in a column's name: %q", one.name, one.sheet.header)
+			}
 			out.WriteString("== " + one.name + " " + as.String() + "\n")
-			if err := as.print(&out, nil, one.sheet); err != nil {
+			if err := as.write(&out, nil, one.sheet); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,42 +71,40 @@ func printedSheets(as format) []printedSheet {
 	settle := filled[settledMany]()
 	verification := filled[verification]()
 	return []printedSheet{
-		{"ambiguous", doubtSheet(filled[[]doubtLine](), as), ""},
-		{"contradictions", contradictionTable(filled[[]contradictionLine]()), formatTable},
-		{"contradiction rows", sheet{header: []string{"x"}, rows: contradictionRows(filled[[]contradictionLine]())}, formatCSV},
+		{"ambiguous", ambiguitySheet(filled[[]ambiguityLine](), as), ""},
+		{"contradictions", contradictionSheet(filled[[]contradictionLine]()), formatTable},
+		{"contradiction rows", ambiguitySheet([]ambiguityLine{ptrTo(filled[contradictionLine]()).ambiguityLine()}, as), formatCSV},
 		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
-		{"daily", dailySheet(&daily, as), formatCSV},
+		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
-		{"preview", previewSheet(ptr(filled[report.Preview]()), as), ""},
-		{"traffic", trafficSheet(ptr(filled[report.Traffic]()), as), ""},
-		{"changes", changeSheet(filled[[]changeLine]()), ""},
+		{"preview", previewSheet(ptrTo(filled[report.Preview]()), as), ""},
+		{"traffic", trafficSheet(ptrTo(filled[report.Traffic]()), as), ""},
+		{"changes", changeSheet(filled[[]changeLine](), as), ""},
 		{"weights", weightSheet(&before, &after), formatTable},
 		{"history", historySheet(filled[[]historyLine](), as), ""},
 		{"ramps", rampSheet(filled[[]rampShown](), as), ""},
 		{"plan", planSheet(&started, as), ""},
 		{"ramp moves", rampMoveSheet(filled[[]rampShown]()), formatTable},
-		{"limit rows", limitRows(&now), formatCSV},
-		{"limits", limitSheet(&now), formatTable},
+		{"limit rows", limitSheet(&now, formatCSV), formatCSV},
+		{"limits", limitSheet(&now, formatTable), formatTable},
 		{"limits of channels", channelLimitSheet(&now), formatTable},
 		{"waiters", waiterSheet(&now), formatTable},
-		{"limit move rows", limitMoveRows(filled[[]limitMove]()), formatCSV},
-		{"limit moves", limitMoveSheet(filled[[]limitMove]()), formatTable},
+		{"limit move rows", limitMoveSheet(filled[[]limitMove](), formatCSV), formatCSV},
+		{"limit moves", limitMoveSheet(filled[[]limitMove](), formatTable), formatTable},
 		{"candidates", candidateSheet(filled[[]report.Candidate](), as), ""},
 		{"plain candidates", candidateSheet([]report.Candidate{{Channel: "a"}}, as), ""},
 		{"attempts", attemptSheet(filled[[]report.Attempt]()), formatTable},
-		{"demo", demoSheet(ptr(filled[demo.Result]())), ""},
-		{"bench", benchSheet(ptr(filled[bench.Result]())), ""},
-		{"faults", faultsSheet(ptr(filled[bench.FaultsResult]())), ""},
+		{"demo", demoSheet(ptrTo(filled[demo.Result]()), as), ""},
+		{"bench", benchSheet(ptrTo(filled[bench.Result]())), ""},
+		{"faults", faultsSheet(ptrTo(filled[bench.FaultsResult]()), as), ""},
 		{"simulation", simulationSheet(filled[[]simulate.Outcome](), as), ""},
 		{"counts", countSheet(filled[[]sandbox.Count](), as), ""},
 		{"opt-outs", optOutHistory(filled[[]optOutShown](), as), ""},
-		{"keys", ptr(filled[keyRing]()).sheet(), ""},
-		{"verification", verificationSheet(&verification), ""},
-		{"left", leftSheet(&settle), ""},
+		{"keys", ptrTo(filled[keyRing]()).sheet(as), ""},
+		{"verification", verificationSheet(&verification, as), ""},
+		{"left", leftSheet(&settle, as), ""},
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // filled is a value whose exported fields are all different; slices and maps have two elements.
 func filled[T any]() (value T) {

@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +53,7 @@ func (c *cli) daily(ctx context.Context, day string, as format) error {
 	daily := report.NewDaily(figures)
 	if as == formatTable {
 		c.printDaily(&daily)
-	} else if err := as.print(c.out, daily, dailySheet(&daily, as)); err != nil {
+	} else if err := as.write(c.out, daily, dailySheet(&daily)); err != nil {
 		return err
 	}
 	if daily.Found() {
@@ -120,26 +120,20 @@ func parseDay(day string, zone *time.Location) (time.Time, error) {
 	return noon, nil
 }
 
-// dailySheet lists the rows with every figure.
-func dailySheet(d *report.Daily, as format) sheet {
-	s := sheet{header: []string{
-		"route", "channel", "configured_share", "effective_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
-		"delivered", "failed", "unknown", "segments", "cost", "currency", "deviation", "p_value", "verdict",
-		"unknown_segments", "unknown_cost", "undelivered", "no_receipt",
-		"carried", "carried_share", "agreed_share", "delivered_share", "draws_verdict", "traffic_verdict", "moved",
-	}}
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		s.rows = append(s.rows, []string{
-			r.Route, r.Channel, as.share(r.ConfiguredShare), as.share(r.EffectiveShare), number(r.FirstChoice), as.share(&r.FirstChoiceShare), number(r.Fallback),
-			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
-			report.Money(r.CostMicros), r.Currency, as.fraction(r.Deviation), as.fraction(r.PValue), r.Verdict,
-			number(r.UnknownSegments), report.Money(r.UnknownMicros), number(r.Undelivered), number(r.NoReceipt),
-			number(r.Carried), as.share(&r.CarriedShare), as.share(r.AgreedShare), as.share(&r.DeliveredShare),
-			r.DrawsVerdict, r.TrafficVerdict, moves(r.Moved),
-		})
-	}
-	return s
+// dailySheet is the CSV: every figure of the rows.
+func dailySheet(d *report.Daily) sheet {
+	columns := slices.Concat(
+		keys[report.DailyRow]("", "route", "channel", "configured_share", "effective_share",
+			"first_choice", "first_choice_share", "fallback", "submitted", "accepted", "delivered",
+			"failed", "unknown", "segments"),
+		[]column[report.DailyRow]{{key: "cost_micros", name: "cost", style: micros}},
+		keys[report.DailyRow]("", "currency", "deviation", "p_value", "verdict", "unknown_segments"),
+		[]column[report.DailyRow]{{key: "unknown_cost_micros", name: "unknown_cost", style: micros}},
+		keys[report.DailyRow]("", "undelivered", "no_receipt", "carried", "carried_share",
+			"agreed_share", "delivered_share", "draws_verdict", "traffic_verdict"),
+		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any { return moves(r.Moved) }}},
+	)
+	return list(formatCSV, d.Rows, columns...)
 }
 
 // moves writes causes for CSV: "no_slot a 800;rejected - 3".
@@ -181,37 +175,50 @@ func soFar(d *report.Daily) string {
 
 // routeTable is what fits a screen of a route's rows: shares in percent, and below the channels the totals.
 func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow) sheet {
-	s := sheet{
-		title: fmt.Sprintf("route %s: %s", v.Route, verdict(v)),
-		header: []string{
-			"channel", "agreed", "first choice", "drawn", "fallback", "carried", "share", "delivered", "failed", "segments", "cost",
-		},
-		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{1: 13, 2: 9, 3: 7}, tight: true,
-	}
-	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.NoReceipt > 0 }) {
-		s.header[7] += "\n(no\nreceipt)"
-	}
-	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.Unknown > 0 }) {
-		s.header[8] += "\n(no\nanswer)"
-	}
-	for i := range rows {
-		r := &rows[i]
-		s.rows = append(s.rows, []string{
-			r.Channel, agreed(r), number(r.FirstChoice), report.Percent(r.FirstChoiceShare), number(r.Fallback),
-			number(r.Carried), report.Percent(r.CarriedShare),
-			bracketed(r.Delivered, r.NoReceipt), bracketed(r.Failed, r.Unknown), number(r.Segments), amount(r.CostMicros, r.Currency),
-		})
-	}
+	all := slices.Clone(rows)
 	for _, t := range d.Totals {
-		if t.Route == rows[0].Route {
-			s.rows = append(s.rows, []string{
-				"all", "", number(t.FirstChoice), "", number(t.Fallback), number(t.Carried), "",
-				bracketed(t.Delivered, t.NoReceipt), bracketed(t.Failed, t.Unknown), number(t.Segments), amount(t.CostMicros, t.Currency),
+		if t.Route == v.Route {
+			all = append(all, report.DailyRow{
+				Route: totalsRow, Channel: "all", FirstChoice: t.FirstChoice, Fallback: t.Fallback, Carried: t.Carried,
+				Delivered: t.Delivered, NoReceipt: t.NoReceipt, Failed: t.Failed, Unknown: t.Unknown,
+				Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 			})
 		}
 	}
+	part := func(of func(*report.DailyRow) float64) func(*report.DailyRow) any {
+		return func(r *report.DailyRow) any {
+			if r.Route == totalsRow {
+				return nil
+			}
+			return report.Percent(of(r))
+		}
+	}
+	delivered, failed := "delivered", "failed"
+	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.NoReceipt > 0 }) {
+		delivered += "\n(no\nreceipt)"
+	}
+	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.Unknown > 0 }) {
+		failed += "\n(no\nanswer)"
+	}
+	s := list(formatTable, all, []column[report.DailyRow]{
+		{key: "channel", width: 13},
+		{head: "agreed", right: true, width: 9, cell: func(r *report.DailyRow) any { return agreed(r) }},
+		{key: "first_choice", head: "first choice", width: 7},
+		{head: "drawn", right: true, cell: part(func(r *report.DailyRow) float64 { return r.FirstChoiceShare })},
+		{key: "fallback"},
+		{key: "carried"},
+		{head: "share", right: true, cell: part(func(r *report.DailyRow) float64 { return r.CarriedShare })},
+		{head: delivered, right: true, cell: func(r *report.DailyRow) any { return bracketed(r.Delivered, r.NoReceipt) }},
+		{head: failed, right: true, cell: func(r *report.DailyRow) any { return bracketed(r.Failed, r.Unknown) }},
+		{key: "segments"},
+		{head: "cost", right: true, cell: func(r *report.DailyRow) any { return amount(r.CostMicros, r.Currency) }},
+	}...)
+	s.title, s.tight = fmt.Sprintf("route %s: %s", v.Route, verdict(v)), true
 	return s
 }
+
+// totalsRow stands in place of the route in the row below the channels. No route has such a name.
+const totalsRow = ""
 
 // bracketed is a number, and below it those of which nobody knows.
 func bracketed(n, unknown int64) string {
@@ -240,11 +247,6 @@ func verdict(v *report.RouteVerdict) string {
 	return text
 }
 
-// amount writes money with its currency.
-func amount(micros int64, currency string) string {
-	return strings.TrimSpace(report.Money(micros) + " " + currency)
-}
-
 // agreed is a row's share in percent, and behind it the one that draws went by where health
 // weighting had made it another.
 func agreed(r *report.DailyRow) string {
@@ -257,4 +259,39 @@ func agreed(r *report.DailyRow) string {
 	return report.Percent(*r.ConfiguredShare)
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+// businessDay is noon of a day and the zone in which it is cut. No day is today, in the zone of the
+// routing in force.
+//
+// A day in the past is cut in the zone that was in force when it ended: that of the newest document that was
+// applied before the day was over by that document's own clock. A document that names another zone
+// leaves the days before it as they were reported. Days before the first document go by that.
+func businessDay(ctx context.Context, l *ledger.Ledger, s *config.Settings, day string, now time.Time) (time.Time, *time.Location, error) {
+	current, err := currentRouting(ctx, l, s)
+	if err != nil {
+		return now, nil, err
+	}
+	if day == "" {
+		return now, current.Timezone, nil
+	}
+	noon, err := parseDay(day, current.Timezone)
+	if err != nil {
+		return now, nil, usage(err)
+	}
+	v, err := l.CurrentRouting(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return noon, current.Timezone, nil // the zone of the file that will be applied first
+	}
+	for doc := current; err == nil; {
+		if v.Base != v.Version {
+			v, err = storedVersion(ctx, l, s, v.Base) // a version of effects has the zone of its document
+			continue
+		}
+		if noon, err = parseDay(day, doc.Timezone); err != nil || v.Version == 1 || v.CreatedAt.Before(admission.Day.End(noon, doc.Timezone)) {
+			return noon, doc.Timezone, err
+		}
+		if v, err = storedVersion(ctx, l, s, v.Version-1); err == nil {
+			doc, err = storedRouting(&v)
+		}
+	}
+	return noon, nil, fmt.Errorf("find the time zone of %s: %w", day, err)
+}

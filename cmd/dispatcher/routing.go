@@ -2,127 +2,213 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"time"
 
-	"dispatcher/cmd/dispatcher/internal/app"
+	"github.com/spf13/cobra"
+
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
-// readRouting reads and checks a routing document. flag names where the path came from.
-func readRouting(flag, path string) (*config.Routing, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, usage(fmt.Errorf("%s: %w; correct the path", flag, err))
+func (c *cli) routingCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "routing",
+		Short: "Show, apply, compare and take back versions of the routing document",
+		Long: `The routing document lives in the database, each version with who applied it, when and why. A change
+is in force for every claim that starts after it, on all instances, without a restart.`,
+		Args: cobra.NoArgs,
 	}
-	doc, err := config.ParseRouting(path, raw)
+	cmd.AddCommand(
+		c.routingShowCommand(), c.routingApplyCommand(), c.routingDiffCommand(), c.routingHistoryCommand(), c.routingRollbackCommand(),
+	)
+	return cmd
+}
+
+func (c *cli) routingApplyCommand() *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use:   "apply FILE --reason TEXT",
+		Short: "Apply a routing document as a new version",
+		Long: `Checks the document, shows what it changes and applies it. "-" reads it from standard input. A
+document that means the same as the one in force is not applied, unless --force asks for it: that keeps
+new comments.
+
+Two people who edit at the same time: --expect-version N refuses when somebody applied a document
+after version N, which yours was made from.`,
+		Args: arguments(1, 1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			return c.withRouting(ctx, f, func(ch *change) error {
+				done, err := ch.make(ctx, func() (*config.Document, error) {
+					return c.readDocument(args[0])
+				})
+				if err != nil {
+					return err
+				}
+				return done.write(c, f.as)
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&f.force, "force", false, "apply a document that differs in comments or layout only")
+	f.addTo(cmd, c)
+	return cmd
+}
+
+func (c *cli) routingRollbackCommand() *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use:   "rollback VERSION --reason TEXT",
+		Short: "Apply the document of an old version as a new one",
+		Args:  arguments(1, 1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			version, err := versionNamed(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			return c.withRouting(ctx, f, func(ch *change) error {
+				done, err := ch.make(ctx, func() (*config.Document, error) {
+					old, err := ch.version(ctx, version)
+					if err != nil {
+						return nil, err
+					}
+					return usableAgain(version, []byte(old.Document))
+				})
+				if err != nil {
+					return err
+				}
+				return done.write(c, f.as)
+			})
+		}),
+	}
+	f.addTo(cmd, c)
+	return cmd
+}
+
+// usableAgain reads an old document by the rules of today: one that was applied before channels of a least-cost
+// route needed prices, for example, would choose a channel without a price as the cheapest. Old documents stay readable for
+// reports and the audit.
+func usableAgain(version int64, text []byte) (*config.Document, error) {
+	doc, err := config.ParseDocument(versionName(version), text)
 	if err != nil {
-		return nil, usage(err)
+		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a file with \"dispatcher routing show --version %d > routing.yaml\", "+
+			"correct that, and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
 	}
 	return doc, nil
 }
 
-// checkedRouting is readRouting, and refuses the settings that a channel's adapter would refuse.
-func checkedRouting(flag, path string) (*config.Routing, error) {
-	doc, err := readRouting(flag, path)
-	if err != nil {
-		return nil, err
-	}
-	if err := app.CheckChannels(path, doc); err != nil {
-		return nil, usage(err)
-	}
-	return doc, nil
+// version reads one version of the history.
+func (ch *change) version(ctx context.Context, version int64) (ledger.RoutingVersion, error) {
+	return storedVersion(ctx, ch.ledger, ch.settings, version)
 }
 
-// storedRouting reads one version of the routing from the ledger.
-func storedRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
-	_, routing, err := storedDocument(v)
-	return routing, err
-}
-
-// storedDocument is the document of a version, and its routing with the effects of the version.
-func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
-	doc, err := config.ParseApplied(versionName(v.Version), []byte(v.Document))
-	var effects config.Effects
-	if err == nil {
-		effects, err = config.ParseEffects(v.Effects)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
-	}
-	return doc, doc.Routing.With(effects), nil
-}
-
-// currentVersion is the version in force; it has been applied.
-func currentVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, error) {
-	v, err := l.CurrentRouting(ctx)
+func storedVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64) (ledger.RoutingVersion, error) {
+	v, err := l.Routing(ctx, version)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
-		return v, usage(errNoRouting)
+		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing history" lists them`, version))
 	case err != nil:
 		return v, usage(postgresTrouble(s, err))
 	}
 	return v, nil
 }
 
-// inForce is the current version with its document, as draws go by it.
-func inForce(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, *config.Routing, error) {
-	v, err := currentVersion(ctx, l, s)
+// versionName is what a version's document is called in sentences.
+func versionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
+
+// maxDocument is more than a routing document may have.
+const maxDocument = 2 << 20
+
+// readDocument reads a routing document from a file, or from standard input for "-".
+func (c *cli) readDocument(path string) (*config.Document, error) {
+	name, text, err := c.readInput(path)
 	if err != nil {
-		return v, nil, err
+		return nil, err
 	}
-	doc, err := storedRouting(&v)
-	return v, doc, err
+	return config.ParseDocument(name, text)
 }
 
-// errNoRouting says how the database gets its first routing.
-var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
-
-// currentRouting is the routing in force: the ledger's, or before the first start the
-// file that will become it.
-func currentRouting(ctx context.Context, l *ledger.Ledger, s *config.Settings) (*config.Routing, error) {
-	v, err := l.CurrentRouting(ctx)
-	switch {
-	case err == nil:
-		return storedRouting(&v)
-	case !errors.Is(err, ledger.ErrNoRouting):
-		return nil, usage(postgresTrouble(s, err))
-	case s.RoutingFile != "":
-		return readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+// readInput reads a file, or standard input for "-".
+func (c *cli) readInput(path string) (name string, text []byte, err error) {
+	if path == "-" {
+		text, err = io.ReadAll(io.LimitReader(c.in, maxDocument))
+		return "standard input", text, err
 	}
-	return nil, usage(errNoRouting)
+	text, err = os.ReadFile(path)
+	if err != nil {
+		return path, nil, fmt.Errorf("%w; correct the path", err)
+	}
+	return path, text, nil
 }
 
-// lanes are those of the routing in force. A machine that only publishes may know neither
-// database nor file; then they are the lanes of a document that names none.
-func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, error) {
-	switch {
-	case s.PostgresURL != "":
-		l, err := openLedger(ctx, s)
-		if err != nil {
-			return nil, usage(fmt.Errorf("the lane's topic stands in the routing, and %w; or name it with --topic", err))
-		}
-		defer l.Close()
-		doc, err := currentRouting(ctx, l, s)
-		if err != nil {
-			return nil, err
-		}
-		return doc.Lanes, nil
-	case s.RoutingFile != "":
-		doc, err := readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
-		if err != nil {
-			return nil, err
-		}
-		return doc.Lanes, nil
-	}
-	return standardLanes, nil
+// versionShown is one version of the routing with its document.
+type versionShown struct {
+	Version   int64           `json:"version"`
+	Base      int64           `json:"base"` // the version that brought the document
+	Author    string          `json:"author"`
+	Reason    string          `json:"reason"`
+	CreatedAt time.Time       `json:"created_at"`
+	Effects   json.RawMessage `json:"effects"` // null when the weights are those of the document
+	Document  string          `json:"document"`
 }
 
-// standardLanes are those of a routing document that names none.
-var standardLanes = []config.Lane{
-	{Name: "otp", Topics: []string{"sms.otp"}},
-	{Name: "transactional", Topics: []string{"sms.transactional"}},
-	{Name: "bulk", Topics: []string{"sms.bulk"}},
+func (c *cli) routingShowCommand() *cobra.Command {
+	as := format(formatTable)
+	var version int64
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print the routing document in force, as it was applied",
+		Args:  cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			if version < 0 {
+				return usage(fmt.Errorf("--version %d is no version", version))
+			}
+			return c.showRouting(ctx, version, as)
+		}),
+	}
+	cmd.Flags().Int64Var(&version, "version", 0, "an older version (default the one in force)")
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) showRouting(ctx context.Context, version int64, as format) error {
+	s, l, err := c.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var v ledger.RoutingVersion
+	if version > 0 {
+		v, err = storedVersion(ctx, l, s, version)
+	} else {
+		v, err = currentVersion(ctx, l, s)
+	}
+	if err != nil {
+		return err
+	}
+	return c.printVersion(&v, as)
+}
+
+// printVersion prints the document alone where it may go into a file, and who applied it beside
+// it on a terminal.
+func (c *cli) printVersion(v *ledger.RoutingVersion, as format) error {
+	shown := versionShown{
+		Version: v.Version, Base: v.Base, Author: v.Author, Reason: v.Reason, CreatedAt: v.CreatedAt, Effects: v.Effects, Document: v.Document,
+	}
+	if as != formatTable {
+		return as.write(c.out, shown, list(as, []versionShown{shown}, keys[versionShown]("",
+			"version", "base", "author", "reason", "created_at", "effects", "document")...))
+	}
+	if isTerminal(c.out) {
+		fmt.Fprintf(c.err, "# version %d by %s at %s: %s\n", v.Version, v.Author, v.CreatedAt.Format(instant), v.Reason)
+	}
+	out := c.out
+	if !isTerminal(out) {
+		out = direct(out) // a file gets it byte for byte
+	}
+	_, err := io.WriteString(out, v.Document)
+	return err
 }

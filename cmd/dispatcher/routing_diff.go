@@ -138,11 +138,11 @@ func label(name string) string {
 
 func (c *cli) printComparison(d *comparison, as format) error {
 	if as != formatTable {
-		return as.print(c.out, d, changeSheet(d.Changes))
+		return as.write(c.out, d, changeSheet(d.Changes, as))
 	}
 	switch {
 	case len(d.Changes) > 0:
-		changeSheet(d.Changes).draw(c.out)
+		changeSheet(d.Changes, as).draw(c.out)
 	case d.Unified != "":
 		fmt.Fprintln(c.out, "Only comments or the layout differ.")
 	default:

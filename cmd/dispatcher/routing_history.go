@@ -74,7 +74,7 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 		shown.Moves = rampMoves(moves)
 		h.Ramps = append(h.Ramps, shown)
 	}
-	if err := as.print(c.out, h, historySheet(h.Versions, as)); err != nil {
+	if err := as.write(c.out, h, historySheet(h.Versions, as)); err != nil {
 		return err
 	}
 	if as == formatTable && len(h.Ramps) > 0 {
@@ -91,18 +91,24 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 // rampMoveSheet lists what was done about ramps beside their steps, which are versions: who held,
 // resumed or ended one, and why.
 func rampMoveSheet(ramps []rampShown) sheet {
-	s := sheet{header: []string{"ramp", "at, by", "move", "reason"}, right: []int{1}, wrap: map[int]int{4: 60}}
+	type row struct {
+		ramp int64
+		rampMove
+	}
+	var rows []row
 	for i := range ramps {
 		for _, m := range ramps[i].Moves {
-			if m.Move == "step" || m.Move == "started" || m.Move == "done" {
-				continue
+			if m.Move != "step" && m.Move != "started" && m.Move != "done" {
+				rows = append(rows, row{ramps[i].ID, m})
 			}
-			s.rows = append(s.rows, []string{
-				number(ramps[i].ID), m.At.Format(instant) + "\n" + m.Author, fmt.Sprintf("%s at step %d", m.Move, m.Step), m.Reason,
-			})
 		}
 	}
-	return s
+	return list(formatTable, rows, []column[row]{
+		{head: "ramp", right: true, cell: func(r *row) any { return r.ramp }},
+		{head: "at, by", cell: func(r *row) any { return r.At.Format(instant) + "\n" + r.Author }},
+		{head: "move", cell: func(r *row) any { return fmt.Sprintf("%s at step %d", r.Move, r.Step) }},
+		{key: "reason", width: 60},
+	}...)
 }
 
 // historyLines compares each of the newest versions with the one before it. Versions are read
@@ -168,19 +174,16 @@ func versionDiff(before, after *config.Routing) []changeLine {
 
 // historySheet has who and when in one column where room is scarce.
 func historySheet(lines []historyLine, as format) sheet {
-	s := sheet{header: []string{"version", "created_at", "author", "reason", "changes"}}
-	if as == formatTable {
-		s = sheet{header: []string{"version", "created_at, author", "reason", "changes"}, right: []int{1}, wrap: map[int]int{2: 23, 3: 30, 4: 46}}
-	}
-	for i := range lines {
-		h := &lines[i]
-		row := []string{number(h.Version), h.CreatedAt.Format(time.RFC3339), h.Author, h.Reason, h.summary()}
-		if as == formatTable {
-			row = []string{row[0], h.CreatedAt.Format(instant) + "\n" + row[2], row[3], row[4]}
-		}
-		s.rows = append(s.rows, row)
-	}
-	return s
+	return list(as, lines, []column[historyLine]{
+		{key: "version"},
+		{key: "created_at", only: formatCSV},
+		{key: "author", only: formatCSV},
+		{head: "created_at, author", only: formatTable, width: 23, cell: func(h *historyLine) any {
+			return h.CreatedAt.Format(instant) + "\n" + h.Author
+		}},
+		{key: "reason", width: 30},
+		{key: "changes", width: 46, cell: func(h *historyLine) any { return h.summary() }},
+	}...)
 }
 
 // summary says in a few words what a version changed.

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -167,11 +166,8 @@ func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) er
 			Secrets  string          `json:"secrets"`
 		}{s.Places(), page, f.routing, s.Secrets()})
 	}
-	places := sheet{header: []string{"channel", "provider", "address"}}
-	for _, p := range s.Places() {
-		places.rows = append(places.rows, []string{p.Channel, p.Provider, p.Address})
-	}
-	if err := f.as.print(c.out, nil, places); err != nil { //nolint:forbidigo // A method, not the builtin.
+	places := list(f.as, s.Places(), keys[sandbox.Place]("", "channel", "provider", "address")...)
+	if err := f.as.write(c.out, nil, places); err != nil {
 		return err
 	}
 	if f.as == formatCSV {
@@ -197,7 +193,7 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 	for _, n := range counts {
 		unread += n.Unread
 	}
-	if err := f.as.print(c.out, nil, s); err != nil { //nolint:forbidigo // A method, not the builtin.
+	if err := f.as.write(c.out, nil, s); err != nil {
 		return err
 	}
 	if unread > 0 {
@@ -206,26 +202,23 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 	return nil
 }
 
-// countSheet has a row for each carrier. In a table the words of the header are broken, so that it fits a terminal.
+// countSheet has a row for each carrier. In a table the words of the header are broken, so that it
+// fits a terminal.
 func countSheet(counts []sandbox.Count, as format) sheet {
-	s := sheet{
-		header: []string{
-			"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", "without_receipt", "calls_refused", "unread",
-		},
-		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, tight: true, wrap: map[int]int{1: 16},
-	}
-	if as == formatTable {
-		s.header = []string{
-			"channel", "sub-\nmitted", "accep-\nted", "rejec-\nted", "refused", "throt-\ntled", "lost", "deliv-\nered", "undeliv-\nered", "no\nreceipt", "calls\nrefused", "unread",
-		}
-	}
-	for i := range counts {
-		n := &counts[i]
-		row := []string{n.Channel}
-		for _, figure := range []int{n.Submitted, n.Accepted, n.Rejected, n.Refused, n.Throttled, n.Lost, n.Delivered, n.Undelivered, n.WithoutWord, n.CallsRefused, n.Unread} {
-			row = append(row, strconv.Itoa(figure))
-		}
-		s.rows = append(s.rows, row)
-	}
+	s := list(as, counts, []column[sandbox.Count]{
+		{key: "channel", width: 16},
+		{key: "submitted", head: "sub-\nmitted"},
+		{key: "accepted", head: "accep-\nted"},
+		{key: "rejected", head: "rejec-\nted"},
+		{key: "refused"},
+		{key: "throttled", head: "throt-\ntled"},
+		{key: "lost"},
+		{key: "delivered", head: "deliv-\nered"},
+		{key: "undelivered", head: "undeliv-\nered"},
+		{key: "without_receipt", head: "no\nreceipt"},
+		{key: "calls_refused", head: "calls\nrefused"},
+		{key: "unread"},
+	}...)
+	s.tight = true
 	return s
 }

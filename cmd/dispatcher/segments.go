@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,7 @@ of these languages, or of all: they are used only where they make fewer segments
 			}
 			size := func(text string) textSize { return f.measure(text, rules) }
 			if len(args) == 1 {
-				return f.print(c.out, []textSize{size(args[0])})
+				return f.write(c.out, []textSize{size(args[0])})
 			}
 			return f.countLines(c.in, c.out, size)
 		}),
@@ -146,20 +145,20 @@ func (f *segmentsFlags) countLines(in io.Reader, out io.Writer, size func(string
 			return fmt.Errorf(`line %d is not a JSON object with a string under "text"`, number)
 		}
 		if f.as == formatJSON {
-			return f.print(answers, []textSize{size(*given.Text)})
+			return f.write(answers, []textSize{size(*given.Text)})
 		}
 		sizes = append(sizes, size(*given.Text))
 		return nil
 	})
 	if err == nil && f.as != formatJSON {
-		err = f.print(answers, sizes)
+		err = f.write(answers, sizes)
 	}
 	return errors.Join(err, answers.Flush())
 }
 
-// print prints one compact JSON object per line, or all as one sheet, which has columns for tables and pieces
+// write prints one compact JSON object per line, or all as one sheet, which has columns for tables and pieces
 // where those were asked for.
-func (f *segmentsFlags) print(out io.Writer, sizes []textSize) error {
+func (f *segmentsFlags) write(out io.Writer, sizes []textSize) error {
 	if f.as == formatJSON {
 		lines := json.NewEncoder(out)
 		for i := range sizes {
@@ -169,25 +168,14 @@ func (f *segmentsFlags) print(out io.Writer, sizes []textSize) error {
 		}
 		return nil
 	}
-	s := sheet{header: []string{"alphabet", "units", "segments"}, right: []int{2, 3}}
-	national := len(f.locking)+len(f.single) > 0
-	if national {
-		s.header = append(s.header, "locking", "single")
+	columns := keys[textSize]("", "alphabet", "units", "segments")
+	if len(f.locking)+len(f.single) > 0 {
+		columns = append(columns, keys[textSize]("", "locking", "single")...)
 	}
 	if f.split {
-		s.header = append(s.header, "parts")
+		columns = append(columns, column[textSize]{
+			key: "parts", cell: func(size *textSize) any { return strings.Join(size.Parts, " | ") },
+		})
 	}
-	for i := range sizes {
-		size := &sizes[i]
-		row := []string{size.Alphabet, strconv.Itoa(size.Units), strconv.Itoa(size.Segments)}
-		if national {
-			row = append(row, size.Locking, size.Single)
-		}
-		if f.split {
-			row = append(row, strings.Join(size.Parts, " | "))
-		}
-		s.rows = append(s.rows, row)
-	}
-	as := f.as
-	return as.print(out, nil, s)
+	return f.as.write(out, nil, list(f.as, sizes, columns...))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -227,14 +226,11 @@ type sendResult struct {
 }
 
 func (c *cli) printSent(as format, r *sendResult) error {
-	err := as.print(c.out, r, sheet{
-		header: []string{"topic", "sent", "bad", "not_sent", "seconds", "last_id"},
-		rows: [][]string{{
-			r.Topic, strconv.FormatInt(r.Sent, 10), strconv.FormatInt(r.Bad, 10), strconv.FormatInt(r.NotSent, 10),
-			strconv.FormatFloat(r.Seconds, 'f', 2, 64), r.LastID,
-		}},
-		right: []int{2, 3, 4, 5},
-	})
+	err := as.write(c.out, r, list(as, []sendResult{*r}, []column[sendResult]{
+		{key: "topic"}, {key: "sent"}, {key: "bad"}, {key: "not_sent"},
+		{name: "seconds", right: true, cell: func(r *sendResult) any { return fmt.Sprintf("%.2f", r.Seconds) }},
+		{key: "last_id"},
+	}...))
 	if err == nil && as == formatTable && r.Sent > 0 {
 		_, err = io.WriteString(c.out, nextSteps(c.self(), r))
 	}

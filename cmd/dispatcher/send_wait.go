@@ -69,7 +69,7 @@ type sentEvent struct {
 func (c *cli) wait(ctx context.Context, f *sendFlags, w *waiter, sent *sendResult) error {
 	show := func(*statusEvent, []byte) error { return nil }
 	if f.as == formatTable {
-		show = newEventPrinter(c.out, f.as).print //nolint:forbidigo // A method, not the builtin.
+		show = newEventPrinter(c.out, f.as).show
 	}
 	last, timely, err := w.await(ctx, sent.LastID, show)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *cli) wait(ctx context.Context, f *sendFlags, w *waiter, sent *sendResul
 		err = printJSON(c.out, sentEvent{sendResult: sent, Final: last, TimedOut: !timely})
 	case formatCSV:
 		if last != nil {
-			raw, _ := json.Marshal(last)                        // it was read from JSON
-			err = newEventPrinter(c.out, f.as).print(last, raw) //nolint:forbidigo // A method, not the builtin.
+			raw, _ := json.Marshal(last) // it was read from JSON
+			err = newEventPrinter(c.out, f.as).show(last, raw)
 		}
 	case formatTable:
 		if timely && last.arrived() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +114,7 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 	if as == formatTable && s.Description != "" {
 		fmt.Fprintln(c.out, wrapped(s.Description, 100))
 	}
-	err = as.print(c.out, simulation{
+	err = as.write(c.out, simulation{
 		Description: s.Description, Limit: s.Limit, Active: s.Active, Region: s.Region, Workers: s.Total,
 		Window: admission.Window(s.Window).String(), Windows: s.Windows, StateInterval: s.StateInterval.String(), Policies: outcomes,
 	}, simulationSheet(outcomes, as))
@@ -151,4 +152,57 @@ func replayAll(s *simulate.Scenario, policies []admission.Policy) []simulate.Out
 		outcomes = append(outcomes, o)
 	}
 	return outcomes
+}
+
+// simulationSheet has one row per policy; in a table without what became of messages when none
+// arrived.
+func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
+	columns := []column[simulate.Outcome]{
+		{key: "policy"}, {key: "free"}, {key: "region_slots", head: "region"},
+		{key: "anywhere_slots", head: "anywhere"}, {key: "per_worker", head: "per worker"},
+	}
+	if as == formatCSV {
+		columns = append(columns, keys[simulate.Outcome]("", "arrived", "admitted", "queued", "early",
+			"overtaken", "over", "unused", "stranded", "early_percent", "overtaken_percent", "over_percent",
+			"unused_percent", "stranded_percent", "calls_per_message", "latency_ms", "latency_p95_ms",
+			"decision_ns")...)
+	} else if outcomes[0].Arrived > 0 {
+		columns = append(columns, column[simulate.Outcome]{key: "admitted"}, column[simulate.Outcome]{key: "queued"})
+		for _, figure := range []struct{ key, head string }{
+			{"early_percent", "early %"}, {"overtaken_percent", "overtaken %"}, {"over_percent", "over %"},
+			{"unused_percent", "unused %"}, {"calls_per_message", "calls"}, {"latency_ms", "ms"},
+		} {
+			columns = append(columns, column[simulate.Outcome]{
+				head: figure.head, right: true, cell: func(o *simulate.Outcome) any { return shortFigure(valueOf(o, figure.key)) },
+			})
+		}
+	}
+	s := list(as, outcomes, columns...)
+	s.tight = true
+	return s
+}
+
+// shortFigure writes a figure with at most two digits behind the point, and what is little not as nothing.
+func shortFigure(value any) string {
+	figure, _ := value.(float64)
+	if figure > 0 && figure < 0.005 {
+		return "<0.01"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.2f", figure), ".00")
+}
+
+// simulationLegend explains the columns of the table, below it: nothing when no messages arrived. What was measured here
+// stands apart from what is modelled.
+func simulationLegend(outcomes []simulate.Outcome) []string {
+	if outcomes[0].Arrived == 0 {
+		return nil
+	}
+	measured := make([]string, len(outcomes))
+	for i := range outcomes {
+		measured[i] = fmt.Sprintf("%s %.0f", outcomes[i].Policy, outcomes[i].DecisionNs)
+	}
+	return []string{
+		"early: queued although a slot stayed free; overtaken: queued, and a later one got in; over: beyond the limit; unused: left at window ends.",
+		"calls: per message, to counters; ms: their time, modelled by call_ms. Measured ns of a decision: " + strings.Join(measured, ", ") + ".",
+	}
 }

@@ -127,7 +127,7 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 		return true, nil
 	}
 	if t.flags.shows(event) {
-		if err := t.events.print(event, raw); err != nil { //nolint:forbidigo // A method, not the builtin.
+		if err := t.events.show(event, raw); err != nil {
 			return false, err
 		}
 	}
@@ -164,11 +164,13 @@ type eventPrinter struct {
 
 func newEventPrinter(out io.Writer, as format) *eventPrinter { return &eventPrinter{out: out, as: as} }
 
-var eventColumns = []string{
-	"at", "id", "seq", "state", "lane", "tenant", "route", "channel", "attempt", "reason", "detail", "cause", "code", "segments", "possible_duplicate", "conflicting_id",
-}
+var eventColumns = slices.Concat(
+	[]column[statusEvent]{{key: "at"}, {key: "id", cell: func(e *statusEvent) any { return e.key() }}},
+	keys[statusEvent]("", "seq", "state", "lane", "tenant", "route", "channel", "attempt", "reason",
+		"detail", "cause", "code", "segments", "possible_duplicate", "conflicting_id"),
+)
 
-func (p *eventPrinter) print(e *statusEvent, raw []byte) error {
+func (p *eventPrinter) show(e *statusEvent, raw []byte) error {
 	var err error
 	switch p.as {
 	case formatJSON:
@@ -185,15 +187,12 @@ func (p *eventPrinter) print(e *statusEvent, raw []byte) error {
 }
 
 func (p *eventPrinter) row(e *statusEvent) error {
-	var rows [][]string
-	if !p.header {
-		p.header = true
-		rows = append(rows, eventColumns)
+	rows := list(p.as, []statusEvent{*e}, eventColumns...)
+	if p.header {
+		return writeCSV(p.out, rows.rows...)
 	}
-	return writeCSV(p.out, append(rows, []string{
-		e.At, e.key(), strconv.FormatInt(e.Seq, 10), e.State, e.Lane, e.Tenant, e.Route, e.Channel, strconv.Itoa(e.Attempt),
-		e.Reason, e.Detail, e.Cause, e.Code, strconv.Itoa(e.Segments), strconv.FormatBool(e.PossibleDuplicate), e.ConflictingID,
-	})...)
+	p.header = true
+	return p.as.write(p.out, nil, rows)
 }
 
 // line is an event for people: time, id, state and what there is beside them.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -287,13 +286,8 @@ func (c *cli) printTopics(f *topicsFlags, states []topicState) error {
 		Failed  int          `json:"failed"`
 		Differ  int          `json:"differ"`
 	}{Topics: states, DryRun: f.dryRun}
-	s := sheet{
-		header: []string{"topic", "use", "state", "partitions", "replication factor", "detail"},
-		right:  []int{4, 5}, wrap: map[int]int{1: 30, 2: 24, 6: 40},
-	}
 	for i := range states {
-		t := &states[i]
-		switch t.State {
+		switch states[i].State {
 		case topicCreated:
 			value.Created++
 		case topicFailed:
@@ -301,9 +295,12 @@ func (c *cli) printTopics(f *topicsFlags, states []topicState) error {
 		case topicDiffers:
 			value.Differ++
 		}
-		s.rows = append(s.rows, []string{t.Topic, t.Use, t.State, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), t.Detail})
 	}
-	if err := f.as.print(c.out, value, s); err != nil { //nolint:forbidigo // A method, not the builtin.
+	rows := list(f.as, states, []column[topicState]{
+		{key: "topic", width: 30}, {key: "use", width: 24}, {key: "state"}, {key: "partitions"},
+		{key: "replication_factor", head: "replication factor"}, {key: "detail", width: 40},
+	}...)
+	if err := f.as.write(c.out, value, rows); err != nil {
 		return err
 	}
 	switch {

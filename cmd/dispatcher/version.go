@@ -43,6 +43,15 @@ func commitText() string {
 
 const unknownCommit = "unknown"
 
+// buildShown is what the command prints.
+type buildShown struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 func (c *cli) versionCommand() *cobra.Command {
 	as := format(formatTable)
 	cmd := &cobra.Command{
@@ -50,17 +59,9 @@ func (c *cli) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: work(func(context.Context, []string) error {
-			value := struct {
-				Version string `json:"version"`
-				Commit  string `json:"commit"`
-				Go      string `json:"go"`
-				OS      string `json:"os"`
-				Arch    string `json:"arch"`
-			}{versionText(), commitText(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			return as.print(c.out, value, sheet{
-				header: []string{"version", "commit", "go", "os", "arch"},
-				rows:   [][]string{{value.Version, value.Commit, value.Go, value.OS, value.Arch}},
-			})
+			build := buildShown{versionText(), commitText(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return as.write(c.out, build, list(as, []buildShown{build},
+				keys[buildShown]("", "version", "commit", "go", "os", "arch")...))
 		}),
 	}
 	cmd.Flags().Var(&as, "format", "output format")

@@ -31,7 +31,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, &report.RouteVerdict{Route: row.Route, TrafficVerdict: report.Moved, DrawsVerdict: report.Unfair, PValue: new(float64)}, []report.DailyRow{row, row}),
 		"history": historySheet([]historyLine{{Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Changes: weights}}, formatTable),
 		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
-		"changes": changeSheet(weights),
+		"changes": changeSheet(weights, formatTable),
 		"channels": channelSheet(7, []channelShown{{
 			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000, Active: 12345, LastAssigned: &moment,
 			Limits: []limitShown{
@@ -40,13 +40,13 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 				{"1d", "money", "GBP", quantity{250_000_000, true}, quantity{250_000_000, true}, quantity{12_345_678, true}, quantity{}},
 			}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
-		"limits":       limitSheet(hugeLimits()),
+		"limits":       limitSheet(hugeLimits(), formatTable),
 		"limits' side": channelLimitSheet(hugeLimits()),
 		"waiters":      waiterSheet(hugeLimits()),
 		"limit moves": limitMoveSheet([]limitMove{{
 			Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Channel: "provider-west-2", What: "reserve.transactional",
 			key: admission.Key{Window: admission.Day, Unit: admission.Segments, Scope: admission.Scope{Tenant: "a-large-tenant"}}, From: present("100%"), To: present("1000000.123456 GBP"),
-		}}),
+		}}, formatTable),
 		"attempts": attemptSheet([]report.Attempt{{
 			Number: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled", Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456, Currency: "GBP",
 		}}),

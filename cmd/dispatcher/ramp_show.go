@@ -100,27 +100,32 @@ func (r *rampShown) target() string {
 
 // rampSheet has who started and who changed the ramp beside why where room is scarce.
 func rampSheet(ramps []rampShown, as format) sheet {
-	layout := time.RFC3339
-	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "why"}}
-	if as == formatTable {
-		layout = time.DateTime
-		s = sheet{
-			header: []string{"ramp", "route", "to", "state", "changed_at (UTC), by", "author: reason", "why in this state"},
-			right:  []int{1}, wrap: map[int]int{2: 12, 3: 20, 4: 10, 5: 20, 6: 18, 7: 18}, tight: true,
-		}
+	step := func(r *rampShown) string { return fmt.Sprintf("%d/%d", r.Step, r.Steps) }
+	target := func(between string) func(*rampShown) any {
+		return func(r *rampShown) any { return strings.ReplaceAll(r.target(), " ", between) }
 	}
-	for i := range ramps {
-		r := &ramps[i]
-		changed := ""
-		if r.ChangedAt != nil {
-			changed = r.ChangedAt.UTC().Format(layout)
-		}
-		step := fmt.Sprintf("%d/%d", r.Step, r.Steps)
-		row := []string{number(r.ID), r.Route, r.target(), r.State, step, changed, r.ChangedBy, r.Author, r.Reason, r.Why}
-		if as == formatTable {
-			row = []string{row[0], r.Route, strings.ReplaceAll(r.target(), " ", "\n"), r.State + " " + step, changed + "\n" + r.ChangedBy, r.Author + ": " + r.Reason, r.Why}
-		}
-		s.rows = append(s.rows, row)
-	}
+	s := list(as, ramps, []column[rampShown]{
+		{key: "id", name: "ramp"},
+		{key: "route", width: 12},
+		{key: "to", only: formatCSV, cell: target(" ")},
+		{key: "to", only: formatTable, width: 20, cell: target("\n")},
+		{key: "state", only: formatCSV},
+		{key: "step", only: formatCSV, cell: func(r *rampShown) any { return step(r) }},
+		{key: "state", only: formatTable, width: 10, cell: func(r *rampShown) any {
+			return r.State + " " + step(r)
+		}},
+		{key: "changed_at", only: formatCSV},
+		{key: "changed_by", only: formatCSV},
+		{key: "author", only: formatCSV},
+		{key: "reason", only: formatCSV},
+		{only: formatTable, head: "changed_at (UTC), by", width: 20, cell: func(r *rampShown) any {
+			return as.cell(byType, r.ChangedAt) + "\n" + r.ChangedBy
+		}},
+		{only: formatTable, head: "author: reason", width: 18, cell: func(r *rampShown) any {
+			return r.Author + ": " + r.Reason
+		}},
+		{key: "why", head: "why in this state", width: 18},
+	}...)
+	s.tight = true
 	return s
 }

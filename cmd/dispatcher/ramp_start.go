@@ -115,7 +115,7 @@ func (ch *change) printRamp(started *rampStarted, sentence string) error {
 	}
 	if as != formatTable {
 		as.warn(c, []string{sentence})
-		return as.print(c.out, started, rows)
+		return as.write(c.out, started, rows)
 	}
 	if len(started.Plan) > 0 {
 		rows.draw(c.out)
@@ -124,39 +124,28 @@ func (ch *change) printRamp(started *rampStarted, sentence string) error {
 	return nil
 }
 
-// planSheet has a column for each channel that moves, and in CSV one for the ramp, which has no number yet
-// in a dry run.
+// planSheet has a column for each channel that moves, and in CSV one for the ramp, which has no
+// number yet in a dry run.
 func planSheet(started *rampStarted, as format) sheet {
-	s := sheet{header: []string{"step", "at"}, right: []int{1}}
-	moving := movingChannels(&started.Ramp)
-	s.header = append(s.header, moving...)
-	first := []string{"0", "now"}
-	for i, channel := range moving {
-		s.right = append(s.right, i+3)
-		first = append(first, started.Ramp.From[channel])
+	columns := []column[rampStep]{
+		{name: "ramp", only: formatCSV, cell: func(*rampStep) any {
+			if !started.Applied {
+				return ""
+			}
+			return started.Ramp.ID
+		}},
+		{key: "step"},
+		{name: "at", style: zoned, cell: func(r *rampStep) any {
+			if r.At.IsZero() {
+				return "now"
+			}
+			return r.At
+		}},
 	}
-	s.rows = append(s.rows, first)
-	layout := instant
-	if as == formatCSV {
-		layout = time.RFC3339
+	for _, channel := range movingChannels(&started.Ramp) {
+		columns = append(columns, column[rampStep]{
+			name: channel, right: true, cell: func(r *rampStep) any { return r.Weights[channel] },
+		})
 	}
-	for _, step := range started.Plan {
-		row := []string{number(int64(step.Step)), step.At.Format(layout)}
-		for _, channel := range moving {
-			row = append(row, step.Weights[channel])
-		}
-		s.rows = append(s.rows, row)
-	}
-	if as != formatCSV {
-		return s
-	}
-	id := ""
-	if started.Applied {
-		id = number(started.Ramp.ID)
-	}
-	s.header = append([]string{"ramp"}, s.header...)
-	for i := range s.rows {
-		s.rows[i] = append([]string{id}, s.rows[i]...)
-	}
-	return s
+	return list(as, append([]rampStep{{Weights: started.Ramp.From}}, started.Plan...), columns...)
 }

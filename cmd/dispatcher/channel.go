@@ -15,6 +15,53 @@ import (
 	"dispatcher/ledger"
 )
 
+func (c *cli) channelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "channel",
+		Short: "List the channels, drain one, switch one off or on",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(
+		c.channelListCommand(),
+		c.channelStateCommand("drain", config.Draining, "Give a channel no new messages; what it has is finished",
+			`A draining channel gets no attempt any more. What is under way on it is answered, and its connections stay.
+Messages that draws give to it go to the others by the route's fallback, as long as it drains.`),
+		c.channelStateCommand("enable", config.Enabled, "Let a channel take messages again", ""),
+		c.channelStateCommand("disable", config.Disabled, "Switch a channel off",
+			`A disabled channel gets no attempt any more, as if it drained; the word tells the readers of the history and of
+"dispatcher explain" that it is meant to stay that way.`),
+	)
+	return cmd
+}
+
+// channelStateCommand changes the state of a channel in the routing document.
+func (c *cli) channelStateCommand(use string, state config.State, short, long string) *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use: use + " CHANNEL --reason TEXT", Short: short, Long: long, Args: arguments(1, 1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			return c.withRouting(ctx, f, func(ch *change) error { return ch.setState(ctx, args[0], state) })
+		}),
+	}
+	f.addTo(cmd, c)
+	return cmd
+}
+
+// setState changes the state of a channel.
+func (ch *change) setState(ctx context.Context, channel string, state config.State) error {
+	if err := ch.need(); err != nil {
+		return err
+	}
+	if names := ch.document.Routing.ChannelNames(); !slices.Contains(names, channel) {
+		return usage(fmt.Errorf("there is no channel %q; choose one of %s", channel, strings.Join(names, ", ")))
+	}
+	done, err := ch.make(ctx, func() (*config.Document, error) { return ch.document.SetState(channel, state) })
+	if err != nil {
+		return err
+	}
+	return done.write(ch.cli, ch.flags.as)
+}
+
 // channelShown is one channel of the routing in force with what it carries now.
 type channelShown struct {
 	Channel  string `json:"channel"`
@@ -85,7 +132,7 @@ func (c *cli) listChannels(ctx context.Context, as format) error {
 	for i := range doc.Channels {
 		value.Channels = append(value.Channels, newChannelShown(doc, &doc.Channels[i], &present))
 	}
-	return as.print(c.out, value, channelSheet(v.Version, value.Channels, as))
+	return as.write(c.out, value, channelSheet(v.Version, value.Channels, as))
 }
 
 // newChannelShown puts together what the document says of a channel and what it carries.
@@ -120,30 +167,37 @@ func newChannelShown(doc *config.Routing, c *config.Channel, present *ledger.Pre
 }
 
 func channelSheet(version int64, channels []channelShown, as format) sheet {
-	s := sheet{
-		header: []string{"channel", "provider", "state", "capacity", "active", "load_ratio", "last_assigned", "limits", "routes"},
-		right:  []int{4, 5, 6},
-	}
-	between, layout, granted := ", ", time.RFC3339, "%s of %s %s/%s"
-	if as == formatTable {
-		s.title, s.tight, s.wrap, between = fmt.Sprintf("version %d", version), true, map[int]int{1: 14, 7: 19, 8: 18, 9: 13}, "\n"
-		layout, granted = time.DateTime, "%s/%s %s/%s"
-		s.header[5], s.header[6] = "load", "last_assigned (UTC)"
-	}
-	for i := range channels {
-		c := &channels[i]
-		last := "never"
-		if c.LastAssigned != nil {
-			last = c.LastAssigned.Format(layout)
+	limits := func(form, between string) func(*channelShown) any {
+		return func(c *channelShown) any {
+			words := make([]string, len(c.Limits))
+			for i := range c.Limits {
+				words[i] = c.Limits[i].words(form)
+			}
+			return strings.Join(words, between)
 		}
-		limits := make([]string, len(c.Limits))
-		for j := range c.Limits {
-			limits[j] = c.Limits[j].words(granted)
-		}
-		s.rows = append(s.rows, []string{
-			c.Channel, c.Provider, c.State, number(c.Capacity), number(c.Active), as.fraction(&c.LoadRatio), last,
-			strings.Join(limits, between), strings.Join(c.Routes, between),
-		})
 	}
+	s := list(as, channels, []column[channelShown]{
+		{key: "channel", width: 14},
+		{key: "provider"},
+		{key: "state"},
+		{key: "capacity"},
+		{key: "active"},
+		{key: "load_ratio", head: "load"},
+		{name: "last_assigned", head: "last_assigned (UTC)", width: 19, cell: func(c *channelShown) any {
+			if c.LastAssigned == nil {
+				return "never"
+			}
+			return *c.LastAssigned
+		}},
+		{key: "limits", only: formatTable, width: 18, cell: limits("%s/%s %s/%s", "\n")},
+		{key: "limits", only: formatCSV, cell: limits("%s of %s %s/%s", ", ")},
+		{key: "routes", only: formatTable, width: 13, cell: func(c *channelShown) any {
+			return strings.Join(c.Routes, "\n")
+		}},
+		{key: "routes", only: formatCSV, cell: func(c *channelShown) any {
+			return strings.Join(c.Routes, ", ")
+		}},
+	}...)
+	s.title, s.tight = fmt.Sprintf("version %d", version), true
 	return s
 }

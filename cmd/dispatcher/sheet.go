@@ -1,43 +1,16 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
-
-	"dispatcher/cmd/dispatcher/internal/report"
 )
-
-// Formats of commands that print data.
-const (
-	formatTable = "table"
-	formatJSON  = "json"
-	formatCSV   = "csv"
-)
-
-// format is the value of --format; it refuses anything but the three formats.
-type format string
-
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "table|json|csv" }
-func (f *format) Set(s string) error {
-	switch s {
-	case formatTable, formatJSON, formatCSV:
-		*f = format(s)
-		return nil
-	}
-	return errors.New("must be table, json or csv")
-}
 
 // sheet is a result as rows: the same for the table and for CSV.
 type sheet struct {
@@ -49,71 +22,6 @@ type sheet struct {
 	wrap map[int]int
 	// tight leaves out the lines between columns, where there are many.
 	tight bool
-}
-
-// fraction writes a number between two whole ones: four digits behind the point where people read it, all
-// of them in CSV. It is empty for none.
-func (f format) fraction(n *float64) string {
-	switch {
-	case n == nil:
-		return ""
-	case f == formatCSV:
-		return strconv.FormatFloat(*n, 'g', -1, 64)
-	}
-	return strconv.FormatFloat(*n, 'f', 4, 64)
-}
-
-// share writes a part of a whole: percent with two digits behind the point where people read it, the
-// fraction with all its digits in CSV, as in JSON. It is empty for none.
-func (f format) share(part *float64) string {
-	if part == nil || f == formatCSV {
-		return f.fraction(part)
-	}
-	return report.Percent(*part)
-}
-
-// warn prints what whoever reads the result should know: below a table, and beside a CSV on standard
-// error, where it does not get between the rows. JSON holds it already.
-func (f format) warn(c *cli, warnings []string) {
-	for _, warning := range warnings {
-		switch f {
-		case formatTable:
-			fmt.Fprintln(c.out, paragraph(c.out, warning))
-		case formatCSV:
-			fmt.Fprintln(c.err, "dispatcher:", warning)
-		}
-	}
-}
-
-// print writes data in the asked format. JSON prints value, the others the sheet.
-func (f format) print(out io.Writer, value any, s sheet) error {
-	switch f {
-	case formatJSON:
-		return printJSON(out, value)
-	case formatCSV:
-		return writeCSV(out, append([][]string{names(s.header)}, s.rows...)...)
-	}
-	s.draw(out)
-	return nil
-}
-
-// names are the words of a header as the names of columns: without blanks.
-func names(header []string) []string {
-	out := make([]string, len(header))
-	for i, word := range header {
-		out[i] = strings.ReplaceAll(word, " ", "_")
-	}
-	return out
-}
-
-func printJSON(out io.Writer, value any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		return fmt.Errorf("write JSON: %w", err)
-	}
-	return nil
 }
 
 // draw writes the sheet as a table that fits the terminal; colour only there.

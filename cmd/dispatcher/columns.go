@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// column is one column of a list that a command prints, over rows of a struct that JSON has, too.
+// A field is named once: by its JSON key, which is also the column's name in CSV and in tables.
+type column[R any] struct {
+	key   string // JSON key of the field that has the value
+	name  string // in place of the key
+	head  string // above a table in place of the name
+	only  format // formatTable or formatCSV; empty for both
+	style style  // how the value is written where its type does not tell
+	width int    // characters at most in a table; 0 is no bound
+	right bool   // holds figures though its cells are texts; fields that are numbers always do
+	left  bool   // never aligned right
+
+	cell func(row *R) any // in place of the field's value
+}
+
+// style is how a value is written.
+type style uint8
+
+const (
+	byType style = iota
+	share        // of a whole: percent in tables
+	micros       // money without its currency
+	zoned        // a time as sentences have it
+)
+
+// instant writes a time as tables and sentences show it.
+const instant = "2006-01-02 15:04:05 UTC"
+
+// keys are columns without anything to add.
+func keys[R any](only format, keys ...string) []column[R] {
+	columns := make([]column[R], len(keys))
+	for i, key := range keys {
+		columns[i] = column[R]{key: key, only: only}
+	}
+	return columns
+}
+
+// list makes a sheet of rows, for a table or for CSV.
+func list[R any](as format, rows []R, columns ...column[R]) sheet {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[R]) bool {
+		return c.only != "" && (c.only == formatCSV) != (as == formatCSV)
+	})
+	s := sheet{wrap: map[int]int{}}
+	fields := make([]reflect.StructField, len(columns))
+	for i := range columns {
+		c := &columns[i]
+		s.header = append(s.header, c.title(as))
+		if c.cell == nil {
+			fields[i] = fieldOf(reflect.TypeFor[R](), c.key)
+		}
+		if c.right || c.cell == nil && !c.left && isFigure(fields[i].Type) {
+			s.right = append(s.right, i+1)
+		}
+		if c.width > 0 {
+			s.wrap[i+1] = c.width
+		}
+	}
+	for r := range rows {
+		row, of := make([]string, len(columns)), reflect.ValueOf(&rows[r]).Elem()
+		for i := range columns {
+			var value any
+			if cell := columns[i].cell; cell != nil {
+				value = cell(&rows[r])
+			} else {
+				value = of.FieldByIndex(fields[i].Index).Interface()
+			}
+			row[i] = as.cell(columns[i].style, value)
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
+}
+
+// title is the column's name in CSV, or what stands above it in a table.
+func (c *column[R]) title(as format) string {
+	switch {
+	case as != formatCSV && c.head != "":
+		return c.head
+	case c.name != "":
+		return c.name
+	}
+	return c.key
+}
+
+// valueOf is the value of a field of the struct that row points to.
+func valueOf(row any, key string) any {
+	v := reflect.ValueOf(row).Elem()
+	return v.FieldByIndex(fieldOf(v.Type(), key).Index).Interface()
+}
+
+// fieldOf finds a field by its JSON key. It panics for a key that no field has, which is a fault of
+// the command.
+func fieldOf(t reflect.Type, key string) reflect.StructField {
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == key {
+			return f
+		}
+	}
+	panic(fmt.Sprintf("%s has no field with the JSON key %q", t, key))
+}
+
+// isFigure reports whether values of a type are aligned right.
+func isFigure(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
+		return true
+	}
+	return t == reflect.TypeFor[quantity]()
+}
+
+// cell writes one value. What is not known, nil, is empty.
+func (f format) cell(as style, value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case time.Time:
+		return f.time(as, v)
+	case fmt.Stringer:
+		if p := reflect.ValueOf(value); p.Kind() == reflect.Pointer {
+			break // it may be nil
+		}
+		return v.String()
+	}
+	v := reflect.ValueOf(value)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		return f.cell(as, v.Elem().Interface())
+	}
+	switch {
+	case v.CanInt() && as == micros:
+		return report.Money(v.Int())
+	case v.CanInt():
+		return number(v.Int())
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10)
+	case v.CanFloat() && as == share:
+		return f.share(ptrTo(v.Float()))
+	case v.CanFloat():
+		return f.fraction(ptrTo(v.Float()))
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return string(v.Bytes())
+	}
+	return fmt.Sprint(value)
+}
+
+// time writes a time: as RFC 3339 in CSV, in a table without a zone, which its header names.
+func (f format) time(as style, t time.Time) string {
+	switch {
+	case f == formatCSV:
+		return t.Format(time.RFC3339)
+	case as == zoned:
+		return t.UTC().Format(instant)
+	}
+	return t.UTC().Format(time.DateTime)
+}
+
+func ptrTo[T any](v T) *T { return &v }

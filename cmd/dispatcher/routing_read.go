@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// readRouting reads and checks a routing document. flag names where the path came from.
+func readRouting(flag, path string) (*config.Routing, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage(fmt.Errorf("%s: %w; correct the path", flag, err))
+	}
+	doc, err := config.ParseRouting(path, raw)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return doc, nil
+}
+
+// checkedRouting is readRouting, and refuses the settings that a channel's adapter would refuse.
+func checkedRouting(flag, path string) (*config.Routing, error) {
+	doc, err := readRouting(flag, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := app.CheckChannels(path, doc); err != nil {
+		return nil, usage(err)
+	}
+	return doc, nil
+}
+
+// storedRouting reads one version of the routing from the ledger.
+func storedRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
+	_, routing, err := storedDocument(v)
+	return routing, err
+}
+
+// storedDocument is the document of a version, and its routing with the effects of the version.
+func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
+	doc, err := config.ParseApplied(versionName(v.Version), []byte(v.Document))
+	var effects config.Effects
+	if err == nil {
+		effects, err = config.ParseEffects(v.Effects)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
+	}
+	return doc, doc.Routing.With(effects), nil
+}
+
+// currentVersion is the version in force; it has been applied.
+func currentVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, error) {
+	v, err := l.CurrentRouting(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
+		return v, usage(errNoRouting)
+	case err != nil:
+		return v, usage(postgresTrouble(s, err))
+	}
+	return v, nil
+}
+
+// inForce is the current version with its document, as draws go by it.
+func inForce(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, *config.Routing, error) {
+	v, err := currentVersion(ctx, l, s)
+	if err != nil {
+		return v, nil, err
+	}
+	doc, err := storedRouting(&v)
+	return v, doc, err
+}
+
+// errNoRouting says how the database gets its first routing.
+var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
+
+// currentRouting is the routing in force: the ledger's, or before the first start the
+// file that will become it.
+func currentRouting(ctx context.Context, l *ledger.Ledger, s *config.Settings) (*config.Routing, error) {
+	v, err := l.CurrentRouting(ctx)
+	switch {
+	case err == nil:
+		return storedRouting(&v)
+	case !errors.Is(err, ledger.ErrNoRouting):
+		return nil, usage(postgresTrouble(s, err))
+	case s.RoutingFile != "":
+		return readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+	}
+	return nil, usage(errNoRouting)
+}
+
+// lanes are those of the routing in force. A machine that only publishes may know neither
+// database nor file; then they are the lanes of a document that names none.
+func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, error) {
+	switch {
+	case s.PostgresURL != "":
+		l, err := openLedger(ctx, s)
+		if err != nil {
+			return nil, usage(fmt.Errorf("the lane's topic stands in the routing, and %w; or name it with --topic", err))
+		}
+		defer l.Close()
+		doc, err := currentRouting(ctx, l, s)
+		if err != nil {
+			return nil, err
+		}
+		return doc.Lanes, nil
+	case s.RoutingFile != "":
+		doc, err := readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+		if err != nil {
+			return nil, err
+		}
+		return doc.Lanes, nil
+	}
+	return standardLanes, nil
+}
+
+// standardLanes are those of a routing document that names none.
+var standardLanes = []config.Lane{
+	{Name: "otp", Topics: []string{"sms.otp"}},
+	{Name: "transactional", Topics: []string{"sms.transactional"}},
+	{Name: "bulk", Topics: []string{"sms.bulk"}},
+}
