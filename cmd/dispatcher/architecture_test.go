@@ -89,7 +89,7 @@ var rules = map[string]rule{
 	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
 	internal + "inbound":            {ours: []string{module + "ledger", module + "config", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "simulate":           {ours: []string{module + "admission", module + "provider/settings"}},
-	internal + "scoring":            {ours: []string{internal + "dispatch", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang"}},
+	internal + "scoring":            {ours: []string{internal + "dispatch", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang", "golang.org/x/sync"}},
 	internal + "steer":              {ours: []string{module + "ledger", module + "config", module + "selector"}, others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"}},
 	internal + "receive":            {ours: []string{module + "ledger", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "numbers":            {others: []string{"github.com/nyaruka/phonenumbers"}},

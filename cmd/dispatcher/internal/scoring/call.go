@@ -25,6 +25,9 @@ type problem struct {
 	general bool
 }
 
+// Error is the word.
+func (p problem) Error() string { return p.word }
+
 // post makes one call and writes the scores of the candidates it is about into out. ctx
 // ends with the deadline of the question.
 func (c *Client) post(ctx context.Context, f *dispatch.Function, payload []byte, about []dispatch.ScoreCandidate, out []float64) problem {

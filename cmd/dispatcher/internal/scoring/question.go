@@ -13,12 +13,12 @@ type body struct {
 	Route      string          `json:"route"`
 	Lane       string          `json:"lane"`
 	Labels     map[string]any  `json:"labels"`
-	Selectors  []wish          `json:"selectors"`
+	Selectors  []selectorBody  `json:"selectors"`
 	Candidates []candidateBody `json:"candidates"`
 	Parameters map[string]any  `json:"parameters"`
 }
 
-type wish struct {
+type selectorBody struct {
 	Key      string            `json:"key"`
 	Operator selector.Operator `json:"operator"`
 	Value    any               `json:"value"`
@@ -35,10 +35,10 @@ type candidateBody struct {
 func encode(f *dispatch.Function, q *dispatch.ScoreQuestion, about []dispatch.ScoreCandidate) ([]byte, error) {
 	b := body{
 		Route: q.Route, Lane: q.Lane, Labels: plain(q.Labels), Parameters: plain(f.Parameters),
-		Selectors: make([]wish, len(q.Selectors)), Candidates: make([]candidateBody, len(about)),
+		Selectors: make([]selectorBody, len(q.Selectors)), Candidates: make([]candidateBody, len(about)),
 	}
 	for i, s := range q.Selectors {
-		b.Selectors[i] = wish{s.Key, s.Operator, plainValue(s.Value)}
+		b.Selectors[i] = selectorBody{s.Key, s.Operator, plainValue(s.Value)}
 	}
 	for i, c := range about {
 		b.Candidates[i] = candidateBody{c.Channel, plain(c.Labels), c.Price, c.Currency}
