@@ -31,7 +31,7 @@ type health struct {
 	next  uint64   // the number of the next submit
 	first uint64   // submits before it belong to another state and say nothing
 	good  uint64   // one more than the latest submit with a good answer
-	row   row      // of failures after that
+	row   row      // of failures
 	share []period // a ring by period number
 	// the period of the latest failure, or of the latest good answer while there is none
 	last int64
@@ -40,7 +40,7 @@ type health struct {
 	failed int              // failures since the last change of state
 }
 
-// row counts the failures since the last good answer, of later submits only.
+// row counts the failures since the last good answer to a submit that is later than all of them.
 type row struct {
 	failures    uint64
 	first, last uint64 // the earliest and the latest of their submits
@@ -110,7 +110,10 @@ func (h *health) end(s submit, class error, code string) {
 	p := h.at(s.period)
 	switch {
 	case class == nil:
-		h.good, h.row = max(h.good, s.n+1), row{}
+		h.good = max(h.good, s.n+1)
+		if s.n > h.row.last { // answers to earlier submits say nothing about what fails now
+			h.row = row{}
+		}
 		if h.failed == 0 {
 			h.last = s.period
 		}

@@ -133,8 +133,8 @@ func TestAChannelThatAnswersMostSubmitsStaysClosed(t *testing.T) {
 	}
 }
 
-// TestABrokenChannelIsNoticed: at the earliest possible moment: a dead one when five submits have
-// failed.
+// TestABrokenChannelIsNoticed: a dead one when five submits have failed, whatever is still answered
+// of those before.
 func TestABrokenChannelIsNoticed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -162,7 +162,17 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 		"refused while answers come late": {
 			300,
 			carrier{latency: 2 * time.Second, refused: from(3001, always)},
+			10*time.Second + 50*ms,
+		},
+		"refused while answers come very late": {
+			300,
+			carrier{latency: 7 * time.Second, refused: from(3601, always)},
 			12*time.Second + 50*ms,
+		},
+		"refused after few were, while answers come late": {
+			300,
+			carrier{latency: 2 * time.Second, refused: func(n int) bool { return n%50 == 0 || n > 3000 }},
+			16 * time.Second,
 		},
 		"60 % lost": {
 			300, carrier{latency: 5 * ms, lost: share(0.6, 1)}, answerTimeout + time.Second,

@@ -17,7 +17,7 @@ const (
 	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 
-// maxFaults failures in a row make a bind unhealthy. A bind that refuses everything at once would
+// maxFaults failures make a bind unhealthy, when half of the submits among them failed. A bind that refuses everything at once would
 // otherwise always be the least loaded one and take the messages of the healthy ones.
 const maxFaults = 5
 
@@ -54,7 +54,8 @@ func (c *Config) silenceThreshold() time.Duration {
 
 // record counts the signal of a submit of s; mu is held. It reports whether the health of s
 // changed. A failure does not count once a later submit was answered: lost answers time out
-// together, long after later submits were answered.
+// together, long after later submits were answered. Nor does the answer to an earlier submit speak
+// against what fails now: a slow peer goes on answering those when it refuses all new ones.
 func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 	was := s.slots.unhealthy
 	switch w {
@@ -62,13 +63,22 @@ func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 		return false
 	case signalGood:
 		s.slots.answered = max(s.slots.answered, order)
+		if order < s.slots.lastFault {
+			return false
+		}
 		s.slots.faults, s.slots.unhealthy = 0, false
 	case signalBad:
 		if order < s.slots.answered {
 			return false
 		}
+		if s.slots.faults == 0 {
+			s.slots.firstFault = order
+		}
 		s.slots.faults++
-		if s.slots.unhealthy = s.slots.faults >= maxFaults; s.slots.unhealthy {
+		s.slots.firstFault = min(s.slots.firstFault, order)
+		s.slots.lastFault = max(s.slots.lastFault, order)
+		span := s.slots.lastFault - s.slots.firstFault + 1
+		if s.slots.unhealthy = s.slots.faults >= maxFaults && 2*s.slots.faults >= span; s.slots.unhealthy {
 			s.slots.probeAt = time.Now().Add(p.probe)
 		}
 	}

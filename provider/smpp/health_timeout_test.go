@@ -106,6 +106,36 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	}
 }
 
+// TestAnswersToEarlierSubmitsDoNotSpeakForABind that refuses all later ones; where few of the later
+// ones are refused, it works.
+func TestAnswersToEarlierSubmitsDoNotSpeakForABind(t *testing.T) {
+	t.Parallel()
+	const every = 50
+	for name, test := range map[string]struct {
+		step uint64 // between two refused submits
+		want bool
+	}{
+		"all are refused": {1, true}, "one in fifty is refused": {every, false},
+	} {
+		p := newPool(10)
+		s := &session{pool: p, health: make(chan struct{}, 1)}
+		p.sessions = append(p.sessions, s)
+		p.mu.Lock()
+		for i := range uint64(2 * maxFaults) {
+			p.record(s, signalBad, 1000+i*test.step)
+			p.record(s, signalGood, 1+i)
+		}
+		if s.slots.unhealthy != test.want {
+			t.Errorf("%s: unhealthy %t", name, s.slots.unhealthy)
+		}
+		p.record(s, signalGood, 1000+2*maxFaults*every)
+		if s.slots.unhealthy || s.slots.faults != 0 {
+			t.Errorf("%s: a later submit is answered: unhealthy %t", name, s.slots.unhealthy)
+		}
+		p.mu.Unlock()
+	}
+}
+
 // TestEarlyTimeoutsDoNotCountAgainstTheBind: an SMSC that answers after a second is slow, not
 // silent, and keeps its share of messages with a longer timeout.
 func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {

@@ -36,12 +36,15 @@ type slots struct {
 	joined bool
 	used   int
 	limit  int // at most so many used; zero is a window
-	faults int // in a row, of submits later than answered
 	// answered is the order of the latest submit to which the peer gave an answer that works.
-	answered  uint64
-	unhealthy bool      // what it gets comes to nothing
-	probeAt   time.Time // when an unhealthy one gets its next message
-	waiting   waitList  // parts of messages that started on this session
+	answered uint64
+	// faults is how many later submits failed, and firstFault and lastFault are the earliest and
+	// the latest of them.
+	faults                uint64
+	firstFault, lastFault uint64
+	unhealthy             bool      // what it gets comes to nothing
+	probeAt               time.Time // when an unhealthy one gets its next message
+	waiting               waitList  // parts of messages that started on this session
 }
 
 func newPool(window int) *pool {
