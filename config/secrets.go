@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -119,9 +121,39 @@ func (s *Settings) Secrets() *SecretsFolder {
 		{Prefix + "_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, false},
 		{Prefix + "_RECEIPTS_TLS_KEY_FILE", s.ReceiptsTLSKeyFile, false},
 	}
+	for _, path := range connectionFiles(s.PostgresURL) {
+		f.own = append(f.own, ownFile{Prefix + "_POSTGRES_URL", path, false})
+	}
 	f.own = slices.DeleteFunc(f.own, func(o ownFile) bool { return o.path == "" })
 	return f
 }
+
+// connectionFiles are the files from which a connection to PostgreSQL takes secrets: those that the
+// connection string names, a URL or a list of key=value, and those of libpq's environment.
+func connectionFiles(connection string) (paths []string) {
+	for key, variable := range map[string]string{
+		"passfile": "PGPASSFILE", "sslkey": "PGSSLKEY", "servicefile": "PGSERVICEFILE",
+	} {
+		paths = append(paths, os.Getenv(variable))
+		if u, err := url.Parse(connection); err == nil && u.Scheme != "" {
+			paths = append(paths, u.Query().Get(key))
+			continue
+		}
+		for _, found := range connectionPair.FindAllStringSubmatch(connection, -1) {
+			if found[1] == key {
+				paths = append(paths, connectionQuotes.Replace(found[2]))
+			}
+		}
+	}
+	return paths
+}
+
+// connectionPair is a key=value of a connection string. A value may stand in quotes, in which a
+// backslash comes before a quote or a backslash.
+var (
+	connectionPair   = regexp.MustCompile(`(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
+	connectionQuotes = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `'`, ``)
+)
 
 // NewSecretsFolder reads from a folder. No file in it is refused.
 func NewSecretsFolder(path string) *SecretsFolder { return &SecretsFolder{path: path} }

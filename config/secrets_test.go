@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,6 +128,29 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 		content, err := s.settings.Secrets().Read(name)
 		if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "name another file") {
 			t.Errorf("%s: %q, %v", name, content, err)
+		}
+	}
+}
+
+// TestFilesOfTheDatabaseConnectionAreNeverRead, however the connection is written.
+func TestFilesOfTheDatabaseConnectionAreNeverRead(t *testing.T) {
+	s := newSecretsStage(t)
+	pass, key, service := filepath.Join(s.secrets, "it's pgpass"), filepath.Join(s.secrets, "client.key"), filepath.Join(s.secrets, "pg.conf")
+	for _, path := range []string{pass, key, service} {
+		s.write(path, hush)
+	}
+	t.Setenv("PGSERVICEFILE", service)
+	query := url.Values{"passfile": {pass}, "sslkey": {key}}
+	for _, connection := range []string{
+		"postgres://u@h/d?" + query.Encode(),
+		"host=h passfile='" + strings.ReplaceAll(pass, "'", `\'`) + "' sslkey = " + key,
+	} {
+		s.settings.PostgresURL = connection
+		for _, path := range []string{pass, key, service} {
+			content, err := s.settings.Secrets().Read(filepath.Base(path))
+			if err == nil || !strings.Contains(err.Error(), "DISPATCHER_POSTGRES_URL") {
+				t.Errorf("%s of %s: %q, %v", path, connection, content, err)
+			}
 		}
 	}
 }

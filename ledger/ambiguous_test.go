@@ -99,7 +99,7 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	if got := see(seeDoubt); got != "accepted taken closed" {
 		t.Error(got)
 	}
-	if _, err := l.AmbiguityOf(t.Context(), m.ID); !errors.Is(err, ledger.ErrNotAmbiguous) {
+	if _, err := l.AmbiguityOf(t.Context(), m.ID, 0); !errors.Is(err, ledger.ErrNotAmbiguous) {
 		t.Errorf("got %v", err)
 	}
 }

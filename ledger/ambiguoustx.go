@@ -158,13 +158,14 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	return d, err
 }
 
-// AmbiguityOf is the latest doubt about a message of which nobody knows whether it was taken: an open one, or one
-// that ended without anybody knowing. It returns ErrNotAmbiguous when there is none.
-func (l *Ledger) AmbiguityOf(ctx context.Context, id string) (OpenAmbiguity, error) {
+// AmbiguityOf is the latest ambiguity of a message of which nobody knows whether it was taken: an open
+// one, or one that ended without anybody knowing. With last it is that one whose latest attempt has
+// this number; 0 stands for any. It returns ErrNotAmbiguous when there is none.
+func (l *Ledger) AmbiguityOf(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
 	r, err := l.reports.Query(ctx, `
 		select `+ambiguityColumns+`
 		from dispatcher.ambiguous d`+ambiguityJoins+`
-		where m.id = $1 and a.outcome = 'unknown' order by d.last desc limit 1`, id)
+		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc limit 1`, id, last)
 	if err != nil {
 		return OpenAmbiguity{}, wrap("look for a doubt", err)
 	}

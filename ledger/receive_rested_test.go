@@ -54,7 +54,7 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		return func(m ledger.Message) ledger.Receipt { return keyed(m, 1, reference, state) }
 	}
 	verdict := func(t *testing.T, l *ledger.Ledger, m ledger.Message, reference string) {
-		doubt, err := l.AmbiguityOf(t.Context(), m.ID)
+		doubt, err := l.AmbiguityOf(t.Context(), m.ID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			receive(t, l, given...)
 			see(dueNow)
 			overdue(t, l)
-			doubt, err := l.AmbiguityOf(t.Context(), m.ID)
+			doubt, err := l.AmbiguityOf(t.Context(), m.ID, 0)
 			if err != nil || doubt.Await != time.Hour {
 				t.Fatalf("receipts are awaited for %s, %v", doubt.Await, err)
 			}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
 )
 
 // TestAmbiguousMessagesAreSettledByAFilter: those of one channel from before a time, and no others;
@@ -43,6 +45,56 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	states := queryOne[string](t, url, `select string_agg(id || ' ' || state, ', ' order by id) from audit.messages`)
 	if want := "final-1 unknown, open-1 retry, open-2 unknown, open-3 unknown, part-1 unknown"; states != want {
 		t.Errorf("%s, want %s", states, want)
+	}
+}
+
+// TestAFilterSettlesTheAttemptsThatItFinds, not others of the same messages: nobody answered on
+// channel a, nor on b, where the message was sent once more.
+func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	m := claimed(t, l, drawn("twice-1", 1, "a"))[0]
+	settle := func(attempt int, key string, as ledger.ResolvedAs, state ledger.State) {
+		t.Helper()
+		err := l.Settle(t.Context(), []ledger.Settlement{{
+			Seq: m.Seq, ID: m.ID, Attempt: attempt, Outcome: provider.Unknown, Code: "timeout", Segments: 1,
+			PriceMicros: 28_000, State: state, Reason: "resend", PossibleDuplicate: true,
+			Ambiguity: &ledger.Ambiguity{Key: key, Step: ledger.NoStep, Until: time.Now(), ResolvedAs: as},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(1, "first", ledger.Resent, ledger.Retry)
+	tx, err := l.Lock(t.Context(), ledger.Claim{Due: 1, Channels: []string{"a", "b", "c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	seen := tx.Seen()
+	again := seen.Messages[0]
+	again.Plan.FirstChoice = "b"
+	d := toFirstChoice(seen, &again)
+	d.Plan, d.Attempt.Number, d.Attempt.Reason = m.Plan, 2, ledger.ByResend
+	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{d}}); err != nil {
+		t.Fatal(err)
+	}
+	settle(2, "second", ledger.Unresolved, ledger.Unknown)
+
+	outcomes := func() string {
+		return queryOne[string](t, url, `
+			select string_agg(concat_ws(' ', a.attempt, a.channel, a.outcome, a.price_micros), ', ' order by a.attempt) || ', ' || min(m.state)
+			from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq`)
+	}
+	for _, step := range []struct{ channel, as, want string }{
+		{"a", "not_taken", "1 a refused 0, 2 b unknown 28000, unknown"},
+		{"b", "taken", "1 a refused 0, 2 b accepted 28000, accepted"},
+	} {
+		got := ambiguous(t, url, exitOK, "settle", "--channel", step.channel, "--all", "--as", step.as, "--reason", "in its log").out
+		if got != "1 of 1 messages are settled as "+step.as+".\n" || outcomes() != step.want {
+			t.Errorf("%s%s, want %s", got, outcomes(), step.want)
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (f *settleFlags) check(named bool) error {
 
 // settleOne settles the message with an id and says what became of it.
 func (c *cli) settleOne(ctx context.Context, s *config.Settings, l *ledger.Ledger, id string, f *settleFlags) error {
-	attempt, why, err := settle(ctx, l, id, f)
+	attempt, why, err := settle(ctx, l, id, 0, f)
 	switch {
 	case err != nil:
 		return usage(postgresTrouble(s, err))
@@ -104,10 +104,10 @@ func (c *cli) settleOne(ctx context.Context, s *config.Settings, l *ledger.Ledge
 	return nil
 }
 
-// settle settles the latest ambiguous attempt of a message. Where that cannot be, why completes the
-// sentence "message ID ...".
-func settle(ctx context.Context, l *ledger.Ledger, id string, f *settleFlags) (attempt ledger.Attempt, why string, err error) {
-	open, err := l.AmbiguityOf(ctx, id)
+// settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
+// Where that cannot be, why completes the sentence "message ID ...".
+func settle(ctx context.Context, l *ledger.Ledger, id string, number int, f *settleFlags) (attempt ledger.Attempt, why string, err error) {
+	open, err := l.AmbiguityOf(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
 		if _, err := l.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
 			return attempt, "is not in the ledger: no message has this id", nil
@@ -164,7 +164,7 @@ func (c *cli) settleMany(ctx context.Context, s *config.Settings, l *ledger.Ledg
 		if f.dryRun {
 			break
 		}
-		_, why, err := settle(ctx, l, found[i].ID, f)
+		_, why, err := settle(ctx, l, found[i].ID, found[i].Last, f)
 		switch {
 		case err != nil:
 			return errors.Join(c.printSettled(&result, f), usage(postgresTrouble(s, err)))

@@ -499,7 +499,7 @@ func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
 
 // operator settles what nobody knows: by the carrier's log, or as never to be known.
 func (m *messageLife) operator(final bool) bool {
-	o, err := m.rig.l.AmbiguityOf(m.ctx, m.id)
+	o, err := m.rig.l.AmbiguityOf(m.ctx, m.id, 0)
 	if err != nil {
 		return false
 	}
