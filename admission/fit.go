@@ -62,7 +62,7 @@ const (
 	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
 	decay = 10
 	// Horizon is how far ahead places are given away, unless the lead is longer. It bounds how long an urgent
-	// message stands behind others on a paced channel, and what a crash leaves in doubt.
+	// message stands behind others on a paced channel, and what a crash leaves ambiguous.
 	Horizon = 500 * time.Millisecond
 	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as its pace.
 	leastSustained = 1024

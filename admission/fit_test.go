@@ -157,8 +157,9 @@ func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account
 	}
 }
 
-// TestPatientMessageGetsItsPlace: who looks again when it is told to, and nobody else comes, gets in.
-func TestPatientMessageGetsItsPlace(t *testing.T) {
+// TestWaitingMessageGetsItsPlace: a message that asks again when it was told to gets in, as nothing
+// else came meanwhile.
+func TestWaitingMessageGetsItsPlace(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		accounts := drawAccounts(t, time.UTC)

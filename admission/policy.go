@@ -13,7 +13,7 @@ const Anywhere = "Anywhere"
 type State struct {
 	Limit  int64
 	Active int64 // what is used of the limit
-	// Utilisation is the used part of the limit, from 0 to 1, that policy curve goes by.
+	// Utilisation is the used part of the limit, from 0 to 1, that policy curve uses.
 	Utilisation float64
 	// History counts the messages of the last whole minute by region; under Anywhere what the
 	// limit left over then.
@@ -159,7 +159,7 @@ func (Even) Split(s *State) Split {
 	return split
 }
 
-// Pool goes by what this process has taken alone.
+// Pool depends on what this process has taken alone.
 func (Even) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 	return ofWorker, t.Worker+units <= s.PerWorker
 }
@@ -184,7 +184,7 @@ func part(whole, workers int64, multiplier float64) int64 {
 	return int64(p)
 }
 
-// Pool goes by what this process has taken alone.
+// Pool depends on what this process has taken alone.
 func (Curve) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 	return ofWorker, t.Worker+units <= s.PerWorker
 }

@@ -10,7 +10,7 @@ import "math"
 const grid = 64
 
 // Match is the default score of best_worker, in [0,1]: how well a channel's labels fit
-// what a message is labelled with and wishes. Each label and each selector of the message
+// what a message is labelled with and asks for. Each label and each selector of the message
 // is one term; the score is the sum of the terms divided by their number.
 //
 //   - A label of the message counts 1 when the channel has the same label with the same

@@ -186,7 +186,7 @@ func TestMatchIsBetweenZeroAndOneInAnyOrderOfSelectors(t *testing.T) {
 }
 
 // TestTermsSumTheSameInAnyOrder adds what floats would round differently: two channels
-// that exceed the same wishes by the same measures, each other's the other way round, tie.
+// that exceed the same selectors by the same measures, each other's the other way round, tie.
 func TestTermsSumTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -293,8 +293,8 @@ func fleet(n int) []labels {
 	return out
 }
 
-// wishes are two labels and two selectors of a message.
-func wishes() (labels, []selector.Selector) {
+// twoSelectors are two labels and two selectors of a message.
+func twoSelectors() (labels, []selector.Selector) {
 	return labels{"language": text("en"), "region": text("us")}, []selector.Selector{
 		wish("quality", selector.GreaterThanEqual, number(5)), wish("cost", selector.LessThan, number(6)),
 	}
@@ -302,7 +302,7 @@ func wishes() (labels, []selector.Selector) {
 
 func BenchmarkMatch20(b *testing.B) {
 	channels := fleet(20)
-	message, selectors := wishes()
+	message, selectors := twoSelectors()
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, channel := range channels {
@@ -315,7 +315,7 @@ func BenchmarkMatcher(b *testing.B) {
 	for _, n := range []int{3, 20, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			matcher, scores := selector.NewMatcher(fleet(n)), make([]float64, n)
-			message, selectors := wishes()
+			message, selectors := twoSelectors()
 			b.ReportAllocs()
 			for b.Loop() {
 				matcher.Scores(message, selectors, scores)

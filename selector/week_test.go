@@ -13,7 +13,7 @@ import (
 const (
 	days    = 7
 	aDay    = 15_000
-	atWorst = 0.001 // a judgement below it is a fault: chi-square at 0.1 %
+	atWorst = 0.001 // a p-value below it is a fault: chi-square at 0.1 %
 )
 
 // dayOf draws the messages of one day of November 2026 and gives the draws and the
@@ -38,7 +38,7 @@ func count(choices []int, channels int) []int {
 
 // TestWeekOfThePaper repeats the production week that Li, Wang and Xu report: 15 000
 // messages a day for seven days at 25/15/60. It prints their table - what each channel
-// sent, then its share - with the judgement of each day beside it:
+// sent, then its share - with the verdict on each day beside it:
 //
 //	go test -run WeekOfThePaper -v ./selector
 func TestWeekOfThePaper(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	doubtfulMessages(t, openSeeded(t, url), "open-1", "part-1", "open-2", "open-3", "final-1")
+	ambiguousMessages(t, openSeeded(t, url), "open-1", "part-1", "open-2", "open-3", "final-1")
 	moveAmbiguous(t, url, "open-1", "part-1", "final-1")
 	before := time.Now().Add(-30 * time.Minute).UTC().Format(time.RFC3339)
 	filter := []string{"--channel", "a", "--before", before, "--as", "not_taken", "--reason", "lost"}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns with long names, and tell what is done about each.
+// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns with long names, and says what is done about each.
 func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	open := ambiguityLine{

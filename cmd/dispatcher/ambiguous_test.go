@@ -15,9 +15,9 @@ import (
 	"dispatcher/provider"
 )
 
-// doubtfulMessages are messages that channel a never answered for, by the word for what is known of each: nothing and still
+// ambiguousMessages are messages that channel a never answered for, by the word for what is known of each: nothing and still
 // searched for, nothing for good, or a part that was taken without an id.
-func doubtfulMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Message {
+func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Message {
 	t.Helper()
 	drawnAll := make([]ledger.Message, len(ids))
 	for i, id := range ids {
@@ -62,15 +62,15 @@ func settles(t *testing.T, url string, code int, id, as string, more ...string) 
 	return ambiguous(t, url, code, append([]string{"settle", id, "--as", as, "--author", "ann", "--reason", "in the log of today."}, more...)...)
 }
 
-func TestDoubtsAreListedOldestFirst(t *testing.T) {
+func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	if got := ambiguous(t, url, exitOK, "list"); got.out != "No message is ambiguous.\n" {
 		t.Errorf("%+v", got)
 	}
-	doubtfulMessages(t, l, "open-1")
-	doubtfulMessages(t, l, "final-1")
+	ambiguousMessages(t, l, "open-1")
+	ambiguousMessages(t, l, "final-1")
 	type list struct {
 		Ambiguous []ambiguityLine `json:"ambiguous"`
 	}
@@ -102,12 +102,12 @@ func TestDoubtsAreListedOldestFirst(t *testing.T) {
 	}
 }
 
-// TestDoubtsHaveTheKeysThatScriptsRelyOn holds JSON and CSV to docs/commands.md.
-func TestDoubtsHaveTheKeysThatScriptsRelyOn(t *testing.T) {
+// TestAmbiguitiesHaveTheKeysThatScriptsRelyOn holds JSON and CSV to docs/commands.md.
+func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	t.Parallel()
 	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code step opened_at until asked verdict author note")
 	url := ledgertest.URL(t)
-	doubtfulMessages(t, openSeeded(t, url), "open-1")
+	ambiguousMessages(t, openSeeded(t, url), "open-1")
 	var got struct {
 		Ambiguous []map[string]json.RawMessage
 		Total     int
@@ -126,7 +126,7 @@ func TestDoubtsHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	}
 }
 
-func TestAnOperatorSettlesADoubt(t *testing.T) {
+func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		id, as string
@@ -144,7 +144,7 @@ func TestAnOperatorSettlesADoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := ledgertest.URL(t)
-			doubtfulMessages(t, openSeeded(t, url), tc.id)
+			ambiguousMessages(t, openSeeded(t, url), tc.id)
 			got := settles(t, url, exitOK, tc.id, tc.as, tc.more...)
 			if want := "State of the message: " + tc.state + ".\n"; !strings.HasSuffix(got.out, want) {
 				t.Errorf("%q", got.out)
@@ -166,7 +166,7 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		url := ledgertest.URL(t)
 		l := openSeeded(t, url)
-		doubtfulMessages(t, l, "open-1")
+		ambiguousMessages(t, l, "open-1")
 		receive := func() {
 			receipt := ledger.Receipt{Channel: "a", Reference: "8a71", State: provider.Delivered}
 			if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt}, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
@@ -194,7 +194,7 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
-	stored := doubtfulMessages(t, l, "part-1", "known-1", "open-1", "open-2")
+	stored := ambiguousMessages(t, l, "part-1", "known-1", "open-1", "open-2")
 	settled(t, l, stored[1:2]) // answered late
 	settles(t, url, exitOK, "open-2", "taken")
 	for name, tc := range map[string]struct {
@@ -231,7 +231,7 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	doubtfulMessages(t, openSeeded(t, url), "open-1", "open-2", "final-1")
+	ambiguousMessages(t, openSeeded(t, url), "open-1", "open-2", "final-1")
 	settles(t, url, exitOK, "open-1", "final")
 	settles(t, url, exitOK, "open-2", "taken")
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}

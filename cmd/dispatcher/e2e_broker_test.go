@@ -141,7 +141,7 @@ func TestBrokerKilledMidStream(t *testing.T) {
 
 	b.kill()
 	rest := make(chan error, 1)
-	go func() { rest <- s.publishPatiently("bulk", all[n/2:]) }()
+	go func() { rest <- s.publishWhenAble("bulk", all[n/2:]) }()
 	await(t.Context(), 2*time.Second)
 	b.restart()
 	if err := <-rest; err != nil {

@@ -70,7 +70,7 @@ func TestBadConfigurationIsOneClearSentence(t *testing.T) {
 				s.write("routing.yaml", m.routing(s.read("routing.yaml")))
 			}
 			p := s.run(m.name)
-			if code := p.wait(t, patience); code != exitUsage {
+			if code := p.wait(t, stepTimeout); code != exitUsage {
 				t.Errorf("exit code %d", code)
 			}
 			checkSentence(t, p.out.String(), m.says)

@@ -36,10 +36,10 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 			if strings.Contains(third.out.String(), pauses) {
 				t.Error("it pauses after one crash, which may be an accident")
 			}
-			eventually(t, patience, "it sends again", func() bool {
+			eventually(t, stepTimeout, "it sends again", func() bool {
 				return s.count(`select count(*) from dispatcher.attempts where instance = (select max(id) from dispatcher.instances)`) > 0
 			})
-			eventually(t, patience, "each process has the partitions that it had", func() bool { return cmp.Equal(before, s.assignments()) })
+			eventually(t, stepTimeout, "each process has the partitions that it had", func() bool { return cmp.Equal(before, s.assignments()) })
 		}
 	}
 	third.says(t, pauses)
@@ -49,7 +49,7 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	third = s.run("crashes")
 	third.says(t, `"crashes":3`)
 	s.publish("bulk", part(all, 2))
-	s.settled(len(all), patience)
+	s.settled(len(all), stepTimeout)
 	s.checkNoneTwice()
 	for _, p := range processes {
 		p.stop(t)
@@ -57,7 +57,7 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	// Without others it waits no longer.
 	last := messages("alone", 20)
 	s.publish("bulk", last)
-	s.settled(len(all)+len(last), patience)
+	s.settled(len(all)+len(last), stepTimeout)
 }
 
 // part is a third of the messages.

@@ -109,7 +109,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 		}
 	}
 	s.checkDelivered(ids, last)
-	eventually(t, patience, "every slot is free", func() bool {
+	eventually(t, stepTimeout, "every slot is free", func() bool {
 		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
 	})
 	s.checkNoneTwice()

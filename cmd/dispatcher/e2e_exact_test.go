@@ -51,7 +51,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	if minutes > 0 {
 		end = begun.Truncate(time.Minute).Add(time.Duration(minutes+1) * time.Minute)
 	}
-	eventually(t, time.Until(end)+patience, "the chaos has lasted", func() bool {
+	eventually(t, time.Until(end)+stepTimeout, "the chaos has lasted", func() bool {
 		return s.now().After(end.Add(time.Second))
 	})
 	c.end()
@@ -244,7 +244,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	holder.says(t, "dispatcher is running")
 	s.joined(1)
 	s.publish("bulk", messages("killed", 3*slots))
-	eventually(t, patience, "every slot is taken and the rest waits", func() bool {
+	eventually(t, stepTimeout, "every slot is taken and the rest waits", func() bool {
 		return s.count(`select active from audit.active`) == slots && s.count(`select count(*) from audit.messages where state = 'waiting'`) == 2*slots
 	})
 	other := s.run("other")
@@ -252,16 +252,16 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	holding.Store(false)
 	holder.kill(t)
 	killed := time.Now()
-	eventually(t, patience, "what waited is sent", func() bool { return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) > 0 })
+	eventually(t, stepTimeout, "what waited is sent", func() bool { return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) > 0 })
 	took := time.Since(killed)
 	t.Logf("the first slot was back after %s", took.Round(100*time.Millisecond))
 	if took > 10*time.Second {
 		t.Errorf("the slots of a killed process came back after %s", took)
 	}
-	eventually(t, patience, "all that waited is sent", func() bool {
+	eventually(t, stepTimeout, "all that waited is sent", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) == 2*slots
 	})
-	eventually(t, patience, "the attempts of the killed process are closed", func() bool {
+	eventually(t, stepTimeout, "the attempts of the killed process are closed", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'unknown'`) == slots
 	})
 	if active := s.count(`select active from audit.active`); active != 0 {

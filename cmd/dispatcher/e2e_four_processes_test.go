@@ -44,7 +44,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	// What the killed process had not committed is read again, once the broker has missed it.
 	s.committed("bulk")
 	s.checkStatuses()
-	eventually(t, patience, "the outbox is empty", func() bool { return s.count(`select count(*) from dispatcher.outbox`) == 0 })
+	eventually(t, stepTimeout, "the outbox is empty", func() bool { return s.count(`select count(*) from dispatcher.outbox`) == 0 })
 	for _, p := range processes {
 		if p != killed {
 			p.stop(t)
@@ -64,7 +64,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 // is held still first, and what it has asked the database is awaited, so that none can be settled after the look.
 func (s *stage) killInFlight(processes []*process) (killed *process) {
 	s.t.Helper()
-	eventually(s.t, patience, "a process can be killed with attempts under way", func() bool {
+	eventually(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
 		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
 			`select instance from dispatcher.attempts where outcome is null group by instance order by count(*) desc limit 1`)
 		for _, p := range processes {

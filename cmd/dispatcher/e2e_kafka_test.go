@@ -60,7 +60,7 @@ func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 // stands still, cannot be given any: then it is asked again.
 func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	t.Helper()
-	eventually(t, patience, "the topics are created", func() bool {
+	eventually(t, stepTimeout, "the topics are created", func() bool {
 		answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil, topics...)
 		if err != nil {
 			t.Fatalf("create topics: %v", err)
@@ -81,12 +81,12 @@ func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) bool) {
 	t.Helper()
 	client := kafkaClient(t, address, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	for done := false; !done; {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			t.Fatalf("topic %s did not get what was expected within %s", topic, patience)
+			t.Fatalf("topic %s did not get what was expected within %s", topic, stepTimeout)
 		}
 		fetches.EachRecord(func(r *kgo.Record) { done = enough(r) || done })
 	}
@@ -114,7 +114,7 @@ func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 // committed waits until the group has committed every record of a lane's topic.
 func (s *stage) committed(lane string) {
 	s.t.Helper()
-	eventually(s.t, patience, "all offsets are committed", func() bool { return s.lag(lane) == 0 })
+	eventually(s.t, stepTimeout, "all offsets are committed", func() bool { return s.lag(lane) == 0 })
 }
 
 // lag is how many records of a lane's topic the group has not committed.
@@ -147,7 +147,7 @@ func (s *stage) joined(members int) {
 	s.t.Helper()
 	group := s.group("bulk")
 	admin := kadm.NewClient(s.client)
-	eventually(s.t, patience, "every process has partitions", func() bool {
+	eventually(s.t, stepTimeout, "every process has partitions", func() bool {
 		groups, err := admin.DescribeGroups(s.t.Context(), group)
 		if err != nil {
 			return false

@@ -12,7 +12,7 @@ import (
 // database did not.
 func query[T any](t testing.TB, url string, collect pgx.RowToFunc[T], sql string, args ...any) []T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -105,7 +105,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	}
 
 	s.edit("max: 40", "max: 4000")
-	s.settled(n, patience)
+	s.settled(n, stepTimeout)
 	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != got.Attempts {
 		t.Errorf("%+v after the limit was raised", got)
 	}
@@ -194,7 +194,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 		t.Error("nothing was refused: no refund was needed")
 	}
 	s.edit(`max: "1.50"`, `max: "150"`)
-	s.settled(n, patience)
+	s.settled(n, stepTimeout)
 	check("with a higher budget", 100*budget)
 	s.checkNoneTwice()
 	s.checkVerified(n)
@@ -221,7 +221,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 		t.Errorf("%d slots are shown as reserved, want 12", kept)
 	}
 	s.publish("otp", short("code", codes))
-	eventually(t, patience, "every code is accepted", func() bool {
+	eventually(t, stepTimeout, "every code is accepted", func() bool {
 		return s.count(`select count(*) from audit.messages where lane = 'otp' and state = 'accepted'`) == codes
 	})
 	slow := s.count(`select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
@@ -239,7 +239,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	}
 	s.checkWindows()
 	s.edit("max: 60", "max: 6000")
-	s.settled(n+codes, patience)
+	s.settled(n+codes, stepTimeout)
 	s.checkNoneTwice()
 	s.checkVerified(n + codes)
 }
@@ -267,9 +267,9 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	}
 	ids := s.publish("bulk", all)
 	carrier := s.carriers["a"]
-	eventually(t, patience, "the window is full", func() bool { return carrier.Stats().Submits == window })
+	eventually(t, stepTimeout, "the window is full", func() bool { return carrier.Stats().Submits == window })
 	full := s.now()
-	eventually(t, patience, "messages find no room for two seconds", func() bool {
+	eventually(t, stepTimeout, "messages find no room for two seconds", func() bool {
 		return s.now().Sub(full) > 2*time.Second && s.count(`select count(*) from audit.attempts where provider_code = 'late'`) > 0
 	})
 	if submits := carrier.Stats().Submits; submits != window {
@@ -323,7 +323,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	}
 	flows := func(from time.Time, channel string) {
 		t.Helper()
-		eventually(t, patience, "channel "+channel+" carries messages for whole seconds", func() bool {
+		eventually(t, stepTimeout, "channel "+channel+" carries messages for whole seconds", func() bool {
 			return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
 		})
 	}
@@ -331,7 +331,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	// busy machine too.
 	fills := func(from time.Time, channel, scope string, most int64) (until time.Time) {
 		t.Helper()
-		eventually(t, patience, fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most), func() bool {
+		eventually(t, stepTimeout, fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most), func() bool {
 			until = s.now()
 			return until.Sub(from) > 3*time.Second && fullest(channel, scope, from, until) >= most*9/10
 		})

@@ -28,7 +28,7 @@ func TestEmbeddedFilesAreClosedToOtherUsers(t *testing.T) {
 		p := launch(t, "run --embedded", folder, settings, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 		p.says(t, "dispatcher is running")
 		send := launch(t, "send", folder, map[string]string{"DATA_DIR": dir}, "send", "--to", "+447700900123", "--text", "Hello")
-		if code := send.wait(t, patience); code != exitOK {
+		if code := send.wait(t, stepTimeout); code != exitOK {
 			t.Errorf("send ended with %d: %s", code, send.out)
 		}
 		if _, ok := embedded.ReadEndpoints(dir); !ok {

@@ -116,7 +116,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	s.publish("bulk", messages("load", n))
-	eventually(t, patience, "all messages are under way", func() bool {
+	eventually(t, stepTimeout, "all messages are under way", func() bool {
 		if ended := s.byID(`select channel || ' ' || outcome, string_agg(provider_code, ' ') from audit.attempts where outcome is not null group by 1`); len(ended) > 0 {
 			t.Fatalf("attempts have ended though no answer was given: %v", ended)
 		}
@@ -124,7 +124,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	})
 	active := s.byID(`select channel, active::text from audit.active`)
 	close(release)
-	s.settled(n, patience)
+	s.settled(n, stepTimeout)
 
 	if active["a"] != "60" || active["b"] != "30" || active["c"] != "150" {
 		t.Errorf("capacities of 60, 30 and 150 are filled with %v", active)

@@ -178,10 +178,10 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	n := perSecond * tier.Size(20, 30)
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
-	eventually(t, patience, "the full rate", func() bool { return carrier.Stats().Accepted > 5*perSecond })
+	eventually(t, stepTimeout, "the full rate", func() bool { return carrier.Stats().Accepted > 5*perSecond })
 	asked := time.Now()
 	throttle.Store(true)
-	eventually(t, patience, "a throttled submit", func() bool { return carrier.Stats().Submits > carrier.Stats().Accepted+3 })
+	eventually(t, stepTimeout, "a throttled submit", func() bool { return carrier.Stats().Submits > carrier.Stats().Accepted+3 })
 	throttle.Store(false)
 	slowed := time.Now()
 	s.settled(n, 3*time.Minute)

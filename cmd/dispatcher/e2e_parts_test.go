@@ -46,7 +46,7 @@ func withholds(n int64) smpptest.Behaviour {
 // begun waits until so many messages are left with their second part.
 func (s *stage) begun(n int) {
 	s.t.Helper()
-	eventually(s.t, patience, "only the second part is left of every message", func() bool {
+	eventually(s.t, stepTimeout, "only the second part is left of every message", func() bool {
 		return s.count(`select count(*) from dispatcher.messages where parts_left = '{1}' and state in ('retry', 'waiting')`) == int64(n)
 	})
 }
@@ -54,7 +54,7 @@ func (s *stage) begun(n int) {
 // stuck waits until so many messages wait because their channel would cut them otherwise.
 func (s *stage) stuck(n int) {
 	s.t.Helper()
-	eventually(s.t, patience, "the rests wait", func() bool {
+	eventually(s.t, stepTimeout, "the rests wait", func() bool {
 		return s.count(`select count(*) from dispatcher.messages where state = 'waiting' and reason = 'cut_otherwise' and waits_for = pinned`) == int64(n)
 	})
 }
@@ -100,7 +100,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	s.stuck(2 * each)
 	since := time.Now()
 	whole := s.publish("bulk", threeParts("whole", each))
-	eventually(t, patience, "the channel carries other messages", func() bool {
+	eventually(t, stepTimeout, "the channel carries other messages", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'whole-%'`) == each
 	})
 	eventually(t, 2*time.Minute, "what has a deadline fails", func() bool {
@@ -113,7 +113,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	}
 
 	s.change("routing", "rollback", "1")
-	eventually(t, patience, "the rest goes out as it was cut", func() bool {
+	eventually(t, stepTimeout, "the rest goes out as it was cut", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'patient-%'`) == each
 	})
 	s.checkNoneTwice()
@@ -189,7 +189,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	}
 	s.stuck(n)
 	s.publish("bulk", threeParts("fresh", fresh))
-	eventually(t, patience, "the other kinds carry other messages", func() bool {
+	eventually(t, stepTimeout, "the other kinds carry other messages", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'fresh-%'`) == fresh
 	})
 	got := 0
@@ -201,7 +201,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	}
 
 	s.change("routing", "rollback", "1")
-	eventually(t, patience, "the rest goes out as it was cut", func() bool {
+	eventually(t, stepTimeout, "the rest goes out as it was cut", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'kinds-%'`) == n
 	})
 	s.checkNoneTwice()

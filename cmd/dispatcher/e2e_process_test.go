@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// patience is how long a process may take for what should take a moment. The tests of
+// stepTimeout is how long a process may take for what should take a moment. The tests of
 // many packages may run beside it.
-const patience = 60 * time.Second
+const stepTimeout = 60 * time.Second
 
 // process is one run of the program.
 type process struct {
@@ -116,8 +116,8 @@ func (p *process) cleanUp(t testing.TB) {
 			if p.code != exitOK {
 				t.Errorf("%s ended with exit code %d after SIGTERM", p.name, p.code)
 			}
-		case <-time.After(patience):
-			t.Errorf("%s still ran %s after SIGTERM", p.name, patience)
+		case <-time.After(stepTimeout):
+			t.Errorf("%s still ran %s after SIGTERM", p.name, stepTimeout)
 			p.signal(t, syscall.SIGKILL)
 			<-p.done
 		}
@@ -151,7 +151,7 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 func (p *process) stop(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
-	if code := p.wait(t, patience); code != exitOK {
+	if code := p.wait(t, stepTimeout); code != exitOK {
 		t.Errorf("%s ended with exit code %d after SIGTERM", p.name, code)
 	}
 }
@@ -160,7 +160,7 @@ func (p *process) stop(t testing.TB) {
 func (p *process) kill(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGKILL)
-	p.wait(t, patience)
+	p.wait(t, stepTimeout)
 }
 
 // wait returns the exit code.
@@ -187,7 +187,7 @@ func (p *process) running() bool {
 // says waits until the process has printed a text.
 func (p *process) says(t testing.TB, text string) {
 	t.Helper()
-	eventually(t, patience, p.name+" prints "+text, func() bool {
+	eventually(t, stepTimeout, p.name+" prints "+text, func() bool {
 		if strings.Contains(p.out.String(), text) {
 			return true
 		}
@@ -208,7 +208,7 @@ func (p *process) get(t testing.TB, path string) (status int, body string) {
 	if url == nil {
 		t.Fatalf("%s does not say where its admin server is", p.name)
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: stepTimeout}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url[1]+path, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 		carrier.SendReceipt(submit, "DELIVRD")
 	}
 	const waiting = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-	eventually(t, patience, "all receipts are with the process, and it tries to book some", func() bool {
+	eventually(t, stepTimeout, "all receipts are with the process, and it tries to book some", func() bool {
 		return carrier.Stats().ReceiptsSent >= uint64(n) && s.count(waiting) > 0
 	})
 	p.kill(t)
@@ -50,7 +50,7 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 
 	s.runAll(1)
 	eventually(t, time.Minute, "every message is delivered", func() bool { return maps.Equal(s.states(), delivered) })
-	eventually(t, patience, "every receipt is acknowledged", func() bool { return carrier.Stats().ReceiptsTaken == uint64(n) })
+	eventually(t, stepTimeout, "every receipt is acknowledged", func() bool { return carrier.Stats().ReceiptsTaken == uint64(n) })
 	s.checkNoneTwice()
 }
 

@@ -83,7 +83,7 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	if alone := time.Duration(n/slots) * hold; took > alone*3/4 {
 		t.Errorf("it took %s; the end of holds alone would take %s", took, alone)
 	}
-	eventually(t, patience, "every slot is free", func() bool {
+	eventually(t, stepTimeout, "every slot is free", func() bool {
 		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
 	})
 	s.checkVerified(n)
@@ -101,7 +101,7 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	p := s.runAll(1)[0]
 	s.publish("bulk", short("restart", n))
 	carrier := s.carriers["a"]
-	eventually(t, patience, "every slot is taken", func() bool {
+	eventually(t, stepTimeout, "every slot is taken", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) == 5
 	})
 	p.stop(t)
@@ -109,8 +109,8 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 		carrier.SendReceipt(submit, "UNDELIV")
 	}
 	s.runAll(1)
-	eventually(t, patience, "the rest is sent", func() bool { return carrier.Stats().Submits == n })
-	s.settled(n, patience)
+	eventually(t, stepTimeout, "the rest is sent", func() bool { return carrier.Stats().Submits == n })
+	s.settled(n, stepTimeout)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 }

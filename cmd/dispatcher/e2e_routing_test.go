@@ -70,7 +70,7 @@ func (s *stage) stream(story string, stop <-chan struct{}) <-chan int {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
-			if s.publishPatiently("bulk", all[n:n+10]) != nil {
+			if s.publishWhenAble("bulk", all[n:n+10]) != nil {
 				return // the test has ended
 			}
 			n += 10
@@ -93,7 +93,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	// carries waits until messages of a version have been accepted by a channel.
 	carries := func(version int64, channel string) {
 		t.Helper()
-		eventually(t, patience, "channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10), func() bool {
+		eventually(t, stepTimeout, "channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10), func() bool {
 			return s.count(`select count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 				where a.channel = $1 and m.routing_version = $2 and a.outcome = 'accepted'`, channel, version) > 20
 		})
@@ -131,7 +131,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	smaller, since := s.change("routing", "apply", "shrunk.yaml")
 	carries(smaller, "d")
 	only(smaller, since, s.now(), "b", "c", "d")
-	eventually(t, patience, "the connections to the removed channel are closed", func() bool {
+	eventually(t, stepTimeout, "the connections to the removed channel are closed", func() bool {
 		stats := s.carriers["a"].Stats()
 		return stats.Unbinds == stats.Binds
 	})
@@ -142,7 +142,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 
 	close(stop)
 	n := <-total
-	s.settled(n, patience)
+	s.settled(n, stepTimeout)
 	s.checkNoneTwice()
 	if got := s.tally()["accepted"]; got != n {
 		t.Errorf("%d of %d messages are accepted: %v", got, n, s.tally())
@@ -176,14 +176,14 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	other := s.carrier(&channel{name: "b", behaviour: quick()})
 	s.runAll(1)
 	s.publish("bulk", messages("outlive", 40))
-	eventually(t, patience, "the rest waits for the channel at its limit", func() bool {
+	eventually(t, stepTimeout, "the rest waits for the channel at its limit", func() bool {
 		return s.count(`select count(*) from dispatcher.messages where state = 'waiting' and next_at is not null`) == 35
 	})
 	document := s.command("routing", "show")
 	document = strings.Replace(document, "\nroutes:", "\n  b: {provider: smpp, settings: {address: \""+other+"\", system_id: e2e}}\nroutes:", 1)
 	s.write("next.yaml", strings.Replace(without(document, "a"), "name: default, match: {}, weights: {a: 1}", "name: successor, weights: {b: 1}", 1))
 	s.change("routing", "apply", "next.yaml")
-	s.settled(40, patience)
+	s.settled(40, stepTimeout)
 	if got := s.count(`select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`); got != 35 {
 		t.Errorf("%d messages went to the channel that took over, want 35: %v", got, s.tally())
 	}
@@ -203,7 +203,7 @@ func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 		batch := messages(story, each)
 		s.publish("bulk", batch)
 		all = append(all, batch...)
-		s.settled(len(all), patience)
+		s.settled(len(all), stepTimeout)
 		p.stop(t)
 		if i == 0 {
 			s.command("keys", "rotate")

@@ -44,18 +44,18 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send", "--file", "messages.jsonl", "--lane", "bulk")
-	if code := send.wait(t, patience); code != exitOK {
+	if code := send.wait(t, stepTimeout); code != exitOK {
 		t.Fatalf("send ended with %d: %s", code, send.out)
 	}
 	endpoints, ok := embedded.ReadEndpoints(data)
 	if !ok {
 		t.Fatal("no embedded servers")
 	}
-	eventually(t, patience, "every message is delivered", func() bool {
+	eventually(t, stepTimeout, "every message is delivered", func() bool {
 		return queryOne[int64](t, endpoints.PostgresURL, `select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})
 	carriers.signal(t, syscall.SIGINT)
-	if code := carriers.wait(t, patience); code != exitInterrupted {
+	if code := carriers.wait(t, stepTimeout); code != exitInterrupted {
 		t.Errorf("the sandbox ended with %d", code)
 	}
 	told := strings.Split(strings.TrimSpace(carriers.out.String()), "\n")

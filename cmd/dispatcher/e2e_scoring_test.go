@@ -75,10 +75,10 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 		return all
 	}
 	s.publish("bulk", wishful("graded"))
-	s.settled(each, patience)
+	s.settled(each, stepTimeout)
 	function.broken.Store(true)
 	s.publish("bulk", wishful("ungraded"))
-	s.settled(2*each, patience)
+	s.settled(2*each, stepTimeout)
 
 	for story, want := range map[string]string{"graded": "b", "ungraded": "a"} {
 		if n := s.count(`select count(*) from audit.messages where id like $1 || '-%' and first_choice = $2`, story, want); n != each {

@@ -124,7 +124,7 @@ func (s *stage) printedBy(commands map[string]map[string]string) map[string]stri
 	}
 	printed := map[string]string{}
 	for _, p := range running {
-		p.wait(s.t, patience)
+		p.wait(s.t, stepTimeout)
 		printed[p.name] = p.out.String()
 	}
 	return printed

@@ -195,7 +195,7 @@ func (s *stage) runAll(n int) []*process {
 // publish sends the messages to a lane's topic and returns their ids.
 func (s *stage) publish(lane string, messages []envelope.Message) (ids []string) {
 	s.t.Helper()
-	if err := s.publishPatiently(lane, messages); err != nil {
+	if err := s.publishWhenAble(lane, messages); err != nil {
 		s.t.Fatal(err)
 	}
 	for i := range messages {
@@ -204,9 +204,9 @@ func (s *stage) publish(lane string, messages []envelope.Message) (ids []string)
 	return ids
 }
 
-// publishPatiently returns when the broker has acknowledged all messages, however long it
+// publishWhenAble returns when the broker has acknowledged all messages, however long it
 // is away. Other goroutines than the test's may call it.
-func (s *stage) publishPatiently(lane string, messages []envelope.Message) error {
+func (s *stage) publishWhenAble(lane string, messages []envelope.Message) error {
 	records := make([]*kgo.Record, len(messages))
 	for i := range messages {
 		records[i] = record(s.topic(lane), messages[i].ID, messages[i].Append(nil))

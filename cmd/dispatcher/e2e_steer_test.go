@@ -40,7 +40,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	}
 
 	s.command("weights", "ramp", "default", "a=40", "b=30", "c=30", "--over", "6s", "--steps", "3", "--least", "10", "--reason", "a grows")
-	eventually(t, patience, "the ramp is done", func() bool { state, _ := ramp(); return state == "done" })
+	eventually(t, stepTimeout, "the ramp is done", func() bool { state, _ := ramp(); return state == "done" })
 	if got := weights(); got != "weights: {a: 40, b: 30, c: 30}" {
 		t.Errorf("the ramp ends at %s", got)
 	}
@@ -53,7 +53,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	s.command("weights", "ramp", "default", "a=10", "b=80", "c=10", "--over", "8s", "--steps", "4", "--least", "10",
 		"--max-errors", "20%", "--max-deviation", "0%", "--reason", "b grows") // its breakers take their time
 	s.carriers["b"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
-	eventually(t, patience, "the ramp holds", func() bool { state, _ := ramp(); return state == "held" })
+	eventually(t, stepTimeout, "the ramp holds", func() bool { state, _ := ramp(); return state == "held" })
 	_, held := ramp()
 	if !strings.Contains(held, "channel b: errors") || !strings.Contains(held, "above the band of 20 %") {
 		t.Errorf("the ramp holds because %q", held)
@@ -67,7 +67,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 		t.Errorf("the weights moved from %s to %s while the ramp was held", at, weights())
 	}
 	s.command("weights", "ramp", "default", "--resume", "--reason", "b is repaired")
-	eventually(t, patience, "the resumed ramp is done", func() bool {
+	eventually(t, stepTimeout, "the resumed ramp is done", func() bool {
 		state, held := ramp()
 		if state == "held" {
 			t.Fatalf("the resumed ramp is held: %s", held)
@@ -79,7 +79,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	}
 	close(stop)
 	n := <-total
-	s.settled(n, patience)
+	s.settled(n, stepTimeout)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 }
@@ -95,17 +95,17 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	s.joined(2)
 	stop := make(chan struct{})
 	total := s.stream("health", stop)
-	eventually(t, patience, "messages flow", func() bool { return s.count(`select count(*) from dispatcher.messages`) > 50 })
+	eventually(t, stepTimeout, "messages flow", func() bool { return s.count(`select count(*) from dispatcher.messages`) > 50 })
 	s.carriers["c"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
-	eventually(t, patience, "c is lowered to its floor", func() bool { return strings.Contains(s.effects(), `"c": "6"`) })
+	eventually(t, stepTimeout, "c is lowered to its floor", func() bool { return strings.Contains(s.effects(), `"c": "6"`) })
 	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "6") {
 		t.Errorf("weights show does not tell of the effective weight:\n%s", shown)
 	}
 	s.carriers["c"].SetBehaviour(quick())
-	eventually(t, patience, "c has its weight again", func() bool { return s.effects() == "" || !strings.Contains(s.effects(), `"c"`) })
+	eventually(t, stepTimeout, "c has its weight again", func() bool { return s.effects() == "" || !strings.Contains(s.effects(), `"c"`) })
 	close(stop)
 	n := <-total
-	s.settled(n, patience)
+	s.settled(n, stepTimeout)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 	if documents := s.count(`select count(distinct document) from audit.routing_versions`); documents != 1 {

@@ -147,7 +147,7 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 	}
 }
 
-// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 goes by the load.
+// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 follows the load.
 func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -194,7 +194,7 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	}
 }
 
-// TestPreviewCountsNumbersWithoutACountry where the document goes by countries: its figures have the default price for them.
+// TestPreviewCountsNumbersWithoutACountry where the document has prices by country: its figures have the default price for them.
 func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)

@@ -23,15 +23,15 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	}, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 	p.says(t, "dispatcher is running")
 	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send", "--to", "+447700900123", "--text", "Hello", "--id", "first")
-	if code := send.wait(t, patience); code != exitOK {
+	if code := send.wait(t, stepTimeout); code != exitOK {
 		t.Fatalf("send ended with %d: %s", code, send.out)
 	}
 	endpoints, _ := embedded.ReadEndpoints(data)
-	eventually(t, patience, "it is delivered", func() bool {
+	eventually(t, stepTimeout, "it is delivered", func() bool {
 		return queryOne[int64](t, endpoints.PostgresURL, `select count(*) from audit.messages where id = 'first' and state = 'delivered'`) == 1
 	})
 	p.signal(t, syscall.SIGINT)
-	if code := p.wait(t, patience); code != exitInterrupted {
+	if code := p.wait(t, stepTimeout); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	if printed := p.out.String(); !strings.Contains(printed, "DISPATCHER_POSTGRES_URL") || strings.Contains(printed, "DISPATCHER_KAFKA_BROKERS") {

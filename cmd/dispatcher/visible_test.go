@@ -37,7 +37,7 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
-	doubtfulMessages(t, l, "open-1", "final-1")
+	ambiguousMessages(t, l, "open-1", "final-1")
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", strings.Repeat("a1", 32))}
 	for _, args := range [][]string{
 		{"optouts", "add", "+447700900123", "--tenant", nasty, "--author", nasty, "--reason", nasty},

@@ -212,13 +212,13 @@ func TestOnlySubmitsOfWhichOctetsLeftAreUnknown(t *testing.T) {
 		for extra, cut := range map[string]int{"": 0, " and an octet": 1} {
 			t.Run(name+extra, func(t *testing.T) {
 				t.Parallel()
-				checkDoubt(t, whole, cut)
+				checkAmbiguity(t, whole, cut)
 			})
 		}
 	}
 }
 
-func checkDoubt(t *testing.T, whole, cut int) {
+func checkAmbiguity(t *testing.T, whole, cut int) {
 	ours, theirs := net.Pipe()
 	dials := make(chan net.Conn, 1)
 	dials <- ours
