@@ -19,8 +19,8 @@ import (
 // with a slot each that is held for an hour.
 func holding(t testing.TB, n int) (l *ledger.Ledger, db *pgx.Conn, settlements []ledger.Settlement) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
+	r := lend(t)
+	l, db = r.l, r.db
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 10}, ledger.ChannelSpec{Name: "b"})
 	settlements = accepted(claimAll(t, l, batch("m", n), "a").Messages)
 	for i := range settlements {

@@ -15,11 +15,10 @@ import (
 // one claims a single message on channel a and returns it with a connection to look.
 func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	r := lend(t)
+	l, db := r.l, r.db
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 100})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
-	db := raw(t, url)
 	return l, m, func(sql string) string {
 		t.Helper()
 		return scalar[string](t, db, sql)

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -15,17 +16,20 @@ import (
 	"dispatcher/provider"
 )
 
-func TestMain(m *testing.M) { ledgertest.Main(m) }
+func TestMain(m *testing.M) { ledgertest.Main(m, closeRigs) }
+
+// long reports whether the tests that take long run too: everything at its full size.
+func long() bool { return os.Getenv("LONG_TESTS") != "" }
 
 // limit is a row of a test's routing.
 func limit(window admission.Window, most int64) admission.Limit {
 	return admission.Limit{Window: window, Max: most}
 }
 
-// open returns a registered ledger over a fresh database with channels a, b and c.
+// open returns a registered ledger over an empty database with channels a, b and c.
 func open(t testing.TB, specs ...ledger.ChannelSpec) *ledger.Ledger {
 	t.Helper()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	if specs == nil {
 		specs = []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	}

@@ -1,6 +1,6 @@
 // Package ledgertest gives tests a real PostgreSQL: one private server for each test
-// process, started when the first test asks for it, and a fresh database with the
-// ledger's schema for each test.
+// process, started when the first test asks for it, and for each test a database with the
+// ledger's schema and without a row.
 //
 // A machine without PostgreSQL gets one fetched into the cache; if that is not
 // possible the test fails with a sentence that says what to do. Nothing is ever skipped.
@@ -24,8 +24,8 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// template is the database that every test's database is cloned from, which takes
-// some 30 ms, a quarter of what the migrations would take.
+// template is the database that others are cloned from, which takes some 30 ms, a quarter of what
+// the migrations would take.
 const template = "ledger_template"
 
 // fast gives up durability, which no test needs from a server that it does not cut
@@ -43,13 +43,17 @@ var shared struct {
 	server *pgserver.Server
 	dir    string
 	err    error
-	count  atomic.Int64 // databases made
+	pool   pool
+	count  atomic.Int64 // databases outside the pool
 }
 
 // Main is for TestMain: it runs the tests, stops the shared server, and fails the run
-// when a goroutine has outlived it.
-func Main(m *testing.M) {
+// when a goroutine has outlived it. The given functions run before the server is stopped.
+func Main(m *testing.M, closers ...func()) {
 	code := m.Run()
+	for _, c := range closers {
+		c()
+	}
 	Close()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -66,6 +70,7 @@ func Close() {
 	if shared.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
+		shared.pool.close(ctx)
 		if err := shared.server.Stop(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -75,9 +80,16 @@ func Close() {
 	}
 }
 
-// URL makes a database with the ledger's schema for this test alone and returns its
-// address. It is dropped at the end of the test.
+// URL returns the address of a database with the ledger's schema and without a row, for this test
+// alone. At the end of the test it is emptied for the next one, or dropped if its schema was altered.
 func URL(t testing.TB) string {
+	t.Helper()
+	return pooled(t)
+}
+
+// Fresh is URL for tests of plans and statistics: a database that no test has had before. It is
+// dropped at the end of the test.
+func Fresh(t testing.TB) string {
 	t.Helper()
 	return clone(t, template)
 }
@@ -134,14 +146,20 @@ func stop(t testing.TB, s *pgserver.Server) {
 // clone copies a database of the shared server.
 func clone(t testing.TB, from string) string {
 	t.Helper()
+	begun(t)
+	name := fmt.Sprintf("own_%d", shared.count.Add(1))
+	command(t, fmt.Sprintf(`create database %s template %s`, name, from))
+	t.Cleanup(func() { command(t, fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
+	return shared.server.URLOf(name)
+}
+
+// begun starts the shared server for the first test.
+func begun(t testing.TB) {
+	t.Helper()
 	shared.once.Do(start)
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	name := fmt.Sprintf("test_%d", shared.count.Add(1))
-	command(t, fmt.Sprintf(`create database %s template %s`, name, from))
-	t.Cleanup(func() { command(t, fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
-	return shared.server.URLOf(name)
 }
 
 // start starts the shared server and makes the template.
@@ -158,7 +176,10 @@ func start() {
 	if shared.err = execute(ctx, `create database `+template); shared.err != nil {
 		return
 	}
-	shared.err = migrations.Migrate(ctx, shared.server.URLOf(template))
+	if shared.err = migrations.Migrate(ctx, shared.server.URLOf(template)); shared.err != nil {
+		return
+	}
+	shared.err = shared.pool.prepare(ctx, shared.server.URLOf(template))
 }
 
 func command(t testing.TB, sql string) {

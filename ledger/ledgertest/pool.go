@@ -1,0 +1,223 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pool holds the emptied databases that the next tests get. Emptying takes a few milliseconds, a
+// clone a hundred times as long on a busy machine.
+type pool struct {
+	mu       sync.Mutex
+	free     []*database // guarded by mu
+	lasting  []*database // guarded by mu; see Lasting
+	made     int         // guarded by mu
+	tables   []string    // those that the schema leaves empty
+	original string      // fingerprint of the template
+}
+
+// database is one of the pool, with a connection that empties it.
+type database struct {
+	name string
+	conn *pgx.Conn
+}
+
+// fingerprint changes with everything that a test may alter but emptying does not restore: tables,
+// columns, constraints, triggers, functions, settings of the database, and the tables that the
+// schema fills.
+const fingerprint = `
+select concat_ws('/',
+  (select sum(hashtext(concat(relname, relkind, relnatts))) from pg_class
+    where oid >= 16384 and relpersistence = 'p' and not starts_with(relname, 'pg_toast')),
+  (select sum(hashtext(concat(attname, attnotnull, atthasdef, attisdropped))) from pg_attribute
+    where attrelid >= 16384),
+  (select sum(hashtext(concat(conname, convalidated))) from pg_constraint where oid >= 16384),
+  (select sum(hashtext(concat(tgname, tgenabled))) from pg_trigger),
+  (select sum(hashtext(concat(proname, prosrc))) from pg_proc where oid >= 16384),
+  (select count(*) from pg_namespace where oid >= 16384),
+  (select count(*) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+    where d.datname = current_database()),
+  (select sum(hashtext(v::text)) from dispatcher.schema_version v),
+  (select sum(hashtext(m::text)) from dispatcher.schema_migrations m))`
+
+// emptyTables are the tables of the schema without rows.
+const emptyTables = `
+select array_agg(format('%I.%I', schemaname, tablename) order by tablename) from pg_tables
+where schemaname = 'dispatcher' and (xpath('/row/n/text()', query_to_xml(format(
+  'select count(*) as n from %I.%I', schemaname, tablename), false, true, '')))[1]::text = '0'`
+
+// endSessions ends what a test has left connected, and waits until it has gone.
+const endSessions = `
+select coalesce(bool_and(pg_terminate_backend(pid, 10000)), true) from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+
+// grown are the tables that are faster truncated than emptied row by row.
+const grown = `select string_agg(t, ', ') from unnest($1::text[]) t where pg_relation_size(t) > 1 << 20`
+
+// restart lets all sequences begin anew.
+const restart = `
+select count(setval(format('%I.%I', schemaname, sequencename), start_value, false))
+from pg_sequences where last_value is not null`
+
+// prepare learns from the template what the databases of the pool are to be like.
+func (p *pool) prepare(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean goodbye.
+	if err := conn.QueryRow(ctx, emptyTables).Scan(&p.tables); err != nil {
+		return err
+	}
+	return conn.QueryRow(ctx, fingerprint).Scan(&p.original)
+}
+
+// take returns an emptied database, or else the name of one that the caller is to clone.
+func (p *pool) take() (*database, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.free) - 1; last >= 0 {
+		d := p.free[last]
+		p.free = p.free[:last]
+		return d, ""
+	}
+	return nil, p.name()
+}
+
+// name is that of one more database. mu is held.
+func (p *pool) name() string {
+	p.made++
+	return fmt.Sprintf("test_%d", p.made)
+}
+
+// lasts adds a database that is not given back.
+func (p *pool) lasts() *database {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := &database{name: p.name()}
+	p.lasting = append(p.lasting, d)
+	return d
+}
+
+// give empties a database for the next test, or returns why that is not possible.
+func (p *pool) give(ctx context.Context, d *database) error {
+	err := d.connect(ctx)
+	if err == nil {
+		err = errors.Join(d.end(ctx), d.empty(ctx, p))
+	}
+	if err != nil {
+		return errors.Join(err, d.close(ctx))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, d)
+	return nil
+}
+
+// errAltered is why a database is dropped after its test.
+var errAltered = errors.New("the test has altered the schema")
+
+// end ends the sessions of a test.
+func (d *database) end(ctx context.Context) error {
+	var ended bool
+	err := d.conn.QueryRow(ctx, endSessions).Scan(&ended)
+	if err == nil && !ended {
+		err = errors.New("a session does not end")
+	}
+	return err
+}
+
+// connect opens the connection that empties the database, on which no trigger fires.
+func (d *database) connect(ctx context.Context) error {
+	if d.conn != nil {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, shared.server.URLOf(d.name))
+	if err != nil {
+		return err
+	}
+	d.conn = conn
+	_, err = conn.Exec(ctx, `set session_replication_role = replica`)
+	return err
+}
+
+// empty removes all rows.
+func (d *database) empty(ctx context.Context, p *pool) error {
+	var now string
+	if err := d.conn.QueryRow(ctx, fingerprint).Scan(&now); err != nil {
+		return err
+	}
+	if now != p.original {
+		return errAltered
+	}
+	var big *string
+	if err := d.conn.QueryRow(ctx, grown, p.tables).Scan(&big); err != nil {
+		return err
+	}
+	if big != nil {
+		if _, err := d.conn.Exec(ctx, `truncate `+*big+` cascade`); err != nil {
+			return err
+		}
+	}
+	if _, err := d.conn.Exec(ctx, `delete from `+strings.Join(p.tables, `; delete from `)); err != nil {
+		return err
+	}
+	_, err := d.conn.Exec(ctx, restart)
+	return err
+}
+
+// pooled is a database of the pool for one test.
+func pooled(t testing.TB) string {
+	t.Helper()
+	begun(t)
+	d, name := shared.pool.take()
+	if d == nil {
+		d = &database{name: name}
+		command(t, fmt.Sprintf(`create database %s template %s`, name, template))
+	}
+	t.Cleanup(func() {
+		// t.Context has ended when cleanups run.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if shared.pool.give(ctx, d) != nil {
+			command(t, fmt.Sprintf(`drop database if exists %s with (force)`, d.name))
+		}
+	})
+	return shared.server.URLOf(d.name)
+}
+
+// Lasting is a database for tests of one process that use it one after the other with the same
+// connections, and empty it in between. It goes with the server.
+func Lasting(t testing.TB) (url string, empty func(context.Context) error) {
+	t.Helper()
+	begun(t)
+	d := shared.pool.lasts()
+	command(t, fmt.Sprintf(`create database %s template %s`, d.name, template))
+	if err := d.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return shared.server.URLOf(d.name), func(ctx context.Context) error { return d.empty(ctx, &shared.pool) }
+}
+
+func (d *database) close(ctx context.Context) error {
+	if d.conn == nil {
+		return nil
+	}
+	return d.conn.Close(ctx)
+}
+
+// close ends the connections of the pool.
+func (p *pool) close(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range append(p.free, p.lasting...) {
+		_ = d.close(ctx) // the server is stopped next
+	}
+}
