@@ -213,8 +213,8 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 // TestARepeatedSubmissionLocksItsAttemptsInOrder: the settlement takes the price of the first one away, and receipts lock the first one first.
 func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	rig := lend(t)
+	l, db, watch := rig.l, rig.db, raw(t, rig.url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	settleAll(t, l, []ledger.Settlement{repeat(m, 1)})
@@ -240,8 +240,8 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 // second has a channel locked by then, for which a claim waits that repeats what the first has closed.
 func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
 	m := claimAll(t, l, batch("m", 2), "a").Messages
 	first, second := repeat(m[0], 1), repeat(m[1], 1)
@@ -264,7 +264,7 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 // resend of the other. While somebody else has the first message they queue for it, before either has the second.
 func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	l, other, db, watch := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
 	m := claimAll(t, l, batch("m", 2), "a").Messages
@@ -332,15 +332,15 @@ func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 // TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway: whoever looks for doubts has leased it by then.
 func TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	s := unknown(m)
 	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
 	settleAll(t, l, []ledger.Settlement{s})
 	leased := 0
-	looker := connect(t, ledger.Config{URL: url, Tracer: afterQuery{"for update of d skip locked", func() {
+	looker := connect(t, ledger.Config{URL: rig.url, Tracer: afterQuery{"for update of d skip locked", func() {
 		if leased++; !judge(t, l, final(m)) {
 			t.Error("it was not ended")
 		}

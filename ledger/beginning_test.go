@@ -12,7 +12,6 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -32,8 +31,8 @@ func applyToday(t testing.TB, l *ledger.Ledger, zone *time.Location, onA []admis
 // a, at 28000 micros. Of the shop's, one is refused, one was billed half, and two are open.
 func worn(t *testing.T) (l *ledger.Ledger, db *pgx.Conn) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db = rig.l, rig.db
 	applyToday(t, l, time.UTC, nil)
 	messages := of("shop", 4)
 	for i := range messages {
@@ -70,8 +69,8 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 // been one of it: here U+0000 stands elsewhere in the envelope.
 func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyToday(t, l, time.UTC, nil)
 	to := func(channel, envelope string, n int) {
 		t.Helper()
@@ -101,8 +100,8 @@ func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 // is there again when that comes back in the same window.
 func TestALimitInAnotherCurrencyIsAnotherLimit(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	in := func(currency string) (channel, numbers admission.Limit) {
 		channel, numbers = budget(admission.Scope{}, 100_000), budget(prefix("+44"), 1e6)
 		channel.Currency, numbers.Currency = currency, currency
@@ -211,8 +210,8 @@ func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 // counting and locking. Neither is forgotten or counted twice.
 func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	other, db := rig.l, rig.db
 	applyToday(t, other, time.UTC, nil)
 	mustClaim(t, other, of("shop", 2))
 	deciding, goOn := make(chan struct{}), make(chan struct{})
@@ -229,7 +228,7 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	})
 	<-deciding
 	counts := 0
-	applier := connect(t, ledger.Config{URL: url, Tracer: onCounted(func() {
+	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onCounted(func() {
 		if counts++; counts == 1 {
 			close(goOn)
 			claim.Wait()
@@ -245,15 +244,15 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 // TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt: midnight comes between counting and locking.
 func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	other, db := rig.l, rig.db
 	applyToday(t, other, time.UTC, nil)
 	zone := dayBegan(t, db, 24*time.Hour-3*time.Second)
 	midnight := admission.Day.End(scalar[time.Time](t, db, `select clock_timestamp()`), zone)
 	mustClaim(t, other, of("shop", 3))
 	execute(t, db, `update dispatcher.attempts set claimed_at = $1::timestamptz - interval '1 minute'`, midnight)
 	counts := 0
-	applier := connect(t, ledger.Config{URL: url, Tracer: onCounted(func() {
+	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onCounted(func() {
 		if counts++; counts == 1 {
 			for scalar[bool](t, db, `select clock_timestamp() < $1 and pg_sleep(0.005) is not null`, midnight) {
 			}
@@ -271,8 +270,8 @@ func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 
 func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	on := func(most int64) []admission.Limit {
 		return []admission.Limit{limit(admission.Hour, most), limit(admission.Day, most)}
 	}
@@ -319,8 +318,8 @@ func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 // The query of docs/audit.md, over minutes in which limits were added, removed and neither.
 func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Minute, 100)}
 	past := func() {
 		for _, sql := range []string{

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // fillHours stores n messages of the last three hours, out of order by up to 50 s and
@@ -72,8 +71,8 @@ func visitAll(t testing.TB, l *ledger.Ledger, f ledger.ChoiceFilter) (ids []stri
 
 func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	db, l := rig.db, rig.l
 	now := scalar[time.Time](t, db, `select now()`)
 	if got := visitAll(t, l, ledger.ChoiceFilter{From: now.Add(-time.Hour), To: now}); got != nil {
 		t.Errorf("an empty ledger has %d", len(got))
@@ -101,8 +100,8 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 
 func TestASampleIsTheSameEachTimeAndEvenOverTheRange(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	db, l := rig.db, rig.l
 	fillHours(t, db, 9000)
 	now := scalar[time.Time](t, db, `select now()`)
 	f := ledger.ChoiceFilter{From: now.Add(-72 * time.Hour), To: now, Sample: 2500} // two pages
@@ -162,8 +161,8 @@ func TestEachChoiceShowsWhatRecordShows(t *testing.T) {
 // attempts are.
 func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db, watch, l := raw(t, url), raw(t, url), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	db, watch, l := rig.db, raw(t, rig.url), rig.l
 	fillHours(t, db, 20)
 	for _, sample := range []int{0, 100} {
 		tx, err := db.Begin(t.Context())
@@ -218,8 +217,8 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 // TestEachChoiceVisitsWhateverHasAttempts: nobody hides one by taking the route from its message, or calling that dead.
 func TestEachChoiceVisitsWhateverHasAttempts(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	db, l := rig.db, rig.l
 	fillHours(t, db, 100)
 	now := time.Now()
 	f := ledger.ChoiceFilter{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour)}

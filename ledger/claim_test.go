@@ -15,10 +15,10 @@ import (
 
 func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000, Limits: []admission.Limit{limit(admission.Second, 1000), limit(admission.Day, 5000)}})
-	db := raw(t, url)
+	db := rig.db
 	seen := claimAll(t, l, batch("m", 500), "a")
 	for i, fate := range seen.Intakes {
 		if fate != ledger.Fresh || seen.Messages[i].Seq == 0 || seen.Messages[i].ReceivedAt.IsZero() {
@@ -62,8 +62,8 @@ func TestClaimTellsDuplicatesFromConflicts(t *testing.T) {
 
 func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Day, 100)}})
 	refused := errors.New("refused")
 	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
@@ -73,7 +73,7 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	if !errors.Is(err, refused) || ledger.Unavailable(err) {
 		t.Fatalf("got %v", err)
 	}
-	db := raw(t, url)
+	db := rig.db
 	if n := scalar[int](t, db, `select (select count(*) from dispatcher.messages) + (select count(*) from dispatcher.attempts)
 		+ (select sum(granted) from dispatcher.limits) + (select sum(active) from dispatcher.channels)`); n != 0 {
 		t.Errorf("%d traces were left behind", n)

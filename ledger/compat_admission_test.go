@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"dispatcher/admission"
-	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // What the release before migration 004 says to the database about limits, slots and instances,
@@ -66,8 +64,8 @@ const (
 
 func TestThePreviousReleaseCountsAndSettlesOnTheNewSchema(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 10)}, scoped(tenant("shop"), admission.Day, 10), budget(tenant("shop"), 1e9))
 	mustClaim(t, l, of("shop", 3), shop...)
 	today := time.Now().UTC().Truncate(24 * time.Hour)

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -23,8 +22,8 @@ const (
 // TestThePreviousReleaseWorksBesideReceipts: what it sends stays accepted, and what it reads is what it was.
 func TestThePreviousReleaseWorksBesideReceipts(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, batch("m", 2), "a").Messages
 	execute(t, db, oldSettle, m[0].Seq)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // What the release before migration 003 says to the database, word for word. It may go on
@@ -20,8 +19,8 @@ const (
 
 func TestThePreviousReleaseWorksOnTheNewSchema(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	old := func(version int64) {
 		if _, err := db.Exec(t.Context(), oldVersion, version, "old", "", "routes: [] # old"); err != nil {
 			t.Fatal(err)

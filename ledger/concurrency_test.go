@@ -26,7 +26,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 		ledger.ChannelSpec{Name: "b", Limits: []admission.Limit{limit(admission.Hour, 500), {Window: admission.Day, Max: 5000, Unit: admission.Segments}}},
 		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{limit(admission.Minute, 300)}})
 	rounds := 30
-	if testing.Short() {
+	if !long() {
 		rounds = 8
 	}
 	subsets := [][]string{{"a", "b", "c"}, {"b", "c"}, {"a", "c"}, {"a", "b"}}

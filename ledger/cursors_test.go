@@ -91,7 +91,7 @@ func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
 	claims := 40
-	if testing.Short() {
+	if !long() {
 		claims = 8
 	}
 	want := 0
@@ -300,7 +300,7 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 	t.Parallel()
 	ledgers, _ := openTurns(t, 4)
 	rounds := 60
-	if testing.Short() {
+	if !long() {
 		rounds = 15
 	}
 	var workers sync.WaitGroup
@@ -344,8 +344,8 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 // the last, not the second once more, nor anybody a place further.
 func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	cursor := `select route || ' ' || channel || ' ' || position || ' ' || members::text from dispatcher.cursors where route = 'default'`
 	circle := func(want string, members ...string) {
 		t.Helper()
@@ -382,7 +382,7 @@ func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
 
 func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	for name, routes := range map[string][]ledger.RouteSpec{
 		"no name": circles(members, ""), "twice": circles(members, "r", "r"), "no members": circles(nil, "r"),
 		"a member twice": circles([]string{"a", "b", "a"}, "r"), "a member without a name": circles([]string{""}, "r"),
@@ -410,7 +410,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 		}
 	}
 	rounds := 60
-	if testing.Short() {
+	if !long() {
 		rounds = 15
 	}
 	var workers sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -45,8 +44,8 @@ func TestTheQueryOfTheGuideFindsReceiptsThatContradict(t *testing.T) {
 
 func TestTheQueryOfTheGuideFindsRejectionsThatNoOptOutCovers(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	optOut(t, l, byHand, subscriber)
 	refuse := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // addEffects puts effects on whatever is current, and returns their version.
@@ -38,7 +37,7 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 
 func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
@@ -72,7 +71,7 @@ func TestAChangeOfTheDocumentHoldsOverEffectsButNotOverAnotherDocument(t *testin
 	}{{0, false}, {1, false}, {2, true}, {3, true}, {4, true}, {5, false}} {
 		t.Run(fmt.Sprint(c.expect), func(t *testing.T) {
 			t.Parallel()
-			l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+			l := lend(t).l
 			apply(t, l)
 			apply(t, l) // 2 brings the current document
 			addEffects(t, l, `{}`)
@@ -88,7 +87,7 @@ func TestAChangeOfTheDocumentHoldsOverEffectsButNotOverAnotherDocument(t *testin
 
 func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	apply(t, l)
 	addEffects(t, l, `{}`)
 	for _, expect := range []int64{0, 1, 3} {
@@ -103,16 +102,16 @@ func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 // it; no document is lost and no effects are put on a document that they were not computed for.
 func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	first := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	first := rig.l
 	apply(t, first)
 	rounds := 25
-	if testing.Short() {
+	if !long() {
 		rounds = 8
 	}
 	var workers sync.WaitGroup
 	for worker := range 4 {
-		l := connect(t, ledger.Config{URL: url})
+		l := connect(t, ledger.Config{URL: rig.url})
 		workers.Go(func() {
 			for range rounds {
 				for !changeOnce(t, l, worker) {
@@ -171,8 +170,8 @@ func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
 
 func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "full", ActiveMax: 1})
 	claimAll(t, l, batch("m", 2), "full")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,10 @@
 package ledger
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"time"
+)
 
 // ConfirmIdentity is what happens at each interval.
 func (l *Ledger) ConfirmIdentity() { l.confirmIdentity() }
@@ -15,4 +19,33 @@ func LocksOfJoining(in Inbound) []string {
 		fmt.Sprintf(`select pg_advisory_xact_lock_shared(%d)`, joining),
 		fmt.Sprintf(`select pg_advisory_xact_lock(%d, %d)`, joiningGroup, g.lock()),
 	}
+}
+
+// LetGo lets go of everything that a ledger remembers from claim to claim or holds in the server.
+func (l *Ledger) LetGo() {
+	l.turns.mu.Lock()
+	l.turns.last = nil
+	l.turns.mu.Unlock()
+	l.heart.mu.Lock()
+	l.dropHeart()
+	l.heart.mu.Unlock()
+	l.out.letGo()
+	l.heard.letGo()
+}
+
+// letGo does not wait for the server to notice that a connection has ended.
+func (o *outlet) letGo() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.conn != nil {
+		_, _ = o.conn.Exec(context.Background(), `select pg_advisory_unlock_all()`) // it may be broken
+	}
+	o.dropLeadership()
+	o.latest, o.asked = time.Time{}, time.Time{}
+}
+
+// Hurry shortens the timeouts, before anything waits.
+func (l *Ledger) Hurry(d time.Duration) {
+	l.timeouts.roundTrip, l.timeouts.watch = d, d
+	l.out.roundTrip, l.heard.roundTrip = d, d
 }

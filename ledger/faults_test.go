@@ -39,8 +39,8 @@ func answers(t testing.TB, l *ledger.Ledger, prefix, channel string, outcomes ..
 
 func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{Name: "c"})
 	age := func(sql string) {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
@@ -80,8 +80,8 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 
 func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
 	answers(t, l, "before", "a", provider.Accepted, "", provider.Refused, "503")
 	old := claimAll(t, l, batch("retried", 1), "b").Messages
@@ -129,8 +129,8 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 // weights in force brought about.
 func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	answers(t, l, "early", "a", provider.Accepted, "", provider.Unknown, "timeout") // answered before
 	since, err := l.Clock(t.Context())
@@ -159,7 +159,7 @@ func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 // A sequential scan of a hundred million attempts every few seconds would be the end.
 func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	db, l := raw(t, url), connect(t, ledger.Config{URL: url, MaxConns: 1})
 	fillHours(t, db, 20000)
 	if _, err := db.Exec(t.Context(), `analyze; select pg_stat_force_next_flush()`); err != nil {

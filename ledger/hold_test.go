@@ -285,9 +285,9 @@ func TestWhoeverFreesATicketIsNotWaitedFor(t *testing.T) {
 
 func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	living, dead := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	db := raw(t, url)
+	rig := lend(t)
+	living, dead := rig.l, connect(t, ledger.Config{URL: rig.url})
+	db := rig.db
 	apply(t, living, ledger.ChannelSpec{Name: "a", ActiveMax: 10})
 	claimAll(t, living, batch("living", 2), "a")
 	lost := claimAll(t, dead, batch("dead", 3), "a")
@@ -319,9 +319,9 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 
 func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	living, dead := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	db := raw(t, url)
+	rig := lend(t)
+	living, dead := rig.l, connect(t, ledger.Config{URL: rig.url})
+	db := rig.db
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, dead, batch("dead", 3), "a")
 	beatingForLong(t, db, living)
@@ -344,9 +344,9 @@ func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 // The database was away for all. Whoever comes back first has heard of nobody for as long as of himself.
 func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	first, second := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	db := raw(t, url)
+	rig := lend(t)
+	first, second := rig.l, connect(t, ledger.Config{URL: rig.url})
+	db := rig.db
 	apply(t, first, ledger.ChannelSpec{Name: "a", ActiveMax: 10})
 	claimAll(t, second, batch("m", 3), "a")
 	beat := func(l *ledger.Ledger) {
@@ -392,8 +392,8 @@ func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := ledgertest.URL(t)
-			l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+			rig := lend(t)
+			l, db := rig.l, rig.db
 			apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 10, Limits: []admission.Limit{budget(admission.Scope{}, 1e9)}})
 			_, sent := mustClaim(t, l, batch("m", 3))
 			execute(t, db, `update dispatcher.attempts set freed = true where message_seq = $1`, sent[0].Seq)
@@ -425,7 +425,7 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{Name: "b", ActiveMax: 1000})
 	rounds := 10
-	if testing.Short() {
+	if !long() {
 		rounds = 3
 	}
 	for round := range rounds {

@@ -9,15 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // TestPartsInAnyOrderGiveEachMessageOnce: whichever of two processes gets which part, in which order and how often, each
 // message is published once, whole, and nothing is left.
 func TestPartsInAnyOrderGiveEachMessageOnce(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	processes, db := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}, raw(t, url)
+	rig := lend(t)
+	processes, db := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url})}, rig.db
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++

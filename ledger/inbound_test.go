@@ -118,13 +118,13 @@ func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
 
 func TestPartsAreJoinedAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	one, two := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	one, two := rig.l, connect(t, ledger.Config{URL: rig.url})
 	want(t, "first", book(t, one, pieceOf(7, 2, 3, "c")), ledger.Booked{Waiting: 1})
 	want(t, "second", book(t, two, pieceOf(7, 0, 3, "a")), ledger.Booked{Waiting: 1})
 	want(t, "third", book(t, one, pieceOf(7, 1, 3, "b")), ledger.Booked{Whole: 1})
 	want(t, "published", published(t, one), []string{"7/0 abc 3[]"})
-	if n := scalar[int](t, raw(t, url), `select count(*) from dispatcher.inbound_parts`); n != 0 {
+	if n := scalar[int](t, rig.db, `select count(*) from dispatcher.inbound_parts`); n != 0 {
 		t.Errorf("%d parts are left", n)
 	}
 }
@@ -163,8 +163,8 @@ func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 // a database a second away a booking takes seconds, and one at a time would be too slow for all.
 func TestJoiningHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	execute(t, db, `begin`)
 	for _, sql := range ledger.LocksOfJoining(pieceOf(1, 1, 2, "x")) {
 		execute(t, db, sql)
@@ -185,8 +185,8 @@ func TestJoiningHoldsUpNobodyElse(t *testing.T) {
 
 func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	book(t, l, pieceOf(7, 1, 4, "b"), pieceOf(7, 2, 4, "c"), pieceOf(8, 0, 2, "x"))
 	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where grp = 7 and part = 2`); err != nil {
 		t.Fatal(err)
@@ -204,8 +204,8 @@ func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 
 func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	book(t, l, pieceOf(7, 0, 2, "one"), pieceOf(7, 0, 2, "two"), pieceOf(7, 0, 2, "three"))
 	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
 		t.Fatal(err)
@@ -223,8 +223,8 @@ func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 	t.Parallel()
 	const n = 100
-	url := ledgertest.URL(t)
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	rig := lend(t)
+	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url})}
 	arrived := [n]sync.WaitGroup{} // both halves of each message are booked together
 	for i := range arrived {
 		arrived[i].Add(len(ledgers))
@@ -249,8 +249,8 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 
 func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	in := sms("1", "hello")
 	in.Reference = "r"
 	book(t, l, in, sms("2", "hello"), pieceOf(7, 0, 2, "a"))
@@ -321,7 +321,7 @@ func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 // every process.
 func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	rig := lend(t)
 	var in []ledger.Inbound
 	for i := range 60 {
 		m := sms(fmt.Sprint("m", i), "hello")
@@ -331,7 +331,7 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 		}
 		in = append(in, m)
 	}
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url}), connect(t, ledger.Config{URL: rig.url})}
 	var bookings sync.WaitGroup
 	for k, l := range ledgers {
 		bookings.Go(func() {
@@ -354,8 +354,8 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 
 func TestInboundMessagesAreNotInAuditViews(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	book(t, l, sms("1", "STOP"), pieceOf(7, 0, 2, "secret"))
 	rows, err := db.Query(t.Context(), `select viewname from pg_views where schemaname = 'audit'`)
 	if err != nil {

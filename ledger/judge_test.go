@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -21,9 +20,9 @@ type disputed struct {
 
 func dispute(t *testing.T) *disputed {
 	t.Helper()
-	url := ledgertest.URL(t)
+	rig := lend(t)
 	d := &disputed{
-		l: connect(t, ledger.Config{URL: url}), other: connect(t, ledger.Config{URL: url}), lock: raw(t, url), see: raw(t, url),
+		l: rig.l, other: connect(t, ledger.Config{URL: rig.url}), lock: rig.db, see: raw(t, rig.url),
 	}
 	apply(t, d.l, ledger.ChannelSpec{Name: "a"})
 	d.m = claimAll(t, d.l, []ledger.Message{message("m")}, "a").Messages[0]
@@ -170,8 +169,8 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 // waits for that.
 func TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, lock, see := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	rig := lend(t)
+	l, lock, see := rig.l, rig.db, raw(t, rig.url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	lost := repeat(m, 1)

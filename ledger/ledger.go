@@ -85,6 +85,14 @@ type Ledger struct {
 	loops   sync.WaitGroup
 
 	out, heard outlet // of the outbox, and of that of messages of subscribers
+	timeouts   timeouts
+}
+
+// timeouts are for connections without a statement timeout. TCP alone would wait much longer for a
+// server that has vanished.
+type timeouts struct {
+	roundTrip time.Duration // for an answer
+	watch     time.Duration // for a notification, before the server is asked whether it is there
 }
 
 // hotSettings shape the sessions of claims and settlements.
@@ -108,7 +116,7 @@ var hotSettings = map[string]string{
 
 // Connect opens the ledger. The schema must be up to date: see Migrate.
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
-	l := &Ledger{config: c}
+	l := &Ledger{config: c, timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second}}
 	hot, err := l.poolConfig(hotSettings)
 	if err != nil {
 		return nil, err
@@ -119,8 +127,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	reports.MaxConns = 2
 	l.single = hot.ConnConfig.Copy()
-	l.out = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadership, read: selectOutbox, remove: removePublished, vouch: vouchOutbox}
-	l.heard = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadershipHeard, read: selectHeard, remove: removeHeard, vouch: vouchHeard}
+	l.out = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadership, read: selectOutbox, remove: removePublished, vouch: vouchOutbox, roundTrip: l.timeouts.roundTrip}
+	l.heard = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadershipHeard, read: selectHeard, remove: removeHeard, vouch: vouchHeard, roundTrip: l.timeouts.roundTrip}
 	l.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.

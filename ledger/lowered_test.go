@@ -4,16 +4,14 @@ import (
 	"testing"
 
 	"dispatcher/admission"
-	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow: the one that it was lowered in keeps what it had granted, and the next
 // one allows no more than the new limit.
 func TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 10)}, budget(tenant("shop"), 10*28000))
 	mustClaim(t, l, of("shop", 8), shop...)
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 5)}, budget(tenant("shop"), 6*28000))

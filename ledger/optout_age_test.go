@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // said is a keyword that first arrived so many minutes ago on a channel; sent is how many minutes ago it was sent by the
@@ -92,15 +91,15 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 // imports. Nobody waits in a circle.
 func TestKeywordsOfManyContend(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	rig := lend(t)
+	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url})}
 	numbers := make([]string, 60)
 	for i := range numbers {
 		numbers[i] = fmt.Sprintf("+4477009%05d", i)
 	}
 	optOut(t, ledgers[0], byHand, numbers...)
 	rounds := 20
-	if testing.Short() {
+	if !long() {
 		rounds = 6
 	}
 	var workers sync.WaitGroup

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // barred claims the messages and up to due due rows, lets all wait a while, and returns the ids of those
@@ -82,8 +81,8 @@ func TestAClaimSeesOptOutsOfNewAndDueRows(t *testing.T) {
 // TestRowsOfThePreviousReleaseAreCheckedToo: they have no recipient, so it is read from the envelope.
 func TestRowsOfThePreviousReleaseAreCheckedToo(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	damaged := to("damaged", "shop", subscriber)
 	damaged.Envelope = []byte("\xff{")
 	barred(t, l, []ledger.Message{to("a", "shop", subscriber), to("b", "shop", "+447700900124"), damaged}, 0)
@@ -154,8 +153,8 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 
 func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	optOut(t, l, byHand, subscriber)
 	for sql, constraint := range map[string]string{
 		`insert into dispatcher.opt_outs (tenant, recipient, source) select tenant, recipient, 'command' from dispatcher.opt_outs`: "opt_outs_current",
@@ -177,7 +176,7 @@ func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 // TestGoAndTheSchemaGiveTheSameRecipient: rows of the previous release are found by the one, all others by the other.
 func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 	t.Parallel()
-	db := raw(t, ledgertest.URL(t))
+	db := lend(t).db
 	rapid.Check(t, func(rt *rapid.T) {
 		tenant := strings.ReplaceAll(rapid.String().Draw(rt, "tenant"), "\x00", "")
 		number := rapid.StringMatching(`\+{0,2}[0-9]{3,15}`).Draw(rt, "number")
@@ -197,7 +196,7 @@ func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 // TestOptOutsAreFoundThroughTheirIndex also when the statistics are of a time when there were none.
 func TestOptOutsAreFoundThroughTheirIndex(t *testing.T) {
 	t.Parallel()
-	db := raw(t, ledgertest.URL(t))
+	db := lend(t).db
 	if _, err := db.Exec(t.Context(), `set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set plan_cache_mode = force_generic_plan`); err != nil {
 		t.Fatal(err)
 	}

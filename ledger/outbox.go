@@ -22,10 +22,6 @@ const (
 // up: what is not removed is published again.
 const deleteTimeout = 5 * time.Second
 
-// roundTripTimeout bounds a round trip on a connection without a statement timeout: a server that vanished without a word
-// must not be waited for as long as TCP hopes.
-const roundTripTimeout = 15 * time.Second
-
 // leadershipPause is how often a process that does not publish asks whether it may.
 const leadershipPause = time.Second
 
@@ -74,6 +70,8 @@ type outlet struct {
 	read     string                    // rows by seq until they hold so many notices
 	remove   string                    // those of some seqs
 	vouch    string                    // for the rows, if there are any
+
+	roundTrip time.Duration // how long an answer may take
 
 	mu        sync.Mutex // held while publishing
 	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
@@ -137,7 +135,7 @@ func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	o.asked = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.roundTrip)
 	defer cancel()
 	err := o.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, o.lock).Scan(&o.held)
 	if err != nil {
@@ -200,7 +198,7 @@ func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notic
 	if len(o.published) == 0 {
 		batch.Queue(o.vouch) // after them: none of what was read goes away before
 	}
-	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.roundTrip)
 	defer cancel()
 	if err := o.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, err

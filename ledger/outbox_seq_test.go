@@ -140,7 +140,7 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 // a row of another message, when the settlement begins and ends.
 func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	l := connect(t, ledger.Config{URL: url, MaxConns: 2})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	db, blocker := raw(t, url), raw(t, url)

@@ -150,8 +150,8 @@ func TestPublishTakesAboutAsManyAsAskedAndAtLeastOneTransaction(t *testing.T) {
 
 func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	first, second := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	first, second := rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, first, ledger.ChannelSpec{Name: "a"})
 	if leads, err := first.LeadPublishing(t.Context()); !leads || err != nil {
 		t.Fatalf("%t, %v", leads, err)
@@ -161,7 +161,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 		t.Fatal("two instances publish")
 	}
 	// The leader's session is lost while it publishes: it has sent, and cannot remove any more.
-	db := raw(t, url)
+	db := rig.db
 	_, err := first.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error {
 		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
 			and database = (select oid from pg_database where datname = current_database())`)

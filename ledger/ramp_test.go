@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // ramp is a ramp of three steps, one an hour.
@@ -53,7 +52,7 @@ func only(t testing.TB, l *ledger.Ledger) ledger.Ramp {
 
 func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	applyRoutes(t, l, members, "default")
 	before, err := l.Clock(t.Context())
 	if err != nil {
@@ -94,7 +93,7 @@ func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
 
 func TestARouteHasOneRampAtATime(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	first := startRamp(t, l, ramp("default"))
 	startRamp(t, l, ramp("another"))
 	if _, err := l.StartRamp(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
@@ -119,8 +118,8 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 // Two appliers of each step, as two processes whose timers went off at the same time.
 func TestOfTwoAppliersOfAStepOneWinsAndTheOtherAppliesNothing(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	appliers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	rig := lend(t)
+	appliers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url})}
 	long := ramp("default")
 	long.Steps = 20
 	started := startRamp(t, appliers[0], long)
@@ -144,14 +143,14 @@ func TestOfTwoAppliersOfAStepOneWinsAndTheOtherAppliesNothing(t *testing.T) {
 			t.Errorf("step %d: %d won, %d lost", step, won.Load(), lost.Load())
 		}
 	}
-	if n := scalar[int](t, raw(t, url), `select count(*) from dispatcher.routing_versions`); n != long.Steps {
+	if n := scalar[int](t, rig.db, `select count(*) from dispatcher.routing_versions`); n != long.Steps {
 		t.Errorf("%d versions", n)
 	}
 }
 
 func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	started := startRamp(t, l, ramp("default"))
 	for _, step := range []int{-1, 0, 2, 4} {
 		if err := makeStep(t, l, started, step, "default"); !errors.Is(err, ledger.ErrRampMoved) {
@@ -177,8 +176,8 @@ func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 
 func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	states := []ledger.RampState{ledger.RampRunning, ledger.RampHeld, ledger.RampDone, ledger.RampCancelled, ledger.RampSuperseded}
 	legal := map[ledger.RampState][]ledger.RampState{
 		ledger.RampRunning: {ledger.RampHeld, ledger.RampCancelled, ledger.RampSuperseded},
@@ -218,7 +217,7 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 
 func TestARampThatIsResumedWaitsAWholeInterval(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	id := startRamp(t, l, ramp("default")).ID
 	if err := l.SetRamp(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "", "steer"); err == nil {
 		t.Error("held without a reason")
@@ -235,7 +234,7 @@ func TestARampThatIsResumedWaitsAWholeInterval(t *testing.T) {
 
 func TestADocumentWithoutTheRouteSupersedesItsRamp(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	applyRoutes(t, l, members, "default", "another")
 	startRamp(t, l, ramp("default"))
 	applyRoutes(t, l, members, "default")
@@ -250,7 +249,7 @@ func TestADocumentWithoutTheRouteSupersedesItsRamp(t *testing.T) {
 
 func TestADocumentThatSetsTheWeightsOtherwiseEndsTheRampAtOnce(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	applyRoutes(t, l, members, "default", "another")
 	startRamp(t, l, ramp("default"))
 	startRamp(t, l, ramp("another"))
@@ -293,8 +292,8 @@ func TestLateStepsKeepToThePlanButNeverCatchUpInABurst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := ledgertest.URL(t)
-			l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+			rig := lend(t)
+			l, db := rig.l, rig.db
 			applyRoutes(t, l, members, "default")
 			started := startRamp(t, l, ramp("default"))
 			if _, err := db.Exec(t.Context(), `update dispatcher.ramps set next_at = now() - $1::text::interval`, test.late); err != nil {
@@ -313,7 +312,7 @@ func TestLateStepsKeepToThePlanButNeverCatchUpInABurst(t *testing.T) {
 
 func TestWhatHappenedToARampStaysOnRecord(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	applyRoutes(t, l, members, "default")
 	started := startRamp(t, l, ramp("default"))
 	if err := makeStep(t, l, started, 1, "default"); err != nil {
@@ -349,7 +348,7 @@ func TestWhatHappenedToARampStaysOnRecord(t *testing.T) {
 
 func TestStartRampRefusesWhatCouldNeverMakeAStep(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	for name, spoil := range map[string]func(*ledger.Ramp){
 		"no route":             func(r *ledger.Ramp) { r.Route = "" },
 		"no start":             func(r *ledger.Ramp) { r.From = nil },

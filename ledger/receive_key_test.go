@@ -271,7 +271,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	rounds := 8
-	if testing.Short() {
+	if !long() {
 		rounds = 3
 	}
 	for round := range rounds {

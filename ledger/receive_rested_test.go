@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -172,8 +171,8 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := ledgertest.URL(t)
-			l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+			rig := lend(t)
+			l, db := rig.l, rig.db
 			apply(t, l, ledger.ChannelSpec{Name: "a"})
 			m := claimAll(t, l, batch("m", 2), "a").Messages
 			s := expecting(m[0], "r1")
@@ -224,8 +223,8 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := ledgertest.URL(t)
-			l, db, watch, later := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url), raw(t, url)
+			rig := lend(t)
+			l, db, watch, later := rig.l, rig.db, raw(t, rig.url), raw(t, rig.url)
 			apply(t, l, ledger.ChannelSpec{Name: "a"})
 			m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 			s := expecting(m, "r0")

@@ -165,7 +165,7 @@ func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 
 func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 	t.Parallel()
-	db := raw(t, ledgertest.URL(t))
+	db := raw(t, ledgertest.Fresh(t))
 	execute(t, db, `
 		insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
 		select 'a', 'r' || n, n, 1, 1, case when n % 100 = 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n`)
@@ -196,7 +196,7 @@ func TestSettlementsAndReceiptsContend(t *testing.T) {
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{Name: "b", ActiveMax: 10000})
 	rounds := 8
-	if testing.Short() {
+	if !long() {
 		rounds = 3
 	}
 	for round := range rounds {

@@ -9,17 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // lost returns the ledgers of a living instance and of one that fell silent an hour
 // ago with two attempts open.
 func lost(t *testing.T) (living, dead *ledger.Ledger, db *pgx.Conn) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	living, dead = connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	living, dead = rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
-	db = raw(t, url)
+	db = rig.db
 	claimAll(t, living, batch("living", 2), "a")
 	claimAll(t, dead, batch("dead", 2), "a")
 	silence(t, db, dead)
@@ -148,10 +147,10 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 
 func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	living, idle := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	living, idle := rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
-	silence(t, raw(t, url), idle)
+	silence(t, rig.db, idle)
 	if err := living.Forget(t.Context(), 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +168,8 @@ func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
 
 func TestLeaveRemovesTheInstanceUnlessSomethingIsOpen(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	living, idle, busy := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	living, idle, busy := rig.l, connect(t, ledger.Config{URL: rig.url}), connect(t, ledger.Config{URL: rig.url})
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, busy, batch("busy", 1), "a")
 	for range 2 { // leaving twice is harmless
@@ -180,7 +179,7 @@ func TestLeaveRemovesTheInstanceUnlessSomethingIsOpen(t *testing.T) {
 			}
 		}
 	}
-	db := raw(t, url)
+	db := rig.db
 	if n := instances(t, db); n != 2 {
 		t.Errorf("%d instances", n)
 	}

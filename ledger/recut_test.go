@@ -57,8 +57,8 @@ func (c *cut) granted(ago time.Duration) string {
 // cutAt claims 3, 2, 1 and 1 messages, about 5 hours, 1 hour and 10 minutes ago and now, the last two of them under limits.
 func cutAt(t *testing.T, ago time.Duration) *cut {
 	t.Helper()
-	url := ledgertest.URL(t)
-	c := &cut{t: t, l: connect(t, ledger.Config{URL: url}), db: raw(t, url)}
+	rig := lend(t)
+	c := &cut{t: t, l: rig.l, db: rig.db}
 	applyToday(t, c.l, time.UTC, nil)
 	c.claim(time.UTC, 3, 4*time.Hour)
 	c.claim(time.UTC, 2, time.Hour)

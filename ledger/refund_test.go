@@ -8,7 +8,6 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -16,8 +15,8 @@ import (
 // channel a, and returns the settlement of the first with 10000 to go back to both.
 func spent(t *testing.T) (l *ledger.Ledger, db *pgx.Conn, s ledger.Settlement) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db = rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{budget(tenant("shop"), 100000), limit(admission.Day, 50)}, budget(tenant("shop"), 100000))
 	_, sent := mustClaim(t, l, of("shop", 3), shop...)
 	s = accepted(sent)[0]

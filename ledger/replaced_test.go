@@ -64,6 +64,9 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	url := ledgertest.URL(t)
 	w, tapped := tap(t, url)
 	l := connect(t, ledger.Config{URL: tapped})
+	if !long() {
+		l.Hurry(2 * time.Second)
+	}
 	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}

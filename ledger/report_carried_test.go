@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // tried is one attempt as TestCarriedOn stores it.
@@ -25,10 +24,10 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		behind = `{"version":1,"by":"load_ratio","attempts":1,"line":"a 3/100 0 already_tried,b 4 250"}`
 		older  = `{"version":1,"by":"load_ratio","candidates":[{"channel":"a","reason":"draining"},{"channel":"b"}]}`
 	)
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{Name: "c"})
-	db, err := pgx.Connect(t.Context(), url)
+	db, err := pgx.Connect(t.Context(), rig.url)
 	if err != nil {
 		t.Fatal(err)
 	}

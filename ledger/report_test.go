@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -104,7 +103,7 @@ func TestDailyHasOneRowForEachCurrencyAndCountsFirstChoicesOnce(t *testing.T) {
 
 func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	seen := claimAll(t, l, []ledger.Message{message("m")}, "a")
 	settleAll(t, l, accepted(seen.Messages))

@@ -12,7 +12,6 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // clockWasAhead makes of what was claimed so far what it would be if the database's clock had been ahead by
@@ -31,8 +30,8 @@ func clockWasAhead(t testing.TB, db *pgx.Conn) {
 // bounded opens a ledger whose channel a has limits, beside those over all channels, with the days of UTC, and a connection beside it.
 func bounded(t testing.TB, onA []admission.Limit, overAll ...admission.Limit) (*ledger.Ledger, *pgx.Conn) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyToday(t, l, time.UTC, onA, overAll...)
 	return l, db
 }
@@ -182,14 +181,14 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 // lock is locked from then on.
 func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	other, db := rig.l, rig.db
 	on := limit(admission.Day, 100)
 	applyToday(t, other, time.UTC, []admission.Limit{on})
 	mustClaim(t, other, of("shop", 2))
 	clockWasAhead(t, db)
 	counts := 0
-	l := connect(t, ledger.Config{URL: url, Tracer: onCounted(func() {
+	l := connect(t, ledger.Config{URL: rig.url, Tracer: onCounted(func() {
 		if counts++; counts == 1 {
 			mustClaim(t, other, of("shop", 4))
 			return

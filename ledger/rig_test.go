@@ -91,6 +91,7 @@ func (r *rig) giveBack(t testing.TB) {
 }
 
 func (r *rig) reset(ctx context.Context) error {
+	r.l.LetGo()
 	if err := r.l.Leave(ctx); err != nil {
 		return err
 	}

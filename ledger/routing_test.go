@@ -12,12 +12,11 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	if _, err := l.CurrentRouting(t.Context()); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
@@ -67,8 +66,8 @@ func windows(t testing.TB, db *pgx.Conn) string {
 
 func TestALimitChangedInMidWindowKeepsWhatWasGranted(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, day(10))
 	claimAll(t, l, batch("first", 8), "a")
 	for _, step := range []struct {
@@ -92,8 +91,8 @@ func TestALimitChangedInMidWindowKeepsWhatWasGranted(t *testing.T) {
 
 func TestALimitThatIsRemovedAndComesBackContinuesItsWindow(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, day(10))
 	claimAll(t, l, batch("first", 8), "a")
 	apply(t, l, ledger.ChannelSpec{Name: "b"})
@@ -109,8 +108,8 @@ func TestALimitThatIsRemovedAndComesBackContinuesItsWindow(t *testing.T) {
 
 func TestARolledWindowGoesToTheHistory(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, day(10))
 	claimAll(t, l, batch("first", 8), "a")
 	if _, err := db.Exec(t.Context(), `update dispatcher.limits set window_start = window_start - interval '1 day'`); err != nil {
@@ -124,8 +123,8 @@ func TestARolledWindowGoesToTheHistory(t *testing.T) {
 
 func TestARemovedChannelStaysUntilNothingIsUnderWay(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 5}, ledger.ChannelSpec{Name: "b"})
 	seen := claimAll(t, l, batch("m", 3), "a")
 	apply(t, l, ledger.ChannelSpec{Name: "b"})
@@ -143,7 +142,7 @@ func TestARemovedChannelStaysUntilNothingIsUnderWay(t *testing.T) {
 
 func TestApplyRoutingRefusesWhatTheTablesCannotHold(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	twice := day(1)
 	twice.Limits = append(twice.Limits, limit(admission.Day, 2))
 	for name, specs := range map[string][]ledger.ChannelSpec{
@@ -157,8 +156,8 @@ func TestApplyRoutingRefusesWhatTheTablesCannotHold(t *testing.T) {
 
 func TestWatchRoutingTellsOfEveryVersion(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l, other := rig.l, connect(t, ledger.Config{URL: rig.url})
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan struct{}, 10), make(chan error)
 	go func() { ended <- l.WatchRouting(ctx, func() error { told <- struct{}{}; return nil }) }()

@@ -273,7 +273,7 @@ func (l *Ledger) WatchRouting(ctx context.Context, changed func() error) error {
 		return wrap("watch routing", err)
 	}
 	defer closeConn(conn)
-	if err := listen(ctx, conn); err != nil {
+	if err := l.listen(ctx, conn); err != nil {
 		return wrap("watch routing", err)
 	}
 	for {
@@ -286,20 +286,17 @@ func (l *Ledger) WatchRouting(ctx context.Context, changed func() error) error {
 	}
 }
 
-func listen(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
+func (l *Ledger) listen(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeouts.roundTrip)
 	defer cancel()
 	_, err := conn.Exec(ctx, `listen `+routingChannel)
 	return err
 }
 
-// watchInterval is how often somebody who waits for a notification makes sure that there is still a server to send it.
-const watchInterval = 10 * time.Second
-
 // awaitNotification waits for one on a connection to a server that answers and has not been replaced.
 func (l *Ledger) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	for {
-		waiting, stop := context.WithTimeout(ctx, watchInterval)
+		waiting, stop := context.WithTimeout(ctx, l.timeouts.watch)
 		_, err := conn.WaitForNotification(waiting)
 		stop()
 		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
@@ -308,15 +305,15 @@ func (l *Ledger) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 		if l.guard.Replaced(conn.PgConn()) {
 			return errConnection
 		}
-		if err := ping(ctx, conn); err != nil {
+		if err := l.ping(ctx, conn); err != nil {
 			return err
 		}
 	}
 }
 
 // ping asks for an answer that does not take long.
-func ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
+func (l *Ledger) ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.timeouts.roundTrip)
 	defer cancel()
 	return conn.Ping(ctx)
 }

@@ -77,12 +77,12 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 
 func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: append(day(5).Limits, scoped(tenant("x"), admission.Day, 5), budget(tenant("x"), 5))})
 	claimAll(t, l, batch("m", 2), "a")
 	startRamp(t, l, ramp("default"))
-	db := raw(t, url)
+	db := rig.db
 	for sql, want := range map[string]string{
 		`insert into dispatcher.cursors values ('r', 'a', -1)`:                                          "cursors_position",
 		`insert into dispatcher.cursors values ('r', '', 0)`:                                            "cursors_position",
@@ -170,7 +170,7 @@ func TestADeadRowMayHaveALongID(t *testing.T) {
 // The columns of the contract with auditors, in its order.
 func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 	t.Parallel()
-	db := raw(t, ledgertest.URL(t))
+	db := lend(t).db
 	rows, err := db.Query(t.Context(), `
 		select table_name, string_agg(column_name, ' ' order by ordinal_position)
 		from information_schema.columns where table_schema = 'audit' group by 1`)
@@ -207,8 +207,8 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 
 func TestAuditViewsShowNoNumberAndNoText(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, day(10))
 	s := accepted(claimAll(t, l, batch("m", 3), "a").Messages)
 	for i := range s {
@@ -239,7 +239,7 @@ func plan(t testing.TB, db *pgx.Conn, sql string) string {
 
 func TestWorkIsFoundThroughIndexes(t *testing.T) {
 	t.Parallel()
-	db := raw(t, ledgertest.URL(t))
+	db := raw(t, ledgertest.Fresh(t))
 	if _, err := db.Exec(t.Context(), `
 		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at)
 		select 'm' || n, 'otp', n, '', 1, case when n % 100 = 0 then 'waiting' else 'accepted' end, case when n % 100 = 0 then now() end
@@ -263,7 +263,7 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 
 func TestSettlingRewritesNoIndex(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 1}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	for _, prefix := range []string{"a", "b", "c"} {

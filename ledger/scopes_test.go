@@ -148,8 +148,8 @@ func granted(t testing.TB, db *pgx.Conn) string {
 
 func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 9), scoped(tenant("shop"), admission.Day, 7)},
 		scoped(tenant("shop"), admission.Day, 5), budget(tenant("shop"), 4*28000+1),
 		admission.Limit{Scope: prefix("+44"), Window: admission.Day, Max: 8, Unit: admission.Segments})
@@ -197,7 +197,7 @@ func TestAScopeWithoutALimitIsShownWithoutCounters(t *testing.T) {
 // database's clock.
 func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	l, holder, watcher := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
 	applyLimits(t, l, nil, scoped(tenant("shop"), admission.Day, 10))
 	tx, err := holder.Begin(t.Context())
@@ -230,8 +230,8 @@ func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 
 func TestPlacesTalliesAndReservesOutliveAClaim(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Second, 100), limit(admission.Day, 100)})
 	reserve := giveScoped(func(c *admission.Counter) { c.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}} })
 	first, _, err := claimScoped(t, l, of("shop", 5), reserve)
@@ -345,7 +345,7 @@ func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
 	t.Parallel()
 	const touched = 10
 	read := func(scopes int) int64 {
-		url := ledgertest.URL(t)
+		url := ledgertest.Fresh(t)
 		l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 		var limits []admission.Limit
 		var refs []ledger.ScopeRef
@@ -378,8 +378,8 @@ func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
 
 func TestALimitOfAScopeChangesInMidWindow(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	day := func(n int64) admission.Limit { return scoped(tenant("shop"), admission.Day, n) }
 	claims := func(want int) {
 		t.Helper()
@@ -413,8 +413,8 @@ func TestALimitOfAScopeChangesInMidWindow(t *testing.T) {
 
 func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Hour, 100)}
 	sliding := giveScoped(func(c *admission.Counter) {
 		c.Sliding, c.Burst, c.Reserve = true, 100, []admission.Reserve{{Lane: "otp", Percent: 20}}
@@ -440,8 +440,8 @@ func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 // burst at the end of the one before holds back is not given a second time.
 func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Hour, 100)}
 	applyLimits(t, l, on)
 	execute(t, db, `update dispatcher.limits set window_start = date_trunc('hour', now()), next_at = now() + interval '40 minutes', pace = 36000000000`)
@@ -457,8 +457,8 @@ func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
 // TestALoweredLimitReservesNoMoreThanItHasLeft at once, not only from the next claim on.
 func TestALoweredLimitReservesNoMoreThanItHasLeft(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 60)})
 	execute(t, db, `update dispatcher.limits set window_start = date_trunc('day', now()), granted = 48, reserved = 12`)
 	for _, step := range []struct {
@@ -498,8 +498,8 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 
 func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 5)}, scoped(tenant("shop"), admission.Minute, 3))
 	if _, sent := mustClaim(t, l, of("shop", 9), shop...); len(sent) != 3 {
 		t.Fatalf("%d sent", len(sent))
@@ -537,7 +537,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	}
 	again()
 	rounds := 20
-	if testing.Short() {
+	if !long() {
 		rounds = 6
 	}
 	var workers sync.WaitGroup
@@ -595,8 +595,8 @@ func refunding(sent []ledger.Message, back int64) []ledger.Settlement {
 
 func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	waits := []ledger.Wait{{Reason: "no_slot", On: "alpha", For: 11900 * time.Millisecond}, {Reason: "tenant_limit", On: "alpha tenant:shop", For: 1234567 * time.Microsecond}, {Reason: "throttled", For: time.Second}}
 	look := func(d ledger.Decision) (m ledger.Message, now time.Time) {
@@ -647,8 +647,8 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 // was claimed, left its place in the history already.
 func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply := func(limits ...admission.Limit) {
 		t.Helper()
 		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // seeOwed is what the first attempt of the message owes, and what else a settlement writes.
@@ -111,8 +110,8 @@ func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
 // TestACorrectionGoesByWhatWasCommittedLast: a receipt proves the attempt while its late answer waits for that.
 func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	rig := lend(t)
+	l, db, watch := rig.l, rig.db, raw(t, rig.url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	settleAll(t, l, []ledger.Settlement{unanswered(m, "")})
@@ -134,8 +133,8 @@ func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 // it owes, and is first.
 func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	rig := lend(t)
+	l, db, watch := rig.l, rig.db, raw(t, rig.url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	own := unknown(m)
@@ -155,8 +154,8 @@ func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 // TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder: it waits for the first attempt before it locks anything of the second.
 func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	rig := lend(t)
+	l, db, watch := rig.l, rig.db, raw(t, rig.url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, batch("m", 2), "a").Messages
 	settlements := accepted(m)

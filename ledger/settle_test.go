@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -232,12 +231,12 @@ func TestSettleIgnoresAttemptsThatDoNotExist(t *testing.T) {
 
 func TestALoweredActiveBoundSinksWithWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	seen := claimAll(t, l, batch("m", 10), "a")
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 4})
-	db := raw(t, url)
+	db := rig.db
 	for settled, want := range []string{"10/10", "9/9", "8/8", "7/7", "6/6", "5/5", "4/4", "4/3", "4/2"} {
 		if got := scalar[string](t, db, `select max || '/' || active from audit.active`); got != want {
 			t.Errorf("after %d: %s, want %s", settled, got, want)

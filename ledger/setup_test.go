@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,9 +17,21 @@ import (
 	"dispatcher/provider"
 )
 
-func TestMain(m *testing.M) { ledgertest.Main(m, closeRigs) }
+func TestMain(m *testing.M) {
+	// Flags of the command line win over these.
+	settings := map[string]string{"test.parallel": "6"} // many tests wait, for locks or a standby
+	if !long() {
+		settings["rapid.seed"], settings["rapid.checks"] = "1", "50"
+	}
+	for name, value := range settings {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	ledgertest.Main(m, closeRigs)
+}
 
-// long reports whether the tests that take long run too: everything at its full size.
+// long reports whether everything runs at its full size, and properties with fresh seeds.
 func long() bool { return os.Getenv("LONG_TESTS") != "" }
 
 // limit is a row of a test's routing.

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,18 +19,20 @@ import (
 // standby was cut off. The standby that takes over would give the slot away once more, and send once more.
 func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	t.Parallel()
+	server, beside, l := deserted(t, nil)
 	for name, cut := range map[string]string{
-		"the wait is cancelled":        `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
-		"the session is ended":         `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
-		"the caller's patience is out": ``,
+		"the wait is cancelled": `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
+		"the session is ended":  `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
+		"the caller gives up":   ``,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server, beside, l := deserted(t, nil)
 			enough := ledgertest.WaitForNobody(t, server.URL())
 			ctx, cancel := context.WithCancel(t.Context())
-			claimed := claimInVain(ctx, t, l, beside)
-			visible := func() bool { return scalar[int](t, beside, `select count(*) from dispatcher.attempts`) > 0 }
+			claimed := claimInVain(ctx, t, l, beside, name)
+			visible := func() bool {
+				return scalar[bool](t, beside, `select exists (select from dispatcher.attempts a
+					join dispatcher.messages m on m.seq = a.message_seq where m.id like $1 || '%')`, name)
+			}
 			if visible() {
 				t.Fatal("the attempt is there before its wait was cut off")
 			}
@@ -65,7 +68,7 @@ func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 	w.stubborn.Store(true)
 	enough := ledgertest.WaitForNobody(t, server.URL())
 	ctx, cancel := context.WithCancel(t.Context())
-	claimed := claimInVain(ctx, t, l, beside)
+	claimed := claimInVain(ctx, t, l, beside, "m")
 	cancel()
 	select {
 	case err := <-claimed:
@@ -113,15 +116,19 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 		},
 	}
 	enough := ledgertest.WaitForNobody(t, server.URL())
+	var working sync.WaitGroup
 	for name, work := range works {
-		for _, try := range []string{"first", "second", "third"} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := work(ctx); err == nil {
-				t.Errorf("%s: the %s try was answered while no standby had it", name, try)
+		working.Go(func() {
+			for _, try := range []string{"first", "second", "third"} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if err := work(ctx); err == nil {
+					t.Errorf("%s: the %s try was answered while no standby had it", name, try)
+				}
+				cancel()
 			}
-			cancel()
-		}
+		})
 	}
+	working.Wait()
 	if n := scalar[int](t, beside, `
 		select (select count(*) from dispatcher.messages where id like 'waiting%') + (select count(*) from dispatcher.attempts where provider_reference = 'r1')
 		  + (select count(*) from dispatcher.receipts where state = 'delivered') + (select count(*) from dispatcher.inbound_seen)`); n != 4 {
@@ -155,10 +162,13 @@ func deserted(t testing.TB, by func(url string) string) (*pgserver.Server, *pgx.
 }
 
 // claimInVain returns when a claim waits for the standby.
-func claimInVain(ctx context.Context, t testing.TB, l *ledger.Ledger, beside *pgx.Conn) (claimed <-chan error) {
+func claimInVain(
+	ctx context.Context, t testing.TB, l *ledger.Ledger, beside *pgx.Conn, id string,
+) (claimed <-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- runClaim(ctx, l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, give) }()
+	want := ledger.Claim{Messages: batch(id, 1), Channels: []string{"a"}}
+	go func() { done <- runClaim(ctx, l, want, give) }()
 	waitFor(t, "the claim waits for the standby", func() bool {
 		return scalar[bool](t, beside, `select exists (select from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher')`)
 	})

@@ -44,7 +44,7 @@ func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
 	rounds := 5
-	if testing.Short() {
+	if !long() {
 		rounds = 2
 	}
 	for round := range rounds {

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits: of two claims that pick up rows of the same tenant, one picks up rows of every other
@@ -19,14 +18,13 @@ import (
 // of claims, and however many of them pick up rows of another lane alone.
 func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	db := raw(t, url)
-	apply(t, connect(t, ledger.Config{URL: url, MaxConns: 1}), ledger.ChannelSpec{Name: "a"})
+	rig := lend(t)
+	l, db := rig.l, rig.db
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	rapid.Check(t, func(rt *rapid.T) {
 		execute(t, db, `delete from dispatcher.messages where next_at is not null`)
 		line := turnsLine{t: t, db: db, waiting: map[string]int{}, passed: map[string]map[string]bool{}}
-		l := connect(t, ledger.Config{URL: url, MaxConns: 1})
-		defer l.Close()
+		l.LetGo()
 		for range rapid.IntRange(4, 16).Draw(rt, "rounds") {
 			line.arrive(rt)
 			for range rapid.IntRange(1, 3).Draw(rt, "claims") {

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // queue stores n waiting messages of a lane and tenant that came due at a second each, the
@@ -30,8 +29,8 @@ func queue(t testing.TB, db *pgx.Conn, lane, tenant string, n int) {
 // lined is a ledger with messages in the queue, by lane/tenant.
 func lined(t testing.TB, queues map[string]int) (*ledger.Ledger, *pgx.Conn) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	for name, n := range queues {
 		lane, tenant, _ := strings.Cut(name, "/")

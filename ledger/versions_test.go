@@ -31,7 +31,7 @@ func createdAt(t testing.TB, l *ledger.Ledger) []time.Time {
 // comes into force only after it.
 func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	l, applier, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url)
 	applyRoutes(t, l, members, "default")
 	var applying sync.WaitGroup
@@ -62,7 +62,7 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 3)
 	rounds := 40
-	if testing.Short() {
+	if !long() {
 		rounds = 10
 	}
 	var workers sync.WaitGroup
@@ -100,11 +100,11 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 
 func TestVersionsAscendInTimeAlsoWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l := rig.l
 	apply(t, l)
 	ahead := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	if _, err := raw(t, url).Exec(t.Context(), `update dispatcher.routing_versions set created_at = $1`, ahead); err != nil {
+	if _, err := rig.db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = $1`, ahead); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, l)
@@ -122,7 +122,7 @@ func TestVersionsAscendInTimeAlsoWhenTheClockIsSetBack(t *testing.T) {
 
 func TestADocumentIsAskedWhatRemainsOfTheEffectsInForce(t *testing.T) {
 	t.Parallel()
-	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	l := lend(t).l
 	var asked []ledger.RoutingVersion
 	n := ledger.NewRouting{Author: "test", Document: "first", Effects: func(current ledger.RoutingVersion) []byte {
 		asked = append(asked, current)
@@ -167,7 +167,7 @@ func TestARampStartsOnlyOnTheDocumentItWasReadFrom(t *testing.T) {
 	}{{0, false}, {1, false}, {2, true}, {3, true}, {4, false}} {
 		t.Run(fmt.Sprint(c.expect), func(t *testing.T) {
 			t.Parallel()
-			l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+			l := lend(t).l
 			apply(t, l)
 			apply(t, l)
 			addEffects(t, l, `{}`) // 3, on the document of 2
@@ -187,8 +187,8 @@ func TestARampStartsOnlyOnTheDocumentItWasReadFrom(t *testing.T) {
 // read from, or it does not start.
 func TestARampAndADocumentThatRaceLoseNothing(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	editor, starter := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	editor, starter := rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, editor)
 	for round := range 15 {
 		current, err := starter.CurrentRouting(t.Context())

@@ -35,8 +35,8 @@ const stillWaking = `select count(*) from dispatcher.routing_versions where waki
 
 func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	applyRoutes(t, l, members, "default")
 	letWait(t, db, 1203)
 	if _, err := db.Exec(t.Context(), `
@@ -72,10 +72,10 @@ func (onWaking) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 // Every claim here would wait for ever if the applier held anything while it wakes.
 func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	other, db := rig.l, rig.db
 	var claims, woken int
-	applier := connect(t, ledger.Config{URL: url, Tracer: onWaking(func(ctx context.Context) {
+	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		claims++
@@ -122,11 +122,11 @@ func TestAMessageIsWokenOnceForADocument(t *testing.T) {
 // The applier is killed between its commit and the end of waking.
 func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	other, db := rig.l, rig.db
 	ctx, cancel := context.WithCancel(t.Context())
 	batches := 0
-	applier := connect(t, ledger.Config{URL: url, Tracer: onWaking(func(context.Context) {
+	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(context.Context) {
 		if batches++; batches == 2 {
 			cancel()
 		}
@@ -159,10 +159,10 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 // held is how long a document took to apply while messages waited, and the longest claim meanwhile.
 func held(t testing.TB, waiting int) (applied, longest time.Duration) {
 	t.Helper()
-	url := ledgertest.URL(t)
-	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	rig := lend(t)
+	l, other := rig.l, connect(t, ledger.Config{URL: rig.url})
 	applyRoutes(t, l, members, "default")
-	letWait(t, raw(t, url), waiting)
+	letWait(t, rig.db, waiting)
 	claimTurns(t, other, batch("warm", 50), false)
 	done := make(chan struct{})
 	var claims sync.WaitGroup
@@ -211,7 +211,7 @@ func waitOn(t testing.TB, db *pgx.Conn, on string, n int) {
 
 func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
+	url := ledgertest.Fresh(t)
 	l, db, locker := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
 	for on, n := range map[string]int{"tenant:shop 1d money": 100, "a 1d money": 2, "a": 50} {
 		waitOn(t, db, on, n)

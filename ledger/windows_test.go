@@ -11,7 +11,6 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/ledger"
-	"dispatcher/ledger/ledgertest"
 )
 
 // fillWindows stores n windows that were left, one after the other, the last one just now.
@@ -25,8 +24,8 @@ func fillWindows(t testing.TB, db *pgx.Conn, length time.Duration, n int) {
 
 func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	if n, err := l.DropWindows(t.Context(), time.Hour, time.Hour); n != 0 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
@@ -57,11 +56,11 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
 	t.Parallel()
 	rows := 1_000_000
-	if testing.Short() {
-		rows = 100_000
+	if !long() {
+		rows = 50_000
 	}
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	rig := lend(t)
+	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Second, 1e6), limit(admission.Day, 1e9)}})
 	fillWindows(t, db, time.Second, rows)
 	claimed := 0

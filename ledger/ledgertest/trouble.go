@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -99,7 +100,8 @@ func WaitForNobody(t testing.TB, url string) (enough func()) {
 	must(`set synchronous_commit = local`)
 	must(`alter system set synchronous_standby_names = 'nobody'`)
 	must(`select pg_reload_conf()`)
-	for n := 0; commits(t, url, "probe_"+strconv.Itoa(n)); n++ { // it is another process of the server that passes the word on
+	// Another process of the server reads the new setting first.
+	for commits(t, url, fmt.Sprintf("probe_%d", time.Now().UnixNano())) {
 		pause(t.Context())
 	}
 	return func() {
