@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -270,6 +271,7 @@ func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 
 func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	on := func(most int64) []admission.Limit {
@@ -318,6 +320,7 @@ func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 // The query of docs/audit.md, over minutes in which limits were added, removed and neither.
 func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Minute)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Minute, 100)}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func TestACursorGoesBackToWhoIsStillThere(t *testing.T) {
@@ -56,7 +58,7 @@ func nextPlace(c Cursor, members []string) int {
 // turn once in each round.
 func TestNobodyIsSkippedOrDoubledOverAnyDocuments(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		stay := strings.Split("ABCDE"[:rapid.IntRange(1, 5).Draw(t, "stay")], "")
 		members := change(t, stay)
 		cursor := Cursor{Route: "r", Position: -1}

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -17,6 +19,7 @@ import (
 // arrives, each claim naming another subset of the channels.
 func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Minute)
 	url := ledgertest.URL(t)
 	db := raw(t, url)
 	first := connect(t, ledger.Config{URL: url, MaxConns: 8})
@@ -26,7 +29,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 		ledger.ChannelSpec{Name: "b", Limits: []admission.Limit{limit(admission.Hour, 500), {Window: admission.Day, Max: 5000, Unit: admission.Segments}}},
 		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{limit(admission.Minute, 300)}})
 	rounds := 30
-	if !long() {
+	if !tier.Long() {
 		rounds = 8
 	}
 	subsets := [][]string{{"a", "b", "c"}, {"b", "c"}, {"a", "c"}, {"a", "b"}}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -91,7 +92,7 @@ func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
 	claims := 40
-	if !long() {
+	if !tier.Long() {
 		claims = 8
 	}
 	want := 0
@@ -300,7 +301,7 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 	t.Parallel()
 	ledgers, _ := openTurns(t, 4)
 	rounds := 60
-	if !long() {
+	if !tier.Long() {
 		rounds = 15
 	}
 	var workers sync.WaitGroup
@@ -410,7 +411,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 		}
 	}
 	rounds := 60
-	if !long() {
+	if !tier.Long() {
 		rounds = 15
 	}
 	var workers sync.WaitGroup

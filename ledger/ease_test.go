@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -26,7 +27,7 @@ func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 	sql := `update dispatcher.channels c set ease_rate = ` + easedRate("$1::timestamptz") +
 		`, ease_since = ` + easedSince("$1::timestamptz") + `, ease_until = ` + easedUntil("$1::timestamptz", "$2::interval") + `
 		returning ease_rate, ease_since, ease_until`
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		if _, err := db.Exec(ctx, `delete from dispatcher.channels`); err != nil {
 			t.Fatal(err)
 		}

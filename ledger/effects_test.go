@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -106,7 +107,7 @@ func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 	first := rig.l
 	apply(t, first)
 	rounds := 25
-	if !long() {
+	if !tier.Long() {
 		rounds = 8
 	}
 	var workers sync.WaitGroup

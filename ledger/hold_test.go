@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -425,7 +426,7 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{Name: "b", ActiveMax: 1000})
 	rounds := 10
-	if !long() {
+	if !tier.Long() {
 		rounds = 3
 	}
 	for round := range rounds {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -18,7 +19,7 @@ func TestPartsInAnyOrderGiveEachMessageOnce(t *testing.T) {
 	rig := lend(t)
 	processes, db := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url})}, rig.db
 	round := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		round++
 		var parts []ledger.Inbound
 		var wanted []string

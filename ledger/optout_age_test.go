@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -99,7 +100,7 @@ func TestKeywordsOfManyContend(t *testing.T) {
 	}
 	optOut(t, ledgers[0], byHand, numbers...)
 	rounds := 20
-	if !long() {
+	if !tier.Long() {
 		rounds = 6
 	}
 	var workers sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -177,7 +178,7 @@ func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 	t.Parallel()
 	db := lend(t).db
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		tenant := strings.ReplaceAll(rapid.String().Draw(rt, "tenant"), "\x00", "")
 		number := rapid.StringMatching(`\+{0,2}[0-9]{3,15}`).Draw(rt, "number")
 		want := ledger.Recipient(tenant, number)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -271,7 +272,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	rounds := 8
-	if !long() {
+	if !tier.Long() {
 		rounds = 3
 	}
 	for round := range rounds {

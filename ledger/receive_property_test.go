@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -302,7 +303,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	for _, l := range fixedLives {
 		live(t, l)
 	}
-	rapid.Check(t, func(rt *rapid.T) { live(rt, drawLife(rt)) })
+	tier.Check(t, func(rt *rapid.T) { live(rt, drawLife(rt)) })
 }
 
 // lookSoon lets the rows be due that are to be looked at within seconds.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -196,7 +197,7 @@ func TestSettlementsAndReceiptsContend(t *testing.T) {
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{Name: "b", ActiveMax: 10000})
 	rounds := 8
-	if !long() {
+	if !tier.Long() {
 		rounds = 3
 	}
 	for round := range rounds {

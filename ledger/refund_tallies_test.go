@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -227,7 +228,7 @@ func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 func TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack(t *testing.T) {
 	t.Parallel()
 	l, db, _ := shared(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		execute(t, db, `update dispatcher.limits set granted = 0, taken = null`)
 		model := map[string]spending{"a": {Taken: map[string]int64{}}, "": {Taken: map[string]int64{}}}
 		count := func(r *ledger.Refund, units int64) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
@@ -64,7 +65,7 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	url := ledgertest.URL(t)
 	w, tapped := tap(t, url)
 	l := connect(t, ledger.Config{URL: tapped})
-	if !long() {
+	if !tier.Long() {
 		l.Hurry(2 * time.Second)
 	}
 	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {

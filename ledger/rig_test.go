@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -31,6 +32,7 @@ var rigs struct {
 // lend returns a rig for one test.
 func lend(t testing.TB) *rig {
 	t.Helper()
+	tier.OneWindow(t, 24*time.Hour)
 	r := freeRig()
 	if r == nil {
 		r = newRig(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -16,6 +17,7 @@ import (
 // broken on purpose: the constraint fires and nothing is stored.
 func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour)
 	for name, sabotage := range map[string]struct {
 		spoil      func(*Seen)
 		constraint string

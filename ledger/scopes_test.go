@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -413,6 +414,7 @@ func TestALimitOfAScopeChangesInMidWindow(t *testing.T) {
 
 func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Hour, 100)}
@@ -440,6 +442,7 @@ func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 // burst at the end of the one before holds back is not given a second time.
 func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Hour, 100)}
@@ -498,6 +501,7 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 
 func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Minute)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 5)}, scoped(tenant("shop"), admission.Minute, 3))
@@ -537,7 +541,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	}
 	again()
 	rounds := 20
-	if !long() {
+	if !tier.Long() {
 		rounds = 6
 	}
 	var workers sync.WaitGroup
@@ -647,6 +651,7 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 // was claimed, left its place in the history already.
 func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	apply := func(limits ...admission.Limit) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -20,8 +20,8 @@ import (
 func TestMain(m *testing.M) {
 	// Flags of the command line win over these.
 	settings := map[string]string{"test.parallel": "6"} // many tests wait, for locks or a standby
-	if !long() {
-		settings["rapid.seed"], settings["rapid.checks"] = "1", "50"
+	if !tier.Long() {
+		settings["rapid.checks"] = "50"
 	}
 	for name, value := range settings {
 		if err := flag.Set(name, value); err != nil {
@@ -30,9 +30,6 @@ func TestMain(m *testing.M) {
 	}
 	ledgertest.Main(m, closeRigs)
 }
-
-// long reports whether everything runs at its full size, and properties with fresh seeds.
-func long() bool { return os.Getenv("LONG_TESTS") != "" }
 
 // limit is a row of a test's routing.
 func limit(window admission.Window, most int64) admission.Limit {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -44,7 +45,7 @@ func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
 	rounds := 5
-	if !long() {
+	if !tier.Long() {
 		rounds = 2
 	}
 	for round := range rounds {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -21,7 +22,7 @@ func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		execute(t, db, `delete from dispatcher.messages where next_at is not null`)
 		line := turnsLine{t: t, db: db, waiting: map[string]int{}, passed: map[string]map[string]bool{}}
 		l.LetGo()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -62,7 +63,7 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 3)
 	rounds := 40
-	if !long() {
+	if !tier.Long() {
 		rounds = 10
 	}
 	var workers sync.WaitGroup

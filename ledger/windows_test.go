@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -56,7 +57,7 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
 	t.Parallel()
 	rows := 1_000_000
-	if !long() {
+	if !tier.Long() {
 		rows = 50_000
 	}
 	rig := lend(t)
