@@ -90,7 +90,7 @@ func (s *receiptStatus) conclude() {
 	moves := to != "" && to != s.state
 	told, twice := s.closing.PossibleDuplicate, s.twice()
 	s.flagged = twice && !told
-	s.closing.PossibleDuplicate = twice || told && (!moves || !s.waitsAfter(by))
+	s.closing.PossibleDuplicate = twice || told && (!moves || !s.waitsForResend())
 	if !moves {
 		if !s.flagged {
 			return
@@ -103,10 +103,10 @@ func (s *receiptStatus) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
-// waitsAfter reports whether the message waits to be sent once more for the first time, after this attempt: it is not any more,
-// and then there is no duplicate.
-func (s *receiptStatus) waitsAfter(t *attemptStatus) bool {
-	return (s.state == Retry || s.state == Waiting) && t.number == s.attempts &&
+// waitsForResend reports whether the message may wait to be sent once more, and was not before: it is
+// not any more, and then there is no duplicate.
+func (s *receiptStatus) waitsForResend() bool {
+	return (s.state == Retry || s.state == Waiting) &&
 		!slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.resend })
 }
 

@@ -134,6 +134,27 @@ func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
+// TestALateAnswerStopsAResendThatHasNotBegun, also one to an attempt that was repeated under its key.
+func TestALateAnswerStopsAResendThatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	repeat := unknown(m)
+	repeat.State, repeat.Reason = ledger.Retry, "same_key"
+	settleAll(t, l, []ledger.Settlement{repeat})
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	resend := unknown(m)
+	resend.Attempt, resend.State, resend.Reason, resend.PossibleDuplicate = 2, ledger.Retry, "resend", true
+	settleAll(t, l, []ledger.Settlement{resend})
+	late := unknown(m)
+	late.Outcome, late.State = provider.Accepted, ledger.Accepted
+	settleAll(t, l, []ledger.Settlement{late})
+	if got := see(`select concat_ws(' ', state, possible_duplicate, next_at) from dispatcher.messages`); got != "accepted f" {
+		t.Error(got)
+	}
+}
+
 // resent settles attempt 1 as unknown and has attempt 2 claimed.
 func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	t.Helper()

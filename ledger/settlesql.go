@@ -204,7 +204,7 @@ var settleMoved = `, others as materialized (
 	    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
 	    parts_cut = coalesce(nullif(d.parts_cut, ''), m.parts_cut),
 	    waiting_since = case when w.state = 'waiting' then now() end, waits_for = null,
-	    possible_duplicate = case when m.state in ('retry', 'waiting') and m.attempts = d.attempt
+	    possible_duplicate = case when m.state in ('retry', 'waiting')
 	        and not exists (select from dispatcher.attempts r where r.message_seq = m.seq and r.reason = 'resend') then false
 	      else m.possible_duplicate or d.possible_duplicate end
 	  from done d left join late t on t.seq = d.seq left join nobody n on n.nr = d.nr
