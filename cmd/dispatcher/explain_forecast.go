@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,7 +67,10 @@ func (c *cli) forecast(f *explainFlags) error {
 		return err
 	}
 	defer scorer.Close()
-	q.Scorer = scorer
+	if function, about := q.Function(); function != nil {
+		scores := scorer.Scores(context.Background(), function, about)
+		q.Scores = &scores
+	}
 	answer := dispatch.Explain(q)
 	e, err := report.Forecast(q.Job.Message.ID, &answer, doc, q.Keys...)
 	if err != nil {

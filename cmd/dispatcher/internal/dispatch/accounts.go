@@ -9,6 +9,11 @@ import (
 
 // snapshot is what a claim knows, beside the locked rows, when it decides.
 type snapshot struct {
+	// unready has one entry per channel of the routing: why this process cannot send on it now,
+	// empty when it can.
+	unready []string
+	// answers are what scoring functions said about due rows, by Message.Seq.
+	answers map[int64]RowScores
 	// commitLatency is how long it takes to make a decision durable: no attempt leaves before that.
 	commitLatency time.Duration
 	worker        admission.Worker

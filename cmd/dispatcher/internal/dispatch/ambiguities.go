@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,17 +18,6 @@ const (
 	ambiguityBatch, ambiguityAskers = 64, 8
 	ambiguityLease                  = 30 * time.Second
 )
-
-// CodeOperator is that of an attempt about which an operator said what became of it, and CodeLookup
-// of one about which the provider was asked afterwards: nobody answered either.
-const (
-	CodeOperator = "operator"
-	CodeLookup   = "lookup"
-)
-
-// codeRepeated is that of an attempt that turned out to be the same submission as an earlier one
-// that was answered.
-const codeRepeated = "same_key"
 
 // resolveAmbiguities tries to learn what became of submissions that nobody answered, and ends the
 // search for those whose time is over.
@@ -60,7 +48,7 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
 		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, now.Add(firstLookup))
 	case o.Answered():
-		return d.pass(ctx, answeredLate(o, now))
+		return d.pass(ctx, AnsweredLate(o, now))
 	case !now.Before(o.Until):
 		return d.conclude(ctx, o, now)
 	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
@@ -86,95 +74,7 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))
 }
 
-// answeredLate ends an ambiguity whose first attempt was answered late, or proved by a receipt. Who
-// wrote that down took the message on, unless further attempts under the key had been made: then
-// the latest stands for all of them.
-func answeredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
-	verdict := ledger.NotTaken
-	if o.Answer == provider.Accepted.String() {
-		verdict = ledger.Taken
-	}
-	if o.Attempt.Number == o.First || o.Settled {
-		return &ledger.Resolution{Seq: o.Message.Seq, Key: o.Key, As: verdict}
-	}
-	j := Resolve(o, verdict, codeRepeated, "", now)
-	if verdict != ledger.Taken {
-		return j
-	}
-	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
-		return j
-	}
-	j.Settlement.Await = 0 // they have come, for the first attempt
-	f := orphan(&o.Message, &o.Attempt, &Lane{})
-	j.Settlement.Notice = nil // what the receipt said is the news
-	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
-	n := statusOfSettlement(f, &s, now)
-	j.Move = &ledger.Move{State: o.Receipt, Notice: &n}
-	return j
-}
-
-// Resolve ends an ambiguity with what was found out late: Taken under the provider's reference,
-// NotTaken, or Unresolved when nobody will know. code says who found out. Its receipts are awaited
-// from then on, for as long as those of its channel were when it was sent. Whether the message goes
-// on, and how, is decided as for any answer. It is pure.
-func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time) *ledger.Resolution {
-	f := orphan(&o.Message, &o.Attempt, &Lane{})
-	f.repeatUntil, f.await = time.Time{}, o.Await
-	j := &ledger.Resolution{Seq: f.seq, Key: o.Key, As: verdict}
-	switch verdict {
-	case ledger.Taken:
-		f.duplicate = false                                     // the ledger adds the flag to the event where the message keeps it
-		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those that were known among them
-		j.Settlement = truth(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now)
-	case ledger.NotTaken:
-		j.Settlement = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
-		if o.Repeats() { // it waits to be submitted to the same channel again; a settlement leaves such a row alone
-			s := j.Settlement
-			j.Move = &ledger.Move{State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice}
-		}
-	case ledger.Unresolved, ledger.Resent:
-		s := unresolved(o, f)
-		s.State, s.Reason = ledger.Unknown, reasonAmbiguous
-		j.Move = moved(f, s, now)
-	}
-	return j
-}
-
-// truth is the settlement of a late answer, with its event.
-func truth(f *openAttempt, res *provider.Result, now time.Time) *ledger.Settlement {
-	s := settle(f, res, now)
-	s.Ambiguity = nil                 // the resolution ends it
-	s.Receipts, s.CutShort = 0, false // who found out knows no more of its parts than was known
-	n := statusOfSettlement(f, &s, now)
-	s.Notice = &n
-	return &s
-}
-
-// unresolved is the settlement of an attempt of which nothing became known.
-func unresolved(o *ledger.OpenAmbiguity, f *openAttempt) *ledger.Settlement {
-	return &ledger.Settlement{
-		Seq: f.seq, ID: f.submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
-	}
-}
-
-// moved is where a message goes without anything having become known, with its event.
-func moved(f *openAttempt, s *ledger.Settlement, now time.Time) *ledger.Move {
-	n := statusOfSettlement(f, s, now)
-	return &ledger.Move{State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried, Notice: &n}
-}
-
-// conclude ends a search that found nothing, unless a receipt has come that nobody has looked at.
-func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
-	f := d.orphan(&o.Message, &o.Attempt, o.OpenedAt)
-	if d.lookForReceipts(ctx, f); f.search.received {
-		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, now.Add(receiptLook))
-	}
-	s := unresolved(o, f)
-	verdict := giveUp(f, o.Partly, s, now)
-	return d.pass(ctx, &ledger.Resolution{Seq: f.seq, Key: o.Key, As: verdict, Move: moved(f, s, now)})
-}
-
-// pass writes a judgement down.
+// pass writes a resolution down.
 func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	ended, err := d.cfg.Ledger.Resolve(ctx, j)
 	if err != nil {
@@ -191,16 +91,19 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	return nil
 }
 
-// inform tells a search what the channel offers and under which settings; begun is when the attempt
-// was claimed.
-func (d *Dispatcher) inform(s *search, channel string, begun time.Time) {
-	s.can, _ = d.promises(channel)
-	s.account, s.begun, s.reach = d.account(channel), begun, d.cfg.SendTimeout+recoveryMargin
+// conclude ends a search that found nothing, unless a receipt has come that nobody has looked at.
+func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
+	f := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
+	if d.lookForReceipts(ctx, f); f.search.received {
+		next := now.Add(receiptLook)
+		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, next)
+	}
+	return d.pass(ctx, Conclude(o, f, now))
 }
 
-// lookForReceipts tells the searches of attempts that nobody answered whether a receipt with our key
-// has come. Without it a lane that resends would send once more what was taken.
-func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*openAttempt) {
+// lookForReceipts tells attempts that nobody answered whether a receipt with our key has come.
+// Without it a lane that resends would send once more what was taken.
+func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*attempt) {
 	var seqs []int64
 	for _, f := range unanswered {
 		if f.search.can.Receipts && f.search.can.KeyInReceipt {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"dispatcher/ledger"
 )
 
 // keptFor is how long the answer about a due row waits for the claim that uses it. It is
@@ -26,19 +28,10 @@ type answers struct {
 	asking map[int64]struct{}    // guarded by mu; rows whose question is under way, by Message.Seq
 }
 
-// keptAnswer is an answer and what its question depended on. All else about a question follows
-// from the row and the routing, which do not change.
+// keptAnswer is an answer and when it was given.
 type keptAnswer struct {
-	version   int64 // of the routing
-	selectors int   // selectors that counted: they expire in a fixed order, so the number says which
-	scores    *Scores
-	at        time.Time
-}
-
-// jobKey names a job: its id may be used for another message, too.
-type jobKey struct {
-	id     string
-	digest int64
+	RowScores
+	at time.Time
 }
 
 // begin notes that a function is being asked about rows.
@@ -101,20 +94,22 @@ func keep[K comparable](kept, more map[K]keptAnswer, now time.Time) {
 	}
 }
 
-// find is the answer about a row, if it was asked under this routing and the question is
-// still the same: in between a selector may have expired. It is called for every due row of a
-// claim while channels are locked, so it does not put the question together.
-func (a *answers) find(seq, version int64, selectors int) *Scores {
+// known are the answers about rows; nil for none.
+func (a *answers) known() map[int64]RowScores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	kept, ok := a.rows[seq]
-	if !ok || kept.version != version || kept.selectors != selectors {
+	if len(a.rows) == 0 {
 		return nil
 	}
-	return kept.scores
+	known := make(map[int64]RowScores, len(a.rows))
+	for seq, answer := range a.rows {
+		known[seq] = answer.RowScores
+	}
+	return known
 }
 
-// findJob is find for a job, of which no selector has expired.
+// findJob is the answer about a job, of which no selector has expired, if it was given under this
+// version of the routing.
 func (a *answers) findJob(key jobKey, version int64, now time.Time) *Scores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,21 +121,18 @@ func (a *answers) findJob(key jobKey, version int64, now time.Time) *Scores {
 }
 
 // used drops the answers about rows that have been decided, and about the jobs of the claim.
-func (a *answers) used(r *claim) {
+func (a *answers) used(d *Decided) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.rows) == 0 && len(a.jobs) == 0 {
 		return
 	}
-	for i := range r.decisions {
+	for i := range d.decisions {
 		switch {
-		case i < len(r.jobs):
-			delete(a.jobs, r.tasks[i].jobKey())
-		case r.decisions[i].State != "":
-			delete(a.rows, r.tasks[i].row.Seq)
+		case d.intakes[i] != ledger.Due:
+			delete(a.jobs, d.tasks[i].jobKey())
+		case d.decisions[i].State != "":
+			delete(a.rows, d.tasks[i].row.Seq)
 		}
 	}
 }
-
-// jobKey is that of a task of a job.
-func (t *task) jobKey() jobKey { return jobKey{t.row.ID, t.row.Digest} }

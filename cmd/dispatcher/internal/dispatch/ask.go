@@ -21,17 +21,17 @@ func ask(ctx context.Context, scorer Scorer, q *scoreRequest) {
 	ctx, cancel := context.WithTimeout(ctx, longestHold)
 	defer cancel()
 	if len(q.open) == 1 {
-		q.open[0].ask(ctx, scorer)
+		askOne(ctx, scorer, q.open[0])
 		return
 	}
 	var asking sync.WaitGroup
 	for _, one := range q.open {
-		asking.Go(func() { one.ask(ctx, scorer) })
+		asking.Go(func() { askOne(ctx, scorer, one) })
 	}
 	asking.Wait()
 }
 
-func (o *openQuestion) ask(ctx context.Context, scorer Scorer) {
+func askOne(ctx context.Context, scorer Scorer, o *openQuestion) {
 	if scorer == nil {
 		o.answer = Scores{Trouble: FunctionUnreachable}
 		return
@@ -44,12 +44,13 @@ func (o *openQuestion) ask(ctx context.Context, scorer Scorer) {
 // the claim has slots, because a function may take seconds, and slots that are held meanwhile would
 // be missing on all lanes.
 func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
-	q := scoreRequest{routing: r.routing, now: r.planner.now}
+	q := scoreRequest{routing: r.plan.routing, now: r.plan.now}
 	asked := map[int]*openQuestion{}
 	now := time.Now()
-	for i := range r.tasks {
-		if t := &r.tasks[i]; t.wanted() && t.route.asks() {
-			if t.scores = d.answers.findJob(t.jobKey(), r.routing.Version, now); t.scores == nil {
+	for i := range r.plan.tasks {
+		if t := &r.plan.tasks[i]; t.wanted() && t.route.asks() {
+			t.scores = d.answers.findJob(t.jobKey(), r.plan.routing.Version, now)
+			if t.scores == nil {
 				asked[i] = q.add(t)
 			}
 		}
@@ -63,9 +64,10 @@ func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
 	}
 	kept := make(map[jobKey]keptAnswer, len(asked))
 	for i, one := range asked {
-		t := &r.tasks[i]
+		t := &r.plan.tasks[i]
 		t.scores = &one.answer
-		kept[t.jobKey()] = keptAnswer{version: r.routing.Version, scores: t.scores}
+		answer := RowScores{version: r.plan.routing.Version, scores: t.scores}
+		kept[t.jobKey()] = keptAnswer{RowScores: answer}
 	}
 	d.answers.putJobs(kept, time.Now())
 	return nil
@@ -83,10 +85,11 @@ func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.Wai
 	case <-ctx.Done():
 		return
 	}
-	q := scoreRequest{routing: r.routing, now: r.now}
-	asked := make(map[int64]*openQuestion, len(r.unasked))
-	for _, i := range r.unasked {
-		asked[r.tasks[i].row.Seq] = q.add(&r.tasks[i])
+	q := scoreRequest{routing: r.plan.routing, now: r.decided.now}
+	asked := make(map[int64]*openQuestion, len(r.decided.unasked))
+	for _, i := range r.decided.unasked {
+		t := &r.decided.tasks[i]
+		asked[t.row.Seq] = q.add(t)
 	}
 	rows := slices.Collect(maps.Keys(asked))
 	d.answers.begin(rows)
@@ -94,7 +97,7 @@ func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.Wai
 		defer func() { <-d.asking }()
 		ask(ctx, d.cfg.Scorer, &q)
 		if ctx.Err() == nil { // answers that were cut short are not decided upon
-			d.keep(asked, r.routing.Version)
+			d.keep(asked, r.plan.routing.Version)
 		}
 		d.answers.end(rows)
 		d.wake()
@@ -105,7 +108,8 @@ func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.Wai
 func (d *Dispatcher) keep(asked map[int64]*openQuestion, version int64) {
 	rows := make(map[int64]keptAnswer, len(asked))
 	for seq, one := range asked {
-		rows[seq] = keptAnswer{version: version, selectors: len(one.question.Selectors), scores: &one.answer}
+		answer := RowScores{version, len(one.question.Selectors), &one.answer}
+		rows[seq] = keptAnswer{RowScores: answer}
 	}
 	d.answers.put(rows, time.Now())
 }

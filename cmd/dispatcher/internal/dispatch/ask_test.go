@@ -86,24 +86,49 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnswersAboutDueRowsAreOfThatRowRoutingAndQuestion(t *testing.T) {
+func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var a answers
 	scores := &Scores{Values: []float64{1}}
-	a.put(map[int64]keptAnswer{7: {version: 3, selectors: 2, scores: scores}}, noon)
-	if a.find(7, 3, 2) != scores {
+	a.put(map[int64]keptAnswer{7: {RowScores: RowScores{version: 3, selectors: 2, scores: scores}}}, noon)
+	if a.known()[7].scores != scores {
 		t.Error("the answer is not there")
 	}
-	if a.find(8, 3, 2) != nil || a.find(7, 4, 2) != nil || a.find(7, 3, 1) != nil {
-		t.Error("an answer was given for another row, routing or question")
-	}
 	a.put(nil, noon.Add(keptFor+1))
-	if a.find(7, 3, 2) != nil {
-		t.Error("an answer that nobody came for is still there")
+	if known := a.known(); known != nil {
+		t.Errorf("an answer that nobody came for is still there: %v", known)
 	}
 }
 
-// TestTheNumberOfWishesTellsQuestionsOfARowApart proves what answers.find relies on: at two moments
+// TestAnAnswerIsOfItsRowRoutingAndQuestion: another row, version or number of selectors that count
+// has to be asked about.
+func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
+	t.Parallel()
+	w := modal(t, BestWorkerMode, LoadRatio)
+	scoredByEndpoint(w.routing)
+	for name, tc := range map[string]struct {
+		row       int64
+		version   int64
+		selectors int
+		lacks     bool
+	}{
+		"its own":            {7, 7, 1, false},
+		"of another row":     {8, 7, 1, true},
+		"of another routing": {7, 6, 1, true},
+		"a selector expired": {7, 7, 2, true},
+	} {
+		task := w.fresh()
+		task.row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
+		answer := RowScores{version: tc.version, selectors: tc.selectors, scores: &Scores{}}
+		r := &Plan{routing: w.routing}
+		lacks := r.lacksAnswer(task, noon, map[int64]RowScores{tc.row: answer})
+		if lacks != tc.lacks || (task.scores == nil) != tc.lacks {
+			t.Errorf("%s: lacks an answer: %v, scores %v", name, lacks, task.scores)
+		}
+	}
+}
+
+// TestTheNumberOfWishesTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two moments
 // of the same row under one routing, the questions are the same exactly when as many selectors
 // count.
 func TestTheNumberOfWishesTellsQuestionsOfARowApart(t *testing.T) {
@@ -230,12 +255,12 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			}
 			task := w.fresh()
 			task.row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
-			r := &claim{routing: w.routing, answers: &answers{}}
-			r.answers.put(map[int64]keptAnswer{7: {version: w.routing.Version, selectors: 1, scores: &Scores{}}}, noon)
+			r := &Plan{routing: w.routing}
+			answers := map[int64]RowScores{7: {version: w.routing.Version, selectors: 1, scores: &Scores{}}}
 			task.row.ReceivedAt = noon
 			b.ReportAllocs()
 			for b.Loop() {
-				if r.lacksAnswer(task, noon) {
+				if r.lacksAnswer(task, noon, answers) {
 					b.Fatal("the answer was not found")
 				}
 			}

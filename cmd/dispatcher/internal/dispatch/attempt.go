@@ -5,29 +5,20 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
-// attempt is an attempt between its claim and its settlement: durable, counted in
-// every limit, and on its way to one channel.
-type openAttempt struct {
-	claim      *claimed // set by inflight
-	slots      *slots   // that it holds one of
-	load       *load    // of its channel, in which it counts until it is answered
-	express    bool     // it overtakes others in its worker's queue
+// attempt is one attempt as it was decided: what is to be submitted, and all that the step after
+// its outcome depends on.
+type attempt struct {
 	seq        int64
 	channel    string
 	submission provider.Submission
+	release    admission.Release // by the database's clock
+	express    bool              // of the lane that goes before all others
 
-	// claimed is this process's clock, with its monotonic reading, before the claim
-	// began. After claimed + Config.SendTimeout no byte may leave any more, because
-	// another instance may by then have declared the attempt lost.
-	claimed time.Time
-	// place is when it may leave by the database's clock, leave and latest the same by this
-	// process's: not before leave, and before latest unless that is zero. See launch.
-	place         admission.Release
-	leave, latest time.Time
 	// hold is how long its channel keeps the active slot of an answered attempt for a retry and,
 	// when untilReceipt is set, for the receipt.
 	hold         time.Duration
@@ -56,15 +47,14 @@ type openAttempt struct {
 	repeatUntil time.Time
 }
 
-// newOpenAttempt is the attempt that was decided upon for a task; claimed is when its claim began.
-func newOpenAttempt(t *task, d *decision, claimed time.Time) *openAttempt {
+// newAttempt is the attempt that was decided upon for a task.
+func newAttempt(t *task, d *decision) attempt {
 	a, ch := &d.Attempt, d.channel
-	f := &openAttempt{
-		place: d.release, refunds: d.refunds,
+	f := attempt{
+		seq: t.row.Seq, channel: a.Channel, release: d.release, express: t.lane.Order == 0,
 		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), await: ch.AwaitReceipts,
-		express: t.lane.Order == 0,
-		seq:     t.row.Seq, channel: a.Channel, claimed: claimed,
-		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
+		refunds: d.refunds, produced: t.produced, expires: t.row.ExpiresAt,
+		segments: a.Segments, price: a.PriceMicros,
 		lane: t.row.Lane, tenant: t.row.Tenant, route: t.row.Plan.Route, metadata: t.msg.Metadata,
 		pinned: t.row.Pinned, duplicate: t.row.PossibleDuplicate, mayBeTaken: t.row.MayBeTaken,
 		holdThrottled: t.route.HoldThrottled, search: searchOf(&t.lane),
@@ -75,8 +65,10 @@ func newOpenAttempt(t *task, d *decision, claimed time.Time) *openAttempt {
 		Reference: concatReference(t.row.ID),
 		Validity:  t.row.ExpiresAt,
 	}
-	f.submission.From, _ = t.sender(ch) // it has one, or the message would not have gone there
-	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !ch.Senders.Gives(t.msg.From)
+	// There is a sender, or the message would not have gone to this channel.
+	f.submission.From, _ = t.sender(ch)
+	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From &&
+		!ch.Senders.Gives(t.msg.From)
 	if t.row.Pinned == a.Channel {
 		f.submission.Parts, f.submission.Cut = t.row.PartsLeft, t.row.PartsCut
 		f.submission.Key, f.repeatUntil = t.row.SameKey, t.row.SameKeyUntil
@@ -87,21 +79,39 @@ func newOpenAttempt(t *task, d *decision, claimed time.Time) *openAttempt {
 	return f
 }
 
+// recordedAttempt is what the ledger knows of an attempt.
+func recordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *attempt {
+	f := &attempt{
+		seq: m.Seq, channel: a.Channel,
+		submission: provider.Submission{
+			ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey,
+		},
+		expires: m.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
+		lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
+		pinned: m.Pinned, duplicate: m.PossibleDuplicate, mayBeTaken: a.Reason == ledger.ByResend,
+		search: searchOf(lane), repeatUntil: m.SameKeyUntil,
+	}
+	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
+		f.metadata = msg.Metadata
+	}
+	return f
+}
+
 // repeats reports whether the attempt repeats one that nobody answered, under its key.
-func (f *openAttempt) repeats() bool { return !f.repeatUntil.IsZero() }
+func (f *attempt) repeats() bool { return !f.repeatUntil.IsZero() }
+
+// inform tells the attempt what its provider offers when nobody answers, and under which settings
+// of the channel it was claimed. reach is how long after its claim it may still leave.
+func (f *attempt) inform(
+	can provider.Capabilities, account string, claimed time.Time, reach time.Duration,
+) {
+	s := &f.search
+	s.can, s.account, s.begun, s.reach = can, account, claimed, reach
+}
 
 func searchOf(lane *Lane) search {
 	return search{steps: lane.Clarify, within: lane.ClarifyFor, resendOnce: lane.ResendOnce}
 }
-
-// answer hands on what came of the attempt, which no longer counts as under way on its channel.
-func (f *openAttempt) answer(to chan<- answered, result *provider.Result) {
-	f.load.release()
-	to <- answered{attempt: f, result: *result}
-}
-
-// late reports whether its place has passed.
-func (f *openAttempt) late(now time.Time) bool { return !f.latest.IsZero() && !now.Before(f.latest) }
 
 // concatReference derives the concatenation reference from the message id, so that
 // parts sent in different attempts still join on the handset.

@@ -75,13 +75,12 @@ func BenchmarkScopes(b *testing.B) {
 			for i := range jobs {
 				jobs[i].Message.Tenant, jobs[i].Produced = fmt.Sprint("tenant-", i%max(n, 1)), noon
 			}
-			p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
-			r := newClaim(w.routing, p, &answers{}, nil, jobs)
+			r := newPlan(w.routing, testKeys, noon, jobs)
 			var a *assigner
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if i%benchmarkedClaim == 0 {
-					w.seen.Scoped = w.shown(r.request(0).Scopes, nil).Scoped
+					w.seen.Scoped = w.shown(r.request(0, nil).Scopes, nil).Scoped
 					a = w.assigner()
 				}
 				if d := a.decide(&r.tasks[i%benchmarkedClaim]); d.State != ledger.Sending {

@@ -308,15 +308,15 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 		"nobody is ready":           {rooms: []room{late, late, late}, unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &claim{routing: w.routing, unready: tc.unready}
-			if r.unready == nil {
-				r.unready = make([]string, 3)
+			r := &Plan{routing: w.routing}
+			if tc.unready == nil {
+				tc.unready = make([]string, 3)
 			}
 			for _, first := range []string{"a", "b", "c", "a", "b", "c"} {
 				r.tasks = append(r.tasks, *w.task(first))
 				r.jobs = append(r.jobs, Job{})
 			}
-			if n, blocked := r.fits(tc.rooms); n != tc.fits || !slices.Equal(blocked, tc.blocked) {
+			if n, blocked := r.fits(tc.rooms, tc.unready); n != tc.fits || !slices.Equal(blocked, tc.blocked) {
 				t.Errorf("%d fit, blocked by %v", n, blocked)
 			}
 		})
@@ -335,7 +335,7 @@ func TestSlotsAreShared(t *testing.T) {
 		"few jobs":            {8, 1, 10, 1, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &claim{routing: w.routing}
+			r := &Plan{routing: w.routing}
 			for range tc.jobs {
 				r.tasks, r.jobs = append(r.tasks, *w.task("a")), append(r.jobs, Job{})
 			}

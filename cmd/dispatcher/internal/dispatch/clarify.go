@@ -83,7 +83,7 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 // clarify decides how to go on with a submission that nobody answered: repeat it under its key,
 // look for it, wait, or give up. When a receipt with our key has come before, it proves that the
 // provider took the submission: the ledger sees that with its next look at the receipt.
-func clarify(f *openAttempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
+func clarify(f *attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	if f.submission.Key == "" {
 		giveUp(f, anyAccepted(res.Parts), s, now)
 		return
@@ -114,7 +114,7 @@ func clarify(f *openAttempt, res *provider.Result, s *ledger.Settlement, now tim
 
 // repeat lets the next attempt submit the same under the same key on the same channel, after pauses
 // that double.
-func repeat(f *openAttempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time) {
+func repeat(f *attempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, f.channel, false
 	s.NextAt = now.Add(max(min(pause, longestRetryAfter), min(repeatPause<<min(f.submission.Attempt-1, 10), longestRepeat)))
 	d.NextAt = d.Until
@@ -123,7 +123,7 @@ func repeat(f *openAttempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.
 // giveUp ends the search without a result: the message is sent once more and flagged, when its lane
 // does that, its deadline has not passed and no part of it is known to have been taken; else it
 // stays as it is.
-func giveUp(f *openAttempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
+func giveUp(f *attempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
 	if f.search.resendOnce && f.expires.After(now) && !f.duplicate && len(f.submission.Parts) == 0 && !partTaken {
 		s.State, s.Reason, s.PossibleDuplicate, s.Tried, s.Pinned = ledger.Retry, reasonResend, true, true, ""
 		return ledger.Resent
@@ -136,7 +136,7 @@ func giveUp(f *openAttempt, partTaken bool, s *ledger.Settlement, now time.Time)
 // no is about both, since the provider knows the key. What says nothing about the message says
 // nothing about the one before either: the attempt is settled as unknown, too, so that all attempts
 // under an open ambiguity are, and it costs what the submission may have cost.
-func repeated(f *openAttempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
+func repeated(f *attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:
 		s.Ambiguity = &ledger.Ambiguity{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, ResolvedAs: ledger.Taken}

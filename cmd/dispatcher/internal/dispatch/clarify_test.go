@@ -14,7 +14,7 @@ import (
 
 // doubtful is an attempt of a lane that clears up ambiguities for ten minutes at a provider that
 // promises everything.
-func doubtful(change func(*openAttempt)) *openAttempt {
+func doubtful(change func(*attempt)) *attempt {
 	f := testFlight()
 	f.submission.Key = "key"
 	f.search = search{
@@ -42,7 +42,7 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 	}
 	parts := []provider.Part{{Outcome: provider.Accepted}, {Index: 1}}
 	for name, tc := range map[string]struct {
-		change func(*openAttempt)
+		change func(*attempt)
 		result provider.Result
 		want   want
 	}{
@@ -52,17 +52,17 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute, "a", false},
 		},
 		"a lookup": {
-			func(f *openAttempt) { f.search.can.SameKeyFor = 0 },
+			func(f *attempt) { f.search.can.SameKeyFor = 0 },
 			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"a lookup, because the lane has it first": {
-			func(f *openAttempt) { f.search.steps = []ledger.Step{ledger.Lookup, ledger.SameKey} },
+			func(f *attempt) { f.search.steps = []ledger.Step{ledger.Lookup, ledger.SameKey} },
 			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"a receipt": {
-			func(f *openAttempt) { f.search.can.SameKeyFor, f.search.can.Lookup = 0, false },
+			func(f *attempt) { f.search.can.SameKeyFor, f.search.can.Lookup = 0, false },
 			provider.Result{},
 			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
 		},
@@ -72,64 +72,64 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
 		},
 		"no receipt without the key in it": {
-			func(f *openAttempt) { f.search.can = provider.Capabilities{Receipts: true} },
+			func(f *attempt) { f.search.can = provider.Capabilities{Receipts: true} },
 			provider.Result{},
 			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
 		},
 		"one resend when there is nothing to ask": {
-			func(f *openAttempt) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
+			func(f *attempt) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{},
 			want{ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute, "", true},
 		},
 		"half of what is left when it is to be sent again": {
-			func(f *openAttempt) { f.search.resendOnce, f.expires = true, noon.Add(time.Minute) },
+			func(f *attempt) { f.search.resendOnce, f.expires = true, noon.Add(time.Minute) },
 			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second, "a", false},
 		},
 		"the same key for as long as the provider knows it": {
-			func(f *openAttempt) { f.search.can.SameKeyFor = time.Minute },
+			func(f *attempt) { f.search.can.SameKeyFor = time.Minute },
 			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second, "a", false},
 		},
 		"a lookup when the key is about to be forgotten": {
-			func(f *openAttempt) { f.search.can.SameKeyFor, f.search.begun = time.Minute, noon.Add(-50*time.Second) },
+			func(f *attempt) { f.search.can.SameKeyFor, f.search.begun = time.Minute, noon.Add(-50*time.Second) },
 			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"no resend of what is known to be taken in part": {
-			func(f *openAttempt) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
+			func(f *attempt) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{Parts: parts},
 			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
 		},
 		"no resend of the rest of a message": {
-			func(f *openAttempt) {
+			func(f *attempt) {
 				f.search.can, f.search.resendOnce, f.submission.Parts = provider.Capabilities{}, true, []int{2}
 			},
 			provider.Result{},
 			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
 		},
 		"nothing when a repeat found no answer in time": {
-			func(f *openAttempt) { f.repeatUntil = noon },
+			func(f *attempt) { f.repeatUntil = noon },
 			provider.Result{},
 			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0, "", false},
 		},
 		"another repeat when there is time": {
-			func(f *openAttempt) { f.repeatUntil = noon.Add(time.Minute) },
+			func(f *attempt) { f.repeatUntil = noon.Add(time.Minute) },
 			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
 		},
 		"another repeat when the provider is not there": {
-			func(f *openAttempt) { f.repeatUntil = noon.Add(time.Minute) },
+			func(f *attempt) { f.repeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Refused, Code: "dial"},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
 		},
 		"certainty when a repeat is accepted": {
-			func(f *openAttempt) { f.repeatUntil = noon.Add(time.Minute) },
+			func(f *attempt) { f.repeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Accepted},
 			want{ledger.Accepted, "", ledger.SameKey, ledger.Taken, 0, time.Minute, "", false},
 		},
 		"certainty when a repeat is rejected": {
-			func(f *openAttempt) { f.repeatUntil = noon.Add(time.Minute) },
+			func(f *attempt) { f.repeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Rejected, Code: "bad"},
 			want{ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute, "", false},
 		},
@@ -158,7 +158,7 @@ func TestOnlyACertainAnswerLeavesADoubt(t *testing.T) {
 	for _, resend := range []bool{false, true} {
 		for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
 			for _, left := range []time.Duration{-time.Second, time.Minute} {
-				f := doubtful(func(f *openAttempt) { f.repeatUntil, f.search.resendOnce = noon.Add(left), resend })
+				f := doubtful(func(f *attempt) { f.repeatUntil, f.search.resendOnce = noon.Add(left), resend })
 				s := settle(f, &provider.Result{Outcome: outcome}, noon)
 				certain := outcome == provider.Accepted || outcome == provider.Rejected
 				elsewhere := s.State == ledger.Retry && s.Pinned != f.channel
@@ -269,7 +269,7 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f := doubtful(func(f *openAttempt) { f.repeatUntil = now.Add(time.Minute) })
+	f := doubtful(func(f *attempt) { f.repeatUntil = now.Add(time.Minute) })
 	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled} {
 		s := settle(f, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
 		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 {

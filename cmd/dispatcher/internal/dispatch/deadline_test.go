@@ -17,7 +17,8 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		carrier := &timedChannel{takes: 3 * time.Second}
 		w, now := standWorker(t, carrier, 1), time.Now()
-		first, second := &openAttempt{claimed: now}, &openAttempt{claimed: now}
+		first := &openAttempt{attempt: &attempt{}, claimed: now}
+		second := &openAttempt{attempt: &attempt{}, claimed: now}
 		first.submission.ID, second.submission.ID = "first", "second"
 		first.submission.Deadline, second.submission.Deadline = now.Add(time.Second), now.Add(2*time.Second)
 		w.put(first)
@@ -55,7 +56,7 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &openAttempt{
+			f := &attempt{
 				channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, segments: 3, price: 300,
 				expires: noon.Add(time.Millisecond), // settled before, as far as this process knows
 			}

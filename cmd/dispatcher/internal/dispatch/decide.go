@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -9,39 +10,50 @@ import (
 	"dispatcher/selector"
 )
 
-// claim is what was planned before a transaction and what came out of it.
-type claim struct {
-	routing   *Routing
-	planner   *planner
-	unready   []string
-	snapshot  snapshot
-	answers   *answers // about due rows
-	dueScopes []int    // places of the scopes that count due rows, as the claims before have found
-	scopes    *scopeIndex
-	jobs      []Job
-	began     time.Time // this process's clock before the transaction
-	due       int       // how many due rows it had slots for
+// ErrStaleRouting says that the routing changed between plan and claim.
+var ErrStaleRouting = errors.New("the routing changed while the batch was planned")
 
-	batch // its tasks before the transaction, all of it afterwards
+// MaxNeeded bounds how many scopes of due rows a claim remembers for the next ones.
+const MaxNeeded = 1024
+
+// Plan is the jobs of one claim, planned before its transaction: with all that needs no shared
+// state. Whoever claims fewer of them calls keep before.
+type Plan struct {
+	routing *Routing
+	jobs    []Job
+	tasks   []task    // one for each job
+	now     time.Time // the database's clock as it was known when the jobs were planned
+
+	planner *planner
+	scopes  *scopeIndex
 }
 
-// batch is what was decided about one claim.
-type batch struct {
+// Decided is what was decided about one claim.
+type Decided struct {
 	now       time.Time // the database's clock
 	tasks     []task    // of jobs, then of due rows
 	intakes   []ledger.Intake
 	decisions []ledger.Decision
-	attempts  []*openAttempt
-	full      []int          // by channel: messages that found no room on it; nil for none
-	unasked   []int          // due tasks left as they are, because a function must be asked about them first
-	unlocked  bool           // whether due tasks were left as they are, because limits that count them were not locked
-	needed    []int          // places of scopes that claims to come will need: first those of the tasks left for that
-	troubles  map[string]int // rankings whose scoring rule failed, by the word for it
+	attempts  []attempt
+	// full counts, by channel, the messages that found no room on it; nil for none.
+	full []int
+	// unasked are due tasks left as they are, because a function must be asked about them first.
+	unasked []int
+	// unlocked tells that due tasks were left as they are, because limits that count them were not
+	// locked: they are to be claimed once more at once.
+	unlocked bool
+	// needed are scopes that claims to come will need: first those of the tasks left for that.
+	needed []ledger.ScopeRef
+	// troubles counts the rankings whose scoring rule failed, by the word for it.
+	troubles map[string]int
+
+	plan *Plan
 }
 
-// newClaim plans the jobs.
-func newClaim(routing *Routing, p *planner, answers *answers, needs []int, jobs []Job) *claim {
-	r := &claim{routing: routing, planner: p, answers: answers, dueScopes: needs, scopes: routing.scopeIndex(), jobs: jobs}
+// newPlan plans the jobs. now is the database's clock as this process knows it.
+func newPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *Plan {
+	p := &planner{routing: routing, keys: newDrawers(keys), now: now}
+	r := &Plan{routing: routing, jobs: jobs, now: now, planner: p, scopes: routing.scopeIndex()}
 	r.tasks = make([]task, len(jobs))
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
@@ -52,8 +64,8 @@ func newClaim(routing *Routing, p *planner, answers *answers, needs []int, jobs 
 // request is what the ledger is asked for: the planned rows, the channels and cursors
 // that their routes may use (all of them when due rows of unknown routes come along), and the
 // scopes with limits that count them. Those of due rows are known from the claims before.
-func (r *claim) request(due int) ledger.Claim {
-	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due, Except: r.answers.open()}
+func (r *Plan) request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
+	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due}
 	used := make(map[*Route]bool, len(r.routing.Routes))
 	for i := range r.tasks {
 		req.Messages[i] = r.tasks[i].row
@@ -81,7 +93,7 @@ func (r *claim) request(due int) ledger.Claim {
 	}
 	slices.Sort(req.Channels)
 	slices.Sort(req.Cursors)
-	req.Scopes = r.touched(due)
+	req.Scopes = r.touched(due, dueScopes)
 	if due > 0 {
 		req.Lanes = r.routing.rankedLanes()
 	}
@@ -89,13 +101,17 @@ func (r *claim) request(due int) ledger.Claim {
 }
 
 // touched are the scopes that the claim locks, in their order.
-func (r *claim) touched(due int) []ledger.ScopeRef {
+func (r *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
 	if len(r.scopes.narrower) == 0 {
 		return nil
 	}
 	var places []int
 	if due > 0 {
-		places = slices.Clone(r.dueScopes)
+		for _, ref := range dueScopes {
+			if place, known := r.scopes.places[ref]; known {
+				places = append(places, place)
+			}
+		}
 	}
 	for i := range r.tasks {
 		if r.tasks[i].wanted() {
@@ -112,7 +128,7 @@ func (r *claim) touched(due int) []ledger.ScopeRef {
 }
 
 // wanted is how many messages look for a channel.
-func (r *claim) wanted() int {
+func (r *Plan) wanted() int {
 	n := 0
 	for i := range r.tasks {
 		if r.tasks[i].wanted() {
@@ -122,28 +138,32 @@ func (r *claim) wanted() int {
 	return n
 }
 
-// decide decides about what the claim shows. It does no I/O.
-func (r *claim) decide(seen *ledger.Seen) (batch, error) {
+// Batch decides about all messages of a claim, in turn: each sees the state that the one before
+// left. It is pure, but that it counts in seen what it takes, and fills in the rows of the plan.
+func Batch(r *Plan, seen *ledger.Seen, state *snapshot) (*Decided, error) {
 	if seen.Version != r.routing.Version {
-		return batch{}, errStaleRouting
+		return nil, ErrStaleRouting
 	}
-	a := newAssigner(r.routing, r.planner.keys, seen, r.unready, r.snapshot)
-	b := batch{
-		now: seen.Now, intakes: seen.Intakes, tasks: r.adopt(seen), decisions: make([]ledger.Decision, len(seen.Messages)), troubles: a.troubles,
+	a := newAssigner(r.routing, r.planner.keys, seen, state.unready, *state)
+	b := &Decided{
+		now: seen.Now, intakes: seen.Intakes, tasks: r.adopt(seen), plan: r,
+		decisions: make([]ledger.Decision, len(seen.Messages)), troubles: a.troubles,
 	}
-	var lately, covered []int // scopes that due rows go on needing, and those of one task
+	order := turns(b.tasks, b.intakes, b.now)
+	b.attempts = make([]attempt, 0, len(order))
+	var lately, left, covered []int // scopes that due rows go on needing, and those of one task
 	locked := false
-	for _, i := range turns(b.tasks, b.intakes, b.now) {
+	for _, i := range order {
 		t := &b.tasks[i]
-		due := b.intakes[i] == ledger.Due
-		if due {
+		if b.intakes[i] == ledger.Due {
 			covered, locked = a.counters.covers(covered[:0], t)
 			if !locked && !t.barred {
-				b.unlocked, b.needed, b.decisions[i].Unlocked = true, remembered(b.needed, covered), true
+				b.unlocked, b.decisions[i].Unlocked = true, true
+				left = remembered(left, covered)
 				continue
 			}
 			lately = remembered(lately, covered)
-			if r.lacksAnswer(t, b.now) {
+			if r.lacksAnswer(t, b.now, state.answers) {
 				b.unasked = append(b.unasked, i)
 				continue
 			}
@@ -151,28 +171,27 @@ func (r *claim) decide(seen *ledger.Seen) (batch, error) {
 		d := a.decide(t)
 		b.decisions[i] = d.Decision
 		if d.State == ledger.Sending {
-			b.attempts = append(b.attempts, newOpenAttempt(t, &d, r.began))
+			b.attempts = append(b.attempts, newAttempt(t, &d))
 		}
 	}
-	b.needed, b.full = remembered(b.needed, lately), a.full.messages
+	for _, place := range remembered(left, lately) {
+		b.needed = append(b.needed, r.scopes.narrower[place].ScopeRef)
+	}
+	b.full = a.full.messages
 	return b, nil
 }
 
-// remembered adds the scopes of one task while there is room for any.
+// remembered adds scopes while there is room for any.
 func remembered(all, covered []int) []int {
-	if len(all) >= maxNeeded {
+	if len(all) >= MaxNeeded {
 		return all
 	}
 	return append(all, covered...)
 }
 
-// again reports whether due rows were left that are to be claimed once more at once, because the
-// next claim locks the limits that count them.
-func (b *batch) again() bool { return b.unlocked }
-
 // adopt brings the rows as the ledger has them together with what was planned, and plans the due
 // ones.
-func (r *claim) adopt(seen *ledger.Seen) []task {
+func (r *Plan) adopt(seen *ledger.Seen) []task {
 	tasks := r.tasks[:len(r.jobs)]
 	for i := range tasks {
 		tasks[i].row.Seq = seen.Messages[i].Seq
@@ -195,20 +214,34 @@ func excludeOptedOut(tasks []task, seen *ledger.Seen) {
 	}
 }
 
-// lacksAnswer reports whether a function has to be asked about a due row before it can be
-// decided upon. What was answered about it after an earlier claim is taken over.
-func (r *claim) lacksAnswer(t *task, now time.Time) bool {
+// RowScores is what a scoring function said about a due row, and what its question depended on. All
+// else about a question follows from the row and the routing, which do not change.
+type RowScores struct {
+	version   int64 // of the routing
+	selectors int   // that counted: they expire in a fixed order, so the number says which
+	scores    *Scores
+}
+
+// lacksAnswer reports whether a function has to be asked about a due row before it can be decided
+// upon. answers has, by row, what was answered after earlier claims; it is good for the question of
+// now only if no selector has expired in between.
+func (r *Plan) lacksAnswer(t *task, now time.Time, answers map[int64]RowScores) bool {
 	if t.route == nil || !t.route.asks() || t.problem != "" || t.barred {
 		return false
 	}
 	selectors := selector.Unexpired(t.msg.Selectors, now.Sub(t.row.ReceivedAt))
-	t.scores = r.answers.find(t.row.Seq, r.routing.Version, len(selectors))
-	return t.scores == nil
+	answer, known := answers[t.row.Seq]
+	if !known || answer.version != r.routing.Version || answer.selectors != len(selectors) {
+		t.scores = nil
+		return true
+	}
+	t.scores = answer.scores
+	return false
 }
 
 // taken is how many parts of the message were accepted, if that is certain: the channel that
 // accepted them still cuts the text as it did.
-func (r *claim) taken(t *task) int {
+func (r *Plan) taken(t *task) int {
 	at := r.routing.channel(t.row.Pinned)
 	if len(t.row.PartsLeft) == 0 || at < 0 || t.route == nil {
 		return 0
@@ -221,7 +254,7 @@ func (r *claim) taken(t *task) int {
 
 // notices tells the outside what changed: a status for each change of state, a letter
 // for each record that cannot be used.
-func (r *claim) notices() []ledger.Notice {
+func (r *Decided) notices() []ledger.Notice {
 	notices := make([]ledger.Notice, 0, len(r.tasks))
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]
@@ -234,7 +267,8 @@ func (r *claim) notices() []ledger.Notice {
 			continue
 		case ledger.Conflict:
 			problem := &envelope.Problem{Code: envelope.Conflict, Detail: "the id was used before for a message with other content"}
-			notices = append(notices, *letter(&r.jobs[i], problem), statusOfConflict(&r.jobs[i], problem, r.now))
+			notices = append(notices, *letter(&r.plan.jobs[i], problem),
+				statusOfConflict(&r.plan.jobs[i], problem, r.now))
 			continue
 		case ledger.Fresh:
 		}
@@ -242,7 +276,7 @@ func (r *claim) notices() []ledger.Notice {
 			notices = append(notices, *t.letter)
 		}
 		if d.State != ledger.Waiting || t.was != ledger.Waiting {
-			notices = append(notices, statusOfTask(t, d, r.taken(t), r.now))
+			notices = append(notices, statusOfTask(t, d, r.plan.taken(t), r.now))
 		}
 	}
 	return notices

@@ -26,9 +26,6 @@ import (
 	"dispatcher/selector"
 )
 
-// errStaleRouting says that the routing changed between plan and claim.
-var errStaleRouting = errors.New("the routing changed while the batch was planned")
-
 // Standards of Config.
 const (
 	DefaultStateInterval   = 2 * time.Second
@@ -138,7 +135,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
-		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), open: newOpenAttempts(),
+		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), open: &openAttempts{},
 		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
@@ -245,11 +242,11 @@ func (d *Dispatcher) now() time.Time { return d.clock.now() }
 // attempt whose channel was removed since is sent back as not sent.
 func (d *Dispatcher) launch(r *claim) {
 	for _, f := range r.attempts {
-		f.leave, f.latest = d.clock.span(&f.place)
+		f.leave, f.latest = d.clock.span(&f.release)
 		f.submission.Deadline = d.clock.deadline(f.expires)
 	}
 	spread(r.attempts, time.Now())
-	d.open.add(r.now, r.attempts)
+	d.open.add(r.decided.now, r.attempts)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.stopped {

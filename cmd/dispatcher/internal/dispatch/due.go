@@ -7,9 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
-	"dispatcher/provider"
 )
 
 // Intervals of the background work.
@@ -141,13 +139,13 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	}
 	switch {
 	case err == nil:
-		if len(r.unasked) > 0 {
+		if len(r.decided.unasked) > 0 {
 			d.askAboutDue(ctx, r, asking)
 		}
-		return (due == n || r.due < due || r.again()) && ctx.Err() == nil
+		return (due == n || r.due < due || r.decided.unlocked) && ctx.Err() == nil
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, errStaleRouting):
+	case errors.Is(err, ErrStaleRouting):
 		if err = d.cfg.Reload(ctx); err == nil {
 			return true
 		}
@@ -231,15 +229,15 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if len(open) == 0 {
 		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
 	}
-	lost := make([]*openAttempt, len(open))
+	lost := make([]*attempt, len(open))
 	for i := range open {
-		lost[i] = d.orphan(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
+		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
 	}
 	d.lookForReceipts(ctx, lost...)
 	now := d.now()
 	settlements := make([]ledger.Settlement, len(lost))
 	for i, f := range lost {
-		settlements[i] = settleLost(f, now)
+		settlements[i] = SettleLost(f, now)
 	}
 	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
 		return fmt.Errorf("close lost attempts: %w", err)
@@ -249,42 +247,18 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	return nil
 }
 
-// settleLost treats an attempt of a lost instance like one whose answer never came.
-func settleLost(f *openAttempt, now time.Time) ledger.Settlement {
-	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: codeLost}, now)
-	n := statusOfSettlement(f, &s, now)
-	s.Notice = &n
-	return s
-}
-
-// orphan is an attempt that no worker has any more, with what its provider promises; claimed is
+// recorded is an attempt that no worker has any more, with what its provider promises; claimed is
 // when it was, by the database's clock. A provider that nobody knows here may tell of each part:
 // the first of them is not to pass for all.
-func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *openAttempt {
+func (d *Dispatcher) recorded(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *attempt {
 	lane := d.routing.Load().lane(m.Lane)
-	f := orphan(m, a, &lane)
-	d.inform(&f.search, a.Channel, claimed)
+	f := recordedAttempt(m, a, &lane)
+	can, known := d.promises(a.Channel)
+	can.PartReceipts = can.PartReceipts || !known
+	f.inform(can, d.account(a.Channel), claimed, d.reach())
 	f.await = d.awaits(a.Channel)
-	if _, known := d.promises(a.Channel); !known {
-		f.search.can.PartReceipts = true
-	}
 	if !f.repeats() {
 		f.submission.Key = d.keys.Key(f.seq, a.Number)
-	}
-	return f
-}
-
-// orphan is what the ledger knows of an attempt.
-func orphan(m *ledger.Message, a *ledger.Attempt, lane *Lane) *openAttempt {
-	f := &openAttempt{
-		seq: m.Seq, channel: a.Channel,
-		submission: provider.Submission{ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey},
-		expires:    m.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
-		lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
-		pinned: m.Pinned, duplicate: m.PossibleDuplicate, mayBeTaken: a.Reason == ledger.ByResend, search: searchOf(lane), repeatUntil: m.SameKeyUntil,
-	}
-	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
-		f.metadata = msg.Metadata
 	}
 	return f
 }

@@ -33,6 +33,9 @@ const (
 	inFlight     = "in_flight"     // this process has as much under way on it as it may have; it answers promptly
 	cutOtherwise = "cut_otherwise" // parts were accepted of the text as it was cut then, and the channel would cut it otherwise now
 	breaker      = provider.BreakerOpen
+	// busy: the queue of this process for the channel is so long that more would come late. To
+	// claim them would use slots that another process can use.
+	busy = provider.Busy
 )
 
 // exclusion is why a channel cannot take a message for now. The zero value excludes nothing.

@@ -11,7 +11,7 @@ import (
 // missing for good. Of an attempt that was answered, the answer tells; of one that was not, what
 // was submitted and whether the provider tells parts apart. Nothing is said where there is one part
 // and one reference: that is what the ledger takes for granted.
-func owe(f *openAttempt, res *provider.Result, s *ledger.Settlement) {
+func owe(f *attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
 		s.Receipts, s.CutShort = expectedReceipts(res.Parts), s.Outcome == provider.Unknown && slices.ContainsFunc(res.Parts, certainlyNot)
@@ -46,7 +46,7 @@ func certainlyNot(p provider.Part) bool {
 
 // receipts is how many are expected for an attempt that was taken whole, when the answer does not
 // say in how many parts.
-func (f *openAttempt) receipts() int {
+func (f *attempt) receipts() int {
 	switch {
 	case !f.search.can.PartReceipts:
 		return 1

@@ -16,16 +16,16 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 		receipts int
 		cut      bool
 	}
-	apart := func(f *openAttempt) { f.search.can.PartReceipts = true }
+	apart := func(f *attempt) { f.search.can.PartReceipts = true }
 	for name, tc := range map[string]struct {
-		change func(*openAttempt)
+		change func(*attempt)
 		result provider.Result
 		want   want
 	}{
 		"nobody answered, one receipt for the whole": {nil, provider.Result{}, want{1, false}},
 		"nobody answered, one for each part":         {apart, provider.Result{}, want{3, false}},
 		"nobody answered for the rest of a message": {
-			func(f *openAttempt) { apart(f); f.submission.Parts, f.segments = []int{1, 2}, 2 }, provider.Result{}, want{2, false},
+			func(f *attempt) { apart(f); f.submission.Parts, f.segments = []int{1, 2}, 2 }, provider.Result{}, want{2, false},
 		},
 		"nobody answered for any part":       {nil, provider.Result{Parts: []provider.Part{silent, silent, silent}}, want{3, false}},
 		"a part was answered for":            {nil, provider.Result{Parts: []provider.Part{taken, silent, silent}}, want{3, false}},
@@ -39,7 +39,7 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 		"the rest goes to the channel later": {nil, provider.Result{Outcome: provider.Throttled, Parts: []provider.Part{taken, full}}, want{1, false}},
 		"nothing was taken":                  {nil, provider.Result{Outcome: provider.Refused}, want{0, false}},
 		"one segment, which owes one in any case": {
-			func(f *openAttempt) { f.segments = 1 }, provider.Result{Outcome: provider.Accepted, Reference: "r1"}, want{0, false},
+			func(f *attempt) { f.segments = 1 }, provider.Result{Outcome: provider.Accepted, Reference: "r1"}, want{0, false},
 		},
 	} {
 		s := settle(doubtful(tc.change), &tc.result, noon)
@@ -54,7 +54,7 @@ func TestWhatIsKnownOfPartsIsKeptWithTheDoubt(t *testing.T) {
 	t.Parallel()
 	silent := provider.Part{Index: 1}
 	for name, tc := range map[string]struct {
-		change func(*openAttempt)
+		change func(*attempt)
 		parts  []provider.Part
 		want   bool
 	}{
@@ -62,7 +62,7 @@ func TestWhatIsKnownOfPartsIsKeptWithTheDoubt(t *testing.T) {
 		"nothing of any part":         {nil, []provider.Part{{}, silent}, false},
 		"a part with an id":           {nil, []provider.Part{{Outcome: provider.Accepted, Reference: "r1"}, silent}, true},
 		"a part without an id":        {nil, []provider.Part{{Outcome: provider.Accepted}, silent}, true},
-		"parts of an earlier attempt": {func(f *openAttempt) { f.submission.Parts = []int{1} }, []provider.Part{silent}, true},
+		"parts of an earlier attempt": {func(f *attempt) { f.submission.Parts = []int{1} }, []provider.Part{silent}, true},
 	} {
 		s := settle(doubtful(tc.change), &provider.Result{Parts: tc.parts}, noon)
 		if s.Ambiguity == nil || s.Ambiguity.Partly != tc.want {

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -17,8 +16,9 @@ type Question struct {
 	Routing *Routing
 	// Keys are those of the key file: the first draws.
 	Keys []selector.Key
-	// Scorer asks the scoring function of the route; without it the function counts as unreachable.
-	Scorer Scorer
+	// Scores is what the scoring function of the route says, see Function; nil counts it as
+	// unreachable.
+	Scores *Scores
 	Job    Job
 	// Now stands for the database's clock.
 	Now time.Time
@@ -78,8 +78,19 @@ type Candidate struct {
 	Never bool
 }
 
-// Explain runs plan and assign, the very functions of the pipeline, on one message. It does
-// no I/O but for a scoring function that the route may have, which is given its own deadline.
+// Function is the scoring function that has to be asked first, and what; nil when none has.
+func (q *Question) Function() (*Function, *ScoreQuestion) {
+	p := &planner{routing: q.Routing, keys: newDrawers(q.Keys), now: q.Now}
+	t := p.plan(&q.Job)
+	if t.route == nil || !t.route.asks() {
+		return nil, nil
+	}
+	t.row.ReceivedAt = q.Now
+	question := newQuestion(q.Routing, &t, q.Now)
+	return t.route.Scoring.Function, &question
+}
+
+// Explain runs plan and assign, the very functions that decide about claims, on one message.
 func Explain(q *Question) Answer {
 	answer := explain(q)
 	if q.Routing.Country != nil && q.Job.Problem == nil {
@@ -100,10 +111,10 @@ func explain(q *Question) Answer {
 	}
 	t.row.ReceivedAt = q.Now
 	if t.route.asks() {
-		about := scoreRequest{routing: q.Routing, now: q.Now}
-		one := about.add(&t)
-		ask(context.Background(), q.Scorer, &about)
-		t.scores = &one.answer
+		if q.Scores != nil {
+			scores := q.Scores.checked(len(t.route.Members))
+			t.scores = &scores
+		}
 	}
 	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped()}
 	a := newAssigner(q.Routing, keys, seen, q.unready(), snapshot{})

@@ -78,13 +78,13 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) (stored int, err err
 		r, err := d.claim(ctx, jobs, due)
 		switch {
 		case err == nil:
-			if len(r.unasked) > 0 || r.again() {
+			if len(r.decided.unasked) > 0 || r.decided.unlocked {
 				d.wake() // the due loop takes care of them: no partition waits for that
 			}
-			return len(r.jobs), nil
+			return len(r.plan.jobs), nil
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
-		case errors.Is(err, errStaleRouting):
+		case errors.Is(err, ErrStaleRouting):
 			err = d.cfg.Reload(ctx)
 			if err == nil {
 				continue
@@ -148,12 +148,25 @@ func laneOf(jobs []Job) string {
 	return jobs[0].Lane
 }
 
+// claim is one claim of jobs and due rows.
+type claim struct {
+	plan *Plan // of the jobs
+	due  int   // how many due rows it has slots for
+	// unready is why this process cannot send on a channel, by its place in the routing.
+	unready []string
+
+	// Set by the transaction.
+	rooms    []room // by channel
+	decided  *Decided
+	attempts []*openAttempt
+}
+
 // claim plans the jobs, asks the scoring functions about them where a route has one, and
 // runs one claim for them and up to due older rows.
 func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*claim, error) {
 	routing := d.routing.Load()
-	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
-	r := newClaim(routing, p, &d.answers, d.neededScopes.open(routing.scopeIndex(), time.Now()), jobs)
+	dueScopes := d.neededScopes.open(time.Now())
+	r := &claim{plan: newPlan(routing, d.cfg.Keys, d.now(), jobs)}
 	if err := d.askAboutJobs(ctx, r); err != nil {
 		return nil, err
 	}
@@ -167,13 +180,14 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*claim, er
 	if slots == d.express && len(jobs) > slots.size() {
 		due = 0 // the rows that ride along may be of other lanes
 	}
-	due = r.share(held, max(due, 0))
-	r.due = due
+	r.due = r.plan.share(held, max(due, 0))
+	request := r.plan.request(r.due, dueScopes)
+	request.Except = d.answers.open()
 	// From here on the claim must not be cut off: ctx may end for a rebalance while this process
 	// lives on, and nobody would know whether a commit under way was made.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
-	if err := d.transact(ctx, r, due); err != nil {
+	if err := d.transact(ctx, r, request); err != nil {
 		r.unreserve()
 		slots.release(held)
 		return nil, err
@@ -188,62 +202,71 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*claim, er
 // transact locks, decides and commits. The claim decides with the room that its channels have now,
 // and its attempts count as under way before the next claim decides. Notes are taken of what the
 // transaction tells about the database: its clock, and how long it takes to write.
-func (d *Dispatcher) transact(ctx context.Context, r *claim, due int) error {
-	r.began = time.Now()
-	r.snapshot = snapshot{
-		commitLatency: d.commitLatencies.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, instances: d.instances.Load(),
+func (d *Dispatcher) transact(ctx context.Context, r *claim, request ledger.Claim) error {
+	began, lane := time.Now(), laneOf(r.plan.jobs)
+	state := &snapshot{
+		unready: r.unready, commitLatency: d.commitLatencies.get(lane, began),
+		worker:    admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region},
+		instances: d.instances.Load(),
 	}
 	defer d.watchLocks(ctx)()
-	tx, err := d.cfg.Ledger.Lock(ctx, r.request(due))
+	tx, err := d.cfg.Ledger.Lock(ctx, request)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
 	seen := tx.Seen()
-	d.clock.read(seen.Now, r.began, time.Now())
+	d.clock.read(seen.Now, began, time.Now())
 	read := d.clock.here(seen.Now) // when the database read its clock
+	state.answers = d.answers.known()
 	d.deciding.Lock()
-	r.unreserve() // of an earlier try of the same claim
-	r.snapshot.rooms, _ = d.rooms(r.routing)
-	decided, err := r.decide(seen)
+	state.rooms, _ = d.rooms(r.plan.routing)
+	decided, err := Batch(r.plan, seen, state)
 	if err == nil {
-		r.batch = decided
+		r.rooms, r.decided, r.attempts = state.rooms, decided, opened(decided.attempts, began)
 		d.reserve(r)
 	}
 	d.deciding.Unlock()
 	if err != nil {
 		return err
 	}
-	if err := tx.Commit(ctx, ledger.Decisions{Each: r.decisions, Notices: r.notices()}); err != nil {
+	decisions := ledger.Decisions{Each: decided.decisions, Notices: decided.notices()}
+	if err := tx.Commit(ctx, decisions); err != nil {
 		return err
 	}
 	wrote := time.Now()
 	if len(r.attempts) > 0 { // a claim without an attempt has less to write
-		d.commitLatencies.took(laneOf(r.jobs), wrote.Sub(read), wrote)
+		d.commitLatencies.took(lane, wrote.Sub(read), wrote)
 	}
-	d.answers.used(r)
-	d.neededScopes.note(r.scopes, r.needed, wrote)
-	d.cfg.Metrics.claimed(r, time.Since(r.began), seen.LockWait)
+	d.answers.used(decided)
+	d.neededScopes.note(decided.needed, wrote)
+	d.cfg.Metrics.claimed(r, time.Since(began), seen.LockWait)
 	return nil
 }
 
 // equip tells the attempts whose slots they hold and under which key they are submitted, and counts
 // them where a policy depends on what was granted.
 func (d *Dispatcher) equip(r *claim, slots *slots) {
+	now, routing := r.decided.now, r.plan.routing
 	for _, f := range r.attempts {
 		f.slots = slots
-		d.inform(&f.search, f.channel, r.now)
-		if !f.search.can.Receipts {
+		can, _ := d.promises(f.channel)
+		f.inform(can, d.account(f.channel), now, d.reach())
+		if !can.Receipts {
 			f.await = 0
 		}
 		if !f.repeats() {
 			f.submission.Key = d.keys.Key(f.seq, f.submission.Attempt)
 		}
-		if divides(r.routing.Channels[r.routing.channel(f.channel)].Policy) {
-			d.minutes.add(r.now, f.channel, ledger.Grants{Messages: 1, Segments: int64(f.segments), Micros: f.price})
+		if divides(routing.Channels[routing.channel(f.channel)].Policy) {
+			granted := ledger.Grants{Messages: 1, Segments: int64(f.segments), Micros: f.price}
+			d.minutes.add(now, f.channel, granted)
 		}
 	}
 }
+
+// reach is how long after its claim an attempt may still leave.
+func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recoveryMargin }
 
 // acquire blocks until a claim has slots, up to one for each message that it would send. A batch of
 // the first lane may also have those that are kept for it, see either. Before that it drops the
@@ -254,8 +277,8 @@ func (d *Dispatcher) acquire(ctx context.Context, r *claim, due int) (from *slot
 	if err != nil {
 		return nil, 0, err
 	}
-	n, enough := r.wanted()+due, max(d.slots.size()-held, 1)
-	if n > 0 && d.firstLane(r.jobs) {
+	n, enough := r.plan.wanted()+due, max(d.slots.size()-held, 1)
+	if n > 0 && d.firstLane(r.plan.jobs) {
 		return either(ctx, n, enough, d.slots, d.express)
 	}
 	got, err = d.slots.acquire(ctx, n, enough)
@@ -265,14 +288,15 @@ func (d *Dispatcher) acquire(ctx context.Context, r *claim, due int) (from *slot
 // noteWaiting remembers that rows wait, until the next count says otherwise, and when they come
 // due.
 func (d *Dispatcher) noteWaiting(r *claim) {
-	for i := range r.decisions {
-		if r.decisions[i].State == ledger.Waiting {
+	for i := range r.decided.decisions {
+		decision := &r.decided.decisions[i]
+		if decision.State == ledger.Waiting {
 			d.backlog.Store(true)
-			if r.tasks[i].lane.Order == 0 {
+			if r.decided.tasks[i].lane.Order == 0 {
 				d.coded.Store(true)
 			}
-			d.due.add(r.decisions[i].NextAt, r.now)
-			d.noteFull(&r.decisions[i])
+			d.due.add(decision.NextAt, r.decided.now)
+			d.noteFull(decision)
 		}
 	}
 }

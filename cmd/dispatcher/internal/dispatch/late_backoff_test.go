@@ -68,7 +68,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
 		for range 2 {
 			latest := time.Now().Add(time.Second)
-			w.put(&openAttempt{claimed: now, latest: latest})
+			w.put(&openAttempt{attempt: &attempt{}, claimed: now, latest: latest})
 			time.Sleep(1050 * time.Millisecond)
 			if got := <-carrier.latest; !got.Equal(latest) {
 				t.Errorf("the adapter was told %s, not %s", got, latest)
@@ -81,7 +81,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 			t.Errorf("%v came back", codes)
 		}
 	})
-	f := &openAttempt{channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, expires: noon.Add(time.Hour), segments: 1}
+	f := &attempt{channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, expires: noon.Add(time.Hour), segments: 1}
 	if s := settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late}, noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
 		t.Errorf("%+v", s)
 	}

@@ -285,13 +285,13 @@ func (m *messageLife) told() string {
 func (m *messageLife) claim(jobs []Job, due int) {
 	d := m.rig.d
 	routing := d.routing.Load()
-	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
-	r := newClaim(routing, p, &d.answers, d.neededScopes.open(routing.scopeIndex(), time.Now()), jobs)
-	r.unready = make([]string, len(routing.Channels))
+	plan := newPlan(routing, d.cfg.Keys, d.now(), jobs)
+	r := &claim{plan: plan, unready: make([]string, len(routing.Channels))}
+	request := plan.request(due, d.neededScopes.open(time.Now()))
 	if m.seq == 0 {
-		m.must(d.transact(m.ctx, r, due))
+		m.must(d.transact(m.ctx, r, request))
 	} else {
-		m.step("claim", func() { m.must(d.transact(m.ctx, r, due)) })
+		m.step("claim", func() { m.must(d.transact(m.ctx, r, request)) })
 	}
 	d.equip(r, d.slots)
 	for _, f := range r.attempts {
@@ -423,12 +423,10 @@ func (m *messageLife) settle(h *heldAttempt) {
 	}
 	facts.Answer = said
 	if result.Outcome == provider.Unknown {
-		m.rig.d.lookForReceipts(m.ctx, h.flight)
+		m.rig.d.lookForReceipts(m.ctx, h.flight.attempt)
 	}
 	now := m.rig.d.now()
-	s := settle(h.flight, result, now)
-	n := statusOfSettlement(h.flight, &s, now)
-	s.Notice = &n
+	s := Settle(h.flight.attempt, result, now)
 	m.step("settle", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{s})) })
 }
 
@@ -453,9 +451,9 @@ func (m *messageLife) recover() bool {
 		}
 		any = true
 		m.facts(at + 1).Lost = true
-		f := m.rig.d.orphan(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
+		f := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
 		m.rig.d.lookForReceipts(m.ctx, f)
-		lost := settleLost(f, m.rig.d.now())
+		lost := SettleLost(f, m.rig.d.now())
 		m.step("recover", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{lost})) })
 	}
 	return any

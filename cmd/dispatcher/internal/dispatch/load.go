@@ -163,26 +163,26 @@ func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err err
 	began := time.Now()
 	looked, watched, before := began, []int(nil), int64(0)
 	for {
-		each, held := d.rooms(r.routing)
-		n, blocked := r.fits(each)
+		each, held := d.rooms(r.plan.routing)
+		n, blocked := r.plan.fits(each, r.unready)
 		switch {
 		case blocked == nil:
 			return held, nil
-		case n >= enough(len(r.tasks)):
-			r.keep(n)
+		case n >= enough(len(r.plan.tasks)):
+			r.plan.keep(n)
 			return held, nil
 		case watched == nil:
-			watched, before = blocked, d.answeredBy(r.routing, blocked)
+			watched, before = blocked, d.answeredBy(r.plan.routing, blocked)
 		case time.Since(looked) >= roomTime:
-			now := d.answeredBy(r.routing, watched)
+			now := d.answeredBy(r.plan.routing, watched)
 			if now == before || time.Since(began) >= longestRoomTime {
 				return held, nil
 			}
 			if n > 0 {
-				r.keep(n)
+				r.plan.keep(n)
 				return held, nil
 			}
-			looked, watched, before = time.Now(), blocked, d.answeredBy(r.routing, blocked)
+			looked, watched, before = time.Now(), blocked, d.answeredBy(r.plan.routing, blocked)
 		}
 		if !sleep(ctx, roomLook) {
 			return 0, ctx.Err()

@@ -91,18 +91,18 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
 	m.lockWait.Observe(lockWait.Seconds())
-	m.claimSize.Observe(float64(len(r.tasks)))
-	for trouble, n := range r.troubles {
+	m.claimSize.Observe(float64(len(r.decided.tasks)))
+	for trouble, n := range r.decided.troubles {
 		m.scoring.WithLabelValues(trouble).Add(float64(n))
 	}
-	for c, n := range r.full {
+	for c, n := range r.decided.full {
 		if n > 0 {
-			m.full.WithLabelValues(r.routing.Channels[c].Name, r.snapshot.rooms[c].reason()).Add(float64(n))
+			m.full.WithLabelValues(r.plan.routing.Channels[c].Name, r.rooms[c].reason()).Add(float64(n))
 		}
 	}
-	for i := range r.tasks {
-		t, d := &r.tasks[i], &r.decisions[i]
-		switch fate := r.intakes[i]; {
+	for i := range r.decided.tasks {
+		t, d, fate := &r.decided.tasks[i], &r.decided.decisions[i], r.decided.intakes[i]
+		switch {
 		case fate == ledger.Duplicate:
 			m.records.WithLabelValues(t.row.Lane, "duplicate").Inc()
 		case fate == ledger.Conflict:
@@ -113,7 +113,7 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 			m.records.WithLabelValues(t.row.Lane, "fresh").Inc()
 		}
 		if d.State == "" {
-			if t.row.State == ledger.Rejected && r.intakes[i] == ledger.Fresh { // before anything was to be decided
+			if t.row.State == ledger.Rejected && fate == ledger.Fresh { // before anything was to be decided
 				m.decisions.WithLabelValues(t.row.Lane, string(ledger.Rejected)).Inc()
 				m.passedOver.WithLabelValues(t.row.Reason).Inc()
 			}

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -9,14 +8,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// Bounds of what is remembered about the scopes of due rows.
-const (
-	// neededFor is how long a scope is remembered that nobody needs any more. A claim notes what it
-	// has seen when it ends and the next one reads that before it waits for anything, slots and
-	// locks included: it knows however long it waits then.
-	neededFor = 2 * admission.MaxCommitLatency
-	maxNeeded = 1024
-)
+// neededFor is how long a scope is remembered that nobody needs any more. A claim notes what it has
+// seen when it ends and the next one reads that before it waits for anything, slots and locks
+// included: it knows however long it waits then.
+const neededFor = 2 * admission.MaxCommitLatency
 
 // neededScopes remembers those whose limits count due rows that were seen lately. Such rows are
 // seen only inside a claim, when it is too late to lock any more: the claim leaves them as they
@@ -26,37 +21,35 @@ type neededScopes struct {
 	scopes map[ledger.ScopeRef]time.Time // guarded by mu; when they were needed last
 }
 
-// note remembers the scopes at some places of the index, and of those that were needed before as
-// many as there is room for.
-func (n *neededScopes) note(x *scopeIndex, places []int, now time.Time) {
-	if len(places) == 0 {
+// note remembers scopes, and of those that were needed before as many as there is room for.
+func (n *neededScopes) note(needed []ledger.ScopeRef, now time.Time) {
+	if len(needed) == 0 {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	scopes := make(map[ledger.ScopeRef]time.Time, len(places))
-	for _, place := range places {
-		scopes[x.narrower[place].ScopeRef] = now
+	scopes := make(map[ledger.ScopeRef]time.Time, len(needed))
+	for _, ref := range needed {
+		scopes[ref] = now
 	}
 	for ref, at := range n.scopes {
-		if _, again := scopes[ref]; !again && len(scopes) < maxNeeded && now.Sub(at) <= neededFor {
+		if _, again := scopes[ref]; !again && len(scopes) < MaxNeeded && now.Sub(at) <= neededFor {
 			scopes[ref] = at
 		}
 	}
 	n.scopes = scopes
 }
 
-// open lists the places of what was needed lately, as far as the index still knows it, ascending.
-func (n *neededScopes) open(x *scopeIndex, now time.Time) (places []int) {
+// open lists what was needed lately.
+func (n *neededScopes) open(now time.Time) (refs []ledger.ScopeRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for ref, at := range n.scopes {
 		if now.Sub(at) > neededFor {
 			delete(n.scopes, ref)
-		} else if place, ok := x.places[ref]; ok {
-			places = append(places, place)
+		} else {
+			refs = append(refs, ref)
 		}
 	}
-	slices.Sort(places)
-	return places
+	return refs
 }

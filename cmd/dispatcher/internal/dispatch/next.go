@@ -17,14 +17,35 @@ const (
 	longestRetryAfter = 5 * time.Minute        // a provider that names more is not believed
 )
 
-// answered is an attempt together with what came of it.
-type answered struct {
-	attempt *openAttempt
-	result  provider.Result
+// Codes of attempts that this process itself stopped before any byte left. They say nothing about
+// the channel, so it stays a candidate.
+const (
+	codeStopping = "stopping" // the process or the channel is being stopped
+	codeStale    = "stale"    // the send deadline passed before the submit's turn came
+	// codeExpired: the message's own deadline passed before the submit's turn came.
+	codeExpired = provider.DeadlinePassed
+	// codeLate: its release time passed, or the channel pauses, before the submit's turn came.
+	codeLate = provider.Late
+)
+
+// codeLost is that of an attempt whose instance was lost before it had an answer.
+const codeLost = "instance_lost"
+
+// Settle decides what an outcome means for its message, and tells the outside. It is pure; now is
+// the database's clock as this process knows it.
+func Settle(f *attempt, res *provider.Result, now time.Time) ledger.Settlement {
+	s := settle(f, res, now)
+	n := statusOfSettlement(f, &s, now)
+	s.Notice = &n
+	return s
 }
 
-// settle decides what an outcome means for its message. It is pure; now is the
-// database's clock as this process knows it.
+// SettleLost treats an attempt of a lost instance like one whose answer never came.
+func SettleLost(f *attempt, now time.Time) ledger.Settlement {
+	return Settle(f, &provider.Result{Outcome: provider.Unknown, Code: codeLost}, now)
+}
+
+// settle is Settle without the event.
 //
 //	Accepted   accepted
 //	Rejected   rejected
@@ -38,7 +59,7 @@ type answered struct {
 //
 // When some parts of a message were accepted, no other channel may have the rest: it stays on its
 // channel until the deadline, and goes out only while that cuts the text as it did (see recut).
-func settle(f *openAttempt, res *provider.Result, now time.Time) ledger.Settlement {
+func settle(f *attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
 		Seq: f.seq, ID: f.submission.ID, Attempt: f.submission.Attempt,
 		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: f.await,
@@ -78,7 +99,7 @@ func settle(f *openAttempt, res *provider.Result, now time.Time) ledger.Settleme
 }
 
 // unspent is what goes back to the limits in money: the part of the price that is not billed.
-func unspent(f *openAttempt, s *ledger.Settlement) []ledger.Refund {
+func unspent(f *attempt, s *ledger.Settlement) []ledger.Refund {
 	if s.Segments >= f.segments || len(f.refunds) == 0 {
 		return nil
 	}
@@ -109,7 +130,7 @@ func anyAccepted(parts []provider.Part) bool {
 }
 
 // again sends a message that was not taken, or not whole, to its next try.
-func again(f *openAttempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
+func again(f *attempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason = ledger.Retry, res.Outcome.String()
 	pause := min(res.RetryAfter, longestRetryAfter)
 	if res.Outcome == provider.Throttled {
@@ -135,7 +156,7 @@ func again(f *openAttempt, res *provider.Result, left []int, s *ledger.Settlemen
 // bill fills in references, segments and price: what was accepted, or for Unknown what may have
 // been. Ids that the answer named of what it did not take are kept apart. It returns the parts
 // still to be sent when some, not all, were accepted.
-func bill(f *openAttempt, res *provider.Result, s *ledger.Settlement) (left []int) {
+func bill(f *attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
 	if res.Parts == nil {
 		if res.Outcome != provider.Accepted && res.Outcome != provider.Unknown {
 			s.Denied = res.Reference

@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-func testFlight() *openAttempt {
-	return &openAttempt{
+func testFlight() *attempt {
+	return &attempt{
 		seq: 1, channel: "a", expires: noon.Add(time.Hour), segments: 3, price: 90, lane: "bulk",
 		submission: provider.Submission{ID: "m", Attempt: 1},
 	}
@@ -29,7 +29,7 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		}
 		return out
 	}
-	restOf := func(f *openAttempt) {
+	restOf := func(f *attempt) {
 		f.pinned, f.submission.Parts, f.submission.Cut, f.segments, f.price = "a", []int{1, 2}, "k", 2, 60
 	}
 	const accepted, refused, slow, unknown, rejected = provider.Accepted, provider.Refused, provider.Throttled, provider.Unknown, provider.Rejected
@@ -46,37 +46,37 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		Price     int64
 	}
 	for name, tc := range map[string]struct {
-		change func(*openAttempt)
+		change func(*attempt)
 		result provider.Result
 		want   want
 	}{
 		"accepted":                            {nil, provider.Result{Outcome: accepted, Reference: "r"}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
 		"rejected ends it":                    {nil, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Rejected, Reason: "0x0b"}},
 		"unknown ends it":                     {nil, provider.Result{Outcome: unknown, Code: "timeout"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
-		"unknown is resent once":              {func(f *openAttempt) { f.search.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
-		"but not twice":                       {func(f *openAttempt) { f.search.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3, Price: 90}},
-		"but not after its deadline":          {func(f *openAttempt) { f.search.resendOnce, f.expires = true, noon }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
-		"rejected when it was sent once more": {func(f *openAttempt) { f.duplicate, f.mayBeTaken = true, true }, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true}},
+		"unknown is resent once":              {func(f *attempt) { f.search.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
+		"but not twice":                       {func(f *attempt) { f.search.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3, Price: 90}},
+		"but not after its deadline":          {func(f *attempt) { f.search.resendOnce, f.expires = true, noon }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
+		"rejected when it was sent once more": {func(f *attempt) { f.duplicate, f.mayBeTaken = true, true }, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true}},
 		"refused after its deadline, sent once more": {
-			func(f *openAttempt) { f.duplicate, f.mayBeTaken, f.expires = true, true, noon },
+			func(f *attempt) { f.duplicate, f.mayBeTaken, f.expires = true, true, noon },
 			provider.Result{Outcome: refused},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Tried: true, Duplicate: true},
 		},
 		"refused goes to the next":           {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
-		"refused after its deadline":         {func(f *openAttempt) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
+		"refused after its deadline":         {func(f *attempt) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
 		"stopped here, not tried":            {nil, notSent(codeStopping), want{State: ledger.Retry, Reason: "refused"}},
-		"late, not tried, at once":           {func(f *openAttempt) { f.pinned = "a" }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a"}},
-		"late with parts left":               {func(f *openAttempt) { f.pinned, f.submission.Parts, f.submission.Cut = "a", []int{1}, "k" }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a", PartsLeft: []int{1}, PartsCut: "k"}},
+		"late, not tried, at once":           {func(f *attempt) { f.pinned = "a" }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a"}},
+		"late with parts left":               {func(f *attempt) { f.pinned, f.submission.Parts, f.submission.Cut = "a", []int{1}, "k" }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a", PartsLeft: []int{1}, PartsCut: "k"}},
 		"throttled goes to the next":         {nil, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled"}},
-		"throttled is held":                  {func(f *openAttempt) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
-		"an absurd Retry-After":              {func(f *openAttempt) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour}, want{State: ledger.Retry, Reason: "throttled", In: longestRetryAfter, Pinned: "a"}},
+		"throttled is held":                  {func(f *attempt) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
+		"an absurd Retry-After":              {func(f *attempt) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour}, want{State: ledger.Retry, Reason: "throttled", In: longestRetryAfter, Pinned: "a"}},
 		"all parts accepted":                 {nil, provider.Result{Outcome: accepted, Parts: parts(accepted, accepted, accepted)}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
 		"some parts throttled":               {nil, provider.Result{Outcome: slow, Cut: "k", Parts: parts(accepted, slow, accepted)}, want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a", PartsLeft: []int{1}, PartsCut: "k", Segments: 2, Price: 60}},
 		"some parts refused":                 {nil, provider.Result{Outcome: refused, Cut: "k", Parts: parts(refused, refused, accepted)}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{0, 1}, PartsCut: "k", Segments: 1, Price: 30}},
 		"no part accepted":                   {nil, provider.Result{Outcome: refused, Cut: "k", Parts: parts(refused, refused, refused)}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
-		"a part unknown":                     {func(f *openAttempt) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
-		"a part accepted, one unknown":       {func(f *openAttempt) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
-		"held for its channel, then refused": {func(f *openAttempt) { f.holdThrottled, f.pinned = true, "a" }, provider.Result{Outcome: refused, Code: "dial"}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
+		"a part unknown":                     {func(f *attempt) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
+		"a part accepted, one unknown":       {func(f *attempt) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
+		"held for its channel, then refused": {func(f *attempt) { f.holdThrottled, f.pinned = true, "a" }, provider.Result{Outcome: refused, Code: "dial"}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"a part rejected, others billed":     {nil, provider.Result{Outcome: rejected, Code: "x", Parts: parts(accepted, rejected, accepted)}, want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60}},
 		"the rest refused again": {
 			restOf,
@@ -139,21 +139,21 @@ func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 	const hold = 5 * time.Minute
 	partly := []provider.Part{{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Throttled}, {Index: 2, Outcome: provider.Refused}}
 	for name, tc := range map[string]struct {
-		change func(*openAttempt)
+		change func(*attempt)
 		result provider.Result
 		want   time.Duration
 	}{
 		"accepted":                {nil, provider.Result{Outcome: provider.Accepted}, 0},
-		"accepted, until receipt": {func(f *openAttempt) { f.untilReceipt = true }, provider.Result{Outcome: provider.Accepted}, hold},
-		"unknown, until receipt":  {func(f *openAttempt) { f.untilReceipt = true }, provider.Result{Outcome: provider.Unknown}, 0},
-		"rejected, until receipt": {func(f *openAttempt) { f.untilReceipt = true }, provider.Result{Outcome: provider.Rejected}, 0},
+		"accepted, until receipt": {func(f *attempt) { f.untilReceipt = true }, provider.Result{Outcome: provider.Accepted}, hold},
+		"unknown, until receipt":  {func(f *attempt) { f.untilReceipt = true }, provider.Result{Outcome: provider.Unknown}, 0},
+		"rejected, until receipt": {func(f *attempt) { f.untilReceipt = true }, provider.Result{Outcome: provider.Rejected}, 0},
 		"throttled, goes on":      {nil, provider.Result{Outcome: provider.Throttled}, 0},
-		"throttled, waits":        {func(f *openAttempt) { f.holdThrottled = true }, provider.Result{Outcome: provider.Throttled}, hold},
+		"throttled, waits":        {func(f *attempt) { f.holdThrottled = true }, provider.Result{Outcome: provider.Throttled}, hold},
 		"parts left":              {nil, provider.Result{Outcome: provider.Throttled, Parts: partly}, hold},
-		"late, comes back":        {func(f *openAttempt) { f.pinned = "a" }, notSent(codeLate), hold},
+		"late, comes back":        {func(f *attempt) { f.pinned = "a" }, notSent(codeLate), hold},
 		"late":                    {nil, notSent(codeLate), 0},
-		"waits beyond its end":    {func(f *openAttempt) { f.holdThrottled, f.expires = true, noon }, provider.Result{Outcome: provider.Throttled}, 0},
-		"refused":                 {func(f *openAttempt) { f.pinned = "a" }, provider.Result{Outcome: provider.Refused}, 0},
+		"waits beyond its end":    {func(f *attempt) { f.holdThrottled, f.expires = true, noon }, provider.Result{Outcome: provider.Throttled}, 0},
+		"refused":                 {func(f *attempt) { f.pinned = "a" }, provider.Result{Outcome: provider.Refused}, 0},
 	} {
 		f := testFlight()
 		f.hold = hold
@@ -227,7 +227,7 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []provider.Outcome{provider.Accepted, provider.Unknown, provider.Throttled, provider.Refused} {
-		f := &openAttempt{await: 72 * time.Hour, segments: 2, expires: time.Now().Add(time.Hour)}
+		f := &attempt{await: 72 * time.Hour, segments: 2, expires: time.Now().Add(time.Hour)}
 		res := provider.Result{Outcome: outcome, Parts: []provider.Part{{Outcome: provider.Accepted, Reference: "r1"}, {Index: 1, Outcome: outcome}}}
 		if s := settle(f, &res, time.Now()); s.Await != f.await {
 			t.Errorf("%s: receipts are expected for %s", outcome, s.Await)
@@ -253,7 +253,7 @@ func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 		"both, one silent": {provider.Result{Outcome: provider.Rejected, Parts: []provider.Part{part(0, provider.Rejected, "1"), part(1, provider.Refused, "")}}, "", "1", 2},
 		"nobody knows":     {provider.Result{Outcome: provider.Unknown, Parts: []provider.Part{part(0, provider.Unknown, ""), part(1, provider.Refused, "2")}}, "", "", 0},
 	} {
-		f := &openAttempt{segments: 2, price: 2, expires: time.Now().Add(time.Hour), submission: provider.Submission{Attempt: 1}}
+		f := &attempt{segments: 2, price: 2, expires: time.Now().Add(time.Hour), submission: provider.Submission{Attempt: 1}}
 		s := settle(f, &test.result, time.Now())
 		if got := strings.TrimSpace(s.Reference); got != test.reference || strings.TrimSpace(s.Denied) != test.denied || s.DeniedParts != test.parts {
 			t.Errorf("%s: reference %q, denied %q of %d", name, s.Reference, s.Denied, s.DeniedParts)

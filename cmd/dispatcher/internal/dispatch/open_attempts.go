@@ -3,35 +3,79 @@ package dispatch
 import (
 	"sync"
 	"time"
+
+	"dispatcher/provider"
 )
 
-// inflight counts the attempts of this process that are claimed and not settled.
-type openAttempts struct {
-	mu     sync.Mutex
-	claims []*claimed // guarded by mu, ascending by at
-	open   int        // guarded by mu
-	idle   chan struct{}
+// openAttempt is an attempt between its claim and its settlement: durable, counted in every limit,
+// and on its way to one channel.
+type openAttempt struct {
+	*attempt
+
+	claim *openClaim // set by openAttempts
+	slots *slots     // that it holds one of
+	load  *load      // of its channel, in which it counts until it is answered
+
+	// claimed is this process's clock, with its monotonic reading, before the claim
+	// began. After claimed + Config.SendTimeout no byte may leave any more, because
+	// another instance may by then have declared the attempt lost.
+	claimed time.Time
+	// leave and latest are its release time by this process's clock: it leaves not before leave,
+	// and before latest unless that is zero. See launch.
+	leave, latest time.Time
 }
 
-// claimed counts what is still open of one claim.
-type claimed struct {
+// answered is an attempt together with its outcome.
+type answered struct {
+	attempt *openAttempt
+	result  provider.Result
+}
+
+// answer hands on what came of the attempt, which no longer counts as under way on its channel.
+func (f *openAttempt) answer(to chan<- answered, result *provider.Result) {
+	f.load.release()
+	to <- answered{attempt: f, result: *result}
+}
+
+// late reports whether its release time has passed.
+func (f *openAttempt) late(now time.Time) bool {
+	return !f.latest.IsZero() && !now.Before(f.latest)
+}
+
+// opened makes in-flight attempts of those that a claim has decided.
+func opened(attempts []attempt, claimed time.Time) []*openAttempt {
+	all, out := make([]openAttempt, len(attempts)), make([]*openAttempt, len(attempts))
+	for i := range attempts {
+		all[i] = openAttempt{attempt: &attempts[i], claimed: claimed}
+		out[i] = &all[i]
+	}
+	return out
+}
+
+// openAttempts counts the attempts of this process that are claimed and not settled.
+type openAttempts struct {
+	mu     sync.Mutex
+	claims []*openClaim // guarded by mu, ascending by at
+	open   int          // guarded by mu
+}
+
+// openClaim counts what is still open of one claim.
+type openClaim struct {
 	at   time.Time // the database's clock in the claim
 	open int
 }
 
-func newOpenAttempts() *openAttempts { return &openAttempts{idle: make(chan struct{}, 1)} }
-
 // add registers the attempts of one claim.
-func (i *openAttempts) add(at time.Time, flights []*openAttempt) {
-	if len(flights) == 0 {
+func (i *openAttempts) add(at time.Time, attempts []*openAttempt) {
+	if len(attempts) == 0 {
 		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	c := &claimed{at: at, open: len(flights)}
+	c := &openClaim{at: at, open: len(attempts)}
 	i.claims = append(i.claims, c)
-	i.open += len(flights)
-	for _, f := range flights {
+	i.open += len(attempts)
+	for _, f := range attempts {
 		f.claim = c
 	}
 }
@@ -60,12 +104,6 @@ func (i *openAttempts) settled(batch []answered) {
 	}
 	clear(i.claims[len(keep):])
 	i.claims = keep
-	if i.open == 0 {
-		select {
-		case i.idle <- struct{}{}:
-		default:
-		}
-	}
 }
 
 // count is how many attempts are open.

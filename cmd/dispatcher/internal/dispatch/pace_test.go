@@ -129,7 +129,7 @@ func (l *limiter) claim(n int) []*openAttempt {
 			break
 		}
 		admission.Take(&m, accounts, &need, at)
-		out = append(out, &openAttempt{claimed: now, leave: at.At, latest: at.Latest, segments: 1})
+		out = append(out, &openAttempt{attempt: &attempt{segments: 1}, claimed: now, leave: at.At, latest: at.Latest})
 	}
 	return out
 }
@@ -208,7 +208,7 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 			{Latest: now.Add(time.Hour)},    // at once as well, behind the fourth
 			{At: now.Add(11 * time.Second)}, // beyond the send deadline
 		} {
-			w.put(&openAttempt{claimed: now, leave: place.At, latest: place.Latest, submission: provider.Submission{ID: string(rune('1' + i))}})
+			w.put(&openAttempt{attempt: &attempt{submission: provider.Submission{ID: string(rune('1' + i))}}, claimed: now, leave: place.At, latest: place.Latest})
 		}
 		time.Sleep(12 * time.Second)
 		got := map[string]time.Duration{}
@@ -238,11 +238,11 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 5 {
-			w.put(&openAttempt{claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond), submission: provider.Submission{ID: "bulk"}})
+			w.put(&openAttempt{attempt: &attempt{submission: provider.Submission{ID: "bulk"}}, claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond)})
 		}
 		synctest.Wait()
-		w.put(&openAttempt{claimed: now, express: true, submission: provider.Submission{ID: "code"}})
-		w.put(&openAttempt{claimed: now, express: true, leave: now.Add(104 * time.Millisecond), submission: provider.Submission{ID: "code"}})
+		w.put(&openAttempt{attempt: &attempt{express: true, submission: provider.Submission{ID: "code"}}, claimed: now})
+		w.put(&openAttempt{attempt: &attempt{express: true, submission: provider.Submission{ID: "code"}}, claimed: now, leave: now.Add(104 * time.Millisecond)})
 		time.Sleep(time.Second)
 		at, ids := channel.submits()
 		if want := []string{"code", "bulk", "code", "bulk", "bulk", "bulk", "bulk"}; !slices.Equal(ids, want) {
@@ -261,7 +261,7 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
 		for i := range 5 {
-			w.put(&openAttempt{claimed: now, latest: now.Add(500 * time.Millisecond)})
+			w.put(&openAttempt{attempt: &attempt{}, claimed: now, latest: now.Add(500 * time.Millisecond)})
 			synctest.Wait()
 			want := ""
 			if i >= 3 { // two with the senders and two that wait for them
@@ -288,8 +288,8 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
 		for range 5 {
-			w.put(&openAttempt{claimed: now, latest: now.Add(time.Hour)})
-			w.put(&openAttempt{claimed: now})
+			w.put(&openAttempt{attempt: &attempt{}, claimed: now, latest: now.Add(time.Hour)})
+			w.put(&openAttempt{attempt: &attempt{}, claimed: now})
 		}
 		synctest.Wait()
 		if got := w.ready(time.Now()); got != "" {
@@ -310,7 +310,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 10 {
-			w.put(&openAttempt{claimed: now, leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
+			w.put(&openAttempt{attempt: &attempt{}, claimed: now, leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ready(time.Now()); got != throttled {
@@ -339,7 +339,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		w.heartbeat.deadAfter = 6 * time.Second
 		w.heartbeat.beat(now.Add(time.Second))
 		for _, at := range []time.Duration{0, 5999 * time.Millisecond, 6001 * time.Millisecond, 7 * time.Second, 8 * time.Second} {
-			w.put(&openAttempt{claimed: now, leave: now.Add(at)})
+			w.put(&openAttempt{attempt: &attempt{}, claimed: now, leave: now.Add(at)})
 		}
 		time.Sleep(7500 * time.Millisecond)
 		if got := w.ready(time.Now()); got != busy {
@@ -363,7 +363,7 @@ func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
 		for i := range 20 {
-			f := &openAttempt{claimed: now, express: i%3 == 0}
+			f := &openAttempt{attempt: &attempt{express: i%3 == 0}, claimed: now}
 			if i%2 == 0 {
 				f.leave = now.Add(time.Duration(i) * time.Second)
 			}
@@ -432,7 +432,7 @@ func BenchmarkWorker(b *testing.B) {
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
-	f := &openAttempt{claimed: time.Now(), submission: provider.Submission{ID: "m", Attempt: 2}}
+	f := &openAttempt{attempt: &attempt{submission: provider.Submission{ID: "m", Attempt: 2}}, claimed: time.Now()}
 	b.ReportAllocs()
 	open := 0
 	for b.Loop() {

@@ -218,7 +218,7 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	if d.Attempt.Channel != "a" || d.Attempt.Segments != 3 {
 		t.Fatalf("%+v", d.Attempt)
 	}
-	f := newOpenAttempt(task, &d, noon)
+	f := newAttempt(task, &d)
 	if f.submission.From != "60777" || f.submission.Text != "<x>" {
 		t.Errorf("submitted as %q: %q", f.submission.From, f.submission.Text)
 	}

@@ -64,7 +64,7 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 				}
 				continue
 			}
-			f := newOpenAttempt(&planned, &d, noon)
+			f := newAttempt(&planned, &d)
 			if d.Attempt.Channel != "c" || !slices.Equal(f.submission.Parts, []int{1}) || f.submission.Cut != planned.row.PartsCut || f.submission.Cut == "" {
 				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel, f.submission.Parts, f.submission.Cut)
 			}
@@ -118,7 +118,7 @@ func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	t.Parallel()
 	row := restRow("udh8")
-	f := orphan(&row, &ledger.Attempt{Number: 2, Channel: "c", Segments: 1}, &Lane{})
+	f := recordedAttempt(&row, &ledger.Attempt{Number: 2, Channel: "c", Segments: 1}, &Lane{})
 	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
 	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) || s.PartsCut != row.PartsCut || s.PartsCut == "" {
 		t.Errorf("%+v", s)

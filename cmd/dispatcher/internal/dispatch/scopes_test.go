@@ -57,9 +57,9 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		cover("a", w.routing.Channels[0].Limits)
 		cover("c", w.routing.Channels[2].Limits)
 
-		r := newClaim(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, nil)
+		r := newPlan(w.routing, testKeys, noon, nil)
 		r.tasks = append(r.tasks, *task)
-		got := r.request(0).Scopes
+		got := r.request(0, nil).Scopes
 		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
 			return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Scope.String(), b.Scope.String()))
 		}) {
@@ -86,13 +86,13 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
-	r := newClaim(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, jobs)
-	req := r.request(0)
+	r := newPlan(w.routing, testKeys, noon, jobs)
+	req := r.request(0, nil)
 	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
 	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
 		t.Errorf("lanes %v, scopes %s", req.Lanes, diff)
 	}
-	if got := r.request(5).Lanes; !gocmp.Equal(got, []string{"otp", "later", "bulk"}) {
+	if got := r.request(5, nil).Lanes; !gocmp.Equal(got, []string{"otp", "later", "bulk"}) {
 		t.Errorf("due rows by %v", got)
 	}
 }
@@ -137,30 +137,26 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	t.Parallel()
 	w, due := dueWorld(t, 5)
 	due[4].Tenant = "" // which no limit counts
-	var lately neededScopes
-	claim := func(began time.Time) *claim {
+	claim := func(needed []ledger.ScopeRef) *Decided {
 		t.Helper()
-		r := newClaim(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, lately.open(w.routing.scopeIndex(), began), nil)
-		r.unready, r.began = w.unready, began
-		req := r.request(len(due))
-		var err error
-		if r.batch, err = r.decide(w.shown(req.Scopes, due)); err != nil {
+		r := newPlan(w.routing, testKeys, noon, nil)
+		req := r.request(len(due), needed)
+		d, err := Batch(r, w.shown(req.Scopes, due), &snapshot{unready: w.unready})
+		if err != nil {
 			t.Fatal(err)
 		}
-		lately.note(r.scopes, r.needed, r.began)
-		return r
+		return d
 	}
-	began := time.Now()
-	r := claim(began)
+	r := claim(nil)
 	for i, d := range r.decisions {
 		if want := map[bool]ledger.State{true: ledger.Sending, false: ""}[i == 4]; d.State != want {
 			t.Errorf("row %d: %+v", i, d)
 		}
 	}
-	if !r.again() || len(r.attempts) != 1 || len(r.unasked) > 0 {
-		t.Errorf("again %v, %d flights, %d to ask about", r.again(), len(r.attempts), len(r.unasked))
+	if !r.unlocked || len(r.attempts) != 1 || len(r.unasked) > 0 {
+		t.Errorf("unlocked %v, %d attempts, %d to ask about", r.unlocked, len(r.attempts), len(r.unasked))
 	}
-	r = claim(began.Add(time.Second))
+	r = claim(r.needed)
 	sent := 0
 	for _, d := range r.decisions {
 		switch {
@@ -170,36 +166,13 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 			t.Errorf("decision %+v", d)
 		}
 	}
-	if r.again() || sent != 4 {
-		t.Errorf("again %v, %d sent, want the three of the limit and one that it does not count", r.again(), sent)
+	if r.unlocked || sent != 4 {
+		t.Errorf("unlocked %v, %d sent, want the three of the limit and one that it does not count", r.unlocked, sent)
 	}
-	if r := claim(began.Add(time.Second + neededFor)); r.again() { // used a moment ago
-		t.Error("what due rows needed lately was not locked")
+	if r := claim(r.needed); r.unlocked {
+		t.Error("what due rows needed before was not locked")
 	}
-	if r := claim(began.Add(time.Second + 3*neededFor)); !r.again() {
-		t.Error("what nobody needed for long was locked all the same")
-	}
-}
-
-func TestNeedsAreBoundedAndTheLatestGoFirst(t *testing.T) {
-	t.Parallel()
-	r := &Routing{}
-	for i := range 3 * maxNeeded {
-		r.Limits = append(r.Limits, admission.Limit{Scope: admission.Scope{Tenant: string(rune('a'+i%26)) + time.Duration(i).String()}, Window: admission.Day})
-	}
-	x := newScopeIndex(r)
-	var n neededScopes
-	began := time.Now()
-	n.note(x, places(maxNeeded), began)
-	n.note(x, []int{2*maxNeeded + 1, 2*maxNeeded + 2}, began.Add(time.Second))
-	got := n.open(x, began.Add(time.Second))
-	if len(got) != maxNeeded || !slices.Contains(got, 2*maxNeeded+1) || !slices.Contains(got, 2*maxNeeded+2) {
-		t.Errorf("%d of %d are remembered", len(got), maxNeeded)
-	}
-	if got := n.open(x, began.Add(neededFor+time.Second/2)); !gocmp.Equal(got, []int{2*maxNeeded + 1, 2*maxNeeded + 2}) {
-		t.Errorf("later %d are remembered", len(got))
-	}
-	if got := n.open(newScopeIndex(&Routing{}), began.Add(time.Second)); len(got) > 0 {
-		t.Errorf("a version without limits locks %v", got)
+	if r := claim([]ledger.ScopeRef{{Channel: "gone"}}); !r.unlocked {
+		t.Error("what nobody needed was locked all the same")
 	}
 }

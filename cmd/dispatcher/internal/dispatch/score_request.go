@@ -54,3 +54,12 @@ func newQuestion(r *Routing, t *task, now time.Time) ScoreQuestion {
 	}
 	return question
 }
+
+// jobKey names a job: its id may be used for another message, too.
+type jobKey struct {
+	id     string
+	digest int64
+}
+
+// jobKey is that of a task of a job.
+func (t *task) jobKey() jobKey { return jobKey{t.row.ID, t.row.Digest} }

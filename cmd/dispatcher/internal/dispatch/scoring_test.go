@@ -55,7 +55,7 @@ func troubled(word string) func(context.Context, *ScoreQuestion) Scores {
 	return func(context.Context, *ScoreQuestion) Scores { return Scores{Trouble: word} }
 }
 
-// scoredByEndpoint makes the only route go by the best worker of a function.
+// scoredByEndpoint makes the only route rank by the scores of a function.
 func scoredByEndpoint(r *Routing) {
 	r.Routes[0].Mode = BestWorkerMode
 	r.Routes[0].Scoring = Scoring{Function: &Function{URL: "http://127.0.0.1/score", Deadline: 200 * time.Millisecond}}
@@ -84,34 +84,33 @@ func TestFunctionScoresTheCandidates(t *testing.T) {
 
 func TestEveryTroubleOfAFunctionLeavesTheDefaultAndItsWord(t *testing.T) {
 	t.Parallel()
-	three := func(values ...float64) func(context.Context, *ScoreQuestion) Scores {
-		return func(context.Context, *ScoreQuestion) Scores { return Scores{Values: values} }
-	}
+	three := func(values ...float64) *Scores { return &Scores{Values: values} }
 	for name, tc := range map[string]struct {
-		scorer Scorer
+		scores *Scores
 		want   string
 	}{
-		"nobody to ask": {nil, FunctionUnreachable},
-		"timeout":       {&scriptedScorer{answer: troubled(FunctionTimeout)}, FunctionTimeout},
-		"status":        {&scriptedScorer{answer: troubled(FunctionStatus)}, FunctionStatus},
-		"invalid":       {&scriptedScorer{answer: troubled(FunctionInvalid)}, FunctionInvalid},
-		"5 MB":          {&scriptedScorer{answer: troubled(FunctionTooLarge)}, FunctionTooLarge},
-		"unreachable":   {&scriptedScorer{answer: troubled(FunctionUnreachable)}, FunctionUnreachable},
-		"too few":       {&scriptedScorer{answer: three(1, 2)}, FunctionTooFew},
-		"too many":      {&scriptedScorer{answer: three(1, 2, 3, 4)}, FunctionTooFew},
-		"nothing":       {&scriptedScorer{answer: three()}, FunctionTooFew},
-		"NaN":           {&scriptedScorer{answer: three(1, math.NaN(), 3)}, FunctionNotFinite},
-		"infinite":      {&scriptedScorer{answer: three(1, math.Inf(-1), 3)}, FunctionNotFinite},
-		"trouble and values": {&scriptedScorer{answer: func(context.Context, *ScoreQuestion) Scores {
-			return Scores{Values: []float64{9, 0, 0}, Trouble: FunctionStatus}
-		}}, FunctionStatus},
+		"nobody to ask":      {nil, FunctionUnreachable},
+		"timeout":            {&Scores{Trouble: FunctionTimeout}, FunctionTimeout},
+		"status":             {&Scores{Trouble: FunctionStatus}, FunctionStatus},
+		"invalid":            {&Scores{Trouble: FunctionInvalid}, FunctionInvalid},
+		"5 MB":               {&Scores{Trouble: FunctionTooLarge}, FunctionTooLarge},
+		"unreachable":        {&Scores{Trouble: FunctionUnreachable}, FunctionUnreachable},
+		"too few":            {three(1, 2), FunctionTooFew},
+		"too many":           {three(1, 2, 3, 4), FunctionTooFew},
+		"nothing":            {three(), FunctionTooFew},
+		"NaN":                {three(1, math.NaN(), 3), FunctionNotFinite},
+		"infinite":           {three(1, math.Inf(-1), 3), FunctionNotFinite},
+		"trouble and values": {&Scores{Values: []float64{9, 0, 0}, Trouble: FunctionStatus}, FunctionStatus},
 	} {
 		q := testQuestion(t)
 		scoredByEndpoint(q.Routing)
 		q.Routing.Routes[0].Scoring.Ascending = true // of the function; the best match goes first all the same
 		q.Routing.Channels[2].Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 		q.Job.Message.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
-		q.Scorer = tc.scorer
+		q.Scores = tc.scores
+		if function, about := q.Function(); function == nil || len(about.Candidates) != 3 {
+			t.Fatalf("%s: no function is to be asked about %+v", name, about)
+		}
 		got := Explain(q)
 		if got.Trouble != tc.want || got.Scoring != "" || got.Decision.Attempt.Channel != "c" || *got.Candidates[0].Score != 1 {
 			t.Errorf("%s: %+v", name, got)

@@ -80,19 +80,17 @@ func (s *settler) gather(batch []answered) []answered {
 // write settles a batch and frees its slots. It goes on trying while PostgreSQL is
 // away: an outcome that is known must not become Unknown.
 func (s *settler) write(batch []answered) {
-	var unanswered []*openAttempt
+	var unanswered []*attempt
 	for i := range batch {
 		if batch[i].result.Outcome == provider.Unknown {
-			unanswered = append(unanswered, batch[i].attempt)
+			unanswered = append(unanswered, batch[i].attempt.attempt)
 		}
 	}
 	s.d.lookForReceipts(s.ctx, unanswered...)
 	now := s.d.now()
 	settlements, again := make([]ledger.Settlement, len(batch)), false
 	for i := range batch {
-		settlements[i] = settle(batch[i].attempt, &batch[i].result, now)
-		n := statusOfSettlement(batch[i].attempt, &settlements[i], now)
-		settlements[i].Notice = &n
+		settlements[i] = Settle(batch[i].attempt.attempt, &batch[i].result, now)
 		again = again || settlements[i].State == ledger.Retry
 		s.d.due.add(settlements[i].NextAt, now)
 	}

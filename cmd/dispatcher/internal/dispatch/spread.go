@@ -7,14 +7,14 @@ const spareTime = 10 * time.Millisecond
 
 // spread puts off the attempts of one claim whose places have passed while it was written: on each
 // channel they leave at twice their pace until they have caught up, and not in one burst.
-func spread(flights []*openAttempt, now time.Time) {
+func spread(attempts []*openAttempt, now time.Time) {
 	began := make(map[string]time.Time, 8) // the first place on each channel
-	for _, f := range flights {
+	for _, f := range attempts {
 		if at, known := began[f.channel]; !f.leave.IsZero() && (!known || f.leave.Before(at)) {
 			began[f.channel] = f.leave
 		}
 	}
-	for _, f := range flights {
+	for _, f := range attempts {
 		from := began[f.channel]
 		if f.leave.IsZero() || !from.Before(now) {
 			continue

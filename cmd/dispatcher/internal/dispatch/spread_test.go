@@ -12,12 +12,12 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
 	var flights []*openAttempt
 	for i := range 10 {
-		flights = append(flights, &openAttempt{channel: "a", leave: at(10 * i), latest: at(1000)})
+		flights = append(flights, &openAttempt{attempt: &attempt{channel: "a"}, leave: at(10 * i), latest: at(1000)})
 	}
-	tight := &openAttempt{channel: "a", leave: at(40), latest: at(75)} // as on a sliding limit
-	lost := &openAttempt{channel: "a", leave: at(10), latest: at(20)}  // nothing helps it
-	free := &openAttempt{channel: "a"}
-	other := &openAttempt{channel: "b", leave: at(80)}
+	tight := &openAttempt{attempt: &attempt{channel: "a"}, leave: at(40), latest: at(75)} // as on a sliding limit
+	lost := &openAttempt{attempt: &attempt{channel: "a"}, leave: at(10), latest: at(20)}  // nothing helps it
+	free := &openAttempt{attempt: &attempt{channel: "a"}}
+	other := &openAttempt{attempt: &attempt{channel: "b"}, leave: at(80)}
 	spread(append([]*openAttempt{tight, lost, free, other}, flights...), at(60))
 	var got []int
 	for _, f := range flights {
@@ -29,7 +29,7 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	if !tight.leave.Equal(at(65)) || !lost.leave.Equal(at(10)) || !free.leave.IsZero() || !other.leave.Equal(at(80)) {
 		t.Errorf("tight at %s, lost at %s, free at %s, other at %s", tight.leave, lost.leave, free.leave, other.leave)
 	}
-	far := []*openAttempt{{channel: "a", leave: at(0)}, {channel: "a", leave: at(500)}}
+	far := []*openAttempt{{attempt: &attempt{channel: "a"}, leave: at(0)}, {attempt: &attempt{channel: "a"}, leave: at(500)}}
 	if spread(far, at(60)); !far[1].leave.Equal(at(500)) {
 		t.Errorf("a place far ahead was put off to %s", far[1].leave)
 	}

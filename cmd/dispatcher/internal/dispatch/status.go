@@ -51,7 +51,7 @@ func positionOf(o Origin) *envelope.Position {
 }
 
 // statusOfSettlement is the event that an outcome causes.
-func statusOfSettlement(f *openAttempt, s *ledger.Settlement, at time.Time) ledger.Notice {
+func statusOfSettlement(f *attempt, s *ledger.Settlement, at time.Time) ledger.Notice {
 	taken := 0
 	switch s.Outcome {
 	case provider.Rejected, provider.Refused, provider.Throttled:

@@ -7,9 +7,6 @@ import (
 	"dispatcher/ledger"
 )
 
-// codeLost is that of an attempt whose instance was lost before it had an answer.
-const codeLost = "instance_lost"
-
 // attempt checks why an attempt went to its channel, when, and what it was to cost. It then
 // takes it into account for the next one.
 func (c *check) attempt(i int, s *progress) error {

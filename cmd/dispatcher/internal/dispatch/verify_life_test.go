@@ -25,9 +25,9 @@ type life struct {
 	editions map[int64]Edition
 	live     *Routing // the current version as a process has it
 	record   ledger.Record
-	flight   *openAttempt // of the last attempt
-	late     bool         // whether it has been given up for lost
-	letter   bool         // the message was refused when it came
+	flight   *attempt // of the last attempt
+	late     bool     // whether it has been given up for lost
+	letter   bool     // the message was refused when it came
 }
 
 // newLife is a message that has not been planned yet.
@@ -110,7 +110,8 @@ func (l *life) decided(t *task, d *decision) {
 		a.Ranking = slices.Clone(a.Ranking)
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
-		l.flight, l.late = newOpenAttempt(t, d, l.now), false
+		f := newAttempt(t, d)
+		l.flight, l.late = &f, false
 	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:
@@ -127,7 +128,7 @@ func (l *life) answer(result provider.Result) {
 func (l *life) lose() {
 	last := l.record.Attempts[len(l.record.Attempts)-1]
 	lane := l.live.lane(l.record.Message.Lane)
-	s := settleLost(orphan(&l.record.Message, &last.Attempt, &lane), l.now)
+	s := SettleLost(recordedAttempt(&l.record.Message, &last.Attempt, &lane), l.now)
 	l.settled(&s)
 	l.late = true
 }

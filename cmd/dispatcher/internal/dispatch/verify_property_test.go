@@ -273,7 +273,7 @@ func drawnScores(t *rapid.T, n int) *Scores {
 }
 
 // drawnResult is any answer to an attempt.
-func drawnResult(t *rapid.T, f *openAttempt) provider.Result {
+func drawnResult(t *rapid.T, f *attempt) provider.Result {
 	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused, provider.Refused, provider.Throttled, provider.Unknown}
 	code := rapid.SampledFrom([]string{"0x1", "0x1", codeStopping, codeStale, codeExpired}).Draw(t, "code")
 	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {

@@ -240,7 +240,7 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		if d.Attempt.Channel != want {
 			t.Errorf("state %s: %+v", state, d)
 		}
-		if f := newOpenAttempt(&planned, &d, noon); f.pinned != "" && f.pinned != f.channel {
+		if f := newAttempt(&planned, &d); f.pinned != "" && f.pinned != f.channel {
 			t.Errorf("state %s: the flight to %s is pinned to %s", state, f.channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}

@@ -10,19 +10,6 @@ import (
 	"dispatcher/provider"
 )
 
-// Codes of attempts that this process itself stopped before any byte left. They say
-// nothing about the channel, so it stays a candidate.
-const (
-	codeStopping = "stopping"              // the process or the channel is being stopped
-	codeStale    = "stale"                 // the send deadline passed before the submit's turn came
-	codeExpired  = provider.DeadlinePassed // the message's own deadline passed before the submit's turn came
-	codeLate     = provider.Late           // its place in the window passed, or the channel pauses, before the submit's turn came
-)
-
-// busy is why a channel is not ready in a process whose queue for it is so long that more would
-// come late: claiming them would burn slots that another process can use.
-const busy = provider.Busy
-
 // Intervals of a worker.
 const (
 	// tick is the shortest time between two looks at the places to come: those within it
@@ -182,8 +169,8 @@ func (w *worker) sweep(now time.Time) {
 	w.sendBack(w.schedule.take(func(f *openAttempt) bool { return w.unsendable(f, now) != "" }), now)
 }
 
-func (w *worker) sendBack(flights []*openAttempt, now time.Time) {
-	for _, f := range flights {
+func (w *worker) sendBack(attempts []*openAttempt, now time.Time) {
+	for _, f := range attempts {
 		result := w.unsent(f, w.unsendable(f, now), now)
 		f.answer(w.answers, &result)
 	}
