@@ -188,7 +188,7 @@ func (a *assigner) take(t *task, place int, room *opening, l *line) decision {
 		d.Plan.FirstChoice = ch.Name
 	}
 	d.Attempt = ledger.Attempt{
-		Number: t.row.Attempts + 1, Channel: ch.Name, Reason: attemptReason(t, d.Plan.FirstChoice, ch.Name),
+		Number: t.row.Attempts + 1, Channel: ch.Name, Reason: attemptReason(&t.row, d.Plan.FirstChoice, ch.Name),
 		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
 		LeavesAt: room.release.At,
 	}
@@ -216,11 +216,11 @@ func (a *assigner) take(t *task, place int, room *opening, l *line) decision {
 
 // attemptReason tells first choices, which only a message's first attempt can be, from
 // fallbacks and from retries of a channel that was the message's own before.
-func attemptReason(t *task, firstChoice, channel string) ledger.AttemptReason {
+func attemptReason(row *ledger.Message, firstChoice, channel string) ledger.AttemptReason {
 	switch {
-	case t.row.PossibleDuplicate:
+	case row.PossibleDuplicate:
 		return ledger.ByResend
-	case t.row.Attempts > 0 && (channel == firstChoice || channel == t.row.Pinned):
+	case row.Attempts > 0 && (channel == firstChoice || channel == row.Pinned):
 		return ledger.ByRetry
 	case channel == firstChoice:
 		return ledger.ByFirstChoice

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,22 @@ const (
 
 // codeLost is that of an attempt whose instance was lost before it had an answer.
 const codeLost = "instance_lost"
+
+// notSent is the result of an attempt that this process stopped.
+func notSent(code string) provider.Result {
+	r := provider.Result{Outcome: provider.Refused, Code: code}
+	switch code {
+	case codeStopping:
+		r.Err = errors.New("the dispatcher is stopping; another instance takes the message")
+	case codeExpired:
+		r.Err = errors.New("its deadline passed before its turn came")
+	case codeLate:
+		r.Err = errors.New("its release time passed; it gets another")
+	default:
+		r.Err = errors.New("its turn did not come before the send deadline")
+	}
+	return r
+}
 
 // Settle decides what an outcome means for its message, and tells the outside. It is pure; now is
 // the database's clock as this process knows it.

@@ -61,6 +61,12 @@ func fieldsOf(r *Ranking) fields {
 	return fields{load: true, idle: true}
 }
 
+// HoldsLoad reports whether candidates are stored with their load.
+func (r *Ranking) HoldsLoad() bool { return fieldsOf(r).load }
+
+// Stateless reports whether the order depends on a turn or on draws, and not on the channels' state.
+func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
+
 // stateless reports whether the order follows without any state of the channels.
 func (f fields) stateless() bool { return f == fields{} }
 

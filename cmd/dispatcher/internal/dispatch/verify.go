@@ -81,7 +81,7 @@ const clockTolerance = time.Second
 // version, envelope, draw key and stored ranking in, what had to be decided out. It does no I/O
 // but what its editions need, and keeps scratch space: one goroutine at a time.
 type Verifier struct {
-	keys     *drawers
+	keys     []selector.Key
 	editions func(version int64) (Edition, error)
 	known    map[int64]*edition // by version; see under
 }
@@ -90,7 +90,7 @@ type Verifier struct {
 // version once from editions. An error of editions ends a verification: a version that is
 // not there is none, but an Edition without Routing.
 func NewVerifier(keys []selector.Key, editions func(version int64) (Edition, error)) *Verifier {
-	return &Verifier{keys: newDrawers(keys), editions: editions, known: map[int64]*edition{}}
+	return &Verifier{keys: keys, editions: editions, known: map[int64]*edition{}}
 }
 
 // Verify lists what in the record differs from what is derived. The error is that of reading a
@@ -127,11 +127,10 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	}
 }
 
-// edition is an Edition with an assigner for which every channel has room and is ready: what it
-// finds in a message's way is what the version alone puts there. Its routing is prepared.
+// edition is an Edition with its replay; nil when it has no routing.
 type edition struct {
 	Edition
-	*assigner
+	*Replay
 }
 
 // under gives the edition of a version; nil when there is none, which is noted.
@@ -145,7 +144,7 @@ func (c *check) under(attempt int, version int64) (*edition, error) {
 		e = newEdition(got, c.v.keys)
 		c.v.known[version] = e
 	}
-	if e.assigner == nil {
+	if e.Replay == nil {
 		stored := strconv.FormatInt(version, 10)
 		if !slices.ContainsFunc(c.found, func(m Mismatch) bool { return m.What == whatVersion && m.Stored == stored }) {
 			c.differs(attempt, whatVersion, stored, e.Trouble)
@@ -155,18 +154,13 @@ func (c *check) under(attempt int, version int64) (*edition, error) {
 	return e, nil
 }
 
-func newEdition(from Edition, keys *drawers) *edition {
+func newEdition(from Edition, keys []selector.Key) *edition {
 	if from.Routing == nil {
 		return &edition{Edition: from}
 	}
-	routing := *from.Routing
-	routing.prepare()
-	from.Routing = &routing
-	idle := &ledger.Seen{Channels: make([]ledger.ChannelState, len(routing.Channels))}
-	for i := range routing.Channels {
-		idle.Channels[i].Name = routing.Channels[i].Name
-	}
-	return &edition{from, newAssigner(&routing, keys, idle, make([]string, len(routing.Channels)), snapshot{})}
+	replay := NewReplay(from.Routing, keys)
+	from.Routing = replay.Version()
+	return &edition{from, replay}
 }
 
 // check is the verification of one record.
@@ -203,28 +197,23 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 // nil when none takes it, which is noted.
 func (c *check) task(attempt int, e *edition, s *progress) *task {
 	row := &c.record.Message
-	if s.attempts == 0 && c.planned != nil && e.routing.Version == row.Plan.Version {
+	if s.attempts == 0 && c.planned != nil && e.Routing.Version == row.Plan.Version {
 		return c.planned
 	}
-	t := &task{msg: c.msg, lane: e.routing.lane(row.Lane), first: -1}
-	t.row = ledger.Message{
-		ID: row.ID, Lane: row.Lane, Tenant: c.msg.Tenant, ReceivedAt: row.ReceivedAt, ExpiresAt: row.ReceivedAt.Add(time.Hour),
-		Plan: ledger.Plan{KeyID: row.Plan.KeyID}, Attempts: s.attempts, Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
+	then := &ledger.Message{
+		ID: row.ID, Lane: row.Lane, Tenant: c.msg.Tenant, ReceivedAt: row.ReceivedAt,
+		ExpiresAt: row.ReceivedAt.Add(time.Hour), Attempts: s.attempts,
+		Plan:   ledger.Plan{KeyID: row.Plan.KeyID, FirstChoice: row.Plan.FirstChoice},
+		Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
 	}
 	if s.sameKey {
-		t.row.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
+		then.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
 	}
-	// Its clock stands before every deadline. What may have been taken in part, or not at all, was
-	// not stopped.
-	p := &planner{routing: e.routing, keys: c.v.keys, begun: s.ambiguous || !s.known}
-	if p.choose(t) != nil {
-		t.route = nil
-		c.differs(attempt, whatRoute, row.Plan.Route, "none under version "+strconv.FormatInt(e.routing.Version, 10))
-		return t
+	// What may have been taken in part, or not at all, was not stopped.
+	t := e.Plan(then, &c.msg, s.ambiguous || !s.known)
+	if t.route == nil {
+		version := strconv.FormatInt(e.Routing.Version, 10)
+		c.differs(attempt, whatRoute, row.Plan.Route, "none under version "+version)
 	}
-	if s.attempts > 0 || (t.route.draws() && !c.v.keys.has(row.Plan.KeyID)) { // a draw that cannot be repeated is taken as it is
-		t.first = e.routing.place(t.route, row.Plan.FirstChoice)
-	}
-	p.release(t)
 	return t
 }

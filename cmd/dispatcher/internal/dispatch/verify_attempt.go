@@ -80,7 +80,7 @@ func (c *check) withoutRanking(e *edition, t *task, s *progress, i int) {
 		return
 	}
 	c.same(stored.Number, whatChannel, stored.Channel, c.record.Message.Plan.FirstChoice)
-	if place := e.routing.place(t.route, stored.Channel); place >= 0 {
+	if place := e.Routing.place(t.route, stored.Channel); place >= 0 {
 		ch := &choice{attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt, ranking: &Ranking{}}
 		c.exclusions(e, t, s, ch, []Ranked{{Channel: stored.Channel}}, []int{place})
 	}
@@ -91,9 +91,9 @@ func (c *check) reason(e *edition, t *task, s *progress, i int) {
 	stored := &c.record.Attempts[i]
 	before := c.record.Attempts[:i]
 	replaced := slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return late(&a) })
-	t.row.PossibleDuplicate = s.ambiguous
-	want := attemptReason(t, c.firstChoice(t, i), stored.Channel)
-	t.row.PossibleDuplicate = false
+	then := t.row
+	then.PossibleDuplicate = s.ambiguous
+	want := attemptReason(&then, c.firstChoice(t, i), stored.Channel)
 	switch {
 	case stored.Reason == want:
 	case stored.Reason == ledger.ByResend && replaced: // it had no answer when it was sent again
@@ -121,7 +121,7 @@ func (c *check) resent(e *edition, i int) {
 	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) || c.repeated(e, i) {
 		return
 	}
-	if lane, named := e.routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce && a.Code != codeLost {
+	if lane, named := e.Routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce && a.Code != codeLost {
 		c.differs(a.Number+1, whatReason, "resend", "none: lane "+lane.Name+" does not send again what may have been sent")
 	}
 	for before := range i {
@@ -141,7 +141,7 @@ func (c *check) repeated(e *edition, i int) bool {
 // continued is repeated for whatever became known of the attempt later. A message may also have
 // waited for its repeat until the search ended: then its channel was not passed over as tried.
 func (c *check) continued(e *edition, i int) bool {
-	lane, named := e.routing.Lanes[c.record.Message.Lane]
+	lane, named := e.Routing.Lanes[c.record.Message.Lane]
 	if named && !lane.clears(ledger.SameKey) {
 		return false
 	}
@@ -174,15 +174,15 @@ func waitsForRepeat(candidates []Ranked, channel string) bool {
 // accepted, or may have. It returns how many the attempt was to submit.
 func (c *check) bill(e *edition, t *task, s *progress, i int) (parts int) {
 	stored := &c.record.Attempts[i]
-	place := e.routing.place(t.route, stored.Channel)
+	place := e.Routing.place(t.route, stored.Channel)
 	if place < 0 {
 		c.differs(stored.Number, whatChannel, stored.Channel, "a member of route "+t.route.Name)
 		return 0
 	}
-	ch := &e.routing.Channels[t.route.Members[place]]
+	ch := &e.Routing.Channels[t.route.Members[place]]
 	c.sameNumber(stored.Number, whatPrice, stored.PriceMicros, t.price(ch, stored.Segments))
 	c.same(stored.Number, whatCurrency, stored.Currency, ch.Price.Currency)
-	parts = e.parts(t, ch)
+	parts = e.Parts(t, ch)
 	least, most := billable(stored.Outcome, parts)
 	switch {
 	case (late(stored) || stored.Outcome == "unknown") && c.continued(e, i):

@@ -50,7 +50,7 @@ func (c *check) round(ch *choice, s *progress, listed []Ranked) int {
 // mayBeThen is mayBe at the moment of the choice, by which prices count. That of a wait is not
 // known: it is enough that the reason holds under one of the price lists that may have held.
 func (c *check) mayBeThen(e *edition, t *task, s *progress, ch *choice, place, at, round int, stored string) (may bool, derived string) {
-	for _, moment := range c.moments(ch, &e.routing.Channels[t.route.Members[place]].Price) {
+	for _, moment := range c.moments(ch, &e.Routing.Channels[t.route.Members[place]].Price) {
 		t.at = moment
 		if may, derived = c.mayBe(e, t, s, ch, place, at, round, stored); may {
 			break
@@ -78,13 +78,13 @@ func (c *check) moments(ch *choice, p *Price) []time.Time {
 // that it would have been otherwise, empty for none but passing ones.
 func (c *check) mayBe(e *edition, t *task, s *progress, ch *choice, place, at, round int, stored string) (may bool, derived string) {
 	member := t.route.Members[place]
-	name := e.routing.Channels[member].Name
+	name := e.Routing.Channels[member].Name
 	ranked := at > 0 || !t.route.draws() || t.first < 0
 	if ranked && ch.ranking.By == string(Redraw) && t.route.Table.Entry(place).Weight.IsZero() {
 		return stored == weightZero, weightZero
 	}
 	all, few := c.selectorsBetween(ch.at)
-	derived = e.reasonAgainst(t, all, member)
+	derived = e.Exclusion(t, all, member)
 	switch {
 	case derived == pinnedAway || stored == pinnedAway:
 		return stored == pinnedAway && (derived == pinnedAway || (!s.known && s.attempts > 0)), derived
@@ -97,7 +97,7 @@ func (c *check) mayBe(e *edition, t *task, s *progress, ch *choice, place, at, r
 	case stored == derived && derived != "":
 		return true, derived
 	}
-	if lenient := e.reasonAgainst(t, few, member); lenient != derived {
+	if lenient := e.Exclusion(t, few, member); lenient != derived {
 		if stored == lenient && lenient != "" {
 			return true, derived
 		}
@@ -115,12 +115,6 @@ func (c *check) selectorsBetween(at time.Time) (all, few []selector.Selector) {
 		return selectors, selectors
 	}
 	return c.msg.Selectors, selector.Unexpired(c.msg.Selectors, math.MaxInt64)
-}
-
-// reasonAgainst is why the version alone excludes a channel.
-func (e *edition) reasonAgainst(t *task, selectors []selector.Selector, c int) string {
-	_, excluded := e.exclusionOf(t, selectors, c)
-	return excluded.reason
 }
 
 // passing reports whether a reason is one that a channel can have had for a while; none is one for

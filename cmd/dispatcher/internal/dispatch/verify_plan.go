@@ -103,7 +103,7 @@ func (c *check) plan() error {
 		c.same(0, whatFirstChoice, stored.FirstChoice, c.firstAttempt())
 		return nil
 	}
-	if !c.v.keys.has(stored.KeyID) {
+	if !e.HasKey(stored.KeyID) {
 		c.differs(0, whatDrawKey, stored.KeyID, "not in the key file")
 		return nil
 	}
@@ -137,7 +137,7 @@ func (c *check) notAhead(attempt int, e *edition, at time.Time) {
 }
 
 func versionAt(e *edition, at time.Time) string {
-	return strconv.FormatInt(e.routing.Version, 10) + " at " + at.Format(time.RFC3339Nano)
+	return strconv.FormatInt(e.Routing.Version, 10) + " at " + at.Format(time.RFC3339Nano)
 }
 
 // times checks the moment of an attempt: not before the message, nor at its deadline or later,

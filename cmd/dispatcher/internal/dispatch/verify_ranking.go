@@ -51,7 +51,7 @@ func (c *check) waited(ranking *Ranking, s *progress) error {
 		return nil
 	}
 	if s.attempts == 0 && t.route.draws() {
-		t = c.drawnFor(t, ranking)
+		t = drawnFor(e, t, ranking)
 	}
 	c.ranking(e, t, s, &choice{ranking: ranking})
 	return nil
@@ -60,20 +60,11 @@ func (c *check) waited(ranking *Ranking, s *progress) error {
 // drawnFor gives the task of a wait before the first attempt the first choice that it had. The
 // message may have been drawn again since, under another key: the one that the wait was drawn under
 // is not on record, so that any key of the file will do.
-func (c *check) drawnFor(t *task, ranking *Ranking) *task {
+func drawnFor(e *edition, t *task, ranking *Ranking) *task {
 	if len(ranking.Candidates) == 0 {
 		return t
 	}
-	front := ranking.Candidates[0].Channel
-	for i := range c.v.keys.keys {
-		place := t.route.Table.Pick(c.v.keys.at(i).Draw(t.row.ID, 1, t.route.Table.Size()))
-		if t.route.Table.Entry(place).Name == front {
-			other := *t
-			other.first = place
-			return &other
-		}
-	}
-	return t
+	return e.Drawn(t, ranking.Candidates[0].Channel)
 }
 
 // ranking checks a stored ranking: that it lists the members of the route in the order that
@@ -149,7 +140,7 @@ func (c *check) places(e *edition, t *task, ch *choice) (listed []Ranked, places
 	seen := make(map[int]bool, len(listed))
 	places = make([]int, 0, len(listed))
 	for i := range listed {
-		place := e.routing.place(t.route, listed[i].Channel)
+		place := e.Routing.place(t.route, listed[i].Channel)
 		if place < 0 || seen[place] {
 			c.differs(ch.attempt, whatCandidates, listed[i].Channel, "a member of route "+t.route.Name+", once")
 			return nil, nil, false
@@ -177,17 +168,17 @@ func considered(listed []Ranked) int {
 func (c *check) states(e *edition, t *task, ch *choice, listed []Ranked, places []int) {
 	all := len(places) + ch.ranking.More
 	least := max(min(all, maxRanked), considered(listed))
-	if turnOrDraw(ch.ranking) && !ch.waits() {
+	if ch.ranking.Stateless() && !ch.waits() {
 		least = considered(listed) // the order of the others follows without them
 	}
 	if len(listed) < least {
 		c.differs(ch.attempt, whatCandidates, fmt.Sprintf("%d of %d", len(listed), all), fmt.Sprintf("at least %d", least))
 	}
-	stored := fieldsOf(ch.ranking)
+	holdsLoad := ch.ranking.HoldsLoad()
 	for i := range listed {
 		one := &listed[i]
-		if stored.load || one.Capacity != 0 {
-			c.sameNumber(ch.attempt, whatCandidates, one.Capacity, e.routing.Channels[t.route.Members[places[i]]].Capacity)
+		if holdsLoad || one.Capacity != 0 {
+			c.sameNumber(ch.attempt, whatCandidates, one.Capacity, e.Routing.Channels[t.route.Members[places[i]]].Capacity)
 		}
 		if one.Active < 0 {
 			c.differs(ch.attempt, whatCandidates, fmt.Sprintf("%s with %d under way", one.Channel, one.Active), "none below 0")
@@ -197,9 +188,6 @@ func (c *check) states(e *edition, t *task, ch *choice, listed []Ranked, places 
 		}
 	}
 }
-
-// turnOrDraw reports whether the order goes by a turn or by draws, and not by the channels' state.
-func turnOrDraw(r *Ranking) bool { return fieldsOf(r).stateless() }
 
 // order ranks the stored candidates again. Where the order does not depend on their state, all
 // members are ranked, and those on record have to be the first of them.
@@ -213,7 +201,7 @@ func (c *check) order(e *edition, t *task, ch *choice, listed []Ranked, places [
 	for i, place := range places {
 		candidates[i] = listed[i].Candidate(place)
 	}
-	if turnOrDraw(r) {
+	if r.Stateless() {
 		for place := range t.route.Members {
 			if !slices.Contains(places, place) {
 				candidates = append(candidates, selector.Candidate{Index: place})
@@ -226,50 +214,40 @@ func (c *check) order(e *edition, t *task, ch *choice, listed []Ranked, places [
 	if t.first >= 0 && t.route.draws() {
 		others = others[1:]
 	}
-	basis, ok := c.basis(e, t, ch)
-	if !ok {
+	if !c.basis(e, t, ch) {
 		return
 	}
-	slices.SortFunc(others, func(x, y selector.Candidate) int { return x.Index - y.Index }) // configured order, as order takes them
-	order(Ranker(r.By), others, basis)
+	e.Rank(t, r, others)
 	derived := candidates[:len(places)]
 	if !slices.EqualFunc(derived, places, func(d selector.Candidate, place int) bool { return d.Index == place }) {
 		c.differs(ch.attempt, whatOrder, names(listed), e.names(t, derived))
 	}
 }
 
-// basis is what the ranker went by; false when it cannot be had.
-func (c *check) basis(e *edition, t *task, ch *choice) (b basis, ok bool) {
+// basis checks what the order depends on beside the candidates; false when it cannot be had.
+func (c *check) basis(e *edition, t *task, ch *choice) bool {
 	r := ch.ranking
 	switch Ranker(r.By) {
 	case RoundRobin:
 		if r.After == nil || *r.After < -1 {
 			c.differs(ch.attempt, whatCursor, r.Cursor, "where the round robin stood")
-			return b, false
+			return false
 		}
-		b.after = *r.After
-		if place := e.routing.place(t.route, r.Cursor); place >= 0 {
-			c.sameNumber(ch.attempt, whatCursor, int64(b.after), int64(place))
+		if place := e.Routing.place(t.route, r.Cursor); place >= 0 {
+			c.sameNumber(ch.attempt, whatCursor, int64(*r.After), int64(place))
 		}
-	case BestWorker:
-		b.ascending = lowestFirst(&t.route.Scoring, r.Trouble)
 	case Redraw:
 		own := c.record.Message.Plan.KeyID
 		switch {
-		case !c.v.keys.has(r.KeyID):
+		case !e.HasKey(r.KeyID):
 			c.differs(ch.attempt, whatDrawKey, r.KeyID, "not in the key file")
-			return b, false
-		case !ch.waits() && own != "" && c.v.keys.has(own):
+			return false
+		case !ch.waits() && own != "" && e.HasKey(own):
 			c.same(ch.attempt, whatDrawKey, r.KeyID, own) // a message keeps the key that first drew for it
 		}
-		first := -1
-		if t.route.draws() {
-			first = t.first
-		}
-		b.drawn = t.route.Table.Redraw(c.v.keys.of(r.KeyID), t.row.ID, first)
-	case LoadRatio:
+	case LoadRatio, BestWorker:
 	}
-	return b, true
+	return true
 }
 
 // outcome checks what the ranking led to: the first candidate without exclusion, or a wait when all
@@ -289,10 +267,18 @@ func (c *check) outcome(e *edition, t *task, s *progress, ch *choice, listed []R
 	if first.Reason == "" && s.attempts == 0 {
 		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
 	}
-	end := t.route.holdEnds(first.Reason, later(c.record.Message.ReceivedAt, c.msg.SendAt), c.record.Message.ExpiresAt)
-	if limits(first.Reason) && end.After(ch.at) && !e.never(t, t.route.Members[t.first]) {
+	end := t.route.holdEnds(first.Reason, c.sendable(), c.record.Message.ExpiresAt)
+	if limits(first.Reason) && end.After(ch.at) && !e.Closed(t, t.route.Members[t.first]) {
 		c.differs(ch.attempt, whatExclusion, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
 	}
+}
+
+// sendable is when the message could first be sent.
+func (c *check) sendable() time.Time {
+	if received := c.record.Message.ReceivedAt; received.After(c.msg.SendAt) {
+		return received
+	}
+	return c.msg.SendAt
 }
 
 // hold checks the record of a message that was held for its first choice: nobody else was looked
@@ -338,7 +324,7 @@ func names(candidates []Ranked) string {
 func (e *edition) names(t *task, candidates []selector.Candidate) string {
 	out := make([]string, len(candidates))
 	for i := range candidates {
-		out[i] = e.routing.Channels[t.route.Members[candidates[i].Index]].Name
+		out[i] = e.Routing.Channels[t.route.Members[candidates[i].Index]].Name
 	}
 	return strings.Join(out, " ")
 }

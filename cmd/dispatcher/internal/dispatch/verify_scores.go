@@ -47,10 +47,9 @@ func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Ca
 	if ch.at.IsZero() && e.changesPrices(t) {
 		return // which list held is not on record
 	}
-	scored := *t
-	scored.scores = &Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
+	answer := &Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
 	derived := slices.Clone(candidates)
-	scoring, trouble := e.routing.scored(&scored, selectors, derived)
+	scoring, trouble := e.Score(t, answer, selectors, derived)
 	c.same(ch.attempt, whatScoring, r.Scoring+r.Trouble, scoring+trouble)
 	for i := range derived {
 		if math.Abs(derived[i].Score-candidates[i].Score) > scoreTolerance {
@@ -61,7 +60,7 @@ func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Ca
 
 // changesPrices reports whether a channel of the task's route has several price lists.
 func (e *edition) changesPrices(t *task) bool {
-	return slices.ContainsFunc(t.route.Members, func(c int) bool { return len(e.routing.Channels[c].Price.Lists) > 1 })
+	return slices.ContainsFunc(t.route.Members, func(c int) bool { return len(e.Routing.Channels[c].Price.Lists) > 1 })
 }
 
 // selectors are the selectors that counted at a time; false when that is not known and matters.

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -247,22 +246,6 @@ func (w *worker) unsent(f *openAttempt, code string, now time.Time) provider.Res
 	}
 	w.metrics.unsent.WithLabelValues(w.name, code).Inc()
 	return notSent(code)
-}
-
-// notSent is the result of an attempt that this process stopped.
-func notSent(code string) provider.Result {
-	r := provider.Result{Outcome: provider.Refused, Code: code}
-	switch code {
-	case codeStopping:
-		r.Err = errors.New("the dispatcher is stopping; another instance takes the message")
-	case codeExpired:
-		r.Err = errors.New("its deadline passed before its turn came")
-	case codeLate:
-		r.Err = errors.New("its place within the limit passed; it gets another")
-	default:
-		r.Err = errors.New("its turn did not come before the send deadline")
-	}
-	return r
 }
 
 // applyThrottle keeps the channel from being chosen, and what is queued for it from leaving, after
