@@ -18,13 +18,17 @@ import (
 // inquiries are so many distinct questions of a route with a function.
 func inquiries(t *testing.T, n int) *scoreRequest {
 	t.Helper()
-	w := modal(t, BestWorkerMode, LoadRatio)
-	scoredByEndpoint(w.routing)
-	q := &scoreRequest{routing: w.routing, now: noon}
-	for i := range n {
-		task := w.fresh()
-		task.msg.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i))}
-		q.add(task)
+	routing := testRouting(t)
+	scoredByEndpoint(routing)
+	jobs := jobsNamed("m", n)
+	for i := range jobs {
+		number := selector.NumberValue(float64(i))
+		jobs[i].Message.Labels = map[string]selector.Value{"n": number}
+	}
+	plan := newPlan(routing, testKeys, time.Now(), jobs)
+	q := &scoreRequest{routing: routing, now: noon}
+	for i := range plan.tasks {
+		q.add(&plan.tasks[i])
 	}
 	return q
 }
@@ -90,7 +94,7 @@ func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var a answers
 	scores := &Scores{Values: []float64{1}}
-	a.put(map[int64]keptAnswer{7: {RowScores: RowScores{version: 3, selectors: 2, scores: scores}}}, noon)
+	a.put(map[int64]keptAnswer{7: {RowScores: RowScores{scores: scores}}}, noon)
 	if a.known()[7].scores != scores {
 		t.Error("the answer is not there")
 	}

@@ -27,7 +27,8 @@ type world struct {
 	rows    int64 // that numbered has given out
 }
 
-func newWorld(t testing.TB) *world {
+// testRouting is a routing of three channels at 25/15/60.
+func testRouting(t testing.TB) *Routing {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
 		{Name: "a", Weight: selector.MustWeight("25")},
@@ -37,18 +38,30 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{
-		routing: &Routing{
-			Version: 7, Zone: time.UTC,
-			Lanes:  map[string]Lane{"bulk": {Name: "bulk", TTL: time.Hour, MaxWaiting: 100}},
-			Routes: []Route{{Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1, 2}}},
-		},
-		seen:    &ledger.Seen{Now: noon, Version: 7},
-		unready: make([]string, 3),
+	route := Route{
+		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1, 2},
+	}
+	r := &Routing{
+		Version: 7, Zone: time.UTC, Routes: []Route{route},
+		Lanes: map[string]Lane{"bulk": {Name: "bulk", TTL: time.Hour, MaxWaiting: 100}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		w.routing.Channels = append(w.routing.Channels, Channel{Channel: config.Channel{Name: name, Capacity: 100}, Price: NewPrice("GBP", PriceList{Default: 30_000})})
-		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name})
+		r.Channels = append(r.Channels, Channel{
+			Channel: config.Channel{Name: name, Capacity: 100},
+			Price:   NewPrice("GBP", PriceList{Default: 30_000}),
+		})
+	}
+	return r
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{
+		routing: testRouting(t), seen: &ledger.Seen{Now: noon, Version: 7},
+		unready: make([]string, 3),
+	}
+	for _, c := range w.routing.Channels {
+		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: c.Name})
 	}
 	return w
 }

@@ -39,7 +39,7 @@ func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
 func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	t.Helper()
 	table := p.routing.Routes[0].Table
-	drawer := newDrawers(testKeys).of("")
+	drawer := selector.NewDrawer(testKeys[0])
 	for i := range 1000 {
 		id := fmt.Sprintf("%s-%d", prefix, i)
 		if table.Entry(table.Pick(drawer.Draw(id, 1, table.Size()))).Name == channel {

@@ -87,7 +87,7 @@ func setupScored(t *testing.T, change func(*Routing), scorer Scorer) *pipeline {
 	if err := l.Register(ctx); err != nil {
 		t.Fatal(err)
 	}
-	p := &pipeline{ledger: l, routing: newWorld(t).routing, channels: map[string]*scriptedChannel{}}
+	p := &pipeline{ledger: l, routing: testRouting(t), channels: map[string]*scriptedChannel{}}
 	for i := range p.routing.Channels {
 		p.routing.Channels[i].Concurrency = 100 // as adapters have it by default
 	}

@@ -82,7 +82,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 		}
 	})
 	f := &attempt{channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, expires: noon.Add(time.Hour), segments: 1}
-	if s := settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late}, noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
+	if s := Settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late}, noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
 		t.Errorf("%+v", s)
 	}
 }

@@ -414,7 +414,7 @@ func (m *messageLife) settle(h *heldAttempt) {
 		if p.Outcome == provider.Accepted {
 			said.Named = append(said.Named, p.Index)
 		}
-		if certainlyNot(p) {
+		if p.Outcome != provider.Accepted && p.Outcome != provider.Unknown {
 			said.Denied = append(said.Denied, p.Index)
 		}
 	}
@@ -491,8 +491,11 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 }
 
 func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
-	n := notice(&envelope.Status{ID: c.ID, State: string(c.State), At: c.At, Lane: c.Lane, Channel: c.Channel, Attempt: c.Attempt, PossibleDuplicate: c.PossibleDuplicate})
-	return &n
+	status := envelope.Status{
+		ID: c.ID, State: string(c.State), At: c.At, Lane: c.Lane, Channel: c.Channel,
+		Attempt: c.Attempt, PossibleDuplicate: c.PossibleDuplicate,
+	}
+	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: envelope.AppendStatus(nil, status)}
 }
 
 // operator settles what nobody knows: by the carrier's log, or as never to be known.

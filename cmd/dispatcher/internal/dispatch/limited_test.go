@@ -193,7 +193,7 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	g := newLimitGauges("dispatcher", "dispatch")
 	registry.MustRegister(g)
 	shop := admission.Scope{Tenant: "shop"}
-	r := newWorld(t).routing
+	r := testRouting(t)
 	r.Zone = time.UTC
 	r.Channels[0].Limits = []admission.Limit{
 		{Window: admission.Second, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}},
@@ -228,7 +228,7 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 // pauses.
 func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	t.Parallel()
-	r := newWorld(t).routing
+	r := testRouting(t)
 	r.Zone = time.UTC
 	r.Channels[0].Limits = []admission.Limit{{Window: admission.Minute, Max: 100}}
 	eased := admission.Ease{Rate: 0.5, Since: noon}

@@ -417,7 +417,7 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newWorld(t).routing
+	r := testRouting(t)
 	if err := d.Apply(r, map[string]provider.Channel{"a": &scriptedChannel{answer: accepts}}); err == nil {
 		t.Error("a routing without connections was applied")
 	}

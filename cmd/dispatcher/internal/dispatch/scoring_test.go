@@ -50,11 +50,6 @@ func favours(channel string) func(context.Context, *ScoreQuestion) Scores {
 	}
 }
 
-// troubled answers with one word.
-func troubled(word string) func(context.Context, *ScoreQuestion) Scores {
-	return func(context.Context, *ScoreQuestion) Scores { return Scores{Trouble: word} }
-}
-
 // scoredByEndpoint makes the only route rank by the scores of a function.
 func scoredByEndpoint(r *Routing) {
 	r.Routes[0].Mode = BestWorkerMode

@@ -64,32 +64,47 @@ func (l *life) bound(bounds map[string]Bound) {
 
 // decide plans the message and decides about it, as a claim at this moment does. answer is
 // what a scoring function says.
-func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Scores) ledger.Decision {
-	p := &planner{routing: l.live, keys: newDrawers(l.keys), now: l.now}
-	row := &l.record.Message
-	var t task
-	if row.ReceivedAt.IsZero() {
-		t = p.plan(job)
-		t.row.ReceivedAt = l.now
-		l.letter = t.letter != nil || t.row.State == ledger.Rejected
-		*row = t.row
-	} else {
-		t = p.planDue(*row)
+func (l *life) decide(
+	t fataler, job *Job, seen *ledger.Seen, unready []string, answer *Scores,
+) ledger.Decision {
+	t.Helper()
+	state := &snapshot{unready: unready, rooms: l.rooms}
+	row, jobs := &l.record.Message, []Job(nil)
+	fresh := row.ReceivedAt.IsZero()
+	if fresh {
+		jobs = []Job{*job}
 	}
+	plan := newPlan(l.live, l.keys, l.now, jobs)
+	seen.Now, seen.Version = l.now, l.live.Version
+	if fresh {
+		*row = plan.tasks[0].row
+		row.ReceivedAt = l.now
+		l.letter = row.State == ledger.Dead || row.State == ledger.Rejected
+		plan.tasks[0].scores = answer
+		seen.Intakes = []ledger.Intake{ledger.Fresh}
+	} else {
+		selectors := SelectorsAt(row, l.now)
+		scores := RowScores{version: l.live.Version, selectors: len(selectors), scores: answer}
+		state.answers = map[int64]RowScores{row.Seq: scores}
+		seen.Intakes = []ledger.Intake{ledger.Due}
+	}
+	seen.Messages = []ledger.Message{*row}
 	if l.letter {
 		return ledger.Decision{State: ledger.Dead}
 	}
-	if t.route != nil && t.route.asks() {
-		t.scores = answer
+	d, err := Batch(plan, seen, state)
+	if err != nil || d.unlocked || len(d.unasked) > 0 {
+		t.Fatalf("nothing was decided: %v, %+v", err, d)
 	}
-	seen.Now, seen.Version = l.now, l.live.Version
-	d := newAssigner(l.live, p.keys, seen, unready, snapshot{rooms: l.rooms}).decide(&t)
-	l.decided(&t, &d)
-	return d.Decision
+	if len(d.attempts) > 0 {
+		l.flight, l.late = &d.attempts[0], false
+	}
+	l.decided(&d.decisions[0])
+	return d.decisions[0]
 }
 
 // decided does to the row what the ledger's statements do.
-func (l *life) decided(t *task, d *decision) {
+func (l *life) decided(d *ledger.Decision) {
 	row := &l.record.Message
 	row.State, row.Reason, row.NextAt, row.WaitsFor, row.WaitingSince = d.State, d.Reason, d.NextAt, d.WaitsFor, l.now
 	if d.Waits != nil {
@@ -110,8 +125,6 @@ func (l *life) decided(t *task, d *decision) {
 		a.Ranking = slices.Clone(a.Ranking)
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
-		f := newAttempt(t, d)
-		l.flight, l.late = &f, false
 	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:
@@ -120,7 +133,7 @@ func (l *life) decided(t *task, d *decision) {
 
 // answer settles the last attempt.
 func (l *life) answer(result provider.Result) {
-	s := settle(l.flight, &result, l.now)
+	s := Settle(l.flight, &result, l.now)
 	l.settled(&s)
 }
 
@@ -247,25 +260,25 @@ func (l *life) claimed(t testing.TB, job *Job, unready map[string]string) {
 		words[i] = unready[seen.Channels[i].Name]
 		seen.Channels[i].LastAssigned = noon.Add(-time.Duration(i+1) * time.Minute)
 	}
-	if d := l.decide(job, seen, words, nil); d.State != ledger.Sending {
+	if d := l.decide(t, job, seen, words, nil); d.State != ledger.Sending {
 		t.Fatalf("decision %+v", d)
 	}
 }
 
 func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 
-// lifeOf is a message of the three channels of newWorld; its first choice is unready for a while.
+// lifeOf is a message of the three channels of testRouting; its first choice is unready for a while.
 func lifeOf(t testing.TB, change func(*Routing)) (l *life, first string) {
 	t.Helper()
-	w := newWorld(t)
-	w.routing.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, ResendOnce: true}
+	routing := testRouting(t)
+	routing.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, ResendOnce: true}
 	if change != nil {
-		change(w.routing)
+		change(routing)
 	}
-	l = newLife(w.routing)
+	l = newLife(routing)
 	l.bound(map[string]Bound{})
 	drawer := selector.NewDrawer(l.keys[0])
-	table := w.routing.Routes[0].Table
+	table := routing.Routes[0].Table
 	return l, table.Entry(table.Pick(drawer.Draw("m-1", 1, table.Size()))).Name
 }
 
@@ -326,7 +339,7 @@ func recutLife(t testing.TB) *life {
 	next.Channels[next.channel(first)].Cut = func(string) string { return "otherwise" }
 	l.apply(&next, nil)
 	seen, unready := idle(l.live)
-	if d := l.decide(nil, seen, unready, nil); d.State != ledger.Waiting || d.Reason != cutOtherwise {
+	if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Waiting || d.Reason != cutOtherwise {
 		t.Fatalf("decision %+v", d)
 	}
 	return l
@@ -336,7 +349,7 @@ func recutLife(t testing.TB) *life {
 func mendedLife(t testing.TB) *life {
 	t.Helper()
 	l := recutLife(t)
-	l.pass(lookForRoute)
+	l.pass(30 * time.Second)
 	before := *l.editions[7].Routing
 	l.apply(&before, nil)
 	l.claimed(t, nil, nil)
@@ -355,7 +368,7 @@ func waitLife(t testing.TB) *life {
 	for i := range unready {
 		unready[i] = "connecting"
 	}
-	if d := l.decide(jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting {
+	if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting {
 		t.Fatalf("decision %+v", d)
 	}
 	l.pass(time.Minute)

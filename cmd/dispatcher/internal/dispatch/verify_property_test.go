@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -205,7 +206,10 @@ func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) 
 		if bound.Active {
 			gate.Active.Max = 3
 		}
-		for _, l := range r.scopeIndex().own[i] {
+		for _, l := range r.Channels[i].Limits {
+			if l.Scope != (admission.Scope{}) {
+				continue
+			}
 			gate.Counters = append(gate.Counters, drawnCounter(t, l, now))
 		}
 		if ago := rapid.IntRange(0, 3).Draw(t, "idle"); ago > 0 {
@@ -215,12 +219,23 @@ func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) 
 			unready[i] = rapid.SampledFrom([]string{"", "connecting", throttled, breaker, provider.Probing}).Draw(t, "unready")
 		}
 	}
-	for _, n := range r.scopeIndex().narrower {
-		state := ledger.ScopeState{ScopeRef: n.ScopeRef}
-		for _, l := range n.limits {
-			state.Counters = append(state.Counters, drawnCounter(t, l, now))
+	scoped := func(channel string, limits []admission.Limit) {
+		for _, l := range limits {
+			ref := ledger.ScopeRef{Channel: channel, Scope: l.Scope}
+			if l.Scope == (admission.Scope{}) {
+				continue
+			}
+			i := slices.IndexFunc(seen.Scoped, func(s ledger.ScopeState) bool { return s.ScopeRef == ref })
+			if i < 0 {
+				i = len(seen.Scoped)
+				seen.Scoped = append(seen.Scoped, ledger.ScopeState{ScopeRef: ref})
+			}
+			seen.Scoped[i].Counters = append(seen.Scoped[i].Counters, drawnCounter(t, l, now))
 		}
-		seen.Scoped = append(seen.Scoped, state)
+	}
+	scoped("", r.Limits)
+	for i := range r.Channels {
+		scoped(r.Channels[i].Name, r.Channels[i].Limits)
 	}
 	if at := rapid.IntRange(-1, len(r.Channels)-1).Draw(t, "cursor"); at >= 0 {
 		seen.Cursors[0] = ledger.Cursor{Route: r.Routes[0].Name, Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at}
@@ -322,7 +337,7 @@ func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 			}
 			seen, unready := drawnState(t, l.live, bounds, l.now)
 			l.rooms = drawnRooms(t, len(l.live.Channels))
-			d := l.decide(job, seen, unready, drawnScores(t, len(l.live.Routes[0].Members)))
+			d := l.decide(t, job, seen, unready, drawnScores(t, len(l.live.Routes[0].Members)))
 			if d.State == ledger.Dead {
 				return
 			}

@@ -130,10 +130,10 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"ranked by":        {fallbackLife, whatBy, ranked(func(r *Ranking) { r.By = "redraw" })},
 		"held":             {fallbackLife, whatBy, ranked(func(r *Ranking) { r.By = byWait })},
 		"load":             {fallbackLife, whatOrder, ranked(func(r *Ranking) { r.Candidates[1].Active = 90 })},
-		"idle time":        {fallbackLife, whatOrder, ranked(func(r *Ranking) { r.Candidates[1].LastAssigned = microsOf(noon) })},
+		"idle time":        {fallbackLife, whatOrder, ranked(func(r *Ranking) { r.Candidates[1].LastAssigned = Micros(noon.UnixMicro()) })},
 		"capacity":         {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates[1].Capacity = 9 })},
 		"negative load":    {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates[1].Active = -5 })},
-		"assigned later":   {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates[2].LastAssigned = microsOf(noon.Add(time.Hour)) })},
+		"assigned later":   {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates[2].LastAssigned = Micros(noon.Add(time.Hour).UnixMicro()) })},
 		"left out":         {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates = r.Candidates[:2] })},
 		"called more":      {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates, r.More = r.Candidates[:2], 1 })},
 		"stranger":         {fallbackLife, whatCandidates, ranked(func(r *Ranking) { r.Candidates[2].Channel = "x" })},
@@ -323,7 +323,7 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 		seen, unready := idle(l.live)
 		full := admission.Counter{Limit: l.live.Channels[c].Limits[0], Start: noon.Add(-12 * time.Hour), Granted: limit, Max: limit}
 		seen.Channels[c].Gate.Counters = []admission.Counter{full}
-		d := l.decide(jobOf("m-1", 2), seen, unready, nil)
+		d := l.decide(t, jobOf("m-1", 2), seen, unready, nil)
 		if (d.State == ledger.Waiting) != held {
 			t.Errorf("limit %d: %+v", limit, d)
 		}
@@ -368,7 +368,7 @@ func heldBack(t testing.TB, l *life) {
 }
 
 // fullYetPrompt says that a first choice was passed over because it had no room though it answers
-// promptly: then a message waits for it for shortHold.
+// promptly: then a message waits for it for ten seconds.
 func fullYetPrompt(t testing.TB, l *life) {
 	front(func(r *Ranked) { r.Reason = inFlight })(t, l)
 }
@@ -398,7 +398,7 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			l.rooms = []room{{left: 9}, {left: 9}, {left: 9}}
 			l.rooms[l.live.channel(first)] = room{late: tc.late}
 			seen, unready := idle(l.live)
-			d := l.decide(jobOf("m-1", 1), seen, unready, nil)
+			d := l.decide(t, jobOf("m-1", 1), seen, unready, nil)
 			if want := l.rooms[l.live.channel(first)].reason(); d.State != ledger.Waiting || d.Reason != want {
 				t.Fatalf("%s for %q, want a wait for %q", d.State, d.Reason, want)
 			}
@@ -423,7 +423,7 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 func TestAWaitForRoomEnds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ wait, ttl, lasts time.Duration }{
-		"on every route":          {0, time.Hour, shortHold},
+		"on every route":          {0, time.Hour, 10 * time.Second},
 		"by the route's own time": {time.Minute, time.Hour, time.Minute},
 		"by the deadline":         {time.Minute, 30 * time.Second, 0},
 	} {
@@ -440,19 +440,19 @@ func TestAWaitForRoomEnds(t *testing.T) {
 			l.rooms = []room{{left: 9}, {left: 9}, {left: 9}}
 			l.rooms[l.live.channel(first)] = room{}
 			seen, unready := idle(l.live)
-			if d := l.decide(jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting || d.Reason != inFlight {
+			if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting || d.Reason != inFlight {
 				t.Fatalf("%s for %q", d.State, d.Reason)
 			}
 			began := l.now
 			if tc.lasts == 0 {
-				tc.lasts = l.record.Message.ExpiresAt.Sub(began) - lookUrgently
+				tc.lasts = l.record.Message.ExpiresAt.Sub(began) - 5*time.Second
 			}
 			l.now = began.Add(tc.lasts - time.Millisecond)
-			if d := l.decide(nil, seen, unready, nil); d.State != ledger.Waiting || d.NextAt.After(began.Add(tc.lasts)) {
+			if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Waiting || d.NextAt.After(began.Add(tc.lasts)) {
 				t.Fatalf("before the end: %s until %s", d.State, d.NextAt)
 			}
 			l.now = began.Add(tc.lasts)
-			if d := l.decide(nil, seen, unready, nil); d.State != ledger.Sending || d.Attempt.Channel == first {
+			if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Sending || d.Attempt.Channel == first {
 				t.Fatalf("at the end: %s on %q", d.State, d.Attempt.Channel)
 			}
 			if found := l.verified(t); len(found) > 0 {
