@@ -31,7 +31,7 @@ type CarriedRow struct {
 // before.
 //
 // Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's
-// first choice in front, its fields between spaces, the reason last (dispatch.AppendRanking).
+// first choice in front, its fields between spaces, the reason last (decide.AppendRanking).
 const carriedOn = `
 	with accepted as (
 	  select m.routing_version, m.route, m.first_choice, a.channel, a.message_seq

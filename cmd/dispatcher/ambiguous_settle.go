@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -124,7 +124,7 @@ func settle(ctx context.Context, l *ledger.Ledger, id string, number int, f *set
 	if err != nil {
 		return attempt, "", err
 	}
-	resolution := dispatch.Resolve(&open, verdicts[f.as], dispatch.CodeOperator, f.reference, now)
+	resolution := decide.Resolve(&open, verdicts[f.as], decide.CodeOperator, f.reference, now)
 	resolution.Author, resolution.Note = f.author, f.reason
 	ended, err := l.Resolve(ctx, resolution)
 	if err == nil && !ended {

@@ -74,22 +74,30 @@ var rules = map[string]rule{
 	module + "ledger/pgserver":   {others: []string{"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"}},
 	module + "ledger/ledgertest": {ours: []string{module + "ledger/..."}, others: []string{"*"}},
 	internal + "envelope":        {ours: []string{module + "selector", module + "provider/sms"}},
-	internal + "dispatch": {
+	internal + "decide": {ours: []string{
+		module + "provider", module + "provider/sms", module + "selector", module + "selector/score",
+		module + "admission", module + "config", module + "ledger", internal + "envelope",
+	}},
+	internal + "audit": {ours: []string{
+		internal + "decide", internal + "envelope",
+		module + "provider", module + "selector", module + "admission", module + "ledger",
+	}},
+	internal + "pipeline": {
 		ours: []string{
-			module + "provider", module + "provider/sms", module + "selector", module + "selector/score", module + "admission", module + "config", module + "ledger",
-			internal + "envelope",
+			internal + "decide", internal + "envelope",
+			module + "provider", module + "selector", module + "admission", module + "ledger",
 		},
 		others: []string{"github.com/prometheus/client_golang"},
 	},
 	internal + "kafka": {
-		ours:   []string{module + "ledger", internal + "dispatch", internal + "envelope", internal + "outage"},
+		ours:   []string{module + "ledger", internal + "decide", internal + "envelope", internal + "outage"},
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "outage":             {others: []string{"github.com/rs/zerolog"}},
-	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
+	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "ledger", module + "config", module + "selector", module + "admission", internal + "decide", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
 	internal + "inbound":            {ours: []string{module + "ledger", module + "config", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "simulate":           {ours: []string{module + "admission", module + "provider/settings"}},
-	internal + "scoring":            {ours: []string{internal + "dispatch", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang", "golang.org/x/sync"}},
+	internal + "scoring":            {ours: []string{internal + "decide", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang", "golang.org/x/sync"}},
 	internal + "steer":              {ours: []string{module + "ledger", module + "config", module + "selector"}, others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"}},
 	internal + "receive":            {ours: []string{module + "ledger", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "numbers":            {others: []string{"github.com/nyaruka/phonenumbers"}},
@@ -136,12 +144,43 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-func TestDispatchKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
+// TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP: it asks the ledger, the providers and a Scorer.
+func TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
 	t.Parallel()
-	for _, pkg := range goList(t, internal+"dispatch") {
+	for _, pkg := range goList(t, internal+"pipeline") {
 		for _, forbidden := range []string{"net/http", "net", "database/sql"} {
 			if slices.Contains(pkg.Imports, forbidden) {
 				t.Errorf("%s imports %s", pkg.ImportPath, forbidden)
+			}
+		}
+	}
+}
+
+// TestDecisionsArePure: what is decided depends on what is passed in. There is no I/O, no clock, no
+// lock and no goroutine in decide, nor in audit, which decides again.
+func TestDecisionsArePure(t *testing.T) {
+	t.Parallel()
+	impure := []string{"context", "net", "net/http", "database/sql", "os", "io", "sync", "math/rand/v2"}
+	clock := regexp.MustCompile(`time\.(Now|Since|Until|NewTimer|After|Sleep)\(|\bgo func|\bchan `)
+	for _, name := range []string{"decide", "audit"} {
+		for _, pkg := range goList(t, internal+name) {
+			for _, forbidden := range impure {
+				if slices.Contains(pkg.Imports, forbidden) {
+					t.Errorf("%s imports %s", pkg.ImportPath, forbidden)
+				}
+			}
+		}
+		files, err := filepath.Glob("internal/" + name + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := clock.Find(source); found != nil && !strings.HasSuffix(file, "_test.go") {
+				t.Errorf("%s uses %q", file, found)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -68,13 +68,13 @@ type verification struct {
 	Attempts int    `json:"attempts"`
 	// Mismatched counts all differences, and ByKind those of each kind, of which Mismatches
 	// lists the first.
-	Mismatched int                 `json:"mismatched"`
-	ByKind     map[string]int      `json:"by_kind"`
-	Mismatches []dispatch.Mismatch `json:"mismatches"`
+	Mismatched int              `json:"mismatched"`
+	ByKind     map[string]int   `json:"by_kind"`
+	Mismatches []audit.Mismatch `json:"mismatches"`
 }
 
 // add counts the differences of one message.
-func (v *verification) add(found []dispatch.Mismatch) {
+func (v *verification) add(found []audit.Mismatch) {
 	v.Mismatched += len(found)
 	for i := range found {
 		v.ByKind[found[i].What]++
@@ -99,9 +99,9 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 	}
 	found := verification{
 		Day: when.In(zone).Format(time.DateOnly), Timezone: zone.String(),
-		ByKind: map[string]int{}, Mismatches: []dispatch.Mismatch{},
+		ByKind: map[string]int{}, Mismatches: []audit.Mismatch{},
 	}
-	verifier := dispatch.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
+	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
 	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when, zone), Sample: sample}
 	err = l.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
@@ -140,10 +140,10 @@ const effectsOverlap = 5 * time.Second
 
 // edition reads a version and when it was in force. One that is not there, or that nobody can
 // compile any more, is no error: it is what the audit has to report.
-func (v *versions) edition(version int64) (e dispatch.Edition, err error) {
+func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	stored, err := v.ledger.Routing(v.ctx, version)
 	if errors.Is(err, ledger.ErrNoRouting) {
-		return dispatch.Edition{Trouble: "no such version was applied"}, nil
+		return audit.Edition{Trouble: "no such version was applied"}, nil
 	}
 	if err != nil {
 		return e, fmt.Errorf("routing version %d: %w", version, err)
@@ -171,14 +171,14 @@ func (v *versions) edition(version int64) (e dispatch.Edition, err error) {
 }
 
 // boundsOf tells which limits the channels of a document have.
-func boundsOf(doc *config.Routing) map[string]dispatch.Bound {
-	bounds := make(map[string]dispatch.Bound, len(doc.Channels))
+func boundsOf(doc *config.Routing) map[string]audit.Bound {
+	bounds := make(map[string]audit.Bound, len(doc.Channels))
 	for i := range doc.Channels {
 		c := &doc.Channels[i]
 		windows := slices.ContainsFunc(c.Limits, func(l admission.Limit) bool {
 			return l.Scope == (admission.Scope{}) && l.Unit != admission.Money
 		})
-		bounds[c.Name] = dispatch.Bound{Windows: windows, Active: c.Active.Max > 0}
+		bounds[c.Name] = audit.Bound{Windows: windows, Active: c.Active.Max > 0}
 	}
 	return bounds
 }
@@ -198,7 +198,7 @@ func (v *verification) title() string {
 }
 
 func verificationSheet(v *verification, as format) sheet {
-	s := list(as, v.Mismatches, []column[dispatch.Mismatch]{
+	s := list(as, v.Mismatches, []column[audit.Mismatch]{
 		{key: "id", name: "message"}, {key: "attempt"}, {key: "what"}, {key: "stored"}, {key: "derived"},
 	}...)
 	s.title = v.title()

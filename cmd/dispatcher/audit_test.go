@@ -14,8 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/config"
 	"dispatcher/internal/tier"
 	"dispatcher/ledger"
@@ -101,9 +102,9 @@ func (o *office) send(story, document string, n int) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	d, err := dispatch.New(dispatch.Config{
+	d, err := pipeline.New(pipeline.Config{
 		Ledger: o.ledger, Keys: keys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
-		Metrics: dispatch.NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error { return nil },
+		Metrics: pipeline.NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error { return nil },
 		Trouble: func(where string, err error) { o.t.Logf("%s: %v", where, err) },
 	})
 	if err != nil {
@@ -138,11 +139,11 @@ func (o *office) send(story, document string, n int) {
 	}
 }
 
-func officeJobs(story string, n int) []dispatch.Job {
-	jobs := make([]dispatch.Job, n)
+func officeJobs(story string, n int) []decide.Job {
+	jobs := make([]decide.Job, n)
 	for i := range jobs {
 		m := envelope.Message{ID: fmt.Sprintf("%s-%06d", story, i), To: "+447700900123", Text: "Your code is 123456"}
-		jobs[i] = dispatch.Job{Message: m, Raw: m.Append(nil), Lane: "otp", Produced: time.Now()}
+		jobs[i] = decide.Job{Message: m, Raw: m.Append(nil), Lane: "otp", Produced: time.Now()}
 	}
 	return jobs
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
@@ -78,7 +78,7 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 	for _, c := range query(s.t, s.postgres, pgx.RowToStructByPos[choice], `
 		select m.id, m.first_choice, a.channel, a.ranking::text::bytea
 		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq where a.reason = 'fallback'`) {
-		var r dispatch.Ranking
+		var r decide.Ranking
 		if err := json.Unmarshal(c.Ranking, &r); err != nil {
 			s.t.Fatal(err)
 		}
@@ -105,14 +105,14 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 
 // byLoad orders candidates as the ranking must: by active/capacity as a fraction, then
 // the one that was assigned longer ago.
-func byLoad(a, b dispatch.Ranked) int {
+func byLoad(a, b decide.Ranked) int {
 	return cmp.Or(
 		cmp.Compare(a.Active*b.Capacity, b.Active*a.Capacity),
 		idleSince(a).Compare(idleSince(b)),
 	)
 }
 
-func idleSince(r dispatch.Ranked) time.Time { return r.LastAssigned.Time() }
+func idleSince(r decide.Ranked) time.Time { return r.LastAssigned.Time() }
 
 // checkShareOf judges the first choices by the weights of the channels.
 func (s *stage) checkShareOf(channels []channel, n int) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
@@ -42,7 +42,7 @@ func (s *stage) passedOver(channel string) map[string]int {
 	reasons := map[string]int{}
 	for _, raw := range query(s.t, s.postgres, pgx.RowTo[[]byte], `
 		select ranking::text::bytea from dispatcher.attempts where reason = 'fallback'`) {
-		var r dispatch.Ranking
+		var r decide.Ranking
 		if err := json.Unmarshal(raw, &r); err != nil {
 			s.t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/internal/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -35,9 +35,9 @@ func (s *stage) picks() []pick {
 		where reason = 'first_choice' order by claimed_at, instance`)
 }
 
-func (p *pick) ranking(t *testing.T) dispatch.Ranking {
+func (p *pick) ranking(t *testing.T) decide.Ranking {
 	t.Helper()
-	var r dispatch.Ranking
+	var r decide.Ranking
 	if err := json.Unmarshal(p.Ranking, &r); err != nil {
 		t.Fatalf("ranking %q: %v", p.Ranking, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
@@ -102,7 +102,7 @@ func explainSource(ctx context.Context, l *ledger.Ledger, record *ledger.Record)
 			return nil, err
 		}
 	}
-	seen, err := dispatch.ReadRanking(record.Seen)
+	seen, err := decide.ReadRanking(record.Seen)
 	switch {
 	case err != nil || seen == nil:
 		return source, err

@@ -15,7 +15,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -71,7 +71,7 @@ func (c *cli) forecast(f *explainFlags) error {
 		scores := scorer.Scores(context.Background(), function, about)
 		q.Scores = &scores
 	}
-	answer := dispatch.Explain(q)
+	answer := decide.Explain(q)
 	e, err := report.Forecast(q.Job.Message.ID, &answer, doc, q.Keys...)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *cli) forecast(f *explainFlags) error {
 	if trouble := troubles[e.Route]; trouble != nil {
 		e.Text += fmt.Sprintf(" The scoring function was asked without its token: %v.", trouble)
 	}
-	if e.Draw != nil || answer.By == dispatch.Redraw {
+	if e.Draw != nil || answer.By == decide.Redraw {
 		e.Text = strings.TrimSpace(e.Text + " " + note)
 	}
 	if err := c.printExplanation(&e, f.as); err != nil {
@@ -106,7 +106,7 @@ func forecastKeys(s *config.Settings) ([]selector.Key, string, error) {
 }
 
 // newQuestion reads the files.
-func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Question, error) {
+func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*decide.Question, error) {
 	lane, err := laneOf(f.lane, doc)
 	if err != nil {
 		return nil, err
@@ -120,9 +120,9 @@ func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Quest
 		return nil, err
 	}
 	now := time.Now().UTC()
-	q := &dispatch.Question{
+	q := &decide.Question{
 		Routing: routing, Now: now, Unready: map[string]string{},
-		Job: dispatch.Job{Lane: lane, Produced: now, Raw: raw, Message: message},
+		Job: decide.Job{Lane: lane, Produced: now, Raw: raw, Message: message},
 	}
 	return q, readState(q, f.state, doc)
 }
@@ -183,7 +183,7 @@ func laneOf(name string, doc *config.Routing) (string, error) {
 }
 
 // readState fills in the channels' state: the bounds of the document, the load of the file.
-func readState(q *dispatch.Question, path string, doc *config.Routing) error {
+func readState(q *decide.Question, path string, doc *config.Routing) error {
 	given := struct {
 		Channels map[string]channelState `json:"channels"`
 		// Cursors are the channels that had the last turn, by route.
@@ -239,7 +239,7 @@ func cursorOf(doc *config.Routing, name, channel string) (ledger.Cursor, error) 
 }
 
 // stateOf is one channel at the beginning of its windows.
-func stateOf(c *config.Channel, given channelState, q *dispatch.Question) ledger.ChannelState {
+func stateOf(c *config.Channel, given channelState, q *decide.Question) ledger.ChannelState {
 	state := ledger.ChannelState{Name: c.Name, LastAssigned: given.LastAssigned.UTC()}
 	state.Gate.Active = admission.Active{Max: c.Active.Max, Count: given.Active}
 	for _, limit := range c.Limits {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -25,7 +25,7 @@ func budgeted(amount string) string {
 // waits stores a message whose wait went by routing version 2, and lets it have been looked at a while ago.
 func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago time.Duration) {
 	t.Helper()
-	seen := dispatch.AppendRanking(nil, &dispatch.Ranking{Version: 2, By: "load_ratio", Candidates: []dispatch.Ranked{
+	seen := decide.AppendRanking(nil, &decide.Ranking{Version: 2, By: "load_ratio", Candidates: []decide.Ranked{
 		{Channel: "a", Capacity: 100, Reason: "no_budget"}, {Channel: "b", Capacity: 100, Reason: "no_budget"}, {Channel: "c", Capacity: 100, Reason: "draining"},
 	}})
 	tx, err := l.Lock(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})

@@ -12,7 +12,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -128,7 +128,7 @@ func (c *cli) traffic(ctx context.Context, f *previewFlags, doc *config.Routing)
 		return nil, err
 	}
 	defer l.Close()
-	w := weighing{now: dispatch.NewChooser(routing, keys)}
+	w := weighing{now: decide.NewChooser(routing, keys)}
 	if f.against.given {
 		if err := w.compareWith(ctx, l, s, f.against.version, keys); err != nil {
 			return nil, err
@@ -177,8 +177,8 @@ func keysIfReadable(s *config.Settings) []selector.Key {
 // weighing is what each message of the day goes through.
 type weighing struct {
 	counter *report.TrafficCounter
-	now     *dispatch.Chooser
-	then    *dispatch.Chooser // nil: the record is compared with
+	now     *decide.Chooser
+	then    *decide.Chooser // nil: the record is compared with
 	against *int64
 	old     *config.Routing // the document of then
 	shares  map[string]map[string]float64
@@ -197,7 +197,7 @@ func (w *weighing) compareWith(ctx context.Context, l *ledger.Ledger, s *config.
 	if err != nil {
 		return err
 	}
-	w.against, w.then, w.shares = &version, dispatch.NewChooser(routing, keys), map[string]map[string]float64{}
+	w.against, w.then, w.shares = &version, decide.NewChooser(routing, keys), map[string]map[string]float64{}
 	for i := range w.old.Routes {
 		w.shares[w.old.Routes[i].Name] = report.Shares(w.old, w.old.Routes[i].Name)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/console"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/outage"
+	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -52,7 +52,7 @@ type App struct {
 	ledger    *ledger.Ledger
 	identity  ledger.Identity
 	begin     chan struct{} // closed when this process may take messages
-	dispatch  *dispatch.Dispatcher
+	dispatch  *pipeline.Dispatcher
 	admin     *console.Server
 	webhooks  *receive.Webhooks
 	registry  *prometheus.Registry

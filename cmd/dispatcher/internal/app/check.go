@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/web"
@@ -126,7 +126,7 @@ func withoutFiles(settings map[string]any, err error) error {
 // Such a function is called without its token and will refuse, so its route uses the default
 // scoring.
 func readTokens(
-	doc *config.Routing, compiled *dispatch.Routing, read func(string) ([]byte, error),
+	doc *config.Routing, compiled *decide.Routing, read func(string) ([]byte, error),
 ) map[string]error {
 	troubles := map[string]error{}
 	for i := range doc.Routes {
@@ -146,7 +146,7 @@ func readTokens(
 
 // ReadTokens is readTokens for the commands.
 func ReadTokens(
-	doc *config.Routing, compiled *dispatch.Routing, secrets *config.SecretsFolder,
+	doc *config.Routing, compiled *decide.Routing, secrets *config.SecretsFolder,
 ) map[string]error {
 	return readTokens(doc, compiled, secrets.Read)
 }

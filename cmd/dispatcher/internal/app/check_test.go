@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 )
 
@@ -48,7 +48,7 @@ func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	t.Parallel()
 	doc := versionOf(t,
 		remote(`tls: true, tls_ca_file: ca.pem, binds: 2, window: 30, alphabet: latin1`), "")
-	var got dispatch.Channel
+	var got decide.Channel
 	adapt(&doc.Channels[1], &got)
 	if got.Concurrency != 60 || got.Segments == nil {
 		t.Errorf("%d at once, segments counted as the channel cuts them: %v", got.Concurrency,

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -15,14 +15,14 @@ import (
 // Compile turns a routing document, which has been validated, into what the pipeline
 // works with. Draws go by the effective weights. It reads no file, so the tokens of scoring functions
 // are missing.
-func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
-	r := &dispatch.Routing{
+func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
+	r := &decide.Routing{
 		Version: version,
 		Zone:    doc.Timezone,
 		Limits:  doc.Limits,
-		Lanes:   make(map[string]dispatch.Lane, len(doc.Lanes)),
+		Lanes:   make(map[string]decide.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of,
-		Blocked: dispatch.Blocked{
+		Blocked: decide.Blocked{
 			Blocked: doc.Blocked, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries), IsPremium: numbers.Premium,
 		},
 	}
@@ -43,7 +43,7 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 		r.Routes = append(r.Routes, route)
 	}
 	for i, lane := range doc.Lanes {
-		r.Lanes[lane.Name] = dispatch.Lane{
+		r.Lanes[lane.Name] = decide.Lane{
 			Name: lane.Name, Order: i, TTL: lane.TTL, MaxWaiting: lane.MaxWaiting,
 			ResendOnce: lane.Ambiguous == "resend_once", Clarify: steps(lane.Clarify), ClarifyFor: lane.ClarifyFor,
 			IgnoreOptOut: lane.IgnoreOptOut,
@@ -61,8 +61,8 @@ func steps(words []string) []ledger.Step {
 	return out
 }
 
-func compileChannel(c *config.Channel) dispatch.Channel {
-	out := dispatch.Channel{Channel: *c, Price: CompilePrice(&c.Price), AwaitReceipts: Awaits(c), Account: account(c)}
+func compileChannel(c *config.Channel) decide.Channel {
+	out := decide.Channel{Channel: *c, Price: CompilePrice(&c.Price), AwaitReceipts: Awaits(c), Account: account(c)}
 	adapt(c, &out)
 	return out
 }
@@ -75,10 +75,10 @@ func account(c *config.Channel) string {
 }
 
 // CompilePrice indexes the price lists of a channel.
-func CompilePrice(p *config.Price) dispatch.Price { return dispatch.NewPrice(p.Currency, p.Lists...) }
+func CompilePrice(p *config.Price) decide.Price { return decide.NewPrice(p.Currency, p.Lists...) }
 
-func compileRoute(route *config.Route, index map[string]int) (dispatch.Route, error) {
-	out := dispatch.Route{Route: *route}
+func compileRoute(route *config.Route, index map[string]int) (decide.Route, error) {
+	out := decide.Route{Route: *route}
 	if f := route.Scoring.Function; f != nil {
 		copied := *f // its token will be filled in
 		out.Scoring.Function = &copied

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -56,8 +56,8 @@ func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	type shape struct {
-		Mode     dispatch.Mode
-		Fallback dispatch.Ranker
+		Mode     decide.Mode
+		Fallback decide.Ranker
 		Members  []int
 		Size     uint64
 	}
@@ -70,18 +70,18 @@ func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
 		got = append(got, s)
 	}
 	want := []shape{
-		{dispatch.Weighted, dispatch.Redraw, []int{2, 0}, 85},
-		{dispatch.RoundRobinMode, dispatch.RoundRobin, []int{1, 0}, 0},
-		{dispatch.LongestIdle, dispatch.LoadRatio, []int{0, 1, 2}, 0},
-		{dispatch.BestWorkerMode, dispatch.BestWorker, []int{2, 1}, 3},
+		{decide.Weighted, decide.Redraw, []int{2, 0}, 85},
+		{decide.RoundRobinMode, decide.RoundRobin, []int{1, 0}, 0},
+		{decide.LongestIdle, decide.LoadRatio, []int{0, 1, 2}, 0},
+		{decide.BestWorkerMode, decide.BestWorker, []int{2, 1}, 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if s := compiled.Routes[0].Scoring; s != (dispatch.Scoring{}) {
+	if s := compiled.Routes[0].Scoring; s != (decide.Scoring{}) {
 		t.Errorf("the default scoring is %+v", s)
 	}
-	function := dispatch.Scoring{Ascending: true, Function: &dispatch.Function{
+	function := decide.Scoring{Ascending: true, Function: &decide.Function{
 		URL: "http://127.0.0.1:1/score", TokenFile: "token", AllowPrivate: true, Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
 		Parameters: map[string]selector.Value{"x": selector.NumberValue(1)},
 	}}

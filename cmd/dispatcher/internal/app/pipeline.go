@@ -7,10 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/inbound"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/cmd/dispatcher/internal/scoring"
 	"dispatcher/cmd/dispatcher/internal/steer"
@@ -21,7 +21,7 @@ import (
 // openRouting loads the current routing, applies the first one if there is none,
 // connects its channels and starts the pipeline.
 func (a *App) openRouting(ctx context.Context) error {
-	metrics := dispatch.NewMetrics(a.registry)
+	metrics := pipeline.NewMetrics(a.registry)
 	breakers := newBreakerMetrics(a.registry)
 	sandbox := &embedded.Carriers{Behaviour: a.opts.Sandbox, OnSubmit: a.opts.OnSubmit}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.Close(); return nil })
@@ -51,7 +51,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.stopper.add("scoring functions", func(context.Context) error { scorer.Close(); return nil })
-	a.dispatch, err = dispatch.New(dispatch.Config{
+	a.dispatch, err = pipeline.New(pipeline.Config{
 		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
@@ -96,7 +96,7 @@ func (a *App) startSteer() error {
 // startReceipts starts to store receipts, and to close attempts whose receipt did not come. It
 // stops after the channels have closed.
 func (a *App) startReceipts() (*receive.Batcher, error) {
-	references, err := dispatch.NewReferences(a.opts.Keys)
+	references, err := pipeline.NewReferences(a.opts.Keys)
 	if err != nil {
 		return nil, err
 	}

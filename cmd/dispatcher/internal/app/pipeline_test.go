@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -32,7 +32,7 @@ blocked: {prefixes: ["+4487"], countries: [kp, jm, ru], premium: true}
 `
 
 // forecast explains a message under the document above.
-func forecast(t *testing.T, m envelope.Message, now time.Time) dispatch.Answer {
+func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Answer {
 	t.Helper()
 	routing, err := Compile(versionOf(t, textual, ""), 1)
 	if err != nil {
@@ -42,14 +42,14 @@ func forecast(t *testing.T, m envelope.Message, now time.Time) dispatch.Answer {
 	if m.Text == "" {
 		m.Text = "x"
 	}
-	return dispatch.Explain(&dispatch.Question{
+	return decide.Explain(&decide.Question{
 		Routing: routing, Keys: []selector.Key{{1}}, Now: now,
-		Job: dispatch.Job{Lane: "bulk", Produced: now, Message: m},
+		Job: decide.Job{Lane: "bulk", Produced: now, Message: m},
 	})
 }
 
 // reasons are those of the candidates by channel.
-func reasons(a *dispatch.Answer) map[string]string {
+func reasons(a *decide.Answer) map[string]string {
 	out := map[string]string{}
 	for _, c := range a.Candidates {
 		out[c.Channel] = c.Reason

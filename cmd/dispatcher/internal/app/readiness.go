@@ -25,7 +25,7 @@ type readiness struct {
 
 	ping     atomic.Pointer[func(context.Context) error]
 	reloader atomic.Pointer[reloader]
-	ready    atomic.Pointer[func() map[string]string] // see dispatch.Dispatcher.Ready
+	ready    atomic.Pointer[func() map[string]string] // see pipeline.Dispatcher.Ready
 	consumer atomic.Pointer[kafka.Consumer]
 
 	mu    sync.Mutex

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/inbound"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -29,7 +29,7 @@ type reloader struct {
 	// unusable is why the current routing cannot be used on this machine; nil when it can.
 	unusable  atomic.Pointer[error]
 	first     func() (name string, document []byte, err error)
-	apply     func(*dispatch.Routing, map[string]provider.Channel) error
+	apply     func(*decide.Routing, map[string]provider.Channel) error
 	listeners webhookListeners
 	// directory says whose our numbers are; nil before the first routing, when no channel is
 	// connected.

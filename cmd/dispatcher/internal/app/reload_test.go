@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -40,7 +40,7 @@ type station struct {
 type applied struct {
 	Version int64
 	Opened  []string
-	routing *dispatch.Routing
+	routing *decide.Routing
 	opened  map[string]provider.Channel
 }
 
@@ -71,7 +71,7 @@ func newStation(t *testing.T) *station {
 	return s
 }
 
-func (s *station) take(routing *dispatch.Routing, opened map[string]provider.Channel) error {
+func (s *station) take(routing *decide.Routing, opened map[string]provider.Channel) error {
 	if s.refuse != nil {
 		return s.refuse
 	}

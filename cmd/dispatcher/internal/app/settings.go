@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/sms"
@@ -40,7 +40,7 @@ func Awaits(c *config.Channel) time.Duration {
 
 // adapt fills in what the pipeline must know of a channel's adapter: how many submits it can have
 // in flight, which its windows or connections limit, and how it splits texts.
-func adapt(channel *config.Channel, out *dispatch.Channel) {
+func adapt(channel *config.Channel, out *decide.Channel) {
 	out.Concurrency, out.Segments, out.Cut = sandboxWindow, nil, nil
 	switch {
 	case channel.Provider == "sandbox":

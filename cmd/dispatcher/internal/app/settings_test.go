@@ -7,7 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
 	"dispatcher/provider"
@@ -129,7 +129,7 @@ func TestOnlyChannelsThatSendPartsSayHowTheyCut(t *testing.T) {
 		"a trial":           {Provider: "smpp", Test: true, Settings: map[string]any{"address": "a:1", "system_id": "x"}},
 		"a trial's sandbox": {Provider: "sandbox", Test: true},
 	} {
-		var got dispatch.Channel
+		var got decide.Channel
 		if adapt(&channel, &got); got.Cut != nil {
 			cuts[name] = got.Cut(text)
 		}
@@ -174,9 +174,9 @@ func TestATextIsCountedInTheAlphabetOfTheVendorThatGetsIt(t *testing.T) {
 		{"", strings.Repeat("x", 149) + "€", "telnyx", 3}, // UCS-2 there, 150 units; 151 septets elsewhere
 		{"short", strings.Repeat("x", 149) + "€", "twilio", 1},
 	} {
-		a := dispatch.Explain(&dispatch.Question{
+		a := decide.Explain(&decide.Question{
 			Routing: routing, Keys: []selector.Key{{1}}, Now: autumn,
-			Job: dispatch.Job{
+			Job: decide.Job{
 				Lane:     "bulk",
 				Produced: autumn,
 				Message: envelope.Message{

@@ -17,7 +17,7 @@ import (
 const mostFrames = 8
 
 // decision is the function that decides about one message.
-const decision = "dispatch.(*assigner).decide"
+const decision = "decide.(*assigner).decide"
 
 // tracingPolicy notes from where the first decision asks it. The gauges ask it as well.
 type tracingPolicy struct {

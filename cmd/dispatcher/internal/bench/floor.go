@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/provider"
 )
@@ -66,7 +66,7 @@ func NewFloor(
 
 // Handle stores a batch and starts to send it. One batch is in flight at a time, which is the
 // dispatcher's limit too; the next one is fetched and decoded meanwhile.
-func (f *Floor) Handle(ctx context.Context, jobs []dispatch.Job) error {
+func (f *Floor) Handle(ctx context.Context, jobs []decide.Job) error {
 	select {
 	case f.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -108,7 +108,7 @@ type rows struct {
 	price              []int64
 }
 
-func (f *Floor) columns(jobs []dispatch.Job) *rows {
+func (f *Floor) columns(jobs []decide.Job) *rows {
 	r := &rows{results: make([]provider.Result, len(jobs))}
 	for i := range jobs {
 		j := &jobs[i]
@@ -159,7 +159,7 @@ const (
 )
 
 // store writes messages, attempts and events in one transaction of two round trips.
-func (f *Floor) store(ctx context.Context, jobs []dispatch.Job) (*rows, error) {
+func (f *Floor) store(ctx context.Context, jobs []decide.Job) (*rows, error) {
 	r := f.columns(jobs)
 	tx, err := f.pool.Begin(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (f *Floor) store(ctx context.Context, jobs []dispatch.Job) (*rows, error) {
 }
 
 // send submits the batch and waits for every answer.
-func (f *Floor) send(jobs []dispatch.Job, r *rows) {
+func (f *Floor) send(jobs []decide.Job, r *rows) {
 	var answers sync.WaitGroup
 	answers.Add(len(jobs))
 	for i := range jobs {

@@ -16,7 +16,7 @@ const (
 	BadField       Code = "bad_field"       // another field has the wrong type or form
 )
 
-// Codes that package dispatch gives to messages which decode well.
+// Codes that package decide gives to messages which decode well.
 const (
 	Expired         Code = "expired"           // the deadline had passed when the record was read
 	TooManySegments Code = "too_many_segments" // the text needs more segments than the route allows

@@ -6,15 +6,15 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
 // batch is what one call of Handle gets, and the positions to mark after it. It is
 // never changed.
 type batch struct {
-	jobs []dispatch.Job // in order within each partition; nil when there are none
-	last []*kgo.Record  // the last record of each partition
+	jobs []decide.Job  // in order within each partition; nil when there are none
+	last []*kgo.Record // the last record of each partition
 }
 
 // newBatch decodes the records. A record that cannot be used is a job like any other:
@@ -22,7 +22,7 @@ type batch struct {
 func newBatch(lane string, fetches kgo.Fetches, cfg *ConsumerConfig) batch {
 	var b batch
 	if n := fetches.NumRecords(); n > 0 {
-		b.jobs = make([]dispatch.Job, 0, n)
+		b.jobs = make([]decide.Job, 0, n)
 	}
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
 		for _, record := range p.Records {
@@ -35,11 +35,11 @@ func newBatch(lane string, fetches kgo.Fetches, cfg *ConsumerConfig) batch {
 	return b
 }
 
-func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) dispatch.Job {
+func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) decide.Job {
 	message, problem := envelope.Decode(record.Value, cfg.AllowUnknown)
-	job := dispatch.Job{
+	job := decide.Job{
 		Lane: lane,
-		Origin: dispatch.Origin{
+		Origin: decide.Origin{
 			Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
 		},
 		Produced: record.Timestamp,
@@ -55,7 +55,7 @@ func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) dispatch.Job {
 
 // rewrite decodes the record once more with its recipient in E.164. The rewritten record is
 // stored, so that it means the same wherever and whenever it is decoded again.
-func rewrite(job *dispatch.Job, cfg *ConsumerConfig) {
+func rewrite(job *decide.Job, cfg *ConsumerConfig) {
 	value := cfg.Rewrite(job.Raw)
 	if bytes.Equal(value, job.Raw) {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
@@ -60,7 +60,7 @@ type ConsumerConfig struct {
 	// at the stop and, when it has blocked for some time, for a rebalance of the group; jobs
 	// may then be handed over a second time, here or to another process, also those that had
 	// become durable.
-	Handle func(ctx context.Context, jobs []dispatch.Job) error
+	Handle func(ctx context.Context, jobs []decide.Job) error
 	// Paused reports whether a lane must not be read now. It is asked before every poll.
 	Paused func(lane string) bool
 	Log    zerolog.Logger

@@ -11,7 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
@@ -101,7 +101,7 @@ func TestHandleGetsNoMoreThanABatch(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
 	var largest atomic.Int64
-	s.before = func(_ context.Context, jobs []dispatch.Job) error {
+	s.before = func(_ context.Context, jobs []decide.Job) error {
 		for n := int64(len(jobs)); ; {
 			old := largest.Load()
 			if n <= old || largest.CompareAndSwap(old, n) {
@@ -125,7 +125,7 @@ func TestABlockedLaneDoesNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
 	stuck := make(chan struct{}, 1)
-	s.before = func(ctx context.Context, jobs []dispatch.Job) error {
+	s.before = func(ctx context.Context, jobs []decide.Job) error {
 		if jobs[0].Lane != "bulk" {
 			return nil
 		}
@@ -152,7 +152,7 @@ func TestAFloodDelaysNoCode(t *testing.T) {
 	const flood = 20_000
 	c, s := cluster(t), newStore()
 	gate := make(chan struct{})
-	s.before = func(ctx context.Context, jobs []dispatch.Job) error {
+	s.before = func(ctx context.Context, jobs []decide.Job) error {
 		if jobs[0].Lane != "bulk" {
 			return nil
 		}
@@ -169,7 +169,7 @@ func TestAFloodDelaysNoCode(t *testing.T) {
 	producer := client(t, c)
 	for i := range 20 {
 		publish(t, producer, "sms.otp", 1)
-		s.await(t, "the code", func(jobs []dispatch.Job) bool {
+		s.await(t, "the code", func(jobs []decide.Job) bool {
 			n := 0
 			for _, job := range jobs {
 				if job.Lane == "otp" {
@@ -280,7 +280,7 @@ func TestAPermanentFaultEndsTheRunAndCommitsNothingBehindIt(t *testing.T) {
 	s.watchCommits(c)
 	broken := errors.New("the ledger is of a newer version")
 	var calls atomic.Int64
-	s.before = func(context.Context, []dispatch.Job) error {
+	s.before = func(context.Context, []decide.Job) error {
 		if calls.Add(1) == 3 {
 			return broken
 		}

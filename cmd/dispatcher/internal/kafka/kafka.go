@@ -9,7 +9,7 @@
 // letters and inbound messages.
 //
 // The package decides nothing about a message. What to do with a record, also with one that cannot
-// be used, is up to Handle, which is package dispatch; what a notice says is decided where the
+// be used, is up to Handle, which is package pipeline; what a notice says is decided where the
 // state changes. Package app wires them.
 package kafka
 

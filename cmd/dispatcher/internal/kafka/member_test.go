@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
 
@@ -144,9 +144,9 @@ func TestAProcessThatIsKilledAgainAndAgainLeavesTheOthersAlone(t *testing.T) {
 		if err := publisher.ProduceSync(t.Context(), record).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
-		s.await(t, "a record of its own partition", func(jobs []dispatch.Job) bool {
+		s.await(t, "a record of its own partition", func(jobs []decide.Job) bool {
 			return slices.ContainsFunc(jobs,
-				func(j dispatch.Job) bool { return j.Message.ID == id })
+				func(j decide.Job) bool { return j.Message.ID == id })
 		})
 		if diff := cmp.Diff(before, assigned(t, admin, "otp")); diff != "" {
 			t.Fatalf("after restart %d partitions have moved:\n%s", i+1, diff)
@@ -217,7 +217,7 @@ func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	awaitAssigned(t, admin, "otp", 2)
 	produce(t, c, "sms.otp", 200)
 	codes.await(t, "codes at the second process",
-		func(jobs []dispatch.Job) bool { return len(jobs) > 0 })
+		func(jobs []decide.Job) bool { return len(jobs) > 0 })
 }
 
 // waitFor blocks until a condition holds.

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/internal/tier"
@@ -50,7 +50,7 @@ func TestABatchThatTheStopInterruptsIsReadAgain(t *testing.T) {
 	s.watchCommits(c)
 	reached := make(chan struct{}, len(lanes))
 	var calls atomic.Int64
-	s.before = func(ctx context.Context, _ []dispatch.Job) error {
+	s.before = func(ctx context.Context, _ []decide.Job) error {
 		if calls.Add(1) != 4 {
 			return nil
 		}
@@ -151,13 +151,13 @@ func TestARebalanceLosesNothing(t *testing.T) {
 		{Name: "bulk", Topics: []string{"sms.bulk"}},
 	}
 	first := runConsumer(t, alone)
-	s.await(t, "the first records", func(jobs []dispatch.Job) bool { return len(jobs) > 0 })
+	s.await(t, "the first records", func(jobs []decide.Job) bool { return len(jobs) > 0 })
 
 	joined := newStore()
 	second := alone
 	second.Handle = both(s, joined)
 	runConsumer(t, second)
-	balanced := func(jobs []dispatch.Job) bool {
+	balanced := func(jobs []decide.Job) bool {
 		return len(spread(jobs, "sms.otp")) >= partitions/2 &&
 			len(spread(jobs, "sms.bulk")) >= partitions/2
 	}
@@ -182,8 +182,8 @@ func TestARebalanceLosesNothing(t *testing.T) {
 }
 
 // both hands jobs to two stores.
-func both(a, b *store) func(context.Context, []dispatch.Job) error {
-	return func(ctx context.Context, jobs []dispatch.Job) error {
+func both(a, b *store) func(context.Context, []decide.Job) error {
+	return func(ctx context.Context, jobs []decide.Job) error {
 		if err := a.Handle(ctx, jobs); err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func TestABatchThatARebalanceInterruptsIsHandledByItsReader(t *testing.T) {
 	cfg := config(c, s)
 	cfg.Lanes, cfg.Batch = lanes[:1], 5000 // the first batch holds all records
 	first := cfg
-	first.Handle = func(ctx context.Context, jobs []dispatch.Job) error {
+	first.Handle = func(ctx context.Context, jobs []decide.Job) error {
 		if len(spread(jobs, "sms.otp")) < partitions {
 			return s.Handle(ctx, jobs)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
@@ -57,19 +57,19 @@ func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 // store is a Handle that keeps what it gets in memory, as the ledger would.
 type store struct {
 	mu      sync.Mutex
-	jobs    []dispatch.Job             // guarded by mu, in order of arrival
+	jobs    []decide.Job               // guarded by mu, in order of arrival
 	durable map[string]map[int32]int64 // guarded by mu: next offset by topic and partition
 	faults  []string                   // guarded by mu: what must never be
 	changed chan struct{}              // guarded by mu; closed at each change and replaced
 	gaps    bool                       // whether offsets may be skipped
-	before  func(ctx context.Context, jobs []dispatch.Job) error
+	before  func(ctx context.Context, jobs []decide.Job) error
 }
 
 func newStore() *store {
 	return &store{durable: map[string]map[int32]int64{}, changed: make(chan struct{})}
 }
 
-func (s *store) Handle(ctx context.Context, jobs []dispatch.Job) error {
+func (s *store) Handle(ctx context.Context, jobs []decide.Job) error {
 	if s.before != nil {
 		if err := s.before(ctx, jobs); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s *store) Handle(ctx context.Context, jobs []dispatch.Job) error {
 }
 
 // keep refuses gaps: an offset that was skipped would be lost once the next is committed.
-func (s *store) keep(job dispatch.Job) {
+func (s *store) keep(job decide.Job) {
 	at := s.durable[job.Origin.Topic]
 	if at == nil {
 		at = map[int32]int64{}
@@ -125,7 +125,7 @@ func (s *store) watchCommits(c *kfake.Cluster) {
 }
 
 // await blocks until ok holds of the jobs handled so far, which it returns.
-func (s *store) await(t *testing.T, what string, ok func([]dispatch.Job) bool) []dispatch.Job {
+func (s *store) await(t *testing.T, what string, ok func([]decide.Job) bool) []decide.Job {
 	t.Helper()
 	timeout := time.After(testTimeout)
 	for {
@@ -147,14 +147,14 @@ func (s *store) await(t *testing.T, what string, ok func([]dispatch.Job) bool) [
 	}
 }
 
-func (s *store) awaitDistinct(t *testing.T, n int) []dispatch.Job {
+func (s *store) awaitDistinct(t *testing.T, n int) []decide.Job {
 	t.Helper()
 	return s.await(t, fmt.Sprintf("%d messages", n),
-		func(jobs []dispatch.Job) bool { return distinct(jobs) >= n })
+		func(jobs []decide.Job) bool { return distinct(jobs) >= n })
 }
 
-func distinct(jobs []dispatch.Job) int {
-	seen := map[dispatch.Origin]bool{}
+func distinct(jobs []decide.Job) int {
+	seen := map[decide.Origin]bool{}
 	for _, job := range jobs {
 		seen[job.Origin] = true
 	}
@@ -333,7 +333,7 @@ func (j *journal) await(t *testing.T, sentence string) {
 }
 
 // spread tells which partitions of a topic the jobs came from.
-func spread(jobs []dispatch.Job, topic string) []int32 {
+func spread(jobs []decide.Job, topic string) []int32 {
 	seen := map[int32]bool{}
 	for _, job := range jobs {
 		if job.Origin.Topic == topic {

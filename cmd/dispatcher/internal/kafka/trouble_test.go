@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
@@ -174,7 +174,7 @@ func TestNothingThatIsLoggedHoldsANumberOrAText(t *testing.T) {
 	cfg.Log = zerolog.New(log)
 	produce(t, c, "sms.otp", 100)
 	p := runConsumer(t, cfg)
-	s.await(t, "jobs", func(jobs []dispatch.Job) bool { return len(jobs) >= 100 })
+	s.await(t, "jobs", func(jobs []decide.Job) bool { return len(jobs) >= 100 })
 	log.await(t, "offsets not committed")
 	p.stop(t)
 	for _, secret := range []string{"7700900123", "hello"} {

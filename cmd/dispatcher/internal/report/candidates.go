@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
-func basisOf(r *dispatch.Ranking) Basis {
+func basisOf(r *decide.Ranking) Basis {
 	if r == nil {
 		return Basis{}
 	}
@@ -22,7 +22,7 @@ func basisOf(r *dispatch.Ranking) Basis {
 }
 
 // candidatesOf are those of a stored ranking; nil without one.
-func candidatesOf(r *dispatch.Ranking) []Candidate {
+func candidatesOf(r *decide.Ranking) []Candidate {
 	if r == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (k *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
 	if k.route == nil || b.RankedVersion != k.message.Plan.Version {
 		return
 	}
-	selectors := dispatch.SelectorsAt(k.message, at)
+	selectors := decide.SelectorsAt(k.message, at)
 	for i := range candidates {
 		if c := &candidates[i]; c.Eligible == nil {
 			if reason := k.forbidden(c.Channel, selectors); reason != "" {
@@ -115,7 +115,7 @@ func (k *completion) closed(candidates []Candidate) {
 			limits := limitsOn(k.doc, on)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
 				return concerns(c.Reason, &l) && k.never(&l, ch) != "" &&
-					l.Scope.Covers(k.message.Tenant, dispatch.Recipient(k.message))
+					l.Scope.Covers(k.message.Tenant, decide.Recipient(k.message))
 			})
 			if at >= 0 {
 				c.Limit, c.Never = limits[at].Key().On(on), k.never(&limits[at], ch)
@@ -160,17 +160,17 @@ func (k *completion) cheapest(ch *config.Channel) int64 {
 		return ch.Price.Least()
 	}
 	list := &ch.Price.Lists[0]
-	price := dispatch.NewPrice(ch.Price.Currency, dispatch.PriceList{
+	price := decide.NewPrice(ch.Price.Currency, decide.PriceList{
 		Default: list.Default, Prefixes: list.Prefixes, Networks: list.Networks,
 	})
-	to := dispatch.DestinationOf(k.message, nil)
+	to := decide.DestinationOf(k.message, nil)
 	return price.Segment(&to, k.message.ReceivedAt)
 }
 
 // redraw tells by which draw each candidate of a redraw came to its place. The candidates stand in
 // drawn order, behind the first choice on a route that draws.
 func (k *completion) redraw(candidates []Candidate, b *Basis) {
-	if b.RankedBy != string(dispatch.Redraw) || k.route == nil {
+	if b.RankedBy != string(decide.Redraw) || k.route == nil {
 		return
 	}
 	if b.RedrawKeyID == "" {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -78,7 +78,7 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		barred := dispatch.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
 		s := forecast(t, "m", &barred, doc)
 		if said := strings.Contains(s.Text, "main country"); said != want || !strings.Contains(s.Text, "has no country that is known") {
 			t.Errorf("%s: %s", text, s.Text)
@@ -93,14 +93,14 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := dispatch.Answer{
-		Country: new("gb"), Plan: ledger.Plan{Route: "default"}, Candidates: []dispatch.Candidate{{Channel: "a"}},
+	sent := decide.Answer{
+		Country: new("gb"), Plan: ledger.Plan{Route: "default"}, Candidates: []decide.Candidate{{Channel: "a"}},
 		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
 	if s := forecast(t, "m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text, "Its number is one of GB. Route default") {
 		t.Errorf("%s", s.Text)
 	}
-	barred := dispatch.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
 	if s := forecast(t, "m", &barred, doc); *s.Country != "" || !strings.Contains(s.Text, "such numbers. Its number has no country") {
 		t.Errorf("%s", s.Text)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -56,7 +56,7 @@ func Explain(src *Source) (Explanation, error) {
 		}
 		complete.complete(a.Candidates, &a.Basis, a.ClaimedAt)
 		a.SenderReplaced = complete.senderReplaced(&a)
-		a.ExpiredSelectors = dispatch.ExpiredSelectors(m, a.ClaimedAt)
+		a.ExpiredSelectors = decide.ExpiredSelectors(m, a.ClaimedAt)
 		e.Attempts = append(e.Attempts, a)
 	}
 	last, err := lastLook(src)
@@ -121,7 +121,7 @@ func zoneOf(doc *config.Routing) *time.Location {
 // countryOf is the country of a recorded message's number: empty when it is not known, and nil when
 // the record shows no number.
 func countryOf(m *ledger.Message, known *numbers.Countries) *string {
-	to := dispatch.DestinationOf(m, known.Of)
+	to := decide.DestinationOf(m, known.Of)
 	if to.Number == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func countryOf(m *ledger.Message, known *numbers.Countries) *string {
 }
 
 func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
-	ranking, err := dispatch.ReadRanking(a.Ranking)
+	ranking, err := decide.ReadRanking(a.Ranking)
 	return Attempt{
 		Number: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome,
 		Unfit: a.Unfit, Code: a.Code, Reference: a.Reference, Segments: a.Segments,
@@ -156,7 +156,7 @@ func (k *completion) senderReplaced(a *Attempt) bool {
 	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != k.message.Plan.Version {
 		return false
 	}
-	return dispatch.ReplacesSender(k.message, &ch.Senders, numbers.NewCountries().Of)
+	return decide.ReplacesSender(k.message, &ch.Senders, numbers.NewCountries().Of)
 }
 
 // Words of audit.attempts.outcome.
@@ -226,7 +226,7 @@ type look struct {
 func (l *look) held() bool { return l.basis.RankedBy == "wait" }
 
 func lastLook(src *Source) (*look, error) {
-	ranking, err := dispatch.ReadRanking(src.Record.Seen)
+	ranking, err := decide.ReadRanking(src.Record.Seen)
 	if err != nil || ranking == nil {
 		return &look{}, err
 	}

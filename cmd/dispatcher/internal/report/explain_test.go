@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
@@ -58,7 +58,7 @@ func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Rec
 	return r
 }
 
-func attempt(channel string, reason ledger.AttemptReason, outcome, code string, ranking ...dispatch.Ranked) ledger.AttemptRecord {
+func attempt(channel string, reason ledger.AttemptReason, outcome, code string, ranking ...decide.Ranked) ledger.AttemptRecord {
 	a := ledger.AttemptRecord{Attempt: ledger.Attempt{Channel: channel, Reason: reason}, Outcome: outcome, Code: code}
 	if outcome == outcomeAccepted || outcome == outcomeUnknown {
 		a.Segments, a.PriceMicros = 1, 28_000
@@ -72,16 +72,16 @@ func attempt(channel string, reason ledger.AttemptReason, outcome, code string, 
 	return a
 }
 
-func encode(by string, ranking ...dispatch.Ranked) []byte {
-	raw, err := json.Marshal(dispatch.Ranking{Version: 3, By: by, Candidates: ranking})
+func encode(by string, ranking ...decide.Ranked) []byte {
+	raw, err := json.Marshal(decide.Ranking{Version: 3, By: by, Candidates: ranking})
 	if err != nil {
 		panic(err)
 	}
 	return raw
 }
 
-func ranked(channel string, active int64, reason string) dispatch.Ranked {
-	return dispatch.Ranked{Channel: channel, Active: active, Capacity: 100, Reason: reason}
+func ranked(channel string, active int64, reason string) decide.Ranked {
+	return decide.Ranked{Channel: channel, Active: active, Capacity: 100, Reason: reason}
 }
 
 // records are the records that a golden file shows each.
@@ -294,7 +294,7 @@ func explain(t *testing.T, r *ledger.Record, doc *config.Routing, keys ...select
 
 // forecast is Forecast for an answer that can be explained.
 func forecast(
-	t *testing.T, id string, a *dispatch.Answer, doc *config.Routing, keys ...selector.Key,
+	t *testing.T, id string, a *decide.Answer, doc *config.Routing, keys ...selector.Key,
 ) Explanation {
 	t.Helper()
 	e, err := Forecast(id, a, doc, keys...)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -13,7 +13,7 @@ import (
 // Forecast tells what would be decided for a message that nobody has sent. doc is the routing
 // document that was asked, keys are those that it was asked with.
 func Forecast(
-	id string, a *dispatch.Answer, doc *config.Routing, keys ...selector.Key,
+	id string, a *decide.Answer, doc *config.Routing, keys ...selector.Key,
 ) (Explanation, error) {
 	d := &a.Decision
 	m := ledger.Message{
@@ -48,7 +48,7 @@ func Forecast(
 }
 
 // forecastCandidate is a candidate of a forecast, which looks at all of them.
-func forecastCandidate(c *dispatch.Candidate, doc *config.Routing) Candidate {
+func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 	out := Candidate{
 		Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""),
 		Reason: c.Reason, Segments: &c.Segments, CostMicros: &c.Micros, Currency: c.Currency,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -15,7 +15,7 @@ import (
 // forecastCase is an answer about a route of a mode, and what its forecast says as data.
 type forecastCase struct {
 	mode   string
-	answer dispatch.Answer
+	answer decide.Answer
 	first  string // choice
 	chosen string
 	last   string // reason of the last candidate
@@ -31,29 +31,29 @@ func forecastCases() map[string]forecastCase {
 			Attempt: ledger.Attempt{Channel: channel},
 		}
 	}
-	free := []dispatch.Candidate{
+	free := []decide.Candidate{
 		{Channel: "a"}, {Channel: "c", LoadRatio: 0.4}, {Channel: "b", LoadRatio: 0.8},
 	}
-	busy := []dispatch.Candidate{
+	busy := []decide.Candidate{
 		{Channel: "a", Reason: "no_slot"},
 		{Channel: "c", LoadRatio: 0.4},
 		{Channel: "b", LoadRatio: 0.8, Reason: "disabled"},
 	}
-	shut := []dispatch.Candidate{
+	shut := []decide.Candidate{
 		{Channel: "a", Reason: "draining"}, {Channel: "c", Reason: "connecting"},
 	}
-	scored := []dispatch.Candidate{
+	scored := []decide.Candidate{
 		{Channel: "b", Score: new(1.0)}, {Channel: "a", Score: new(0.5), Reason: "draining"},
 	}
-	turns := []dispatch.Candidate{{Channel: "a", Reason: "not_ready"}, {Channel: "b"}, {Channel: "c"}}
+	turns := []decide.Candidate{{Channel: "a", Reason: "not_ready"}, {Channel: "b"}, {Channel: "c"}}
 	wait := ledger.Decision{State: ledger.Waiting, NextAt: ten}
 	later := ledger.Decision{State: ledger.Scheduled, NextAt: ten}
 	fail := ledger.Decision{State: ledger.Failed, Reason: "no_channel"}
 	noRoute := envelope.Problem{
 		Code: envelope.NoRoute, Detail: "no route of the routing document matches it",
 	}
-	weighted := func(c []dispatch.Candidate, d ledger.Decision) dispatch.Answer {
-		return dispatch.Answer{Plan: drawn, By: dispatch.LoadRatio, Candidates: c, Decision: d}
+	weighted := func(c []decide.Candidate, d ledger.Decision) decide.Answer {
+		return decide.Answer{Plan: drawn, By: decide.LoadRatio, Candidates: c, Decision: d}
 	}
 	return map[string]forecastCase{
 		"first-choice": {"weighted", weighted(free, send("a")), "a", "a", ""},
@@ -61,15 +61,15 @@ func forecastCases() map[string]forecastCase {
 		"wait":         {"weighted", weighted(shut, wait), "a", "", "connecting"},
 		"scheduled":    {"weighted", weighted(free, later), "a", "", ""},
 		"failed":       {"weighted", weighted(shut, fail), "a", "", "connecting"},
-		"dead":         {"weighted", dispatch.Answer{Problem: &noRoute}, "", "", ""},
-		"round-robin": {"round_robin", dispatch.Answer{
-			Plan: plan, By: dispatch.RoundRobin, Cursor: "c", Decision: send("b"), Candidates: turns,
+		"dead":         {"weighted", decide.Answer{Problem: &noRoute}, "", "", ""},
+		"round-robin": {"round_robin", decide.Answer{
+			Plan: plan, By: decide.RoundRobin, Cursor: "c", Decision: send("b"), Candidates: turns,
 		}, "b", "b", ""},
-		"best-worker": {"best_worker", dispatch.Answer{
-			Plan: plan, By: dispatch.BestWorker, Decision: send("b"), Candidates: scored,
+		"best-worker": {"best_worker", decide.Answer{
+			Plan: plan, By: decide.BestWorker, Decision: send("b"), Candidates: scored,
 		}, "b", "b", "draining"},
-		"function-failed": {"best_worker", dispatch.Answer{
-			Plan: plan, By: dispatch.BestWorker, Trouble: "function_unreachable", Decision: send("b"),
+		"function-failed": {"best_worker", decide.Answer{
+			Plan: plan, By: decide.BestWorker, Trouble: "function_unreachable", Decision: send("b"),
 			Candidates: scored,
 		}, "b", "b", "draining"},
 	}
@@ -92,7 +92,7 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 		}
 	}
 	closed, small := limitedForecasts()
-	for name, answer := range map[string]*dispatch.Answer{"closed": &closed, "too-small": &small} {
+	for name, answer := range map[string]*decide.Answer{"closed": &closed, "too-small": &small} {
 		texts[name] = forecast(t, "order-1", answer, withBudgets(t)).Text
 	}
 	golden(t, "forecasts.txt", texts)
@@ -109,20 +109,20 @@ func withBudgets(t *testing.T) *config.Routing {
 
 // limitedForecasts are a message that waits for the first budget, and one that goes elsewhere
 // because of the second.
-func limitedForecasts() (closed, small dispatch.Answer) {
-	c := dispatch.Candidate{
+func limitedForecasts() (closed, small decide.Answer) {
+	c := decide.Candidate{
 		Channel: "c", Reason: "no_budget", Limit: "tenant:shop 1d money", Never: true,
 	}
-	a := dispatch.Candidate{Channel: "a", Reason: "no_budget", Limit: "a 1d money", Never: true}
-	closed = dispatch.Answer{
-		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"}, By: dispatch.LoadRatio,
-		Candidates: []dispatch.Candidate{c, {Channel: "b", Reason: "connecting"}},
+	a := decide.Candidate{Channel: "a", Reason: "no_budget", Limit: "a 1d money", Never: true}
+	closed = decide.Answer{
+		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"}, By: decide.LoadRatio,
+		Candidates: []decide.Candidate{c, {Channel: "b", Reason: "connecting"}},
 		Decision: ledger.Decision{
 			State: ledger.Waiting, Reason: "no_budget", WaitsFor: c.Limit, NextAt: ten,
 		},
 	}
 	small = closed
-	small.Candidates = []dispatch.Candidate{a, {Channel: "c"}}
+	small.Candidates = []decide.Candidate{a, {Channel: "c"}}
 	small.Decision = ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "c"}}
 	return closed, small
 }

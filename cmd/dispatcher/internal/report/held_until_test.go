@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -69,9 +69,9 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	}{{5 * time.Minute, "", true}, {5 * time.Minute, "draining", false}, {0, "", false}} {
 		doc := london(t)
 		doc.Routes[0].Wait = c.wait
-		answer := dispatch.Answer{
+		answer := decide.Answer{
 			Plan:       ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
-			Candidates: []dispatch.Candidate{{Channel: "a", Reason: "no_active"}, {Channel: "c", Reason: c.other}},
+			Candidates: []decide.Candidate{{Channel: "a", Reason: "no_active"}, {Channel: "c", Reason: c.other}},
 			Decision:   ledger.Decision{State: ledger.Waiting, Reason: "no_active", WaitsFor: "a", NextAt: ten},
 		}
 		if text := forecast(t, "order-1", &answer, doc).Text; strings.Contains(text, kept) != c.want {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -42,7 +42,7 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		if told != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
 			t.Errorf("%s: %q", name, e.Text)
 		}
-		r.Attempts[0].Ranking = dispatch.AppendRanking(nil, &dispatch.Ranking{Version: 4, By: "load_ratio"})
+		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{Version: 4, By: "load_ratio"})
 		if explain(t, r, doc).Attempts[0].SenderReplaced {
 			t.Errorf("%s: told of an attempt that was decided under another version", name)
 		}
@@ -55,9 +55,9 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := dispatch.Answer{
+	answer := decide.Answer{
 		Plan:       ledger.Plan{Route: "default"},
-		Candidates: []dispatch.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP", Replaced: true}},
+		Candidates: []decide.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP", Replaced: true}},
 		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
 	s := forecast(t, "m", &answer, doc)
@@ -69,7 +69,7 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" || !c.SenderReplaced {
 		t.Errorf("%+v", c)
 	}
-	blocked := dispatch.Answer{Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+	blocked := decide.Answer{Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
 	s = forecast(t, "m", &blocked, doc)
 	if s.State != "would_reject" || !strings.Contains(s.Text, "rejected, because nothing is sent to such numbers") {
 		t.Errorf("%s: %s", s.State, s.Text)

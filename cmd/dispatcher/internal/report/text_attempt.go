@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // AttemptPages are the attempts as their template reads them.
@@ -94,15 +94,15 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 		r.Next, r.OfTheOthers = at > 1, " of the others"
 	}
 	var measure func(*Candidate) *float64
-	switch dispatch.Ranker(b.RankedBy) {
-	case dispatch.LoadRatio:
+	switch decide.Ranker(b.RankedBy) {
+	case decide.LoadRatio:
 		measure = func(c *Candidate) *float64 { return c.LoadRatio }
-	case dispatch.BestWorker:
+	case decide.BestWorker:
 		measure = func(c *Candidate) *float64 { return c.Score }
 		route := routeNamed(p.doc, p.Route)
 		r.Lowest = route != nil && route.Scoring.Ascending &&
 			b.Trouble == ""
-	case dispatch.RoundRobin, dispatch.Redraw:
+	case decide.RoundRobin, decide.Redraw:
 		return r
 	default:
 		return nil

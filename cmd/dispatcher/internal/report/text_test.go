@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/internal/tier"
 	"dispatcher/ledger"
@@ -44,7 +44,7 @@ func TestEveryRecordIsExplained(t *testing.T) {
 			m.WaitingSince = ten
 		}
 		ranking := func() []byte {
-			var all []dispatch.Ranked
+			var all []decide.Ranked
 			n := rapid.IntRange(1, 4).Draw(r, "ranked")
 			for _, channel := range []string{"a", "b", "c", "gone"}[:n] {
 				all = append(all, ranked(channel, 3, pick("why", reasons...)))

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -150,7 +150,7 @@ func side(of map[string]*routeLoad, route string) *routeLoad {
 }
 
 // Add counts a message: what the document chooses for it, beside the record.
-func (c *TrafficCounter) Add(r *ledger.Record, now *dispatch.Choice) {
+func (c *TrafficCounter) Add(r *ledger.Record, now *decide.Choice) {
 	plan := &r.Message.Plan
 	before := side(c.before, plan.Route)
 	before.messages++
@@ -171,7 +171,7 @@ func (c *TrafficCounter) Add(r *ledger.Record, now *dispatch.Choice) {
 // AddAgainst counts a message: what the document chooses for it, beside what another version
 // chooses.
 func (c *TrafficCounter) AddAgainst(
-	r *ledger.Record, now, then *dispatch.Choice, thenShares map[string]float64,
+	r *ledger.Record, now, then *decide.Choice, thenShares map[string]float64,
 ) {
 	first := ""
 	if then.Route != nil {
@@ -191,7 +191,7 @@ func (c *TrafficCounter) AddAgainst(
 
 // count adds the document's side. first is the first choice to compare with; empty when none is
 // known.
-func (c *TrafficCounter) count(r *ledger.Record, now *dispatch.Choice, first string) {
+func (c *TrafficCounter) count(r *ledger.Record, now *decide.Choice, first string) {
 	c.traffic.Messages++
 	if c.countries != nil {
 		if country := countryOf(&r.Message, c.countries); country != nil && *country == "" {
@@ -208,7 +208,7 @@ func (c *TrafficCounter) count(r *ledger.Record, now *dispatch.Choice, first str
 	switch {
 	case now.First >= 0:
 		c.traffic.Redrawn++
-	case now.Route.Mode == dispatch.Weighted:
+	case now.Route.Mode == decide.Weighted:
 		c.traffic.ByShare++
 		c.missing[r.Message.Plan.KeyID] = true
 	default:
@@ -240,14 +240,14 @@ func Shares(doc *config.Routing, route string) map[string]float64 {
 
 // spread gives a message to its first choice; when that is not known, to all by their shares, and
 // in round robin evenly to those that take messages.
-func spread(to *routeLoad, choice *dispatch.Choice, shares map[string]float64) {
+func spread(to *routeLoad, choice *decide.Choice, shares map[string]float64) {
 	if choice.First >= 0 {
 		give(to, choice, choice.First, 1)
 		return
 	}
 	// shares is nil for a route that does not draw.
 	part := func(place int) float64 { return shares[choice.Channel(place)] }
-	if choice.Route.Mode == dispatch.RoundRobinMode {
+	if choice.Route.Mode == decide.RoundRobinMode {
 		part = evenly(choice)
 	}
 	for place := range choice.Route.Members {
@@ -258,13 +258,13 @@ func spread(to *routeLoad, choice *dispatch.Choice, shares map[string]float64) {
 }
 
 // give adds a part of a message to the member at a place.
-func give(to *routeLoad, choice *dispatch.Choice, place int, part float64) {
+func give(to *routeLoad, choice *decide.Choice, place int, part float64) {
 	segments, micros, currency := choice.Bill(place)
 	to.channel(choice.Channel(place)).add(part, segments, micros, currency)
 }
 
 // evenly divides a message among the members that take messages.
-func evenly(choice *dispatch.Choice) func(place int) float64 {
+func evenly(choice *decide.Choice) func(place int) float64 {
 	turns := 0.0
 	for place := range choice.Route.Members {
 		if choice.Enabled(place) {
@@ -332,8 +332,8 @@ func (c *TrafficCounter) route(name string) RouteTraffic {
 }
 
 // foretold reports whether a mode tells how messages spread over the channels before they are sent.
-func foretold(mode dispatch.Mode) bool {
-	return mode == dispatch.Weighted || mode == dispatch.RoundRobinMode
+func foretold(mode decide.Mode) bool {
+	return mode == decide.Weighted || mode == decide.RoundRobinMode
 }
 
 // figures are what a channel gets, as it is reported.

@@ -3,11 +3,11 @@ package report
 import (
 	"strings"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/provider"
 )
 
-// exclusionWords say why a channel could not take a message, for the reasons that package dispatch
+// exclusionWords say why a channel could not take a message, for the reasons that package decide
 // records and the words of provider.Channel.Ready. They stand in brackets behind one channel or
 // several, and before a number of messages, so none has a subject of its own.
 var exclusionWords = map[string]string{
@@ -116,8 +116,8 @@ var resolutionWords = map[string]string{
 
 // answeredWords say who told what became of an attempt without an answer, by the attempt's code.
 var answeredWords = map[string]string{
-	dispatch.CodeOperator: "an operator settled",
-	dispatch.CodeLookup:   "the provider was asked and said",
+	decide.CodeOperator: "an operator settled",
+	decide.CodeLookup:   "the provider was asked and said",
 }
 
 // receiptWords say why a message was not delivered.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // scored is one candidate of an answer. Score is kept as it was written, because what
@@ -23,7 +23,7 @@ type scored struct {
 // decode reads the answer about some candidates: {"scores":[{"channel":"a","score":0.5},...]}
 // with each of them once, in any order, and nothing else. It writes their scores
 // into out, which is as long as about, or returns the word for what is wrong.
-func decode(raw []byte, about []dispatch.ScoreCandidate, out []float64) (word string) {
+func decode(raw []byte, about []decide.ScoreCandidate, out []float64) (word string) {
 	var answer struct {
 		Scores []scored `json:"scores"`
 	}
@@ -33,13 +33,13 @@ func decode(raw []byte, about []dispatch.ScoreCandidate, out []float64) (word st
 		return wordOfSyntax(raw, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) || answer.Scores == nil {
-		return dispatch.FunctionInvalid
+		return decide.FunctionInvalid
 	}
 	return assign(answer.Scores, about, out)
 }
 
 // assign puts the scores where their candidates stand.
-func assign(scores []scored, about []dispatch.ScoreCandidate, out []float64) (word string) {
+func assign(scores []scored, about []decide.ScoreCandidate, out []float64) (word string) {
 	places := make(map[string]int, len(about))
 	for i := range about {
 		places[about[i].Channel] = i
@@ -47,15 +47,15 @@ func assign(scores []scored, about []dispatch.ScoreCandidate, out []float64) (wo
 	finite := true
 	for _, s := range scores {
 		if s.Channel == nil {
-			return dispatch.FunctionInvalid
+			return decide.FunctionInvalid
 		}
 		place, wanted := places[*s.Channel]
 		if !wanted {
-			return dispatch.FunctionInvalid // unknown, or named twice
+			return decide.FunctionInvalid // unknown, or named twice
 		}
 		delete(places, *s.Channel)
 		value, word := number(s.Score)
-		if word == dispatch.FunctionInvalid {
+		if word == decide.FunctionInvalid {
 			return word
 		}
 		finite = finite && word == ""
@@ -63,9 +63,9 @@ func assign(scores []scored, about []dispatch.ScoreCandidate, out []float64) (wo
 	}
 	switch {
 	case !finite:
-		return dispatch.FunctionNotFinite
+		return decide.FunctionNotFinite
 	case len(places) > 0:
-		return dispatch.FunctionTooFew
+		return decide.FunctionTooFew
 	}
 	return ""
 }
@@ -78,20 +78,20 @@ var notNumbers = []string{"nan", "inf", "infinity"}
 func number(raw json.RawMessage) (value float64, word string) {
 	text := string(raw)
 	if text == "" || text == "null" {
-		return 0, dispatch.FunctionNotFinite
+		return 0, decide.FunctionNotFinite
 	}
 	if quoted, err := strconv.Unquote(text); err == nil {
 		if slices.Contains(notNumbers, strings.ToLower(strings.TrimLeft(quoted, "+-"))) {
-			return 0, dispatch.FunctionNotFinite
+			return 0, decide.FunctionNotFinite
 		}
-		return 0, dispatch.FunctionInvalid
+		return 0, decide.FunctionInvalid
 	}
 	if !strings.ContainsAny(text[:1], "-0123456789") {
-		return 0, dispatch.FunctionInvalid
+		return 0, decide.FunctionInvalid
 	}
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
-		return 0, dispatch.FunctionNotFinite // its syntax is known to be good: it is out of range
+		return 0, decide.FunctionNotFinite // its syntax is known to be good: it is out of range
 	}
 	return value, ""
 }
@@ -101,11 +101,11 @@ func number(raw json.RawMessage) (value float64, word string) {
 func wordOfSyntax(raw []byte, err error) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok || syntax.Offset < 1 || syntax.Offset > int64(len(raw)) {
-		return dispatch.FunctionInvalid
+		return decide.FunctionInvalid
 	}
 	rest := raw[syntax.Offset-1:]
 	if bytes.HasPrefix(rest, []byte("NaN")) || bytes.HasPrefix(rest, []byte("Infinity")) {
-		return dispatch.FunctionNotFinite
+		return decide.FunctionNotFinite
 	}
-	return dispatch.FunctionInvalid
+	return decide.FunctionInvalid
 }

@@ -6,17 +6,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // calls is how many calls of a question are under way at once.
-func calls(f *dispatch.Function, q *dispatch.ScoreQuestion) int {
+func calls(f *decide.Function, q *decide.ScoreQuestion) int {
 	size := callSize(f)
 	return min((len(q.Candidates)+size-1)/size, maxConnections)
 }
 
 // callSize is how many candidates one call may be about.
-func callSize(f *dispatch.Function) int {
+func callSize(f *decide.Function) int {
 	if f.Batch {
 		return max(f.BatchSize, 1)
 	}
@@ -27,7 +27,7 @@ func callSize(f *dispatch.Function) int {
 // begins now. The caller has made sure that they find room. The first call that fails ends the
 // others, and is the problem that is returned.
 func (c *Client) ask(
-	ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion,
+	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion,
 ) ([]float64, problem) {
 	ctx, cancel := context.WithTimeout(ctx, f.Deadline)
 	defer cancel()
@@ -46,15 +46,15 @@ func (c *Client) ask(
 
 // call is one call, about some of the candidates; its error is a problem.
 func (c *Client) call(
-	ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion,
-	about []dispatch.ScoreCandidate, out []float64,
+	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion,
+	about []decide.ScoreCandidate, out []float64,
 ) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return problem{word: dispatch.FunctionTimeout} // another has failed, or the caller is gone
+		return problem{word: decide.FunctionTimeout} // another has failed, or the caller is gone
 	}
 	payload, err := encode(f, q, about)
 	if err != nil {
-		return problem{word: dispatch.FunctionInvalid} // a label that JSON cannot hold
+		return problem{word: decide.FunctionInvalid} // a label that JSON cannot hold
 	}
 	p := c.post(ctx, f, payload, about, out)
 	if !errors.Is(ctx.Err(), context.Canceled) { // else it was cut off from here

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 func numbered(n int) key {
@@ -75,7 +75,7 @@ func BenchmarkScoresFromTheCache(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, q := &dispatch.Function{URL: "http://scores.example.com/"}, about(20)
+	f, q := &decide.Function{URL: "http://scores.example.com/"}, about(20)
 	c.cache.put(keyOf(f, q), make([]float64, 20), "", time.Now(), time.Hour)
 	for b.Loop() {
 		if got := c.Scores(b.Context(), f, q); got.Trouble != "" {

@@ -8,7 +8,7 @@ import (
 	"net"
 	"net/http"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 const (
@@ -30,10 +30,10 @@ func (p problem) Error() string { return p.word }
 
 // post makes one call and writes the scores of the candidates it is about into out. ctx
 // ends with the deadline of the question.
-func (c *Client) post(ctx context.Context, f *dispatch.Function, payload []byte, about []dispatch.ScoreCandidate, out []float64) problem {
+func (c *Client) post(ctx context.Context, f *decide.Function, payload []byte, about []decide.ScoreCandidate, out []float64) problem {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, bytes.NewReader(payload))
 	if err != nil {
-		return problem{dispatch.FunctionUnreachable, true} // no such address can be called
+		return problem{decide.FunctionUnreachable, true} // no such address can be called
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
@@ -48,7 +48,7 @@ func (c *Client) post(ctx context.Context, f *dispatch.Function, payload []byte,
 	// What is not read is not waited for: closing drops the connection.
 	defer response.Body.Close() //nolint:errcheck // Nothing depends on a clean goodbye.
 	if response.StatusCode != http.StatusOK {
-		return problem{dispatch.FunctionStatus, aboutTheFunction(response.StatusCode)}
+		return problem{decide.FunctionStatus, aboutTheFunction(response.StatusCode)}
 	}
 	raw, p := read(response, max(maxAnswer, answerShare*len(about)))
 	if p.word != "" {
@@ -60,14 +60,14 @@ func (c *Client) post(ctx context.Context, f *dispatch.Function, payload []byte,
 // read takes an answer of at most so many bytes.
 func read(response *http.Response, most int) ([]byte, problem) {
 	if response.ContentLength > int64(most) {
-		return nil, problem{word: dispatch.FunctionTooLarge}
+		return nil, problem{word: decide.FunctionTooLarge}
 	}
 	raw, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
 	switch {
 	case err != nil:
 		return nil, problem{wordOfTransport(err), true}
 	case len(raw) > most:
-		return nil, problem{word: dispatch.FunctionTooLarge}
+		return nil, problem{word: decide.FunctionTooLarge}
 	}
 	return raw, problem{}
 }
@@ -84,7 +84,7 @@ func aboutTheFunction(status int) bool {
 
 func wordOfTransport(err error) string {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return dispatch.FunctionTimeout
+		return decide.FunctionTimeout
 	}
-	return dispatch.FunctionUnreachable
+	return decide.FunctionUnreachable
 }

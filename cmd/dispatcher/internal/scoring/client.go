@@ -24,7 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/provider/web"
 )
 
@@ -53,8 +53,6 @@ type Client struct {
 	rests   *rests
 	gates   *gates
 }
-
-var _ dispatch.Scorer = (*Client)(nil)
 
 // New returns a Client. Close releases its connections.
 func New(cfg Config) (*Client, error) {
@@ -85,7 +83,7 @@ func transport(allowPrivate bool) *http.Transport {
 }
 
 // client is the one for the addresses that a function may have.
-func (c *Client) client(f *dispatch.Function) *http.Client {
+func (c *Client) client(f *decide.Function) *http.Client {
 	if f.AllowPrivate {
 		return c.private
 	}
@@ -96,15 +94,15 @@ func (c *Client) client(f *dispatch.Function) *http.Client {
 // most f.Deadline, or until ctx ends.
 // The answer has one value per candidate in the order of q, or the word for what
 // went wrong. Values may be shared with other callers and must not be changed.
-func (c *Client) Scores(ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion) dispatch.Scores {
+func (c *Client) Scores(ctx context.Context, f *decide.Function, q *decide.ScoreQuestion) decide.Scores {
 	if len(q.Candidates) == 0 {
-		return dispatch.Scores{}
+		return decide.Scores{}
 	}
 	key := keyOf(f, q)
 	for {
 		if values, word, ok := c.cache.get(key, time.Now()); ok {
 			c.metrics.question(q.Route, answeredByCache)
-			return dispatch.Scores{Values: values, Trouble: word}
+			return decide.Scores{Values: values, Trouble: word}
 		}
 		flight, leads := c.flights.join(key)
 		if leads {
@@ -113,7 +111,7 @@ func (c *Client) Scores(ctx context.Context, f *dispatch.Function, q *dispatch.S
 		select {
 		case <-flight.done:
 		case <-ctx.Done():
-			return dispatch.Scores{Trouble: dispatch.FunctionTimeout}
+			return decide.Scores{Trouble: decide.FunctionTimeout}
 		}
 		if !flight.abandoned {
 			c.metrics.question(q.Route, answeredByOther)
@@ -123,7 +121,7 @@ func (c *Client) Scores(ctx context.Context, f *dispatch.Function, q *dispatch.S
 }
 
 // lead asks on behalf of all who want to know the same now.
-func (c *Client) lead(ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion, key key, flight *flight) dispatch.Scores {
+func (c *Client) lead(ctx context.Context, f *decide.Function, q *decide.ScoreQuestion, key key, flight *flight) decide.Scores {
 	defer c.flights.land(key, flight)
 	function := identify(f)
 	if word := c.rests.resting(function, time.Now()); word != "" {
@@ -135,7 +133,7 @@ func (c *Client) lead(ctx context.Context, f *dispatch.Function, q *dispatch.Sco
 	if err := gate.enter(ctx, n); err != nil {
 		c.metrics.question(q.Route, answeredByNobody)
 		flight.abandoned = true
-		return dispatch.Scores{Trouble: dispatch.FunctionTimeout}
+		return decide.Scores{Trouble: decide.FunctionTimeout}
 	}
 	defer gate.leave(n)
 	began := time.Now()
@@ -151,22 +149,22 @@ func (c *Client) lead(ctx context.Context, f *dispatch.Function, q *dispatch.Sco
 		// Its caller had no time for it, which says nothing about the function.
 		c.rests.forgo(function)
 		flight.abandoned = true
-		return dispatch.Scores{Trouble: dispatch.FunctionTimeout}
+		return decide.Scores{Trouble: decide.FunctionTimeout}
 	}
 	c.remember(f, key, values, problem, began, now)
-	flight.scores = dispatch.Scores{Values: values, Trouble: problem.word}
+	flight.scores = decide.Scores{Values: values, Trouble: problem.word}
 	return flight.scores
 }
 
 // rested is the answer while the function is left alone.
-func (c *Client) rested(q *dispatch.ScoreQuestion, word string, flight *flight) dispatch.Scores {
+func (c *Client) rested(q *decide.ScoreQuestion, word string, flight *flight) decide.Scores {
 	c.metrics.question(q.Route, answeredByRest)
-	flight.scores = dispatch.Scores{Trouble: word}
+	flight.scores = decide.Scores{Trouble: word}
 	return flight.scores
 }
 
 // remember keeps an answer, or what a question or its function is known by after a trouble.
-func (c *Client) remember(f *dispatch.Function, key key, values []float64, p problem, began, now time.Time) {
+func (c *Client) remember(f *decide.Function, key key, values []float64, p problem, began, now time.Time) {
 	general := ""
 	if p.general {
 		general = p.word

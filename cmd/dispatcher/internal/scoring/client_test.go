@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
@@ -40,7 +40,7 @@ func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
 		for i := range tc.candidates {
 			want = append(want, float64(i)/10)
 		}
-		if diff := cmp.Diff(dispatch.Scores{Values: want}, got); diff != "" {
+		if diff := cmp.Diff(decide.Scores{Values: want}, got); diff != "" {
 			t.Errorf("%+v: %s", tc, diff)
 		}
 		if calls.Load() != int64(tc.wantCalls) || largest != tc.wantIn {
@@ -77,30 +77,30 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		handle http.HandlerFunc
 		word   string
 	}{
-		"nothing": {says(""), dispatch.FunctionInvalid},
-		"no JSON": {says("0.5"), dispatch.FunctionInvalid},
-		"NaN":     {says(`{"scores":[{"channel":"c0","score":NaN}]}`), dispatch.FunctionNotFinite},
-		"too few": {says(`{"scores":[]}`), dispatch.FunctionTooFew},
-		"500":     {status(500), dispatch.FunctionStatus},
-		"201":     {status(201), dispatch.FunctionStatus},
-		"401":     {status(401), dispatch.FunctionStatus},
-		"400":     {status(400), dispatch.FunctionStatus},
+		"nothing": {says(""), decide.FunctionInvalid},
+		"no JSON": {says("0.5"), decide.FunctionInvalid},
+		"NaN":     {says(`{"scores":[{"channel":"c0","score":NaN}]}`), decide.FunctionNotFinite},
+		"too few": {says(`{"scores":[]}`), decide.FunctionTooFew},
+		"500":     {status(500), decide.FunctionStatus},
+		"201":     {status(201), decide.FunctionStatus},
+		"401":     {status(401), decide.FunctionStatus},
+		"400":     {status(400), decide.FunctionStatus},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-		}, dispatch.FunctionStatus},
-		"a broken line": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, dispatch.FunctionUnreachable},
+		}, decide.FunctionStatus},
+		"a broken line": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, decide.FunctionUnreachable},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"scores":[`)
-		}, dispatch.FunctionUnreachable},
+		}, decide.FunctionUnreachable},
 		"a long header": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Long", strings.Repeat("x", 2*maxHeader))
 			scoresByName(w, r)
-		}, dispatch.FunctionUnreachable},
+		}, decide.FunctionUnreachable},
 	} {
 		f, _ := newFunction(t, tc.handle)
 		got := newClient(t).Scores(t.Context(), f, about(1))
-		if diff := cmp.Diff(dispatch.Scores{Trouble: tc.word}, got); diff != "" {
+		if diff := cmp.Diff(decide.Scores{Trouble: tc.word}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -120,8 +120,8 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range []string{"http://" + free, "http://127.0.0.1:bad", "gopher://127.0.0.1"} {
-		f := &dispatch.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
-		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != dispatch.FunctionUnreachable {
+		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
+		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != decide.FunctionUnreachable {
 			t.Errorf("%s: %+v", url, got)
 		}
 	}
@@ -148,7 +148,7 @@ func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 				}
 			}
 		})
-		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != dispatch.FunctionTooLarge {
+		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != decide.FunctionTooLarge {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if n := <-written; n >= size {
@@ -175,7 +175,7 @@ func TestTheFirstFailureEndsTheQuestion(t *testing.T) {
 	f, calls := newFunction(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	f.Batch = false
 	c := newClient(t)
-	if got := c.Scores(t.Context(), f, about(200)); got.Trouble != dispatch.FunctionStatus {
+	if got := c.Scores(t.Context(), f, about(200)); got.Trouble != decide.FunctionStatus {
 		t.Errorf("%+v", got)
 	}
 	if n := calls.Load(); n > 2*maxConnections {
@@ -218,7 +218,7 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 		}
 	})
 	c := newClient(t)
-	for lane, word := range map[string]string{"bulk": dispatch.FunctionNotFinite, "transactional": dispatch.FunctionStatus} {
+	for lane, word := range map[string]string{"bulk": decide.FunctionNotFinite, "transactional": decide.FunctionStatus} {
 		odd := about(1)
 		odd.Lane = lane
 		for range 3 {
@@ -280,7 +280,7 @@ func TestAClientNeedsItsRegistry(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("it was made without")
 	}
-	if got := newClient(t).Scores(t.Context(), &dispatch.Function{}, &dispatch.ScoreQuestion{}); got.Trouble != "" || len(got.Values) != 0 {
+	if got := newClient(t).Scores(t.Context(), &decide.Function{}, &decide.ScoreQuestion{}); got.Trouble != "" || len(got.Values) != 0 {
 		t.Errorf("without candidates: %+v", got)
 	}
 }

@@ -3,14 +3,14 @@ package scoring
 import (
 	"sync"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // flight is one asking that several callers wait for. Its fields are written by the one who
 // leads it, before done is closed.
 type flight struct {
 	done   chan struct{}
-	scores dispatch.Scores
+	scores decide.Scores
 	// abandoned says that the leader gave up; one of the others has to lead then.
 	abandoned bool
 }

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
@@ -20,7 +20,7 @@ import (
 const batchHold = 5 * time.Second
 
 // distinct is the n-th of many questions that no two have the same answer to.
-func distinct(n, candidates int) *dispatch.ScoreQuestion {
+func distinct(n, candidates int) *decide.ScoreQuestion {
 	q := about(candidates)
 	q.Labels["customer"] = selector.NumberValue(float64(n))
 	return q
@@ -28,7 +28,7 @@ func distinct(n, candidates int) *dispatch.ScoreQuestion {
 
 // askAll puts so many distinct questions at once, as a batch of the pipeline does, and counts the answers by
 // their word.
-func askAll(t *testing.T, c *Client, f *dispatch.Function, questions, candidates int, hold time.Duration) map[string]int {
+func askAll(t *testing.T, c *Client, f *decide.Function, questions, candidates int, hold time.Duration) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hold)
 	defer cancel()
@@ -161,7 +161,7 @@ func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
 		if took := time.Since(began); took != batchHold {
 			t.Errorf("the batch was held up for %s", took)
 		}
-		if rounds := int(batchHold / (150 * time.Millisecond)); words[""] != rounds*(maxConnections/20) || words[""]+words[dispatch.FunctionTimeout] != 500 {
+		if rounds := int(batchHold / (150 * time.Millisecond)); words[""] != rounds*(maxConnections/20) || words[""]+words[decide.FunctionTimeout] != 500 {
 			t.Errorf("answers: %v", words)
 		}
 		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
@@ -183,11 +183,11 @@ func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 			return goodAnswer(r)
 		})
 		words := askAll(t, c, f, 500, 3, batchHold)
-		if words[""] != 499 || words[dispatch.FunctionTimeout] != 1 {
+		if words[""] != 499 || words[decide.FunctionTimeout] != 1 {
 			t.Errorf("answers: %v", words)
 		}
 		began, calls := time.Now(), late.Load()
-		if again := askAll(t, c, f, 500, 3, batchHold); again[dispatch.FunctionTimeout] != 1 || late.Load() != calls || time.Since(began) != 0 {
+		if again := askAll(t, c, f, 500, 3, batchHold); again[decide.FunctionTimeout] != 1 || late.Load() != calls || time.Since(began) != 0 {
 			t.Errorf("asked again: %v after %d calls and %s; the late one is remembered for its question", again, late.Load()-calls, time.Since(began))
 		}
 	})
@@ -200,7 +200,7 @@ func TestADeadFunctionCostsABatchOneDeadline(t *testing.T) {
 		c, f := over(t, silence)
 		began := time.Now()
 		words := askAll(t, c, f, 500, 3, batchHold)
-		if took := time.Since(began); took != f.Deadline || words[dispatch.FunctionTimeout] != 500 {
+		if took := time.Since(began); took != f.Deadline || words[decide.FunctionTimeout] != 500 {
 			t.Errorf("%v after %s", words, took)
 		}
 	})
@@ -258,7 +258,7 @@ func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 				}
 				got := c.Scores(ctx, f, distinct(customer, 1))
 				switch {
-				case got.Trouble == dispatch.FunctionTimeout && ctx.Err() != nil:
+				case got.Trouble == decide.FunctionTimeout && ctx.Err() != nil:
 					gaveUp.Add(1)
 				case got.Trouble != "" || got.Values[0] != float64(customer):
 					t.Errorf("customer %d: %+v", customer, got)

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/selector"
 )
 
@@ -32,7 +32,7 @@ type candidateBody struct {
 }
 
 // encode makes the body of the call about some of the question's candidates.
-func encode(f *dispatch.Function, q *dispatch.ScoreQuestion, about []dispatch.ScoreCandidate) ([]byte, error) {
+func encode(f *decide.Function, q *decide.ScoreQuestion, about []decide.ScoreCandidate) ([]byte, error) {
 	b := body{
 		Route: q.Route, Lane: q.Lane, Labels: plain(q.Labels), Parameters: plain(f.Parameters),
 		Selectors: make([]selectorBody, len(q.Selectors)), Candidates: make([]candidateBody, len(about)),
@@ -66,6 +66,6 @@ func plainValue(v selector.Value) any {
 type key [sha256.Size]byte
 
 // keyOf digests all that a function could go by, and the function itself.
-func keyOf(f *dispatch.Function, q *dispatch.ScoreQuestion) key {
-	return sha256.Sum256(q.AppendKey(dispatch.AppendFunctionKey(make([]byte, 0, 1024), f)))
+func keyOf(f *decide.Function, q *decide.ScoreQuestion) key {
+	return sha256.Sum256(q.AppendKey(decide.AppendFunctionKey(make([]byte, 0, 1024), f)))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
@@ -17,7 +17,7 @@ import (
 // a text or an id.
 func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 	t.Parallel()
-	f := &dispatch.Function{Parameters: map[string]selector.Value{"region": selector.TextValue("eu"), "factor": selector.NumberValue(1.5)}}
+	f := &decide.Function{Parameters: map[string]selector.Value{"region": selector.TextValue("eu"), "factor": selector.NumberValue(1.5)}}
 	q := about(3)
 	got, err := encode(f, q, q.Candidates[1:2])
 	if err != nil {
@@ -33,7 +33,7 @@ func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 
 func TestACallWithoutLabelsHasEmptyOnes(t *testing.T) {
 	t.Parallel()
-	got, err := encode(&dispatch.Function{}, &dispatch.ScoreQuestion{Route: "r", Lane: "bulk"}, []dispatch.ScoreCandidate{{Channel: "a"}})
+	got, err := encode(&decide.Function{}, &decide.ScoreQuestion{Route: "r", Lane: "bulk"}, []decide.ScoreCandidate{{Channel: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestEqualQuestionsMeetWhateverTheOrderOfTheirLabels(t *testing.T) {
 		for _, name := range names {
 			again[name] = labels[name]
 		}
-		f := &dispatch.Function{URL: "http://x"}
+		f := &decide.Function{URL: "http://x"}
 		a, b := about(2), about(2)
 		a.Labels, b.Labels = labels, again
 		if keyOf(f, a) != keyOf(f, b) {
@@ -71,38 +71,38 @@ func value() *rapid.Generator[selector.Value] {
 func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
 	t.Parallel()
 	seen := map[key]string{}
-	for name, change := range map[string]func(*dispatch.Function, *dispatch.ScoreQuestion){
-		"nothing":    func(*dispatch.Function, *dispatch.ScoreQuestion) {},
-		"URL":        func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.URL = "http://y" },
-		"token":      func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Token = "t" },
-		"batch":      func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Batch = true },
-		"batch size": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Batch, f.BatchSize = true, 3 },
-		"parameters": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) {
+	for name, change := range map[string]func(*decide.Function, *decide.ScoreQuestion){
+		"nothing":    func(*decide.Function, *decide.ScoreQuestion) {},
+		"URL":        func(f *decide.Function, _ *decide.ScoreQuestion) { f.URL = "http://y" },
+		"token":      func(f *decide.Function, _ *decide.ScoreQuestion) { f.Token = "t" },
+		"batch":      func(f *decide.Function, _ *decide.ScoreQuestion) { f.Batch = true },
+		"batch size": func(f *decide.Function, _ *decide.ScoreQuestion) { f.Batch, f.BatchSize = true, 3 },
+		"parameters": func(f *decide.Function, _ *decide.ScoreQuestion) {
 			f.Parameters = map[string]selector.Value{"a": {}}
 		},
-		"route":               func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Route = "other" },
-		"lane":                func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Lane = "bulk" },
-		"label":               func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Labels["tier"] = selector.NumberValue(3) },
-		"label as text":       func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Labels["tier"] = selector.TextValue("2") },
-		"one label more":      func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Labels["x"] = selector.Value{} },
-		"selector's key":      func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Selectors[0].Key = "speed" },
-		"selector's operator": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Selectors[0].Operator = selector.Equal },
-		"selector's value":    func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Selectors[0].Value.Number = 6 },
-		"a selector twice": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) {
+		"route":               func(_ *decide.Function, q *decide.ScoreQuestion) { q.Route = "other" },
+		"lane":                func(_ *decide.Function, q *decide.ScoreQuestion) { q.Lane = "bulk" },
+		"label":               func(_ *decide.Function, q *decide.ScoreQuestion) { q.Labels["tier"] = selector.NumberValue(3) },
+		"label as text":       func(_ *decide.Function, q *decide.ScoreQuestion) { q.Labels["tier"] = selector.TextValue("2") },
+		"one label more":      func(_ *decide.Function, q *decide.ScoreQuestion) { q.Labels["x"] = selector.Value{} },
+		"selector's key":      func(_ *decide.Function, q *decide.ScoreQuestion) { q.Selectors[0].Key = "speed" },
+		"selector's operator": func(_ *decide.Function, q *decide.ScoreQuestion) { q.Selectors[0].Operator = selector.Equal },
+		"selector's value":    func(_ *decide.Function, q *decide.ScoreQuestion) { q.Selectors[0].Value.Number = 6 },
+		"a selector twice": func(_ *decide.Function, q *decide.ScoreQuestion) {
 			q.Selectors = append(q.Selectors, q.Selectors[0])
 		},
-		"a candidate less":  func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Candidates = q.Candidates[:1] },
-		"candidate's order": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { slices.Reverse(q.Candidates) },
-		"candidate's price": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Candidates[0].Price = 0.032 },
-		"candidate's label": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) {
+		"a candidate less":  func(_ *decide.Function, q *decide.ScoreQuestion) { q.Candidates = q.Candidates[:1] },
+		"candidate's order": func(_ *decide.Function, q *decide.ScoreQuestion) { slices.Reverse(q.Candidates) },
+		"candidate's price": func(_ *decide.Function, q *decide.ScoreQuestion) { q.Candidates[0].Price = 0.032 },
+		"candidate's label": func(_ *decide.Function, q *decide.ScoreQuestion) {
 			q.Candidates[0].Labels["quality"] = selector.NumberValue(9)
 		},
-		"a letter from key to value": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) {
+		"a letter from key to value": func(_ *decide.Function, q *decide.ScoreQuestion) {
 			delete(q.Labels, "language")
 			q.Labels["languag"] = selector.TextValue("een")
 		},
 	} {
-		f, q := &dispatch.Function{URL: "http://x"}, about(2)
+		f, q := &decide.Function{URL: "http://x"}, about(2)
 		change(f, q)
 		k := keyOf(f, q)
 		if other, met := seen[k]; met {

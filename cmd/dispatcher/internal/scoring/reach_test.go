@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed, whatever its name is.
@@ -21,10 +21,10 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 	f.Token = "s3cret"
 	byName := *f
 	byName.URL = strings.Replace(f.URL, "127.0.0.1", "localhost", 1)
-	for _, function := range []*dispatch.Function{f, &byName} {
+	for _, function := range []*decide.Function{f, &byName} {
 		inward := *function
 		inward.AllowPrivate = false
-		if got := newClient(t).Scores(t.Context(), &inward, about(1)); got.Trouble != dispatch.FunctionUnreachable || calls.Load() != 0 {
+		if got := newClient(t).Scores(t.Context(), &inward, about(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
 			t.Errorf("%s: %+v after %d calls", inward.URL, got, calls.Load())
 		}
 		if got := newClient(t).Scores(t.Context(), function, about(1)); got.Trouble != "" {
@@ -41,7 +41,7 @@ const askInEnvironment = "SCORING_TEST_ASK"
 func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(askInEnvironment); url != "" {
-		f := &dispatch.Function{URL: url, Token: "s3cret", AllowPrivate: true, Deadline: 5 * time.Second}
+		f := &decide.Function{URL: url, Token: "s3cret", AllowPrivate: true, Deadline: 5 * time.Second}
 		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, about(1)))
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // restTime is how long a function is not asked again after it could not be reached, did not
@@ -25,7 +25,7 @@ type identity struct {
 	allowPrivate bool
 }
 
-func identify(f *dispatch.Function) identity { return identity{f.URL, f.Token, f.AllowPrivate} }
+func identify(f *decide.Function) identity { return identity{f.URL, f.Token, f.AllowPrivate} }
 
 // rests are the functions that were asked lately.
 type rests struct {

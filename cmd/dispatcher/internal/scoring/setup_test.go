@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/selector"
 )
 
@@ -28,7 +28,7 @@ func newClient(t testing.TB) *Client {
 }
 
 // newFunction serves a scoring function on loopback and counts its calls.
-func newFunction(t *testing.T, handle http.HandlerFunc) (_ *dispatch.Function, calls *atomic.Int64) {
+func newFunction(t *testing.T, handle http.HandlerFunc) (_ *decide.Function, calls *atomic.Int64) {
 	t.Helper()
 	calls = new(atomic.Int64)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func newFunction(t *testing.T, handle http.HandlerFunc) (_ *dispatch.Function, c
 		handle(w, r)
 	}))
 	t.Cleanup(server.Close)
-	return &dispatch.Function{URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20, Deadline: 5 * time.Second, Cache: time.Minute}, calls
+	return &decide.Function{URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20, Deadline: 5 * time.Second, Cache: time.Minute}, calls
 }
 
 // says answers every call with the same text.
@@ -88,24 +88,24 @@ func silence(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-func over(t *testing.T, network fakeNetwork) (*Client, *dispatch.Function) {
+func over(t *testing.T, network fakeNetwork) (*Client, *decide.Function) {
 	t.Helper()
 	c := newClient(t)
 	c.public.Transport = network
-	return c, &dispatch.Function{
+	return c, &decide.Function{
 		URL: "http://scores.example.com/", Batch: true, BatchSize: 20, Deadline: 200 * time.Millisecond, Cache: 10 * time.Second,
 	}
 }
 
 // about asks on so many candidates, c0 and on.
-func about(candidates int) *dispatch.ScoreQuestion {
-	q := &dispatch.ScoreQuestion{
+func about(candidates int) *decide.ScoreQuestion {
+	q := &decide.ScoreQuestion{
 		Route: "default", Lane: "otp",
 		Labels:    map[string]selector.Value{"language": selector.TextValue("en"), "tier": selector.NumberValue(2)},
 		Selectors: []selector.Selector{{Key: "quality", Operator: selector.GreaterThanEqual, Value: selector.NumberValue(5)}},
 	}
 	for i := range candidates {
-		q.Candidates = append(q.Candidates, dispatch.ScoreCandidate{
+		q.Candidates = append(q.Candidates, decide.ScoreCandidate{
 			Channel: fmt.Sprintf("c%d", i), Labels: map[string]selector.Value{"quality": selector.NumberValue(float64(i))}, Price: 0.031,
 		})
 	}

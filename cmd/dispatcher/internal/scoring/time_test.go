@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 func TestTheDeadlineIsForAllCallsTogether(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTheDeadlineIsForAllCallsTogether(t *testing.T) {
 		f.Batch = false
 		began := time.Now()
 		got := c.Scores(t.Context(), f, about(40))
-		if took := time.Since(began); took != f.Deadline || got.Trouble != dispatch.FunctionTimeout {
+		if took := time.Since(began); took != f.Deadline || got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v after %s", got, took)
 		}
 	})
@@ -58,13 +58,13 @@ func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
 		})
 		f.Cache = 0 // what they share is the call, not the cache
 		var group sync.WaitGroup
-		answers := make([]dispatch.Scores, askers)
+		answers := make([]decide.Scores, askers)
 		for i := range askers {
 			group.Go(func() { answers[i] = c.Scores(t.Context(), f, about(2)) })
 		}
 		group.Wait()
 		for i, a := range answers {
-			if diff := cmp.Diff(dispatch.Scores{Values: []float64{0, 0.1}}, a); diff != "" {
+			if diff := cmp.Diff(decide.Scores{Values: []float64{0, 0.1}}, a); diff != "" {
 				t.Errorf("asker %d: %s", i, diff)
 			}
 		}
@@ -87,7 +87,7 @@ func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() {
-			if got := c.Scores(ctx, f, about(1)); got.Trouble != dispatch.FunctionTimeout {
+			if got := c.Scores(ctx, f, about(1)); got.Trouble != decide.FunctionTimeout {
 				t.Errorf("who gave up: %+v", got)
 			}
 		})
@@ -117,7 +117,7 @@ func TestWhoOnlyFollowsMayGiveUpToo(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		got := c.Scores(ctx, f, about(1))
-		if took := time.Since(began); took != f.Deadline/4 || got.Trouble != dispatch.FunctionTimeout {
+		if took := time.Since(began); took != f.Deadline/4 || got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v after %s", got, took)
 		}
 		group.Wait()
@@ -137,7 +137,7 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 			q := about(1)
 			q.Candidates[0].Price = float64(i)
 			asked := time.Now()
-			if got := c.Scores(t.Context(), f, q); got.Trouble != dispatch.FunctionTimeout {
+			if got := c.Scores(t.Context(), f, q); got.Trouble != decide.FunctionTimeout {
 				t.Fatalf("%+v", got)
 			}
 			waited += time.Since(asked)
@@ -198,7 +198,7 @@ func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 		c, f := over(t, silence)
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline-time.Millisecond)
 		defer cancel()
-		if got := c.Scores(ctx, f, about(1)); got.Trouble != dispatch.FunctionTimeout {
+		if got := c.Scores(ctx, f, about(1)); got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v", got)
 		}
 		c.public.Transport = fakeNetwork(goodAnswer)
@@ -248,7 +248,7 @@ func TestAFailedCallCutsOffTheOthers(t *testing.T) {
 		f.Batch = false
 		began := time.Now()
 		got := c.Scores(t.Context(), f, about(40))
-		if took := time.Since(began); took != 0 || got.Trouble != dispatch.FunctionStatus {
+		if took := time.Since(began); took != 0 || got.Trouble != decide.FunctionStatus {
 			t.Errorf("%+v after %s", got, took)
 		}
 	})

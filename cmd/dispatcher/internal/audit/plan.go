@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// message checks what the row says as a whole against its attempts.
+func (c *check) message() {
+	row, attempts := &c.record.Message, c.record.Attempts
+	c.sameNumber(0, whatNumber, int64(row.Attempts), int64(len(attempts)))
+	if len(attempts) == 0 {
+		return
+	}
+	if want := c.endsOtherwise(); want != "" && !barred(row) {
+		last := attempts[len(attempts)-1].Outcome
+		c.differs(0, whatOutcome, string(row.State)+" after "+orPending(last), string(row.State)+" after "+want)
+	}
+	for i := range attempts {
+		if attempts[i].Reason == ledger.ByResend && !row.PossibleDuplicate {
+			c.differs(attempts[i].Number, whatReason, "resend", "a message that is flagged as a possible duplicate")
+		}
+	}
+}
+
+// barred reports whether the message ended because its recipient had opted out, or because nothing
+// is sent to its number any more, which may follow any answer that it was to be sent again after.
+func barred(row *ledger.Message) bool {
+	return row.State == ledger.Rejected && (row.Reason == decide.ReasonOptedOut || row.Reason == string(envelope.BlockedNumber))
+}
+
+// endsOtherwise returns the outcomes that the state of the message demands when its attempts have
+// others, and "" when the state follows from them. The last attempt decides, with two exceptions:
+// a message that was sent again without an answer is accepted by a late yes to the earlier attempt,
+// and it is unknown for good when the resend was refused, because somebody may have the first copy.
+// The states that are not named follow from any outcome.
+func (c *check) endsOtherwise() string {
+	attempts := c.record.Attempts
+	last := attempts[len(attempts)-1].Outcome
+	some := func(test func(*ledger.AttemptRecord) bool) bool {
+		return slices.ContainsFunc(attempts, func(a ledger.AttemptRecord) bool { return test(&a) })
+	}
+	switch c.record.Message.State {
+	case ledger.Sending:
+		return unless(last == "", orPending(""))
+	case ledger.Rejected:
+		return unless(last == "rejected", "rejected")
+	case ledger.Accepted: // a contradiction is a receipt for an attempt that its provider had denied
+		return unless(some(func(a *ledger.AttemptRecord) bool {
+			return a.Outcome == "accepted" || !a.ContradictedAt.IsZero()
+		}), "accepted")
+	case ledger.Unknown:
+		open := some(func(a *ledger.AttemptRecord) bool { return a.Outcome == "unknown" || late(a) })
+		return unless(open && last != "" && last != "accepted", "unknown, or a no after an attempt without answer")
+	case ledger.Scheduled, ledger.Waiting, ledger.Retry, ledger.Delivered, ledger.Undelivered,
+		ledger.NoReceipt, ledger.Failed, ledger.Dead:
+	}
+	return ""
+}
+
+// unless returns otherwise where a state does not follow.
+func unless(follows bool, otherwise string) string {
+	if follows {
+		return ""
+	}
+	return otherwise
+}
+
+func orPending(outcome string) string {
+	if outcome == "" {
+		return "no answer yet"
+	}
+	return outcome
+}
+
+// plan checks what was fixed before any shared state was seen.
+func (c *check) plan() error {
+	stored := &c.record.Message.Plan
+	e, err := c.under(0, stored.Version)
+	if err != nil || e == nil {
+		return err
+	}
+	if len(c.record.Attempts) == 0 {
+		c.notPast(0, e, c.record.Message.ReceivedAt)
+		c.notAhead(0, e, c.record.FinishedAt)
+	}
+	t := c.task(0, e, &progress{known: true})
+	if t.Route == nil {
+		return nil
+	}
+	c.planned = t
+	derived := &t.Row.Plan
+	c.same(0, whatRoute, stored.Route, derived.Route)
+	c.sameNumber(0, whatSegments, int64(stored.Segments), int64(derived.Segments))
+	c.same(0, whatAlphabet, stored.Alphabet, derived.Alphabet)
+	if !t.Route.Draws() {
+		c.sameNumber(0, whatSize, stored.Size, 0)
+		c.same(0, whatFirstChoice, stored.FirstChoice, c.firstAttempt())
+		return nil
+	}
+	if !e.HasKey(stored.KeyID) {
+		c.differs(0, whatDrawKey, stored.KeyID, "not in the key file")
+		return nil
+	}
+	c.sameNumber(0, whatSize, stored.Size, derived.Size)
+	c.sameNumber(0, whatDraw, stored.Draw, derived.Draw)
+	c.same(0, whatFirstChoice, stored.FirstChoice, derived.FirstChoice)
+	return nil
+}
+
+// firstAttempt is the channel of the first attempt, which is the first choice of a route that
+// does not draw.
+func (c *check) firstAttempt() string {
+	if len(c.record.Attempts) == 0 {
+		return ""
+	}
+	return c.record.Attempts[0].Channel
+}
+
+// notPast checks that a version was not out of force yet at a moment; the zero time is none.
+func (c *check) notPast(attempt int, e *edition, at time.Time) {
+	if !at.IsZero() && !e.Until.IsZero() && at.After(e.Until.Add(e.Overlap+clockTolerance)) {
+		c.differs(attempt, whatVersion, versionAt(e, at), "one in force then: this was until "+e.Until.Format(time.RFC3339Nano))
+	}
+}
+
+// notAhead checks that a version was in force already at a moment; the zero time is none.
+func (c *check) notAhead(attempt int, e *edition, at time.Time) {
+	if !at.IsZero() && at.Before(e.From.Add(-clockTolerance)) {
+		c.differs(attempt, whatVersion, versionAt(e, at), "one in force then: this was from "+e.From.Format(time.RFC3339Nano))
+	}
+}
+
+func versionAt(e *edition, at time.Time) string {
+	return strconv.FormatInt(e.Routing.Version, 10) + " at " + at.Format(time.RFC3339Nano)
+}
+
+// times checks the moment of an attempt: not before the message, nor at its deadline or later,
+// nor before the attempt that came before it, nor after its own answer.
+func (c *check) times(i int) {
+	row, attempts := &c.record.Message, c.record.Attempts
+	at := attempts[i].ClaimedAt
+	after := func(moment time.Time, what string) {
+		if !moment.IsZero() && at.Before(moment.Add(-clockTolerance)) {
+			c.differs(attempts[i].Number, whatTime, at.Format(time.RFC3339Nano), fmt.Sprintf("after %s at %s", what, moment.Format(time.RFC3339Nano)))
+		}
+	}
+	before := func(moment time.Time, what string) {
+		if !moment.IsZero() && at.After(moment.Add(clockTolerance)) {
+			c.differs(attempts[i].Number, whatTime, at.Format(time.RFC3339Nano), fmt.Sprintf("before %s at %s", what, moment.Format(time.RFC3339Nano)))
+		}
+	}
+	after(row.ReceivedAt, "the message was received")
+	if i > 0 {
+		after(attempts[i-1].ClaimedAt, "the attempt before")
+	}
+	before(row.ExpiresAt, "its deadline")
+	before(c.msg.ExpiresAt, "the deadline in its envelope")
+	before(attempts[i].SettledAt, "its answer")
+}

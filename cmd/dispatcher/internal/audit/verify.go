@@ -1,0 +1,222 @@
+// Package audit decides recorded messages again, with the functions of package decide that decided
+// them first, and names what differs from the record. It is pure, and needs nothing of the pipeline.
+package audit
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Mismatch is one thing that the record of a message says and that cannot be derived again.
+// It holds neither number nor text.
+type Mismatch struct {
+	ID      string `json:"id"`
+	Attempt int    `json:"attempt"` // 0 for what was planned before the first attempt, for a wait, and for the message as a whole
+	// What names the part of the record: one of the words below.
+	What    string `json:"what"`
+	Stored  string `json:"stored"`
+	Derived string `json:"derived"`
+}
+
+// Parts of a record that are derived again.
+const (
+	whatEnvelope    = "envelope" // it cannot be read any more
+	whatVersion     = "version"  // there is no such one, nobody can read it any more, or it was not in force
+	whatRoute       = "route"
+	whatSegments    = "segments"
+	whatAlphabet    = "alphabet"
+	whatDrawKey     = "draw_key" // not in the key file, so the draw cannot be repeated; or not the message's own
+	whatDraw        = "draw"
+	whatSize        = "size"
+	whatFirstChoice = "first_choice"
+	whatNumber      = "attempt" // the attempts' numbers, or how many there are
+	whatTime        = "time"    // an attempt before the message, after its deadline, or before the one before it
+	whatOutcome     = "outcome" // the message's state says another, or it allowed no further attempt
+	whatReason      = "reason"
+	whatChannel     = "channel"
+	whatPrice       = "price"
+	whatCurrency    = "currency"
+	whatRanking     = "ranking"    // there is none, there should be none, it cannot be read, or holds what its ranker does not go by
+	whatBy          = "ranked_by"  // another ranker than the route's
+	whatCandidates  = "candidates" // others than the route's members, or a state that cannot be
+	whatOrder       = "order"
+	whatScore       = "score"
+	whatScoring     = "scoring"
+	whatCursor      = "cursor"
+	whatExclusion   = "passed_over" // why a candidate was passed over
+)
+
+// Edition is a routing version as an auditor needs it: what it said, and when.
+type Edition struct {
+	// Routing is nil when there is no such version, or nobody can compile it any more; Trouble
+	// says which.
+	Routing *decide.Routing
+	Trouble string
+	// From is when it came into force, by the database's clock, and Until when the next one did:
+	// zero while it is the current one.
+	From, Until time.Time
+	// Overlap is how much longer than Until claims may have gone by it. It is zero when the next
+	// one was written while all channels were locked.
+	Overlap time.Duration
+	// Bounds tells which limits the channels have; nil when that is not known.
+	Bounds map[string]Bound
+}
+
+// Bound says which limits a channel has for all its messages: without any, none can have been in a
+// message's way. Those of tenants and prefixes, reserves, policies and limits in money are found in
+// the routing.
+type Bound struct {
+	Windows bool // of messages or segments per window
+	Active  bool // of attempts under way
+}
+
+// clockTolerance is how far the database's clock may have been set back between two moments
+// that are compared.
+const clockTolerance = time.Second
+
+// Verifier derives stored choices again, with the very functions that made them: routing
+// version, envelope, draw key and stored ranking in, what had to be decided out. It does no I/O
+// but what its editions need, and keeps scratch space: one goroutine at a time.
+type Verifier struct {
+	keys     []selector.Key
+	editions func(version int64) (Edition, error)
+	known    map[int64]*edition // by version; see under
+}
+
+// NewVerifier returns a verifier that draws under keys, in any order, and gets each routing
+// version once from editions. An error of editions ends a verification: a version that is
+// not there is none, but an Edition without Routing.
+func NewVerifier(keys []selector.Key, editions func(version int64) (Edition, error)) *Verifier {
+	return &Verifier{keys: keys, editions: editions, known: map[int64]*edition{}}
+}
+
+// Verify lists what in the record differs from what is derived. The error is that of reading a
+// routing version.
+func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
+	c := &check{v: v, record: r}
+	msg, problem := envelope.Decode(r.Message.Envelope, true)
+	if problem != nil {
+		c.differs(0, whatEnvelope, "readable", string(problem.Code))
+		return c.found, nil
+	}
+	c.msg = msg
+	c.message()
+	if err := c.plan(); err != nil {
+		return nil, err
+	}
+	seen, s := c.read(0, r.Seen), &progress{known: true}
+	c.seen = seen
+	if seen != nil && (seen.Attempts < 0 || seen.Attempts > len(r.Attempts)) {
+		c.differs(0, whatRanking, "a wait after "+strconv.Itoa(seen.Attempts)+" attempts", strconv.Itoa(len(r.Attempts))+" attempts")
+	}
+	for i := 0; ; i++ {
+		if seen != nil && seen.Attempts == i {
+			if err := c.waited(seen, s); err != nil {
+				return nil, err
+			}
+		}
+		if i == len(r.Attempts) {
+			return c.found, nil
+		}
+		if err := c.attempt(i, s); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// edition is an Edition with its replay; nil when it has no routing.
+type edition struct {
+	Edition
+	*decide.Replay
+}
+
+// under gives the edition of a version; nil when there is none, which is noted.
+func (c *check) under(attempt int, version int64) (*edition, error) {
+	e := c.v.known[version]
+	if e == nil {
+		got, err := c.v.editions(version)
+		if err != nil {
+			return nil, err
+		}
+		e = newEdition(got, c.v.keys)
+		c.v.known[version] = e
+	}
+	if e.Replay == nil {
+		stored := strconv.FormatInt(version, 10)
+		if !slices.ContainsFunc(c.found, func(m Mismatch) bool { return m.What == whatVersion && m.Stored == stored }) {
+			c.differs(attempt, whatVersion, stored, e.Trouble)
+		}
+		return nil, nil //nolint:nilnil // Nothing is there, which was noted.
+	}
+	return e, nil
+}
+
+func newEdition(from Edition, keys []selector.Key) *edition {
+	if from.Routing == nil {
+		return &edition{Edition: from}
+	}
+	replay := decide.NewReplay(from.Routing, keys)
+	from.Routing = replay.Version()
+	return &edition{from, replay}
+}
+
+// check is the verification of one record.
+type check struct {
+	v      *Verifier
+	record *ledger.Record
+	msg    envelope.Message
+	// planned is the message as it was planned for its first attempt, under its own version; nil
+	// when that version cannot be read, or has no route for it.
+	planned *decide.Task
+	seen    *decide.Ranking // that of the last wait; nil without one
+	found   []Mismatch
+}
+
+func (c *check) differs(attempt int, what, stored, derived string) {
+	c.found = append(c.found, Mismatch{ID: c.record.Message.ID, Attempt: attempt, What: what, Stored: stored, Derived: derived})
+}
+
+// same notes a difference between two texts.
+func (c *check) same(attempt int, what, stored, derived string) {
+	if stored != derived {
+		c.differs(attempt, what, stored, derived)
+	}
+}
+
+// sameNumber is same for numbers.
+func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
+	if stored != derived {
+		c.differs(attempt, what, strconv.FormatInt(stored, 10), strconv.FormatInt(derived, 10))
+	}
+}
+
+// task plans the message again under a version, as it stood after some attempts. Its route is
+// nil when none takes it, which is noted.
+func (c *check) task(attempt int, e *edition, s *progress) *decide.Task {
+	row := &c.record.Message
+	if s.attempts == 0 && c.planned != nil && e.Routing.Version == row.Plan.Version {
+		return c.planned
+	}
+	then := &ledger.Message{
+		ID: row.ID, Lane: row.Lane, Tenant: c.msg.Tenant, ReceivedAt: row.ReceivedAt,
+		ExpiresAt: row.ReceivedAt.Add(time.Hour), Attempts: s.attempts,
+		Plan:   ledger.Plan{KeyID: row.Plan.KeyID, FirstChoice: row.Plan.FirstChoice},
+		Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
+	}
+	if s.sameKey {
+		then.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
+	}
+	// What may have been taken in part, or not at all, was not stopped.
+	t := e.Plan(then, &c.msg, s.ambiguous || !s.known)
+	if t.Route == nil {
+		version := strconv.FormatInt(e.Routing.Version, 10)
+		c.differs(attempt, whatRoute, row.Plan.Route, "none under version "+version)
+	}
+	return t
+}

@@ -1,0 +1,229 @@
+package decide
+
+import (
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Reasons of a message that waits or has failed.
+const (
+	reasonExpired   = "expired"
+	reasonNoChannel = "no_channel"
+	reasonNoRoute   = "no_route"
+	reasonTried     = "all_tried"
+	reasonResend    = "resend"
+	reasonAttempts  = "too_many_attempts"
+	ReasonOptedOut  = "opted_out"
+	reasonRejected  = "rejected" // by the last provider that was asked, and it turned out late that no other has it
+)
+
+// maxAttempts ends a message that is throttled or refused again and again. One whose last attempt
+// came late is not ended: nobody was asked then.
+const maxAttempts = 1000
+
+// assigner gives the messages of one claim to channels. It sees the shared state under
+// lock and takes slots in it at once, so each next message sees exact load ratios.
+// It does no I/O: the same state and the same task always give the same decision.
+type assigner struct {
+	routing  *Routing
+	keys     *drawers
+	snapshot Snapshot
+	now      time.Time // the database's
+	moment   admission.Moment
+	counters counters
+	// states has one entry per channel of routing; nil where the claim did not lock it.
+	states []*ledger.ChannelState
+	// cursors are those that the claim locked, by route.
+	cursors map[string]*ledger.Cursor
+	// unready has one entry per channel of routing: why this process cannot send on
+	// it now, empty when it can.
+	unready []string
+	// stamp is the time given to the last assignment; strictly ascending.
+	stamp time.Time
+	// queued counts the units of a counter, and queuedOn the attempts on a channel, that messages
+	// of this claim wait for.
+	queued   map[*admission.Counter]int64
+	queuedOn []int64
+	// probed marks the channels that this claim gave a message; a channel that is
+	// only probed gets no second one.
+	probed []bool
+	full   fullChannels
+	// troubles counts the rankings whose scoring rule failed, by the word for it.
+	troubles map[string]int
+
+	// Memory that is used again for the next message.
+
+	spare  *line // that nobody uses, see newLine
+	memory []admission.Account
+	room   []byte // filled with the records of this claim
+	scores scoreTexts
+}
+
+// decision is what becomes of one message and, when it is sent, what its attempt needs.
+type decision struct {
+	ledger.Decision
+	channel *Channel // that it was given to; nil unless it is sent
+	release admission.Release
+	refunds []ledger.Refund // what goes back to limits in money if nothing is spent
+}
+
+func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand Snapshot) *assigner {
+	a := &assigner{
+		routing: routing, keys: keys, snapshot: stand, now: seen.Now, stamp: seen.Now, unready: unready,
+		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
+		queued: map[*admission.Counter]int64{}, queuedOn: make([]int64, len(routing.Channels)),
+		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
+	}
+	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.CommitLatency), Zone: routing.Zone, Worker: stand.Worker}
+	a.counters = newCounters(routing, seen, &a.moment)
+	index := make(map[string]int, len(routing.Channels))
+	for i := range routing.Channels {
+		index[routing.Channels[i].Name] = i
+	}
+	for i := range seen.Channels {
+		state := &seen.Channels[i]
+		if state.LastAssigned.After(a.stamp) {
+			a.stamp = state.LastAssigned
+		}
+		at, ok := index[state.Name]
+		if !ok {
+			continue
+		}
+		a.states[at] = state
+		for k := range state.Gate.Counters {
+			CompleteCounter(&state.Gate.Counters[k], a.counters.index.own[at])
+			a.moment.Roll(&state.Gate.Counters[k])
+		}
+	}
+	for i := range seen.Cursors {
+		a.cursors[seen.Cursors[i].Route] = &seen.Cursors[i]
+	}
+	return a
+}
+
+// endOf is the state of a message that can no longer be sent.
+func endOf(problem envelope.Code) ledger.State {
+	if problem == envelope.BlockedNumber {
+		return ledger.Rejected
+	}
+	return ledger.Failed
+}
+
+// decide finds a channel for a message, or makes it wait, and adds up what it has waited for.
+func (a *assigner) decide(t *Task) decision {
+	t.At = a.now
+	d := a.choose(t)
+	if t.Row.MayBeTaken && (d.State == ledger.Failed || d.State == ledger.Rejected) {
+		d.State, d.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
+	}
+	if t.was == ledger.Waiting && !t.Row.WaitingSince.IsZero() {
+		d.Waits = addWait(t.Row.Waits, ledger.Wait{Reason: t.waitedWhy, On: t.Row.WaitsFor, For: a.now.Sub(t.Row.WaitingSince)})
+	}
+	return d
+}
+
+// choose ends a message that can no longer be sent, and finds a channel for any other. What may
+// have been sent, and is to be repeated under its key, fails for no reason found here.
+func (a *assigner) choose(t *Task) decision {
+	switch {
+	case a.impeded(t):
+		return decision{Decision: a.untilResolved(t)}
+	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:
+		return ended(t, ledger.Rejected, reasonRejected)
+	case !t.Row.ExpiresAt.After(a.now):
+		return ended(t, ledger.Failed, t.lapse())
+	case t.barred:
+		return ended(t, ledger.Rejected, ReasonOptedOut)
+	case t.Row.Attempts >= maxAttempts && t.waitedWhy != CodeLate && t.Row.SameKey == "":
+		return ended(t, ledger.Failed, reasonAttempts)
+	case t.problem != "" && t.Row.SameKey == "":
+		return ended(t, endOf(t.problem), string(t.problem))
+	case t.Route == nil:
+		return decision{Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)}
+	}
+	return a.assign(t)
+}
+
+// ended is the decision about a message that is not sent any more.
+func ended(t *Task, state ledger.State, reason string) decision {
+	return decision{Decision: ledger.Decision{State: state, Reason: reason, Plan: t.Row.Plan}}
+}
+
+// assign gives the message to the first channel in its line that is not excluded, else it waits. A
+// first choice that goes through at the first attempt needs no line and leaves no record: draw and
+// weights explain it.
+func (a *assigner) assign(t *Task) decision {
+	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
+	if t.Route.Draws() && t.First >= 0 {
+		room, excluded := a.exclusionOf(t, selectors, t.Route.Members[t.First])
+		if excluded.reason == "" && t.Row.Attempts == 0 {
+			return a.take(t, t.First, &room, nil)
+		}
+		if until, ok := a.holdForFirst(t, &excluded); ok {
+			return decision{Decision: a.wait(t, until, a.held(t, excluded.reason))}
+		}
+	}
+	l := a.lineUp(t, selectors)
+	defer a.reuse(l)
+	if l.trouble != "" {
+		a.troubles[l.trouble]++
+	}
+	if place, room, ok := a.consider(t, l); ok {
+		return a.take(t, place, &room, l)
+	}
+	return decision{Decision: a.nobody(t, l)}
+}
+
+// take gives the message to the member at a place of its route, where there is room for it. l is
+// nil for a first choice that needs no record.
+func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
+	c := t.Route.Members[place]
+	ch, state := &a.routing.Channels[c], a.states[c]
+	d := decision{Decision: ledger.Decision{State: ledger.Sending, Plan: t.Row.Plan}, channel: ch, release: room.release}
+	if t.Row.Attempts == 0 && !t.Route.Draws() {
+		d.Plan.FirstChoice = ch.Name
+	}
+	d.Attempt = ledger.Attempt{
+		Number: t.Row.Attempts + 1, Channel: ch.Name, Reason: AttemptReason(&t.Row, d.Plan.FirstChoice, ch.Name),
+		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
+		LeavesAt: room.release.At,
+	}
+	if l != nil {
+		d.Attempt.Ranking = a.record(t, l)
+		if cursor := a.cursors[t.Route.Name]; cursor != nil && l.turned(t) {
+			cursor.Channel, cursor.Position = ch.Name, place
+		}
+	}
+	a.probed[c] = true
+	d.refunds = a.admit(t, c, room)
+	if held := a.ticket(t, ch); held != nil {
+		next := held.CheckIn(a.now)
+		d.Attempt.Ticket = &next
+	} else {
+		state.Gate.Active.Count++
+	}
+	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
+	state.LastAssigned = a.stamp
+	if a.snapshot.Rooms != nil {
+		a.snapshot.Rooms[c].Left--
+	}
+	return d
+}
+
+// AttemptReason tells first choices, which only a message's first attempt can be, from
+// fallbacks and from retries of a channel that was the message's own before.
+func AttemptReason(row *ledger.Message, firstChoice, channel string) ledger.AttemptReason {
+	switch {
+	case row.PossibleDuplicate:
+		return ledger.ByResend
+	case row.Attempts > 0 && (channel == firstChoice || channel == row.Pinned):
+		return ledger.ByRetry
+	case channel == firstChoice:
+		return ledger.ByFirstChoice
+	}
+	return ledger.ByFallback
+}

@@ -1,0 +1,123 @@
+package decide
+
+import (
+	"hash/fnv"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// Attempt is one attempt as it was decided: what is to be submitted, and all that the step after
+// its outcome depends on.
+type Attempt struct {
+	Seq        int64
+	Channel    string
+	Submission provider.Submission
+	Release    admission.Release // by the database's clock
+	Express    bool              // of the lane that goes before all others
+
+	// hold is how long its channel keeps the active slot of an answered attempt for a retry and,
+	// when untilReceipt is set, for the receipt.
+	hold         time.Duration
+	untilReceipt bool
+	// Await is how long after the answer receipts are expected for what was accepted; 0 when none
+	// come.
+	Await   time.Duration
+	refunds []ledger.Refund // its whole price, for each limit in money that it was taken from
+
+	Produced time.Time
+	Expires  time.Time
+	Segments int
+	Price    int64
+	taken    int // parts of the message that earlier attempts got accepted
+
+	Lane, tenant, route string
+	metadata            map[string]string
+	pinned              string
+	duplicate           bool
+	mayBeTaken          bool // an earlier attempt may have been taken
+	holdThrottled       bool
+
+	// Search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under
+	// the same key, one that nobody answered.
+	Search      search
+	RepeatUntil time.Time
+}
+
+// newAttempt is the attempt that was decided upon for a task.
+func newAttempt(t *Task, d *decision) Attempt {
+	a, ch := &d.Attempt, d.channel
+	f := Attempt{
+		Seq: t.Row.Seq, Channel: a.Channel, Release: d.release, Express: t.Lane.Order == 0,
+		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), Await: ch.AwaitReceipts,
+		refunds: d.refunds, Produced: t.produced, Expires: t.Row.ExpiresAt,
+		Segments: a.Segments, Price: a.PriceMicros,
+		Lane: t.Row.Lane, tenant: t.Row.Tenant, route: t.Row.Plan.Route, metadata: t.msg.Metadata,
+		pinned: t.Row.Pinned, duplicate: t.Row.PossibleDuplicate, mayBeTaken: t.Row.MayBeTaken,
+		holdThrottled: t.Route.HoldThrottled, Search: searchOf(&t.Lane),
+	}
+	f.Submission = provider.Submission{
+		ID: t.Row.ID, Attempt: a.Number,
+		To: t.msg.To, Text: t.textOn(ch),
+		Reference: concatReference(t.Row.ID),
+		Validity:  t.Row.ExpiresAt,
+	}
+	// There is a sender, or the message would not have gone to this channel.
+	f.Submission.From, _ = t.sender(ch)
+	f.Submission.OwnSender = t.msg.From != "" && f.Submission.From == t.msg.From &&
+		!ch.Senders.Gives(t.msg.From)
+	if t.Row.Pinned == a.Channel {
+		f.Submission.Parts, f.Submission.Cut = t.Row.PartsLeft, t.Row.PartsCut
+		f.Submission.Key, f.RepeatUntil = t.Row.SameKey, t.Row.SameKeyUntil
+	}
+	if len(f.Submission.Parts) > 0 {
+		f.taken = t.segments(ch) - len(f.Submission.Parts)
+	}
+	return f
+}
+
+// RecordedAttempt is what the ledger knows of an attempt.
+func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt {
+	f := &Attempt{
+		Seq: m.Seq, Channel: a.Channel,
+		Submission: provider.Submission{
+			ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey,
+		},
+		Expires: m.ExpiresAt, Segments: a.Segments, Price: a.PriceMicros,
+		Lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
+		pinned: m.Pinned, duplicate: m.PossibleDuplicate, mayBeTaken: a.Reason == ledger.ByResend,
+		Search: searchOf(lane), RepeatUntil: m.SameKeyUntil,
+	}
+	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
+		f.metadata = msg.Metadata
+	}
+	return f
+}
+
+// Repeats reports whether the attempt repeats one that nobody answered, under its key.
+func (f *Attempt) Repeats() bool { return !f.RepeatUntil.IsZero() }
+
+// Inform tells the attempt what its provider offers when nobody answers, and under which settings
+// of the channel it was claimed. reach is how long after its claim it may still leave.
+func (f *Attempt) Inform(
+	can provider.Capabilities, account string, claimed time.Time, reach time.Duration,
+) {
+	s := &f.Search
+	s.Can, s.account, s.Begun, s.reach = can, account, claimed, reach
+}
+
+func searchOf(lane *Lane) search {
+	return search{steps: lane.Clarify, within: lane.ClarifyFor, resendOnce: lane.ResendOnce}
+}
+
+// concatReference derives the concatenation reference from the message id, so that
+// parts sent in different attempts still join on the handset.
+func concatReference(id string) uint16 {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	sum := h.Sum32()
+	return uint16(sum>>16) ^ uint16(sum)
+}

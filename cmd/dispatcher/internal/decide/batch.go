@@ -1,0 +1,295 @@
+// Package decide chooses the channel of a message, makes it wait or ends it, and decides what an
+// outcome leads to. It is pure: no I/O, no clock, no lock. Whatever a decision depends on is passed
+// in, and the same values give the same decision, in a claim, in an explanation and in an audit.
+//
+//	NewPlan   what needs no shared state: route, segments, draw, first choice
+//	Batch     all messages of a claim under the state that it locked
+//	Settle    the step after an outcome; Resolve after an answer that came late
+//	Explain   what a claim would decide about one message
+//	Replay    decides a recorded message again, for package audit
+//
+// Candidates are put in a line (line.go, rank.go), each has an exclusion or room (exclusion.go,
+// accounts.go, room.go), the first with room gets the message (assign.go), else it waits (wait.go).
+package decide
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// ErrStaleRouting says that the routing changed between plan and claim.
+var ErrStaleRouting = errors.New("the routing changed while the batch was planned")
+
+// MaxNeeded bounds how many scopes of due rows a claim remembers for the next ones.
+const MaxNeeded = 1024
+
+// Plan is the jobs of one claim, planned before its transaction: with all that needs no shared
+// state. Whoever claims fewer of them calls keep before.
+type Plan struct {
+	Routing *Routing
+	Jobs    []Job
+	Tasks   []Task    // one for each job
+	Now     time.Time // the database's clock as it was known when the jobs were planned
+
+	planner *planner
+	scopes  *scopeIndex
+}
+
+// Decided is what was decided about one claim.
+type Decided struct {
+	Now       time.Time // the database's clock
+	Tasks     []Task    // of jobs, then of due rows
+	Intakes   []ledger.Intake
+	Decisions []ledger.Decision
+	Attempts  []Attempt
+	// Full counts, by channel, the messages that found no room on it; nil for none.
+	Full []int
+	// Unasked are due tasks left as they are, because a function must be asked about them first.
+	Unasked []int
+	// Unlocked tells that due tasks were left as they are, because limits that count them were not
+	// locked: they are to be claimed once more at once.
+	Unlocked bool
+	// Needed are scopes that claims to come will need: first those of the tasks left for that.
+	Needed []ledger.ScopeRef
+	// Troubles counts the rankings whose scoring rule failed, by the word for it.
+	Troubles map[string]int
+
+	plan *Plan
+}
+
+// NewPlan plans the jobs. now is the database's clock as this process knows it.
+func NewPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *Plan {
+	p := &planner{routing: routing, keys: newDrawers(keys), now: now}
+	r := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopeIndex()}
+	r.Tasks = make([]Task, len(jobs))
+	for i := range jobs {
+		r.Tasks[i] = p.plan(&jobs[i])
+	}
+	return r
+}
+
+// Request is what the ledger is asked for: the planned rows, the channels and cursors
+// that their routes may use (all of them when due rows of unknown routes come along), and the
+// scopes with limits that count them. Those of due rows are known from the claims before.
+func (r *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
+	req := ledger.Claim{Messages: make([]ledger.Message, len(r.Tasks)), Due: due}
+	used := make(map[*Route]bool, len(r.Routing.Routes))
+	for i := range r.Tasks {
+		req.Messages[i] = r.Tasks[i].Row
+		if r.Tasks[i].Wanted() {
+			used[r.Tasks[i].Route] = true
+		}
+	}
+	members := make([]bool, len(r.Routing.Channels))
+	for i := range r.Routing.Routes {
+		route := &r.Routing.Routes[i]
+		if !used[route] && due <= 0 {
+			continue
+		}
+		for _, c := range route.Members {
+			members[c] = true
+		}
+		if route.ranks(RoundRobin) {
+			req.Cursors = append(req.Cursors, route.Name)
+		}
+	}
+	for c := range members {
+		if members[c] {
+			req.Channels = append(req.Channels, r.Routing.Channels[c].Name)
+		}
+	}
+	slices.Sort(req.Channels)
+	slices.Sort(req.Cursors)
+	req.Scopes = r.touched(due, dueScopes)
+	if due > 0 {
+		req.Lanes = r.Routing.rankedLanes()
+	}
+	return req
+}
+
+// touched are the scopes that the claim locks, in their order.
+func (r *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
+	if len(r.scopes.narrower) == 0 {
+		return nil
+	}
+	var places []int
+	if due > 0 {
+		for _, ref := range dueScopes {
+			if place, known := r.scopes.places[ref]; known {
+				places = append(places, place)
+			}
+		}
+	}
+	for i := range r.Tasks {
+		if r.Tasks[i].Wanted() {
+			places = r.scopes.covering(places, &r.Tasks[i])
+		}
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	refs := make([]ledger.ScopeRef, len(places))
+	for i, place := range places {
+		refs[i] = r.scopes.narrower[place].ScopeRef
+	}
+	return refs
+}
+
+// Wanted is how many messages look for a channel.
+func (r *Plan) Wanted() int {
+	n := 0
+	for i := range r.Tasks {
+		if r.Tasks[i].Wanted() {
+			n++
+		}
+	}
+	return n
+}
+
+// Batch decides about all messages of a claim, in turn: each sees the state that the one before
+// left. It is pure, but that it counts in seen what it takes, and fills in the rows of the plan.
+func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
+	if seen.Version != r.Routing.Version {
+		return nil, ErrStaleRouting
+	}
+	a := newAssigner(r.Routing, r.planner.keys, seen, state.Unready, *state)
+	b := &Decided{
+		Now: seen.Now, Intakes: seen.Intakes, Tasks: r.adopt(seen), plan: r,
+		Decisions: make([]ledger.Decision, len(seen.Messages)), Troubles: a.troubles,
+	}
+	order := turns(b.Tasks, b.Intakes, b.Now)
+	b.Attempts = make([]Attempt, 0, len(order))
+	var lately, left, covered []int // scopes that due rows go on needing, and those of one task
+	locked := false
+	for _, i := range order {
+		t := &b.Tasks[i]
+		if b.Intakes[i] == ledger.Due {
+			covered, locked = a.counters.covers(covered[:0], t)
+			if !locked && !t.barred {
+				b.Unlocked, b.Decisions[i].Unlocked = true, true
+				left = remembered(left, covered)
+				continue
+			}
+			lately = remembered(lately, covered)
+			if r.lacksAnswer(t, b.Now, state.Answers) {
+				b.Unasked = append(b.Unasked, i)
+				continue
+			}
+		}
+		d := a.decide(t)
+		b.Decisions[i] = d.Decision
+		if d.State == ledger.Sending {
+			b.Attempts = append(b.Attempts, newAttempt(t, &d))
+		}
+	}
+	for _, place := range remembered(left, lately) {
+		b.Needed = append(b.Needed, r.scopes.narrower[place].ScopeRef)
+	}
+	b.Full = a.full.messages
+	return b, nil
+}
+
+// remembered adds scopes while there is room for any.
+func remembered(all, covered []int) []int {
+	if len(all) >= MaxNeeded {
+		return all
+	}
+	return append(all, covered...)
+}
+
+// adopt brings the rows as the ledger has them together with what was planned, and plans the due
+// ones.
+func (r *Plan) adopt(seen *ledger.Seen) []Task {
+	tasks := r.Tasks[:len(r.Jobs)]
+	for i := range tasks {
+		tasks[i].Row.Seq = seen.Messages[i].Seq
+		tasks[i].Row.ReceivedAt = seen.Messages[i].ReceivedAt
+	}
+	r.planner.now = seen.Now
+	for _, row := range seen.Messages[len(r.Jobs):] {
+		tasks = append(tasks, r.planner.planDue(row))
+	}
+	excludeOptedOut(tasks, seen)
+	return tasks
+}
+
+// excludeOptedOut marks the tasks whose recipient has opted out. What has begun is finished: the
+// rest of a message of several parts, and a submission that is repeated under its own key.
+func excludeOptedOut(tasks []Task, seen *ledger.Seen) {
+	for i := range tasks {
+		t := &tasks[i]
+		t.barred = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && len(t.Row.PartsLeft) == 0 && t.Row.SameKey == ""
+	}
+}
+
+// RowScores is what a scoring function said about a due row, and what its question depended on. All
+// else about a question follows from the row and the routing, which do not change.
+type RowScores struct {
+	Version   int64 // of the routing
+	Selectors int   // that counted: they expire in a fixed order, so the number says which
+	Scores    *Scores
+}
+
+// lacksAnswer reports whether a function has to be asked about a due row before it can be decided
+// upon. answers has, by row, what was answered after earlier claims; it is good for the question of
+// now only if no selector has expired in between.
+func (r *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) bool {
+	if t.Route == nil || !t.Route.Asks() || t.problem != "" || t.barred {
+		return false
+	}
+	selectors := selector.Unexpired(t.msg.Selectors, now.Sub(t.Row.ReceivedAt))
+	answer, known := answers[t.Row.Seq]
+	if !known || answer.Version != r.Routing.Version || answer.Selectors != len(selectors) {
+		t.Scores = nil
+		return true
+	}
+	t.Scores = answer.Scores
+	return false
+}
+
+// taken is how many parts of the message were accepted, if that is certain: the channel that
+// accepted them still cuts the text as it did.
+func (r *Plan) taken(t *Task) int {
+	at := r.Routing.Channel(t.Row.Pinned)
+	if len(t.Row.PartsLeft) == 0 || at < 0 || t.Route == nil {
+		return 0
+	}
+	if ch := &r.Routing.Channels[at]; !t.recut(ch) {
+		return t.segments(ch) - len(t.Row.PartsLeft)
+	}
+	return 0
+}
+
+// Notices tells the outside what changed: a status for each change of state, a letter
+// for each record that cannot be used.
+func (r *Decided) Notices() []ledger.Notice {
+	notices := make([]ledger.Notice, 0, len(r.Tasks))
+	for i := range r.Tasks {
+		t, d := &r.Tasks[i], &r.Decisions[i]
+		switch r.Intakes[i] {
+		case ledger.Due:
+			if d.State == "" {
+				continue // it was left as it is
+			}
+		case ledger.Duplicate:
+			continue
+		case ledger.Conflict:
+			problem := &envelope.Problem{Code: envelope.Conflict, Detail: "the id was used before for a message with other content"}
+			notices = append(notices, *letter(&r.plan.Jobs[i], problem),
+				statusOfConflict(&r.plan.Jobs[i], problem, r.Now))
+			continue
+		case ledger.Fresh:
+		}
+		if t.letter != nil {
+			notices = append(notices, *t.letter)
+		}
+		if d.State != ledger.Waiting || t.was != ledger.Waiting {
+			notices = append(notices, statusOfTask(t, d, r.plan.taken(t), r.Now))
+		}
+	}
+	return notices
+}

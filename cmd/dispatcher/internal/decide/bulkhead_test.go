@@ -1,0 +1,257 @@
+package decide
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// TestAFullChannel: a message waits for a first choice that answers promptly, on every route,
+// because to fall back would move traffic away from the agreed shares; it does not wait for a late
+// one.
+func TestAFullChannel(t *testing.T) {
+	t.Parallel()
+	spare, none, late := Room{Left: 1}, Room{}, Room{Left: -5, Late: true}
+	for name, tc := range map[string]struct {
+		rooms   []Room
+		change  func(*world, *Task)
+		channel string // empty for a wait
+		reason  string
+		again   time.Duration
+		ranking []string
+	}{
+		"there is room":              {rooms: []Room{spare, spare, spare}, channel: "a"},
+		"its first choice is prompt": {rooms: []Room{none, spare, spare}, reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"}},
+		"it has waited ten seconds": {
+			rooms:   []Room{none, spare, spare},
+			change:  func(_ *world, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
+			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
+		},
+		"its route waits longer": {
+			rooms: []Room{none, spare, spare},
+			change: func(w *world, tk *Task) {
+				w.routing.Routes[0].Wait, tk.Row.ReceivedAt = time.Minute, noon.Add(-10*time.Second)
+			},
+			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
+		},
+		"its time has just come": {
+			rooms: []Room{none, spare, spare},
+			change: func(_ *world, tk *Task) {
+				tk.Row.ReceivedAt, tk.msg.SendAt = noon.Add(-time.Hour), noon
+			},
+			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
+		},
+		"it is about to expire": {
+			rooms: []Room{none, spare, spare},
+			change: func(w *world, tk *Task) {
+				w.routing.Routes[0].Wait, tk.Row.ExpiresAt = time.Minute, noon.Add(lookUrgently)
+			},
+			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
+		},
+		"its first choice is late":     {rooms: []Room{late, spare, spare}, channel: "b", ranking: []string{"a:bulkhead", "b:", "c:"}},
+		"a late one is not waited for": {rooms: []Room{late, none, late}, reason: InFlight, again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"}},
+		"all are late":                 {rooms: []Room{late, late, late}, reason: Bulkhead, again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"}},
+		"its route waits for a late one": {
+			rooms:  []Room{late, spare, spare},
+			change: func(w *world, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
+			reason: Bulkhead, again: lookAgain, ranking: []string{"a:bulkhead"},
+		},
+		"its route has waited long enough": {
+			rooms: []Room{late, spare, spare},
+			change: func(w *world, tk *Task) {
+				w.routing.Routes[0].Wait, tk.Row.ReceivedAt = time.Minute, noon.Add(-time.Hour)
+			},
+			channel: "b", ranking: []string{"a:bulkhead", "b:", "c:"},
+		},
+		"another mode takes the next": {
+			rooms:   []Room{none, late, spare},
+			change:  func(w *world, _ *Task) { w.routing.Routes[0].Mode = LongestIdle },
+			channel: "c", ranking: []string{"a:in_flight", "b:bulkhead", "c:"},
+		},
+		"it is held for a channel": {
+			rooms:  []Room{late, spare, spare},
+			change: func(_ *world, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
+			reason: Bulkhead, again: lookAgain, ranking: []string{"a:bulkhead", "b:pinned_elsewhere", "c:pinned_elsewhere"},
+		},
+		"what else is in the way comes first": {
+			rooms:   []Room{none, spare, spare},
+			change:  func(w *world, _ *Task) { w.unready[0] = provider.BreakerOpen },
+			channel: "b", ranking: []string{"a:breaker_open", "b:", "c:"},
+		},
+		"the first lane has what is kept for it": {
+			rooms:   []Room{{Kept: 1}, spare, spare},
+			channel: "a",
+		},
+		"another lane has not": {
+			rooms:  []Room{{Kept: 1}, spare, spare},
+			change: func(_ *world, tk *Task) { tk.Lane.Order = 1 },
+			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			tk := w.task("a")
+			if tc.change != nil {
+				tc.change(w, tk)
+			}
+			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: tc.rooms})
+			d := a.decide(tk)
+			record := d.Seen
+			if tc.channel != "" {
+				record = d.Attempt.Ranking
+				if d.State != ledger.Sending || d.Attempt.Channel != tc.channel {
+					t.Fatalf("%s on %q", d.State, d.Attempt.Channel)
+				}
+			} else if d.State != ledger.Waiting || d.Reason != tc.reason || !d.NextAt.Equal(noon.Add(tc.again)) || d.WaitsFor == "" {
+				t.Fatalf("%s for %q on %q until %s", d.State, d.Reason, d.WaitsFor, d.NextAt)
+			}
+			if tc.ranking == nil {
+				if record != nil {
+					t.Errorf("a record %s", record)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.ranking, rankingOf(t, record)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestEachTakeCountsAtOnce: a claim gives a channel no more than it has room for.
+func TestEachTakeCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: []Room{{Left: 3}, {Left: 100}, {Left: 100}}})
+	states := map[ledger.State]int{}
+	for range 10 {
+		states[a.decide(w.numbered("a")).State]++
+	}
+	if states[ledger.Sending] != 3 || states[ledger.Waiting] != 7 || a.full.messages[0] != 7 {
+		t.Errorf("%v, full: %v", states, a.full)
+	}
+}
+
+// numbered is task with a row of its own.
+func (w *world) numbered(first string) *Task {
+	t := w.task(first)
+	w.rows++
+	t.Row.Seq = w.rows
+	return t
+}
+
+// TestAMessageIsCountedOnceForAFullChannel, though it looks at a late first choice before the
+// ranking and in it.
+func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: []Room{{Late: true}, {Late: true}, {Left: 100}}})
+	for range 10 {
+		a.decide(w.numbered("a"))
+	}
+	if got := a.full.messages; !slices.Equal(got, []int{10, 10, 0}) {
+		t.Errorf("%v messages found no room", got)
+	}
+}
+
+// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that answer nothing. They
+// look again as often as 500 would each second, all together. Due rows are claimed every 50 ms.
+func TestALongQueueForRoomLooksSeldom(t *testing.T) {
+	t.Parallel()
+	const queue, batch = 10_000, 237
+	w := newWorld(t)
+	full := Room{Late: true, Queue: queue}
+	next := make([]time.Time, queue)
+	for i := range next {
+		next[i] = noon.Add(time.Duration(i) * 30 * time.Second / queue)
+	}
+	looks := 0
+	for w.seen.Now = noon; w.seen.Now.Before(noon.Add(time.Minute)); w.seen.Now = w.seen.Now.Add(50 * time.Millisecond) {
+		var a *assigner
+		claimed := 0
+		for i := range next {
+			if next[i].After(w.seen.Now) {
+				continue
+			}
+			if claimed%batch == 0 {
+				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: []Room{full, full, full}})
+			}
+			claimed++
+			d := a.decide(w.task("a"))
+			if d.Reason != Bulkhead || !d.NextAt.After(w.seen.Now) || d.NextAt.After(w.seen.Now.Add(lookForRoom)) {
+				t.Fatalf("it waits for %q until %s", d.Reason, d.NextAt)
+			}
+			next[i] = d.NextAt
+		}
+		looks += claimed
+	}
+	if perSecond := looks / 60; perSecond > 500 {
+		t.Errorf("%d messages a second look again", perSecond)
+	}
+}
+
+// TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room
+// again in a moment.
+func TestAClaimIsSizedByItsRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	late := Room{Late: true}
+	for name, tc := range map[string]struct {
+		rooms   []Room
+		unready []string
+		fits    int
+		blocked []int
+	}{
+		"room for all":              {rooms: []Room{{Left: 2}, {Left: 2}, {Left: 9}}, fits: 6},
+		"the second one of a":       {rooms: []Room{{Left: 1}, {Left: 2}, {Left: 9}}, fits: 3, blocked: []int{0}},
+		"none at all":               {rooms: []Room{{Left: 0}, {Left: 2}, {Left: 9}}, fits: 0, blocked: []int{0}},
+		"a is late: it falls back":  {rooms: []Room{late, {Left: 4}, {Left: 9}}, fits: 6},
+		"a falls back, b gets full": {rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4, blocked: []int{1}},
+		"all are late and full":     {rooms: []Room{late, late, late}, fits: 0, blocked: []int{0, 1, 2}},
+		"a is not ready":            {rooms: []Room{{Left: 0}, {Left: 4}, {Left: 9}}, unready: []string{"unbound", "", ""}, fits: 6},
+		"nobody is ready":           {rooms: []Room{late, late, late}, unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Plan{Routing: w.routing}
+			if tc.unready == nil {
+				tc.unready = make([]string, 3)
+			}
+			for _, first := range []string{"a", "b", "c", "a", "b", "c"} {
+				r.Tasks = append(r.Tasks, *w.task(first))
+				r.Jobs = append(r.Jobs, Job{})
+			}
+			if n, blocked := r.Fits(tc.rooms, tc.unready); n != tc.fits || !slices.Equal(blocked, tc.blocked) {
+				t.Errorf("%d fit, blocked by %v", n, blocked)
+			}
+		})
+	}
+}
+
+func TestSlotsAreShared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, tc := range map[string]struct{ slots, jobs, due, wantJobs, wantDue int }{
+		"enough for all":      {20, 10, 10, 10, 10},
+		"a quarter for older": {8, 10, 10, 6, 2},
+		"one slot":            {1, 10, 10, 1, 0},
+		"no due rows":         {5, 10, 0, 5, 0},
+		"due rows alone":      {5, 0, 10, 0, 5},
+		"few jobs":            {8, 1, 10, 1, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Plan{Routing: w.routing}
+			for range tc.jobs {
+				r.Tasks, r.Jobs = append(r.Tasks, *w.task("a")), append(r.Jobs, Job{})
+			}
+			if due := r.Share(tc.slots, tc.due); due != tc.wantDue || len(r.Jobs) != tc.wantJobs || len(r.Tasks) != tc.wantJobs {
+				t.Errorf("%d jobs and %d due rows", len(r.Jobs), due)
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package decide
+
+import (
+	"slices"
+
+	"dispatcher/admission"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// Reasons why a candidate was passed over. They are stored with the choice and stand in metrics, so
+// the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
+const (
+	NoSlot          = "no_slot"      // the window of the channel is used up, or it has no place yet
+	Reserved        = "reserved"     // what is left of the window is kept for other lanes
+	NoShare         = "no_share"     // the policy leaves no more to this process
+	TenantLimit     = "tenant_limit" // a limit of the tenant is used up
+	PrefixLimit     = "prefix_limit" // a limit of the number's prefix is used up
+	NoBudget        = "no_budget"    // a limit in money is used up
+	NoActive        = "no_active"
+	draining        = "draining"
+	SwitchedOff     = "disabled"
+	AlreadyTried    = "already_tried"
+	unfit           = "selector"
+	tooLong         = "too_long" // the text has more segments on this channel than the route allows
+	badFrom         = "sender"   // the channel may not carry the message's sender, and has none in its place
+	PriceCap        = "price_cap"
+	WeightZero      = "weight_zero"
+	Throttled       = "throttled"
+	PinnedElsewhere = "pinned_elsewhere"
+	Removed         = "removed"
+	Bulkhead        = "bulkhead"      // it answers late and has its share of what this process may have under way
+	InFlight        = "in_flight"     // this process has as much under way on it as it may have; it answers promptly
+	CutOtherwise    = "cut_otherwise" // parts were accepted of the text as it was cut then, and the channel would cut it otherwise now
+	Breaker         = provider.BreakerOpen
+	// Busy: the queue of this process for the channel is so long that more would come late. To
+	// claim them would use slots that another process can use.
+	Busy = provider.Busy
+)
+
+// exclusion is why a channel cannot take a message for now. The zero value excludes nothing.
+type exclusion struct {
+	reason string // one of the words above; empty when the channel can take it
+	// limit is set when a limit is in the way. cost is what the message takes of it, and over is
+	// set for a limit over all channels.
+	limit *admission.Exclusion
+	cost  int64
+	over  bool
+}
+
+// never reports whether the limit has no room for the message at any time: it is 0, or less than
+// the message takes.
+func (x *exclusion) never() bool { return x.limit != nil && x.limit.When.IsZero() }
+
+// on names the limit, which stands in the way of a channel.
+func (x *exclusion) on(channel string) string {
+	if x.over {
+		channel = ""
+	}
+	return x.limit.Counter.Key().On(channel)
+}
+
+// opening is room for a message on a channel: what it takes of each limit there, and when it may
+// leave.
+type opening struct {
+	need    admission.Need
+	release admission.Release
+}
+
+// exclusionOf finds out why channel c cannot take the message now or, when it can, what room there
+// is. selectors are those of the message that still count.
+func (a *assigner) exclusionOf(t *Task, selectors []selector.Selector, c int) (opening, exclusion) {
+	if reason := a.unfitting(t, selectors, c); reason != "" {
+		return opening{}, exclusion{reason: reason}
+	}
+	room, excluded := a.fit(t, c)
+	if excluded.reason == "" {
+		excluded.reason = a.noRoom(t, c)
+	}
+	return room, excluded
+}
+
+// unfitting is exclusionOf for what no counter says.
+func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) string {
+	ch, state := &a.routing.Channels[c], a.states[c]
+	switch {
+	case t.Row.Pinned != "" && t.Row.Pinned != ch.Name:
+		return PinnedElsewhere
+	case slices.Contains(t.Row.Tried, ch.Name):
+		return AlreadyTried
+	case ch.State == Disabled:
+		return SwitchedOff
+	case ch.State == Draining:
+		return draining
+	case t.recut(ch):
+		return CutOtherwise
+	case !t.Route.BypassSelectors && !selector.SatisfiesAll(selectors, ch.Labels):
+		return unfit
+	case t.whole() && t.segments(ch) > t.Route.MaxSegments:
+		return tooLong
+	case t.refuses(ch):
+		return badFrom
+	case t.overPriceCap(ch):
+		return PriceCap
+	case a.unready[c] == provider.Probing:
+		if a.probed[c] {
+			return Breaker
+		}
+	case a.unready[c] != "":
+		return a.unready[c]
+	}
+	switch {
+	case state == nil:
+		return Removed
+	case a.now.Before(state.Gate.Ease.Until):
+		return Throttled
+	case !state.Gate.Active.Free() && a.ticket(t, ch) == nil:
+		return NoActive
+	}
+	return ""
+}
+
+// exclusionReason names what a limit lacks. A limit in money has one word whatever its scope,
+// because being out of money needs its own remedy; but what is kept for others is not spent.
+func exclusionReason(o *admission.Exclusion) string {
+	scope := o.Counter.Scope
+	switch {
+	case o.Why == admission.Reserved:
+		return Reserved
+	case o.Why == admission.Unshared:
+		return NoShare
+	case o.Counter.Unit == admission.Money:
+		return NoBudget
+	case scope.Tenant != "":
+		return TenantLimit
+	case scope.Prefix != "":
+		return PrefixLimit
+	}
+	return NoSlot
+}
+
+// IsLimit reports whether a reason is that of a limit, or of a bulkhead: it passes with time alone.
+func IsLimit(reason string) bool {
+	switch reason {
+	case NoSlot, Reserved, NoShare, TenantLimit, PrefixLimit, NoBudget, NoActive, Throttled, Bulkhead, InFlight:
+		return true
+	}
+	return false
+}
+
+// parts is how many segments an attempt on this channel would submit.
+func (a *assigner) parts(t *Task, ch *Channel) int {
+	if t.Row.Pinned == ch.Name && len(t.Row.PartsLeft) > 0 {
+		return len(t.Row.PartsLeft)
+	}
+	return t.segments(ch)
+}
+
+// remedy is what has to happen before a channel that was passed over can take the message.
+type remedy uint8
+
+const (
+	byNobody   remedy = 1 << iota // nothing does: message and channel do not fit
+	byRound                       // a new round, after every channel has refused it
+	byOperator                    // somebody changes the routing
+	byItself                      // it passes
+)
+
+// remedyFor sorts the reasons above.
+func remedyFor(reason string) remedy {
+	switch reason {
+	case unfit, tooLong, badFrom, PriceCap, WeightZero:
+		return byNobody
+	case AlreadyTried:
+		return byRound
+	case draining, SwitchedOff, Removed, PinnedElsewhere, CutOtherwise:
+		return byOperator
+	}
+	return byItself
+}

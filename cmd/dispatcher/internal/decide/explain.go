@@ -1,0 +1,219 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Question is a message together with a state of the channels, to ask what a claim
+// would decide.
+type Question struct {
+	Routing *Routing
+	// Keys are those of the key file: the first draws.
+	Keys []selector.Key
+	// Scores is what the scoring function of the route says, see Function; nil counts it as
+	// unreachable.
+	Scores *Scores
+	Job    Job
+	// Now stands for the database's clock.
+	Now time.Time
+	// Channels is the shared state. A channel that is left out carries nothing, has never
+	// been used and has no limits of its own.
+	Channels []ledger.ChannelState
+	// Scoped is the shared state of the limits of tenants and prefixes. Of those that are left out
+	// nothing has been taken.
+	Scoped []ledger.ScopeState
+	// Cursors are where round robins stand; a route that is left out has had no turn.
+	Cursors []ledger.Cursor
+	// Unready says in one word why a channel has no connection; one that is left out has.
+	Unready map[string]string
+}
+
+// Answer is what a claim would decide. Nothing is stored and nothing is sent.
+type Answer struct {
+	Plan ledger.Plan
+	// Country is that of the message's number; empty when it has none that is known, and nil when
+	// nobody could look.
+	Country *string
+	// Problem says why the message would be a dead letter; the rest is empty then,
+	// but for what could be planned.
+	Problem *envelope.Problem
+	// By orders the candidates, but for a drawn first choice, which stands at the front.
+	By Ranker
+	// Cursor is the channel that had the last turn, for round robin; empty before the first.
+	Cursor string
+	// Scoring is the rule behind the scores, expression or function; empty for the default.
+	Scoring string
+	// Trouble is why the rule of the route could not score, so that the default did.
+	Trouble string
+	// Candidates are all members of the route in the order in which they are considered.
+	Candidates []Candidate
+	Decision   ledger.Decision
+}
+
+// Candidate is one channel of an Answer.
+type Candidate struct {
+	Channel string
+	// Score is nil unless best worker ranks.
+	Score     *float64
+	LoadRatio float64
+	// Reason says why the channel cannot take the message; empty when it can.
+	Reason string
+	// Segments is how many billed parts the message has on the channel, and Micros what they cost,
+	// in Currency.
+	Segments int
+	Micros   int64
+	Currency string
+	// Replaced is set when the channel puts a sender of its own in the place of the message's.
+	Replaced bool
+	// Limit names the limit that is in the way, as admission.Key.On; empty when none is.
+	Limit string
+	// Never is set when that limit never has room for the message: it is 0, or less than the
+	// message takes.
+	Never bool
+}
+
+// Function is the scoring function that has to be asked first, and what; nil when none has.
+func (q *Question) Function() (*Function, *ScoreQuestion) {
+	p := &planner{routing: q.Routing, keys: newDrawers(q.Keys), now: q.Now}
+	t := p.plan(&q.Job)
+	if t.Route == nil || !t.Route.Asks() {
+		return nil, nil
+	}
+	t.Row.ReceivedAt = q.Now
+	question := newQuestion(q.Routing, &t, q.Now)
+	return t.Route.Scoring.Function, &question
+}
+
+// Explain runs plan and assign, the very functions that decide about claims, on one message.
+func Explain(q *Question) Answer {
+	answer := explain(q)
+	if q.Routing.Country != nil && q.Job.Problem == nil {
+		answer.Country = new(q.Routing.Country(q.Job.Message.To))
+	}
+	return answer
+}
+
+func explain(q *Question) Answer {
+	keys := newDrawers(q.Keys)
+	p := &planner{routing: q.Routing, keys: keys, now: q.Now}
+	t := p.plan(&q.Job)
+	if t.letter != nil {
+		return Answer{Plan: t.Row.Plan, Problem: problemOf(&t)}
+	}
+	if t.Row.State == ledger.Rejected {
+		return Answer{Plan: t.Row.Plan, Decision: ledger.Decision{State: t.Row.State, Reason: t.Row.Reason, Plan: t.Row.Plan}}
+	}
+	t.Row.ReceivedAt = q.Now
+	if t.Route.Asks() {
+		if q.Scores != nil {
+			scores := q.Scores.Checked(len(t.Route.Members))
+			t.Scores = &scores
+		}
+	}
+	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped()}
+	a := newAssigner(q.Routing, keys, seen, q.unready(), Snapshot{})
+	answer := a.lineOf(&t)
+	if t.Row.State == ledger.Scheduled {
+		answer.Decision = ledger.Decision{State: ledger.Scheduled, NextAt: t.Row.NextAt, Plan: t.Row.Plan}
+		return answer
+	}
+	answer.Decision = a.decide(&t).Decision
+	return answer
+}
+
+// Recipient is the number that a recorded message goes to, to tell which limits count it; empty
+// when the record is damaged. It must not be shown.
+func Recipient(m *ledger.Message) string {
+	msg, problem := envelope.Decode(m.Envelope, true)
+	if problem != nil {
+		return ""
+	}
+	return msg.To
+}
+
+// problemOf finds why a task was buried in its letter.
+func problemOf(t *Task) *envelope.Problem {
+	problem := &envelope.Problem{Code: envelope.Code(t.Row.Reason)}
+	for _, h := range t.letter.Headers {
+		if h.Key == "detail" {
+			problem.Detail = h.Value
+		}
+	}
+	return problem
+}
+
+// states completes the shared state with idle channels. Gates are copied, because a
+// decision takes slots.
+func (q *Question) states() []ledger.ChannelState {
+	states := make([]ledger.ChannelState, len(q.Routing.Channels))
+	for i := range q.Routing.Channels {
+		states[i].Name = q.Routing.Channels[i].Name
+		for _, given := range q.Channels {
+			if given.Name == states[i].Name {
+				states[i] = given
+				states[i].Gate.Counters = append([]admission.Counter(nil), given.Gate.Counters...)
+			}
+		}
+	}
+	return states
+}
+
+// scoped completes the state of the limits of tenants and prefixes with unused ones, copied as
+// well.
+func (q *Question) scoped() []ledger.ScopeState {
+	var states []ledger.ScopeState
+	for _, n := range q.Routing.scopeIndex().narrower {
+		state := ledger.ScopeState{ScopeRef: n.ScopeRef}
+		for _, limit := range n.limits {
+			state.Counters = append(state.Counters, admission.Counter{Limit: limit, Max: limit.Max})
+		}
+		for _, given := range q.Scoped {
+			if given.ScopeRef == n.ScopeRef {
+				state.Counters = slices.Clone(given.Counters)
+			}
+		}
+		states = append(states, state)
+	}
+	return states
+}
+
+// unready has one entry per channel of the routing.
+func (q *Question) unready() []string {
+	reasons := make([]string, len(q.Routing.Channels))
+	for i := range q.Routing.Channels {
+		reasons[i] = q.Unready[q.Routing.Channels[i].Name]
+	}
+	return reasons
+}
+
+// lineOf tells the line of a task, every candidate with what excludes it.
+func (a *assigner) lineOf(t *Task) Answer {
+	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
+	l := a.lineUp(t, selectors)
+	answer := Answer{
+		Plan: t.Row.Plan, By: l.by, Cursor: l.cursor, Scoring: l.scoring, Trouble: l.trouble,
+		Candidates: make([]Candidate, len(l.candidates)),
+	}
+	for i, c := range l.candidates {
+		_, excluded := a.passedOver(t, l, i)
+		one, ch := &answer.Candidates[i], &a.routing.Channels[t.Route.Members[c.Index]]
+		*one = Candidate{
+			Channel: ch.Name, LoadRatio: c.LoadRatio(), Reason: excluded.reason,
+			Segments: t.segments(ch), Currency: ch.Price.Currency, Replaced: t.replaces(ch),
+		}
+		one.Micros = t.Price(ch, one.Segments)
+		if excluded.limit != nil {
+			one.Limit, one.Never = excluded.on(one.Channel), excluded.never()
+		}
+		if l.by == BestWorker {
+			answer.Candidates[i].Score = &c.Score
+		}
+	}
+	return answer
+}

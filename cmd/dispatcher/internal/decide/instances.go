@@ -1,0 +1,79 @@
+package decide
+
+import (
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// Instances is what the live processes granted in the last whole minute, as it was gathered a
+// moment ago. It is immutable once it is in use.
+type Instances struct {
+	Workers map[string]int64                    // by region
+	Total   int64                               // of workers
+	Granted map[string]map[string]ledger.Grants // by channel, then by region
+}
+
+// Join adds one live process, and what it granted in the last whole minute by channel.
+func (f *Instances) Join(region string, granted map[string]ledger.Grants) {
+	if f.Workers == nil {
+		f.Workers, f.Granted = map[string]int64{}, map[string]map[string]ledger.Grants{}
+	}
+	f.Workers[region]++
+	f.Total++
+	for channel, n := range granted {
+		if f.Granted[channel] == nil {
+			f.Granted[channel] = map[string]ledger.Grants{}
+		}
+		f.Granted[channel][region] = f.Granted[channel][region].Plus(n)
+	}
+}
+
+// spare is the least part of a minute's capacity, one in so many, that counts as left over in it: a
+// region that was quiet until now finds slots there.
+const spare = 10
+
+// State is what a policy knows when it divides a counter of a channel. All of the window is
+// divided; what was taken of it since is in the counter's tallies.
+//
+// The history is in the counter's unit a minute, whatever the window, so the limit is converted to
+// a minute for comparison: only the shares count.
+func (f *Instances) State(channel string, c *admission.Counter, region string) admission.State {
+	s := admission.State{Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1, History: map[string]int64{}}
+	if f != nil && f.Total > 0 {
+		s.Workers, s.Total = f.Workers, f.Total
+	}
+	var sum int64
+	if f != nil {
+		for region, granted := range f.Granted[channel] {
+			n := unitsOf(granted, c.Unit)
+			s.History[region] = n
+			sum += n
+		}
+	}
+	capacity := perMinute(c)
+	s.History[admission.Anywhere] = max(capacity-sum, capacity/spare, 1)
+	s.Utilisation = min(1, float64(sum)/float64(capacity))
+	return s
+}
+
+// unitsOf is what was granted in the unit of a limit.
+func unitsOf(g ledger.Grants, u admission.Unit) int64 {
+	switch u {
+	case admission.Segments:
+		return g.Segments
+	case admission.Money:
+		return g.Micros
+	case admission.Messages:
+	}
+	return g.Messages
+}
+
+// perMinute is what a counter allows in a minute, at least 1.
+func perMinute(c *admission.Counter) int64 {
+	if window := int64(c.Window.Seconds()); window > 60 {
+		return max(c.Max/(window/60), 1)
+	} else if window > 0 {
+		return max(c.Max*(60/window), 1)
+	}
+	return max(c.Max, 1)
+}

@@ -1,0 +1,209 @@
+package decide
+
+import (
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// line is the members of a route in the order in which a message considers them, and what
+// that order went by.
+type line struct {
+	by         Ranker
+	selectors  []selector.Selector  // of the message that still count
+	candidates []selector.Candidate // Index is the place among the route's members
+	// exclusions say why each was passed over, as far as they were considered; that of the one
+	// which was taken is empty.
+	exclusions []exclusion
+	// drawn is set when the first candidate is the first choice of a draw; only those
+	// behind it are ranked.
+	drawn bool
+	// lost names a first choice that is no member of the route any more.
+	lost string
+
+	cursor           string // round robin: who had the last turn
+	after            int    // round robin: its place
+	keyID            string // redraw: the key that drew
+	scoring, trouble string // best worker
+}
+
+// newLine is an empty line. It has the memory of one that was done with, if there is any.
+func (a *assigner) newLine() *line {
+	l := a.spare
+	if l == nil {
+		return &line{}
+	}
+	a.spare = nil
+	*l = line{candidates: l.candidates[:0], exclusions: l.exclusions[:0]}
+	return l
+}
+
+// reuse lets the next line have the memory of this one.
+func (a *assigner) reuse(l *line) { a.spare = l }
+
+// lineUp orders the members of the task's route.
+//
+// A route that draws has its first choice at the front and the others in the order of its
+// fallback. Any other orders all members: by its mode for the first attempt, by its fallback
+// for later ones.
+func (a *assigner) lineUp(t *Task, selectors []selector.Selector) *line {
+	l := a.newLine()
+	l.by, l.selectors = t.Route.Ranker(t.Row.Attempts), selectors
+	first := -1
+	if t.Route.Draws() {
+		if first = t.First; first < 0 {
+			l.lost = t.Row.Plan.FirstChoice
+		}
+	}
+	if first >= 0 {
+		l.drawn = true
+		l.candidates = append(l.candidates, a.candidate(t.Route, first))
+	}
+	for place := range t.Route.Members {
+		if place != first {
+			l.candidates = append(l.candidates, a.candidate(t.Route, place))
+		}
+	}
+	others := l.candidates
+	if l.drawn {
+		others = others[1:]
+	}
+	order(l.by, others, a.basis(t, l, first))
+	return l
+}
+
+// candidate is the state of the member at a place of the route.
+func (a *assigner) candidate(route *Route, place int) selector.Candidate {
+	c := route.Members[place]
+	candidate := selector.Candidate{Index: place, Capacity: a.routing.Channels[c].Capacity}
+	if state := a.states[c]; state != nil {
+		candidate.Active, candidate.LastAssigned = state.Gate.Active.Count, state.LastAssigned
+	}
+	return candidate
+}
+
+// basis works out what the ranker of a line goes by, and notes it in the line.
+func (a *assigner) basis(t *Task, l *line, first int) basis {
+	switch l.by {
+	case RoundRobin:
+		if cursor := a.cursors[t.Route.Name]; cursor != nil {
+			l.cursor = cursor.Channel
+			l.after = turnAfter(a.routing.Place(t.Route, cursor.Channel), cursor)
+		} else {
+			l.after = -1
+		}
+		return basis{after: l.after}
+	case BestWorker:
+		l.scoring, l.trouble = a.routing.scored(t, l.selectors, l.candidates)
+		return basis{ascending: lowestFirst(&t.Route.Scoring, l.trouble)}
+	case Redraw:
+		drawer := a.keys.of(t.Row.Plan.KeyID)
+		l.keyID = drawer.KeyID()
+		return basis{drawn: t.Route.Table.Redraw(drawer, t.Row.ID, first)}
+	case LoadRatio:
+	}
+	return basis{}
+}
+
+// turnAfter is the place behind which a round robin goes on: that of the channel which had the
+// last turn or, when it is no member any more (place -1), the one before the place at which it
+// stood, since its successor has moved up into that.
+func turnAfter(place int, cursor *ledger.Cursor) int {
+	if place >= 0 || cursor.Channel == "" {
+		return place
+	}
+	return max(cursor.Position-1, -1)
+}
+
+// consider looks at the candidates in turn and returns the place of the first that is not excluded,
+// with the room there; false when all are.
+func (a *assigner) consider(t *Task, l *line) (place int, room opening, ok bool) {
+	for i := range l.candidates {
+		room, excluded := a.passedOver(t, l, i)
+		l.exclusions = append(l.exclusions, excluded)
+		if excluded.reason == "" {
+			return l.candidates[i].Index, room, true
+		}
+	}
+	return -1, opening{}, false
+}
+
+// passedOver is exclusionOf for the candidate at position i of the line.
+func (a *assigner) passedOver(t *Task, l *line, i int) (opening, exclusion) {
+	place := l.candidates[i].Index
+	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw && t.Route.Table.Entry(place).Weight.IsZero() {
+		return opening{}, exclusion{reason: WeightZero} // no draw picks it
+	}
+	return a.exclusionOf(t, l.selectors, t.Route.Members[place])
+}
+
+// turned reports whether whoever was taken has had a turn of the round robin. The first
+// choice of a draw has not, nor has the channel that a message was held for.
+func (l *line) turned(t *Task) bool {
+	ranked := len(l.exclusions) > 1 || !l.drawn
+	return ranked && l.by == RoundRobin && t.Row.Pinned == ""
+}
+
+// Sizes of the memory that the records of a claim share, in bytes.
+const (
+	recordRoom   = 16 << 10
+	rankedLength = 80 // of a candidate's text, generously
+)
+
+// record writes the line as it is stored; see AppendRanking.
+//
+// The records of a claim live and die together, so they are written one behind the other into
+// memory that is allocated in large pieces.
+func (a *assigner) record(t *Task, l *line) []byte {
+	n := l.stored()
+	if need := rankedLength * (n + 2); cap(a.room)-len(a.room) < need {
+		a.room = make([]byte, 0, max(recordRoom, need))
+	}
+	from := len(a.room)
+	r := Ranking{
+		Version: a.routing.Version, By: string(l.by), Attempts: t.Row.Attempts, Cursor: l.cursor, KeyID: l.keyID,
+		Scoring: l.scoring, Trouble: l.trouble, More: len(t.Route.Members) - n,
+	}
+	if l.by == RoundRobin {
+		r.After = &l.after
+	}
+	w := newLineWriter(&r)
+	w.latest, w.scores = microsOf(a.stamp), &a.scores // nothing was assigned after the stamp
+	dst := w.appendHead(a.room, &r)
+	if l.lost != "" {
+		dst = w.append(dst, &Ranked{Channel: l.lost, Reason: Removed})
+	}
+	for i := range l.candidates[:n] {
+		one := a.ranked(t, l, i)
+		dst = w.append(dst, &one)
+	}
+	a.room = appendTail(dst, r.More)
+	return a.room[from:len(a.room):len(a.room)]
+}
+
+// stored is how many candidates of the line are stored. What was considered before a channel was
+// taken is stored whole. Those behind it are as far as maxRanked allows when the order went by
+// their state: by turn and by draw it tells itself.
+func (l *line) stored() int {
+	n := min(len(l.candidates), MaxRanked)
+	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&
+		(considered > n || l.by == RoundRobin || l.by == Redraw) {
+		return considered
+	}
+	return n
+}
+
+// ranked is the candidate at position i of the line as it is stored.
+func (a *assigner) ranked(t *Task, l *line, i int) Ranked {
+	c := &l.candidates[i]
+	r := Ranked{
+		Channel: a.routing.Channels[t.Route.Members[c.Index]].Name, Active: c.Active, Capacity: c.Capacity,
+		LastAssigned: microsOf(c.LastAssigned),
+	}
+	if l.by == BestWorker {
+		r.Score = &c.Score
+	}
+	if i < len(l.exclusions) {
+		r.Reason = l.exclusions[i].reason
+	}
+	return r
+}

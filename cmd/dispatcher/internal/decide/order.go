@@ -1,0 +1,111 @@
+package decide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// urgent is how little time before its deadline a message goes before the others of its lane.
+const urgent = time.Minute
+
+// turn is what the order of a task goes by, from the first field to the last.
+type turn struct {
+	lane     int
+	deadline int64  // in microseconds; the greatest number for a message that is not urgent
+	number   int    // how many of its lane and tenant go before it
+	tenant   uint64 // mixed with the time, so that no tenant goes first in every claim
+	age      int    // due rows before new ones, older before younger
+
+	task int // which it is
+}
+
+// compareTurns stops at the first field that differs: claims sort while the channels are locked.
+func compareTurns(a, b turn) int {
+	if c := cmp.Compare(a.lane, b.lane); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.deadline, b.deadline); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.number, b.number); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.tenant, b.tenant); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.age, b.age)
+}
+
+// tenantOf tells the queues apart in which messages take turns.
+type tenantOf struct {
+	lane   int
+	tenant string
+}
+
+// turns lists the tasks that want a channel in the order in which they choose: by lane; those whose
+// deadline is near before others, the nearest first; then the tenants in turn, so that the campaign
+// of one cannot starve another. Of one tenant, due rows go before new ones, and older before
+// younger.
+func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
+	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
+	for i := range tasks {
+		if intakes[i] == ledger.Due {
+			due = append(due, i)
+		} else if intakes[i] == ledger.Fresh && tasks[i].Wanted() {
+			fresh = append(fresh, i)
+		}
+	}
+	slices.SortFunc(due, func(a, b int) int { return cmp.Compare(tasks[a].Row.Seq, tasks[b].Row.Seq) })
+	all, queues := append(due, fresh...), map[tenantOf]*queue{}
+	order := make([]turn, len(all))
+	for i, at := range all {
+		order[i] = newTurn(&tasks[at], queues, now)
+		order[i].age, order[i].task = i, at
+	}
+	slices.SortFunc(order, compareTurns)
+	for i := range order {
+		all[i] = order[i].task
+	}
+	return all
+}
+
+// queue is how many messages of a lane and tenant have a turn already.
+type queue struct {
+	length int
+	tenant uint64
+}
+
+// newTurn puts the task into its tenant's queue, unless it is urgent.
+func newTurn(t *Task, queues map[tenantOf]*queue, now time.Time) turn {
+	one := turn{lane: t.Lane.Order, deadline: math.MaxInt64}
+	if t.Row.ExpiresAt.Sub(now) < urgent {
+		one.deadline = t.Row.ExpiresAt.UnixMicro()
+		return one
+	}
+	key := tenantOf{t.Lane.Order, t.Row.Tenant}
+	q := queues[key]
+	if q == nil {
+		q = &queue{tenant: mixed(t.Row.Tenant, now)}
+		queues[key] = q
+	}
+	one.number, one.tenant = q.length, q.tenant
+	q.length++
+	return one
+}
+
+// mixed is a number that depends on all of a name and a time (FNV-1a).
+func mixed(name string, now time.Time) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for at, i := uint64(now.UnixMicro()), 0; i < 8; i++ {
+		h = (h ^ at>>(8*i)&0xff) * prime
+	}
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * prime
+	}
+	return h ^ h>>32
+}

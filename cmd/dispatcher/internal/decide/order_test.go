@@ -1,0 +1,172 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// drawnQueue are tasks of some lanes and tenants, new ones before due ones, as a claim has them.
+func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, fates []ledger.Intake) {
+	fresh := rapid.IntRange(0, n).Draw(t, "fresh")
+	seqs := rapid.Permutation(places(n)).Draw(t, "seqs")
+	for i := range n {
+		one := *w.task("a")
+		one.Row.ID, one.Row.Seq = fmt.Sprint("m-", i), int64(seqs[i])
+		one.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "news"}).Draw(t, "tenant")
+		one.Lane.Order = rapid.IntRange(0, 2).Draw(t, "lane")
+		one.Row.ExpiresAt = noon.Add(time.Duration(rapid.SampledFrom([]int{1, 30, 59, 60, 600}).Draw(t, "seconds left")) * time.Second)
+		fate := ledger.Due
+		if i < fresh {
+			fate = rapid.SampledFrom([]ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Duplicate, ledger.Conflict}).Draw(t, "fate")
+		}
+		tasks, fates = append(tasks, one), append(fates, fate)
+	}
+	return tasks, fates
+}
+
+// TestTurnsGoByLaneThenDeadlineThenTenants checks every neighbour in the order, and that nobody is
+// left out.
+func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rapid.Check(t, func(t *rapid.T) {
+		tasks, fates := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
+		got := turns(tasks, fates, noon)
+		var want []int
+		for i := range tasks {
+			if fates[i] == ledger.Due || fates[i] == ledger.Fresh {
+				want = append(want, i)
+			}
+		}
+		if sorted := slices.Sorted(slices.Values(got)); !slices.Equal(sorted, want) {
+			t.Fatalf("%v take turns, want %v", sorted, want)
+		}
+		taken := map[tenantOf]int{} // of those that are not urgent
+		for at, i := range got {
+			one := &tasks[i]
+			left := one.Row.ExpiresAt.Sub(noon)
+			if at > 0 {
+				before := &tasks[got[at-1]]
+				leftBefore := before.Row.ExpiresAt.Sub(noon)
+				switch {
+				case before.Lane.Order > one.Lane.Order:
+					t.Fatalf("lane %d goes before lane %d", before.Lane.Order, one.Lane.Order)
+				case before.Lane.Order < one.Lane.Order:
+				case left < urgent && leftBefore > left:
+					t.Fatalf("%s left goes before %s left", leftBefore, left)
+				}
+			}
+			if left < urgent {
+				continue
+			}
+			// Nobody has had two turns more than another of the lane that still has messages to
+			// come.
+			mine := tenantOf{one.Lane.Order, one.Row.Tenant}
+			for _, later := range got[at+1:] {
+				other := tenantOf{tasks[later].Lane.Order, tasks[later].Row.Tenant}
+				if other.lane == mine.lane && tasks[later].Row.ExpiresAt.Sub(noon) >= urgent && taken[mine] > taken[other] {
+					t.Fatalf("tenant %q has its turn %d before turn %d of %q", mine.tenant, taken[mine]+1, taken[other]+1, other.tenant)
+				}
+			}
+			taken[mine]++
+		}
+		checkAge(t, tasks, fates, got)
+	})
+}
+
+// checkAge: of a lane and tenant due rows go before new ones, and older before younger.
+func checkAge(t *rapid.T, tasks []Task, fates []ledger.Intake, order []int) {
+	last := map[tenantOf]int{}
+	for _, i := range order {
+		if tasks[i].Row.ExpiresAt.Sub(noon) < urgent {
+			continue
+		}
+		queue := tenantOf{tasks[i].Lane.Order, tasks[i].Row.Tenant}
+		if before, ok := last[queue]; ok {
+			switch {
+			case fates[before] == ledger.Fresh && fates[i] == ledger.Due:
+				t.Fatalf("new task %d goes before due task %d", before, i)
+			case fates[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq, fates[before] == fates[i] && fates[i] == ledger.Fresh && before > i:
+				t.Fatalf("task %d goes before the older %d", before, i)
+			}
+		}
+		last[queue] = i
+	}
+}
+
+// TestTenantsShareShortSlotsWithinOne: one tenant's campaign takes no more of a window than
+// another's few.
+func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		slots := rapid.Int64Range(0, 40).Draw(rt, "slots")
+		for c := range w.seen.Channels {
+			w.seen.Channels[c].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute}}}
+		}
+		w.seen.Channels[0].Gate.Counters[0].Limit.Max = slots
+		demand := map[string]int{"shop": 200, "bank": 14, "news": 14, "": 14}
+		var tasks []Task
+		for _, tenant := range []string{"shop", "", "bank", "news"} {
+			for range demand[tenant] {
+				one := *w.task("a")
+				one.Row.Tenant = tenant
+				tasks = append(tasks, one)
+			}
+		}
+		a, got := w.assigner(), map[string]int{}
+		for _, i := range turns(tasks, make([]ledger.Intake, len(tasks)), noon.Add(time.Duration(rapid.IntRange(0, 1000).Draw(rt, "at")))) {
+			if a.decide(&tasks[i]).State == ledger.Sending {
+				got[tasks[i].Row.Tenant]++
+			}
+		}
+		least, most, all := 1<<30, 0, 0
+		for tenant := range demand {
+			least, most, all = min(least, got[tenant]), max(most, got[tenant]), all+got[tenant]
+		}
+		if most-least > 1 || all != int(slots) {
+			rt.Fatalf("of %d slots %v", slots, got)
+		}
+	})
+}
+
+func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
+	t.Parallel()
+	w, first := newWorld(t), map[string]int{}
+	tasks := make([]Task, 4)
+	for i, tenant := range []string{"shop", "bank", "news", ""} {
+		tasks[i] = *w.task("a")
+		tasks[i].Row.Tenant = tenant
+	}
+	for claim := range 4000 {
+		at := turns(tasks, make([]ledger.Intake, 4), noon.Add(time.Duration(claim)*time.Millisecond))
+		first[tasks[at[0]].Row.Tenant]++
+	}
+	for tenant, n := range first { // 1000 each, give or take five standard deviations of 27
+		if n < 860 || n > 1140 {
+			t.Errorf("tenant %q went first in %d of 4000 claims", tenant, n)
+		}
+	}
+}
+
+func TestDueRowsArePutBeforeNewOnesOfTheirTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tasks := make([]Task, 4)
+	for i := range tasks {
+		tasks[i] = *w.task("a")
+		tasks[i].Row.Seq = int64(10 - i)
+	}
+	fates := []ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Due, ledger.Due}
+	if got := turns(tasks, fates, noon); !cmp.Equal(got, []int{3, 2, 0, 1}) {
+		t.Errorf("order %v", got)
+	}
+}

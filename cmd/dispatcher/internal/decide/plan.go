@@ -1,0 +1,310 @@
+package decide
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/provider/sms"
+)
+
+// Task is one message on its way through a claim: its row, and what was worked out
+// about it before the shared state was seen.
+type Task struct {
+	Row      ledger.Message
+	msg      envelope.Message
+	to       Destination
+	At       time.Time // by which prices count: the claim's, by the database's clock
+	text     string    // what most channels send: msg.Text, look-alikes replaced when the route says so
+	Route    *Route    // nil for a message that will not be sent
+	First    int       // place of the first choice among the route's members; -1 when it has none or lost it
+	Lane     Lane
+	produced time.Time
+	// common is the number of billed parts on channels that count as most do.
+	common  int
+	counted counted
+	letter  *ledger.Notice // dead letter that goes with the row
+	was     ledger.State   // state of a due row before this claim
+	problem envelope.Code  // why a due row can no longer be sent
+	// barred says that the recipient has opted out of what the tenant sends, and that the lane
+	// respects it.
+	barred bool
+	// waitedWhy is what a due row waited for until now.
+	waitedWhy string
+	Scores    *Scores // what the route's scoring function answered; nil when it was not asked
+}
+
+// counted is how the channel that was asked about last cuts the text.
+type counted struct {
+	channel  *Channel
+	text     string
+	segments int
+}
+
+// segments is how many billed parts the message has on a channel.
+func (t *Task) segments(c *Channel) int {
+	if c.Segments == nil {
+		return t.common
+	}
+	return t.cut(c).segments
+}
+
+// textOn is what a channel sends.
+func (t *Task) textOn(c *Channel) string {
+	if c.Segments == nil {
+		return t.text
+	}
+	return t.cut(c).text
+}
+
+// recut reports whether only parts of the message are left to be sent, and the channel would cut
+// its text otherwise than the one that took the others: settings or provider have changed, or the
+// route replaces look-alikes now and did not then. Under the same numbers other words would go out,
+// some twice and some never.
+func (t *Task) recut(c *Channel) bool {
+	if len(t.Row.PartsLeft) == 0 {
+		return false
+	}
+	cut := ""
+	if c.Cut != nil {
+		cut = c.Cut(t.textOn(c))
+	}
+	return cut != t.Row.PartsCut
+}
+
+// lapse is the reason why a message past its deadline failed: cut_otherwise when the rest of it
+// could not be sent because the channel now splits the text differently, else expired.
+func (t *Task) lapse() string {
+	if t.waitedWhy == CutOtherwise {
+		return CutOtherwise
+	}
+	return reasonExpired
+}
+
+// cut counts the text as a channel cuts it.
+func (t *Task) cut(c *Channel) *counted {
+	if t.counted.channel != c {
+		text := t.text
+		if t.Route.Substitute && c.Substitute != nil {
+			text = c.Substitute(t.msg.Text)
+		}
+		t.counted = counted{channel: c, text: text, segments: c.Segments(text)}
+	}
+	return &t.counted
+}
+
+// Wanted reports whether the message looks for a channel in this claim.
+func (t *Task) Wanted() bool { return t.Route != nil && t.Row.State == ledger.Sending }
+
+// planner works out, for one batch, everything about a message that needs no shared
+// state. It is pure but for the drawers' scratch space, so each batch has its own.
+type planner struct {
+	routing *Routing
+	keys    *drawers
+	now     time.Time
+	// begun says that the message was on its way before, which an auditor cannot always tell from
+	// its row: then it is not stopped any more.
+	begun bool
+}
+
+// plan turns a Kafka record into a task. Its row is inserted as Sending when a channel is to
+// be found in this claim, as Scheduled when its time lies ahead, and as Dead when it
+// can never be sent.
+func (p *planner) plan(job *Job) Task {
+	t := Task{msg: job.Message, produced: job.Produced, First: -1}
+	t.Lane = p.routing.Lane(job.Lane)
+	t.Row = ledger.Message{
+		ID:       job.Message.ID,
+		Lane:     job.Lane,
+		Tenant:   job.Message.Tenant,
+		Origin:   job.Origin,
+		Envelope: job.stored(),
+		State:    ledger.Sending,
+	}
+	if job.Problem != nil {
+		p.bury(&t, job, job.Problem)
+		return t
+	}
+	if problem := envelope.CheckSender(&job.Message); problem != nil {
+		p.bury(&t, job, problem)
+		return t
+	}
+	t.Row.Digest = job.Message.Digest()
+	t.Row.Recipient = ledger.Recipient(job.Message.Tenant, job.Message.To)
+	t.Row.ExpiresAt = deadline(&job.Message, job.Produced, t.Lane)
+	switch problem := p.choose(&t); {
+	case problem == nil:
+	case problem.Code == envelope.BlockedNumber:
+		t.Row.State, t.Row.Reason = ledger.Rejected, string(problem.Code)
+		return t
+	default:
+		p.bury(&t, job, problem)
+		return t
+	}
+	if job.Message.SendAt.After(p.now) {
+		t.Row.State, t.Row.NextAt = ledger.Scheduled, job.Message.SendAt
+	}
+	return t
+}
+
+// stored is the record as it was understood.
+func (j *Job) stored() []byte {
+	if j.Rewritten != nil {
+		return j.Rewritten
+	}
+	return j.Raw
+}
+
+// planDue makes a task of a row that came due. The choice of a message that has not been attempted
+// yet is made again under the current routing: the same id draws the same number under the key that
+// first drew, as long as the key file has it. A message whose route is gone has no route and waits
+// for one.
+func (p *planner) planDue(row ledger.Message) Task {
+	t := Task{Row: row, was: row.State, waitedWhy: row.Reason, Lane: p.routing.Lane(row.Lane), produced: row.ReceivedAt, First: -1}
+	t.Row.State = ledger.Sending
+	msg, problem := envelope.Decode(row.Envelope, true)
+	if problem != nil { // it was decoded before it was stored: only damage explains this
+		t.Row.Reason = string(problem.Code)
+		return t
+	}
+	t.msg = msg
+	kept := row.Plan
+	if problem := p.choose(&t); problem != nil && (problem.Code == envelope.TooManySegments || problem.Code == envelope.BlockedNumber) {
+		t.problem = problem.Code // the routing allows less than when it came
+	}
+	if row.Attempts > 0 {
+		t.Row.Plan = kept
+		t.First = p.routing.Place(t.Route, kept.FirstChoice)
+	}
+	p.release(&t)
+	return t
+}
+
+// release lets a message go that was held for a throttled channel which will not take it
+// any more: the route lost the channel, or operators switched it off. Parts of a message are
+// not let go: what is left of it may go to no other channel.
+func (p *planner) release(t *Task) {
+	if t.Row.Pinned == "" || len(t.Row.PartsLeft) > 0 || t.Row.SameKey != "" || t.Route == nil {
+		return
+	}
+	at := p.routing.Place(t.Route, t.Row.Pinned)
+	if at < 0 || p.routing.Channels[t.Route.Members[at]].State != Enabled {
+		t.Row.Pinned = ""
+	}
+}
+
+// choose fills in route and segments, and draw and first choice when the route draws.
+func (p *planner) choose(t *Task) *envelope.Problem {
+	if !t.Row.ExpiresAt.After(p.now) {
+		return &envelope.Problem{Code: envelope.Expired, Detail: "its deadline had passed when it was read"}
+	}
+	t.At = p.now
+	t.to = p.routing.destination(&t.msg)
+	if t.whole() && !p.begun && p.routing.Blocked.stops(&t.to) {
+		return &envelope.Problem{Code: envelope.BlockedNumber, Detail: "nothing is sent to such numbers"}
+	}
+	route := p.routing.route(&t.msg, t.Row.Lane)
+	if route == nil {
+		return &envelope.Problem{Code: envelope.NoRoute, Detail: "no route of the routing document matches it"}
+	}
+	t.text = t.msg.Text
+	if route.Substitute {
+		t.text = sms.Substitute(t.text)
+	}
+	size := sms.Count(t.text, sms.Reference8)
+	t.common, t.counted = size.Segments, counted{}
+	t.Route, t.First = route, -1
+	if n := p.fewest(t); n > route.MaxSegments {
+		t.Route = nil
+		return &envelope.Problem{
+			Code:   envelope.TooManySegments,
+			Detail: fmt.Sprintf("its text has %d segments, route %s allows %d", n, route.Name, route.MaxSegments),
+		}
+	}
+	drewUnder := t.Row.Plan.KeyID
+	t.Row.Plan = ledger.Plan{
+		Route: route.Name, Version: p.routing.Version, Segments: size.Segments, Alphabet: size.Alphabet.String(),
+	}
+	if route.Draws() {
+		p.draw(t, drewUnder)
+	}
+	return nil
+}
+
+// whole reports whether no part of the message may have been taken before: what has begun is
+// finished.
+func (t *Task) whole() bool { return len(t.Row.PartsLeft) == 0 && t.Row.SameKey == "" }
+
+// fewest is how many parts the message has on that member of its route which needs fewest, or on
+// the first that needs no more than the route allows.
+func (p *planner) fewest(t *Task) int {
+	n := t.common
+	for i, c := range t.Route.Members {
+		on := t.segments(&p.routing.Channels[c])
+		if on <= t.Route.MaxSegments {
+			return on
+		}
+		if i == 0 || on < n {
+			n = on
+		}
+	}
+	return n
+}
+
+// draw picks the first choice under the key of that id.
+func (p *planner) draw(t *Task, keyID string) {
+	drawer, table := p.keys.of(keyID), t.Route.Table
+	n := table.Size()
+	draw := drawer.Draw(t.Row.ID, 1, n)
+	t.First = table.Pick(draw)
+	t.Row.Plan.Draw, t.Row.Plan.Size, t.Row.Plan.KeyID = int64(draw), int64(n), drawer.KeyID()
+	t.Row.Plan.FirstChoice = table.Entry(t.First).Name
+}
+
+// deadline is when a message loses its use: its own expires_at, else the lane's time to
+// live after it was produced or is to be sent.
+func deadline(m *envelope.Message, produced time.Time, lane Lane) time.Time {
+	if !m.ExpiresAt.IsZero() {
+		return m.ExpiresAt
+	}
+	from := produced
+	if m.SendAt.After(from) {
+		from = m.SendAt
+	}
+	return from.Add(lane.TTL)
+}
+
+// bury turns the task into a dead row with a dead letter.
+func (p *planner) bury(t *Task, job *Job, problem *envelope.Problem) {
+	t.Route = nil
+	t.Row.State, t.Row.Reason, t.Row.Detail = ledger.Dead, string(problem.Code), problem.Detail
+	t.letter = letter(job, problem)
+	if t.Row.ID == "" {
+		t.Row.ID = positionID(job.Origin)
+	}
+}
+
+// positionID names a record that has no usable id of its own. It is longer than the
+// 64 characters a producer may use, so it can never take a producer's id.
+func positionID(o Origin) string {
+	return fmt.Sprintf("record without a usable message id, known by its position in Kafka: %s/%d/%d", o.Topic, o.Partition, o.Offset)
+}
+
+// letter is the dead letter of a record: the original bytes, and why and where in headers.
+func letter(job *Job, problem *envelope.Problem) *ledger.Notice {
+	return &ledger.Notice{
+		Kind:  ledger.Letter,
+		Key:   job.Message.ID,
+		Value: job.Raw,
+		Headers: []ledger.Header{
+			{Key: "reason", Value: string(problem.Code)},
+			{Key: "detail", Value: problem.Detail},
+			{Key: "topic", Value: job.Origin.Topic},
+			{Key: "partition", Value: strconv.Itoa(int(job.Origin.Partition))},
+			{Key: "offset", Value: strconv.FormatInt(job.Origin.Offset, 10)},
+			{Key: "lane", Value: job.Lane},
+		},
+	}
+}

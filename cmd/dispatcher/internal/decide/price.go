@@ -1,0 +1,145 @@
+package decide
+
+import (
+	"math"
+	"math/bits"
+	"strings"
+	"time"
+
+	"dispatcher/config"
+)
+
+// Price is the price of a channel, indexed. The zero value charges nothing.
+type Price struct {
+	config.Price
+	longest []int // of the prefixes of each list
+
+	rate int64  // billionths of a unit of base that one unit of Currency is worth; 0 converts nothing
+	base string // empty when nothing is converted
+}
+
+// NewPrice indexes lists, which are in the order of their dates.
+func NewPrice(currency string, lists ...config.PriceList) Price {
+	p := Price{Price: config.Price{Currency: currency, Lists: lists}, longest: make([]int, len(lists))}
+	for i := range lists {
+		for prefix := range lists[i].Prefixes {
+			p.longest[i] = max(p.longest[i], len(prefix))
+		}
+	}
+	return p
+}
+
+// In makes the price comparable with others: it is converted at a rate, in billionths, to a base
+// currency wherever one number stands for the prices of several channels. What is billed stays in
+// Currency.
+func (p Price) In(base string, rate int64) Price {
+	p.base, p.rate = base, rate
+	return p
+}
+
+// comparable converts an amount of Currency to the base, rounded half up to a micro. Without rates
+// it is the amount itself.
+func (p *Price) comparable(micros int64) int64 {
+	if p.rate == 0 {
+		return micros
+	}
+	const one = 1_000_000_000
+	high, low := bits.Mul64(uint64(micros), uint64(p.rate)) //nolint:gosec // Neither is negative.
+	low, carry := bits.Add64(low, one/2, 0)
+	if high += carry; high >= one {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(high, low, one)
+	return int64(min(quotient, math.MaxInt64)) //nolint:gosec // Bounded.
+}
+
+// comparedIn is the currency of what comparable returns; empty for a channel without a price.
+func (p *Price) comparedIn() string {
+	if p.rate == 0 {
+		return p.Currency
+	}
+	return p.base
+}
+
+// Segment is the price of one segment at a time of the database's clock.
+func (p *Price) Segment(to *Destination, at time.Time) int64 {
+	if len(p.Lists) == 0 {
+		return 0
+	}
+	i := p.at(at)
+	l := &p.Lists[i]
+	if to.Network != "" && len(l.Networks) > 0 {
+		for n := len(to.Network); n > 0; n-- {
+			if amount, ok := l.Networks[to.Network[:n]]; ok {
+				return amount
+			}
+		}
+	}
+	for n := min(p.longest[i], len(to.Number)); n > 0; n-- {
+		if amount, ok := l.Prefixes[to.Number[:n]]; ok {
+			return amount
+		}
+	}
+	if amount, ok := l.Countries[to.Country]; ok {
+		return amount
+	}
+	return l.Default
+}
+
+// at is the list that holds at a time; the first when that is zero.
+func (p *Price) at(at time.Time) int {
+	for i := len(p.Lists) - 1; i > 0; i-- {
+		if !at.Before(p.Lists[i].From) {
+			return i
+		}
+	}
+	return 0
+}
+
+// byCountry reports whether a list has amounts for countries.
+func (p *Price) byCountry() bool {
+	for i := range p.Lists {
+		if len(p.Lists[i].Countries) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// units is Segment for scoring rules: in whole units of the base currency, or of the channel's own
+// where the document has no rates.
+func (p *Price) units(to *Destination, at time.Time) float64 {
+	return float64(p.comparable(p.Segment(to, at))) / 1e6
+}
+
+// Price is what the message costs on a channel when parts of it are submitted, at the moment of the
+// task.
+func (t *Task) Price(ch *Channel, parts int) int64 {
+	return int64(parts) * ch.Price.Segment(&t.to, t.At)
+}
+
+// overPriceCap reports whether the whole message costs more on a channel than it may: by its own
+// max_price, which is in the base currency of the document's rates or, without rates, in the
+// channel's own; or by the cap of its route, which has an amount for each currency.
+func (t *Task) overPriceCap(ch *Channel) bool {
+	if t.msg.MaxPrice == nil && len(t.Route.PriceCap) == 0 {
+		return false
+	}
+	cost := t.Price(ch, t.segments(ch))
+	if t.msg.MaxPrice != nil && ch.Price.comparable(cost) > *t.msg.MaxPrice {
+		return true
+	}
+	most, capped := t.Route.PriceCap[ch.Price.Currency]
+	return capped && cost > most
+}
+
+// networkLabel is the label of a message that names the mobile network of its recipient.
+const networkLabel = "mccmnc"
+
+// network is what a label says, digits alone; empty when it says nothing of use.
+func network(label string) string {
+	if strings.Trim(label, "0123456789") != "" {
+		return ""
+	}
+	return label
+}

@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"encoding/json"
+	"time"
+
+	"dispatcher/selector"
+)
+
+// MaxRanked is how many candidates a stored ranking holds. One that led to an attempt
+// holds more when more were looked at before the one that was taken, and one whose order needs
+// no state holds none behind that one.
+const MaxRanked = 32
+
+// ByWait stands as Ranking.By where a route held a message for its first choice and
+// ranked nobody.
+const ByWait = "wait"
+
+// Ranking is the compact state that a choice or a wait was decided on, as it is stored. Together
+// with the routing version, the envelope and the draw key it tells again which channel had to be
+// chosen. What is stored of it, and how, depends on the ranker: see AppendRanking.
+type Ranking struct {
+	// Version is the routing version that the candidates come from.
+	Version int64
+	// By is the ranker, or "wait". On a route of mode weighted it ordered all but the first choice,
+	// which stands at the front.
+	By string
+	// Attempts is how many were made before the choice. It is 0 in rankings of earlier releases,
+	// whatever it was.
+	Attempts int
+	// Cursor is the channel that had the last turn, for round robin; empty before the first.
+	Cursor string
+	// After is the place in configured order behind which round robin went on; -1 is from the
+	// start. It is the place of Cursor while that is a member of the route. Nil for other rankers.
+	After *int
+	// KeyID names the key that drew, for redraw.
+	KeyID string
+	// Scoring is the rule behind the scores of best worker: expression or function; empty for the
+	// default.
+	Scoring string
+	// Trouble is why the rule of the route could not score, so that the default did.
+	Trouble string
+	// Candidates stand in the order of consideration. The one that was chosen is the first
+	// without a reason; those behind it were not looked at.
+	Candidates []Ranked
+	// More is how many members of the route follow that are not listed.
+	More int
+}
+
+// Ranked is one candidate of a Ranking, as it was before the choice took its slot. The tags are
+// those of earlier releases, which stored candidates as objects.
+type Ranked struct {
+	Channel string `json:"channel"`
+	// Active and Capacity are set where the order went by them; Capacity is 0 elsewhere, and for a
+	// channel that is no member any more.
+	Active   int64 `json:"active"`
+	Capacity int64 `json:"capacity"`
+	// LastAssigned is when it last got an attempt before; it breaks ties of load and of score.
+	LastAssigned Micros `json:"last_assigned,omitzero"`
+	// Score is set for best worker.
+	Score *float64 `json:"score,omitempty"`
+	// Reason says why the candidate was passed over.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Micros is an instant in microseconds since 1970, the resolution of the database's
+// clock; 0 is never.
+type Micros int64
+
+// microsOf is the inverse of Micros.Time.
+func microsOf(t time.Time) Micros {
+	if t.IsZero() {
+		return 0
+	}
+	return Micros(t.UnixMicro())
+}
+
+// Time is the instant in UTC; the zero time for never.
+func (m Micros) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(m)).UTC()
+}
+
+// UnmarshalJSON reads a number, or a time in RFC 3339, as earlier releases stored it.
+func (m *Micros) UnmarshalJSON(raw []byte) error {
+	if len(raw) == 0 || raw[0] != '"' {
+		return json.Unmarshal(raw, (*int64)(m))
+	}
+	var t time.Time
+	if err := t.UnmarshalJSON(raw); err != nil {
+		return err
+	}
+	*m = microsOf(t)
+	return nil
+}
+
+// Candidate is what the ranked channel was compared by; index is its place in the route.
+func (r *Ranked) Candidate(index int) selector.Candidate {
+	c := selector.Candidate{Index: index, Active: r.Active, Capacity: r.Capacity, LastAssigned: r.LastAssigned.Time()}
+	if r.Score != nil {
+		c.Score = *r.Score
+	}
+	return c
+}
+
+// Chosen is the position of the candidate that was chosen; -1 when none was.
+func (r *Ranking) Chosen() int {
+	for i := range r.Candidates {
+		if r.Candidates[i].Reason == "" {
+			return i
+		}
+	}
+	return -1
+}

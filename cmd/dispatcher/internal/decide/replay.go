@@ -1,0 +1,132 @@
+package decide
+
+import (
+	"slices"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Replay plans recorded messages again, and decides about them, under one version of the routing.
+// Every channel has room and is ready: what it finds in a message's way is what the version alone
+// puts there. It keeps scratch space: one goroutine at a time.
+type Replay struct {
+	a *assigner
+}
+
+// NewReplay returns a Replay of a version, which is prepared for it. keys are those of the key
+// file, in any order.
+func NewReplay(version *Routing, keys []selector.Key) *Replay {
+	routing := *version
+	routing.Prepare()
+	idle := &ledger.Seen{Channels: make([]ledger.ChannelState, len(routing.Channels))}
+	for i := range routing.Channels {
+		idle.Channels[i].Name = routing.Channels[i].Name
+	}
+	ready := make([]string, len(routing.Channels))
+	return &Replay{newAssigner(&routing, newDrawers(keys), idle, ready, Snapshot{})}
+}
+
+// Version is the prepared routing.
+func (r *Replay) Version() *Routing { return r.a.routing }
+
+// HasKey reports whether the key of that id is at hand, so that its draws can be repeated.
+func (r *Replay) HasKey(id string) bool { return r.a.keys.has(id) }
+
+// Plan plans a message as its row stood before an attempt. begun says that it was on its way
+// already, so that no block stops it any more. The route of the task is nil when none takes it.
+func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *Task {
+	t := &Task{Row: *row, msg: *msg, Lane: r.a.routing.Lane(row.Lane), First: -1}
+	// Its clock stands before every deadline.
+	p := &planner{routing: r.a.routing, keys: r.a.keys, begun: begun}
+	if p.choose(t) != nil {
+		t.Route = nil
+		return t
+	}
+	// A draw that cannot be repeated is taken as it is.
+	if row.Attempts > 0 || t.Route.Draws() && !r.HasKey(row.Plan.KeyID) {
+		t.First = r.a.routing.Place(t.Route, row.Plan.FirstChoice)
+	}
+	p.release(t)
+	return t
+}
+
+// Drawn is the task with a channel as its first choice, if a key at hand draws that for it; else
+// the task itself.
+func (r *Replay) Drawn(t *Task, channel string) *Task {
+	table := t.Route.Table
+	for i := range r.a.keys.keys {
+		place := table.Pick(r.a.keys.at(i).Draw(t.Row.ID, 1, table.Size()))
+		if table.Entry(place).Name == channel {
+			other := *t
+			other.First = place
+			return &other
+		}
+	}
+	return t
+}
+
+// Exclusion is why the version excludes channel c; empty when it does not.
+func (r *Replay) Exclusion(t *Task, selectors []selector.Selector, c int) string {
+	_, excluded := r.a.exclusionOf(t, selectors, c)
+	return excluded.reason
+}
+
+// Parts is how many segments an attempt on this channel would submit.
+func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
+
+// Limits lists the limits of the version that count a message on channel c.
+func (r *Replay) Limits(t *Task, c int) []admission.Limit {
+	x := r.a.counters.index
+	all := slices.Clone(x.own[c])
+	onChannel := x.on[c].find(nil, t.Row.Tenant, t.msg.To)
+	for _, place := range x.over.find(onChannel, t.Row.Tenant, t.msg.To) {
+		all = append(all, x.narrower[place].limits...)
+	}
+	return all
+}
+
+// Closed reports whether a limit of the version leaves the message no room on channel c in any
+// window: a first choice is not waited for then.
+func (r *Replay) Closed(t *Task, c int) bool {
+	need := r.a.need(t, &r.a.routing.Channels[c])
+	return slices.ContainsFunc(r.Limits(t, c), func(l admission.Limit) bool {
+		empty := admission.Counter{Limit: l, Max: l.Max}
+		_, o := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
+		return o != nil && o.When.IsZero()
+	})
+}
+
+// Rank puts candidates into the order that a stored ranking was made in: all but the first choice
+// of a route that draws. They must have what the order depends on.
+func (r *Replay) Rank(t *Task, k *Ranking, candidates []selector.Candidate) {
+	b := basis{}
+	switch Ranker(k.By) {
+	case RoundRobin:
+		b.after = *k.After
+	case BestWorker:
+		b.ascending = lowestFirst(&t.Route.Scoring, k.Trouble)
+	case Redraw:
+		first := -1
+		if t.Route.Draws() {
+			first = t.First
+		}
+		b.drawn = t.Route.Table.Redraw(r.a.keys.of(k.KeyID), t.Row.ID, first)
+	case LoadRatio:
+	}
+	// A ranker takes them in configured order.
+	slices.SortFunc(candidates, func(x, y selector.Candidate) int { return x.Index - y.Index })
+	order(Ranker(k.By), candidates, b)
+}
+
+// Score fills in the scores of candidates by the rule of the task's route; see Ranking.Scoring and
+// Ranking.Trouble. answer is what its function said.
+func (r *Replay) Score(
+	t *Task, answer *Scores, selectors []selector.Selector, candidates []selector.Candidate,
+) (scoring, trouble string) {
+	scored := *t
+	scored.Scores = answer
+	return r.a.routing.scored(&scored, selectors, candidates)
+}

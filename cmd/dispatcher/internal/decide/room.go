@@ -1,0 +1,137 @@
+package decide
+
+// Room is what a channel may take in one claim.
+type Room struct {
+	Left int // for every lane; negative when the channel holds more than it may
+	Kept int // how many more the first lane may take
+	Late bool
+	// Queue is how many messages wait for the channel in the database.
+	Queue int64
+}
+
+// has reports whether there is room for one more attempt.
+func (r *Room) has(firstLane bool) bool {
+	return r.Left > 0 || firstLane && r.Left+r.Kept > 0
+}
+
+// Reason is why a message cannot have the channel when there is no room.
+func (r *Room) Reason() string {
+	if r.Late {
+		return Bulkhead
+	}
+	return InFlight
+}
+
+// noRoom is why channel c must not have one more attempt under way in this process; empty when
+// it may. A message waits for its first choice under inFlight, because a channel that answers
+// promptly has room again within milliseconds; under bulkhead the rules of its route apply.
+func (a *assigner) noRoom(t *Task, c int) string {
+	if a.snapshot.Rooms == nil || a.snapshot.Rooms[c].has(t.Lane.Order == 0) {
+		return ""
+	}
+	a.full.note(c, len(a.routing.Channels), t.Row.Seq)
+	return a.snapshot.Rooms[c].Reason()
+}
+
+// fullChannels counts, by channel, the messages of a claim that found no room on it. A message may
+// look at its first choice twice.
+type fullChannels struct {
+	messages []int   // nil for none
+	last     []int64 // the row that was counted last
+}
+
+// note counts the message of a row for channel c of so many.
+func (f *fullChannels) note(c, channels int, row int64) {
+	if f.messages == nil {
+		f.messages, f.last = make([]int, channels), make([]int64, channels)
+	} else if f.messages[c] > 0 && f.last[c] == row {
+		return
+	}
+	f.messages[c]++
+	f.last[c] = row
+}
+
+// Fits is how many tasks, in their order, may be claimed before one has no room: a first choice
+// that answers promptly is full, or all members of the route are. Claiming more would only make
+// messages wait in the database. blocked are the channels that room is waited for; nil when all
+// tasks fit.
+func (r *Plan) Fits(rooms []Room, unready []string) (n int, blocked []int) {
+	planned := make([]int, len(rooms))
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if !t.Wanted() || t.Route == nil || t.Row.SameKey != "" {
+			continue
+		}
+		c, blocked := r.planFor(t, rooms, unready, planned)
+		if blocked != nil {
+			return i, blocked
+		}
+		if c >= 0 {
+			planned[c]++
+		}
+	}
+	return len(r.Tasks), nil
+}
+
+// planFor is the channel that a task will probably take room on, -1 when nobody knows, or else
+// those that it has to wait for. planned counts what was planned before.
+func (r *Plan) planFor(
+	t *Task, rooms []Room, unready []string, planned []int,
+) (c int, blocked []int) {
+	has := func(c int) bool {
+		left := rooms[c]
+		left.Left -= planned[c]
+		return left.has(t.Lane.Order == 0)
+	}
+	open := func(c int) bool { return unready[c] == "" && r.Routing.Channels[c].State.Takes() }
+	if t.Route.Draws() && t.First >= 0 {
+		c := t.Route.Members[t.First]
+		switch {
+		case !open(c):
+		case has(c):
+			return c, nil
+		case !rooms[c].Late:
+			return -1, []int{c}
+		}
+	}
+	anyOpen := false
+	for _, c := range t.Route.Members {
+		if open(c) {
+			if anyOpen = true; has(c) {
+				return c, nil
+			}
+		}
+	}
+	if anyOpen {
+		return -1, t.Route.Members
+	}
+	return -1, nil // it waits, or goes where something else than room decides
+}
+
+// Keep drops the jobs from number n on: they follow in the next claim.
+func (r *Plan) Keep(n int) { r.Jobs, r.Tasks = r.Jobs[:n], r.Tasks[:n] }
+
+// keepWanted drops jobs until at most n messages look for a channel.
+func (r *Plan) keepWanted(n int) {
+	for i := range r.Tasks {
+		if !r.Tasks[i].Wanted() {
+			continue
+		}
+		if n--; n < 0 {
+			r.Keep(i)
+			return
+		}
+	}
+}
+
+// Share divides the slots of a claim between its jobs, of which it drops those that have none, and
+// the due rows, whose number it returns. Older messages get a quarter where there is not enough for
+// all.
+func (r *Plan) Share(slots, due int) int {
+	wanted := r.Wanted()
+	if slots < wanted+due {
+		due = min(due, max(slots-wanted, slots/4))
+		r.keepWanted(slots - due)
+	}
+	return due
+}

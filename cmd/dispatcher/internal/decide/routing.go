@@ -1,0 +1,233 @@
+package decide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Routing is one version of the routing document, compiled for the pipeline. It is
+// immutable: a change makes a new one and swaps a pointer.
+type Routing struct {
+	Version int64
+	// Zone is where business days are cut.
+	Zone     *time.Location
+	Channels []Channel // in the order of the document
+	Routes   []Route   // in order: the first that matches wins
+	Lanes    map[string]Lane
+	// Limits are those of tenants and prefixes over all channels.
+	Limits []admission.Limit
+	// Blocked says to which numbers nothing is sent.
+	Blocked Blocked
+	// Country names the ISO 3166 region of a number in lower case. It is called only
+	// when a route, a price, a rule about senders or a block goes by countries, and must be quick.
+	Country func(number string) string
+
+	index     *scopeIndex // of all limits; nil until prepare
+	countries countryUse  // unknown until prepare
+}
+
+// Channel is a channel of the document with what its adapter says about it.
+type Channel struct {
+	config.Channel
+	// Price is that of the document, indexed.
+	Price Price
+	// Segments counts the billed segments of a text on this channel, as its adapter will
+	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
+	Segments func(text string) int
+	// Cut stands for how the adapter would cut a text to send some of its parts, in the words of its Result.Cut; nil when it
+	// sends messages as a whole only.
+	Cut func(text string) string
+	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it; nil replaces
+	// them for the GSM alphabet.
+	Substitute func(text string) string
+	// Account stands for the kind and the settings of the channel: while it is the same, so is the provider behind it.
+	Account string
+	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when the
+	// channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
+	AwaitReceipts time.Duration
+	// Concurrency is how many submits one process has under way on this channel at most.
+	Concurrency int
+}
+
+// Route is a route of the document with its members.
+type Route struct {
+	config.Route
+	// Table holds the weights; entry i is Members[i]. It is nil for a route without weights,
+	// which has neither Mode Weighted nor Fallback Redraw.
+	Table *selector.Table
+	// Members are indices into Routing.Channels, in configured order.
+	Members []int
+
+	matcher *selector.Matcher // scores all members at once; nil until prepare, and where best worker never ranks
+}
+
+// Types and words of the document.
+type (
+	// ChannelState says whether operators let a channel take messages.
+	ChannelState = config.State
+	// Match says which messages a route takes.
+	Match = config.Match
+	// Mode picks the first choice of a route.
+	Mode = config.Mode
+	// Ranker orders channels.
+	Ranker = config.Ranker
+	// Scoring is how best worker scores the members of a route.
+	Scoring = config.Scoring
+	// Function is an HTTP endpoint that scores candidates. It is called while planning, never
+	// inside a claim.
+	Function = config.Function
+	// Senders says which sender ids a channel may carry.
+	Senders = config.Senders
+	// SenderRule says which sender ids pass to some countries.
+	SenderRule = config.SenderRule
+	// PriceList holds what a segment costs from a date on.
+	PriceList = config.PriceList
+)
+
+// Words of the document.
+const (
+	Enabled  = config.Enabled
+	Draining = config.Draining
+	Disabled = config.Disabled
+
+	Weighted       = config.Weighted
+	RoundRobinMode = config.RoundRobinMode
+	LongestIdle    = config.LongestIdle
+	BestWorkerMode = config.BestWorkerMode
+
+	LoadRatio  = config.LoadRatio
+	BestWorker = config.BestWorker
+	RoundRobin = config.RoundRobin
+	Redraw     = config.Redraw
+)
+
+// Prepare indexes what the pipeline looks up for every message. Without it all works the same,
+// only slower. The routes are copied first: a routing in use may share them.
+func (r *Routing) Prepare() {
+	r.index = newScopeIndex(r)
+	r.countries = r.lookForCountries()
+	r.Routes = slices.Clone(r.Routes)
+	for i := range r.Routes {
+		route := &r.Routes[i]
+		if !route.ranks(BestWorker) {
+			continue
+		}
+		labels := make([]map[string]selector.Value, len(route.Members))
+		for place, c := range route.Members {
+			labels[place] = r.Channels[c].Labels
+		}
+		route.matcher = selector.NewMatcher(labels)
+	}
+}
+
+// scopeIndex finds limits by what they count.
+func (r *Routing) scopeIndex() *scopeIndex {
+	if r.index == nil {
+		return newScopeIndex(r)
+	}
+	return r.index
+}
+
+// Draws reports whether the route's first choice is drawn.
+func (r *Route) Draws() bool { return r.Mode == Weighted || r.Mode == "" }
+
+// Ranker orders the members for an attempt. A route that does not draw orders the first
+// attempt by its mode; all else goes by the fallback.
+func (r *Route) Ranker(attempts int) Ranker {
+	switch {
+	case attempts > 0 || r.Draws():
+		if r.Fallback == "" {
+			return LoadRatio
+		}
+		return r.Fallback
+	case r.Mode == RoundRobinMode:
+		return RoundRobin
+	case r.Mode == BestWorkerMode:
+		return BestWorker
+	}
+	return LoadRatio
+}
+
+// ranks reports whether the ranker may be asked for on this route.
+func (r *Route) ranks(by Ranker) bool { return r.Ranker(0) == by || r.Ranker(1) == by }
+
+// Asks reports whether a scoring function may have to be asked about a message.
+func (r *Route) Asks() bool { return r.Scoring.Function != nil && r.ranks(BestWorker) }
+
+// Lane is a class of messages.
+type Lane struct {
+	Name string
+	// Order ranks lanes when slots are short: lower goes first.
+	Order int
+	// TTL is how long a message without a deadline of its own is worth sending.
+	TTL time.Duration
+	// MaxWaiting pauses the lane's topics when so many messages wait.
+	MaxWaiting int64
+	// Clarify lists the ways, in order, to learn what became of a submission that nobody answered; it is
+	// tried for ClarifyFor.
+	Clarify    []ledger.Step
+	ClarifyFor time.Duration
+	// ResendOnce allows one more send when nobody knows in the end, flagged as a possible duplicate.
+	ResendOnce bool
+	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
+	IgnoreOptOut bool
+	// former marks a lane that the document no longer names but whose records may come. Its
+	// Order is lastOrder.
+	former bool
+}
+
+// lastOrder is that of lanes which the document does not name.
+const lastOrder = math.MaxInt
+
+// Lane finds a lane by name. One that the document does not name, or no longer, goes behind all
+// others: that has to hold in a process that knew it under an older document, in one that was
+// started since, and for an auditor, who has nothing but the document.
+func (r *Routing) Lane(name string) Lane {
+	if lane, ok := r.Lanes[name]; ok {
+		return lane
+	}
+	return Lane{Name: name, Order: lastOrder}
+}
+
+// rankedLanes are the lanes of the document, the first of them first.
+func (r *Routing) rankedLanes() []string {
+	var names []string
+	for name, lane := range r.Lanes {
+		if !lane.former {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Lanes[a].Order, r.Lanes[b].Order), cmp.Compare(a, b))
+	})
+	return names
+}
+
+// KeepLanes takes over the lanes of the routing before which this one does not name: records of them may be on
+// their way, and their messages keep their deadlines and bounds.
+func (r *Routing) KeepLanes(before *Routing) {
+	for name, lane := range before.Lanes {
+		if _, named := r.Lanes[name]; !named {
+			lane.former, lane.Order = true, lastOrder
+			r.Lanes[name] = lane
+		}
+	}
+}
+
+// Channel finds a channel by name; -1 when the routing has none of that name. Routings
+// are small and the lookup is rare, so it walks the list.
+func (r *Routing) Channel(name string) int {
+	for i := range r.Channels {
+		if r.Channels[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}

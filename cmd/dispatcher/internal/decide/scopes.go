@@ -1,0 +1,142 @@
+package decide
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// scopeIndex finds the limits that count a message: those of each channel as a whole, and the
+// narrower ones of tenants and prefixes. A message costs its own look-ups, however many scopes
+// there are: one for its tenant, and one for each length that a prefix has.
+type scopeIndex struct {
+	own      [][]admission.Limit // by channel: those of the whole channel
+	narrower []narrower          // ascending by channel and scope text, as claims lock them
+	places   map[ledger.ScopeRef]int
+	over     *scopeTable   // over all channels; nil when there are none
+	on       []*scopeTable // by channel; nil where there are none
+}
+
+// narrower is a scope that has limits.
+type narrower struct {
+	ledger.ScopeRef
+	text    string // of the scope
+	channel int    // of the routing; -1 over all channels
+	limits  []admission.Limit
+}
+
+// scopeTable finds the places of one channel's scopes among scopeIndex.narrower.
+type scopeTable struct {
+	tenants  map[string]int
+	prefixes map[string]int
+	lengths  []int // of the prefixes, ascending and distinct
+}
+
+// newScopeIndex indexes the limits of a routing.
+func newScopeIndex(r *Routing) *scopeIndex {
+	x := &scopeIndex{own: make([][]admission.Limit, len(r.Channels)), on: make([]*scopeTable, len(r.Channels))}
+	found := map[ledger.ScopeRef]*narrower{}
+	note := func(channel int, name string, limit *admission.Limit) {
+		ref := ledger.ScopeRef{Channel: name, Scope: limit.Scope}
+		if found[ref] == nil {
+			found[ref] = &narrower{ScopeRef: ref, text: limit.Scope.String(), channel: channel}
+		}
+		found[ref].limits = append(found[ref].limits, *limit)
+	}
+	for i := range r.Limits {
+		note(-1, "", &r.Limits[i])
+	}
+	for c := range r.Channels {
+		ch := &r.Channels[c]
+		for i := range ch.Limits {
+			if limit := &ch.Limits[i]; limit.Scope == (admission.Scope{}) {
+				x.own[c] = append(x.own[c], *limit)
+			} else {
+				note(c, ch.Name, limit)
+			}
+		}
+	}
+	x.list(found)
+	return x
+}
+
+// list puts the scopes into their order and fills the tables.
+func (x *scopeIndex) list(found map[ledger.ScopeRef]*narrower) {
+	refs := slices.SortedFunc(maps.Keys(found), func(a, b ledger.ScopeRef) int {
+		return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(found[a].text, found[b].text))
+	})
+	x.narrower, x.places = make([]narrower, len(refs)), make(map[ledger.ScopeRef]int, len(refs))
+	for place, ref := range refs {
+		n := found[ref]
+		x.narrower[place], x.places[ref] = *n, place
+		table := &x.over
+		if n.channel >= 0 {
+			table = &x.on[n.channel]
+		}
+		if *table == nil {
+			*table = &scopeTable{tenants: map[string]int{}, prefixes: map[string]int{}}
+		}
+		(*table).add(ref.Scope, place)
+	}
+}
+
+func (s *scopeTable) add(scope admission.Scope, place int) {
+	if scope.Tenant != "" {
+		s.tenants[scope.Tenant] = place
+		return
+	}
+	s.prefixes[scope.Prefix] = place
+	if at, known := slices.BinarySearch(s.lengths, len(scope.Prefix)); !known {
+		s.lengths = slices.Insert(s.lengths, at, len(scope.Prefix))
+	}
+}
+
+// find appends the places of the scopes that cover a message of this tenant to this number.
+func (s *scopeTable) find(dst []int, tenant, number string) []int {
+	if s == nil {
+		return dst
+	}
+	if tenant != "" {
+		if place, ok := s.tenants[tenant]; ok {
+			dst = append(dst, place)
+		}
+	}
+	for _, n := range s.lengths {
+		if n > len(number) {
+			break
+		}
+		if place, ok := s.prefixes[number[:n]]; ok {
+			dst = append(dst, place)
+		}
+	}
+	return dst
+}
+
+// covering appends the places of the scopes that count a task on any member of its route: these are
+// locked before it can be decided upon.
+func (x *scopeIndex) covering(dst []int, t *Task) []int {
+	if len(x.narrower) == 0 || t.Route == nil {
+		return dst
+	}
+	dst = x.over.find(dst, t.Row.Tenant, t.msg.To)
+	for _, c := range t.Route.Members {
+		if x.on[c] != nil {
+			dst = x.on[c].find(dst, t.Row.Tenant, t.msg.To)
+		}
+	}
+	return dst
+}
+
+// CompleteCounter fills in what a limit is told by the routing and not by the counter's row: how its
+// window slides, what it reserves, and the currency of money.
+func CompleteCounter(c *admission.Counter, limits []admission.Limit) {
+	for i := range limits {
+		if l := &limits[i]; l.Key() == c.Key() {
+			c.Currency, c.Sliding, c.Burst, c.Reserve = l.Currency, l.Sliding, l.Burst, l.Reserve
+			return
+		}
+	}
+}

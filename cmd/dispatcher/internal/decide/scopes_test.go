@@ -1,0 +1,178 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// drawnScope is a tenant or a prefix.
+func drawnScope(t *rapid.T) admission.Scope {
+	if rapid.Bool().Draw(t, "by tenant") {
+		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t, "tenant")}
+	}
+	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1", "+447700900123", "+4477009001234"}).Draw(t, "prefix")}
+}
+
+// drawnLimits are limits of tenants and prefixes.
+func drawnLimits(t *rapid.T) []admission.Limit {
+	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
+		return admission.Limit{
+			Scope: drawnScope(t), Max: rapid.Int64Range(0, 9).Draw(t, "max"),
+			Window: rapid.SampledFrom([]admission.Window{admission.Minute, admission.Day}).Draw(t, "window"),
+		}
+	}), 0, 8, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
+}
+
+// TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a walk over all limits.
+func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		w.routing.Limits = drawnLimits(rt)
+		for c := range w.routing.Channels {
+			w.routing.Channels[c].Limits = drawnLimits(rt)
+		}
+		w.routing.Routes[0].Members = []int{0, 2}
+		task := w.task("a")
+		task.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "other"}).Draw(rt, "of tenant")
+		task.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100", "+4", "+33"}).Draw(rt, "to")
+		want := map[ledger.ScopeRef]bool{}
+		cover := func(channel string, limits []admission.Limit) {
+			for _, l := range limits {
+				if l.Scope.Covers(task.Row.Tenant, task.msg.To) {
+					want[ledger.ScopeRef{Channel: channel, Scope: l.Scope}] = true
+				}
+			}
+		}
+		cover("", w.routing.Limits)
+		cover("a", w.routing.Channels[0].Limits)
+		cover("c", w.routing.Channels[2].Limits)
+
+		r := NewPlan(w.routing, testKeys, noon, nil)
+		r.Tasks = append(r.Tasks, *task)
+		got := r.Request(0, nil).Scopes
+		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
+			return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Scope.String(), b.Scope.String()))
+		}) {
+			rt.Fatalf("not in the order of locks: %v", got)
+		}
+		if len(got) != len(want) || slices.ContainsFunc(got, func(ref ledger.ScopeRef) bool { return !want[ref] }) {
+			rt.Fatalf("asks for %v, want %v", got, want)
+		}
+	})
+}
+
+func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.routing.Lanes = map[string]Lane{"bulk": {Name: "bulk", Order: 2}, "otp": {Name: "otp"}, "old": {Name: "old", Order: lastOrder, former: true}, "later": {Name: "later", Order: 1}}
+	for _, tenant := range []string{"shop", "bank", "news"} {
+		w.routing.Limits = append(w.routing.Limits, admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: 5})
+	}
+	w.routing.Prepare()
+	jobs := []Job{
+		{Lane: "bulk", Message: envelope.Message{ID: "1", To: "+447700900123", Text: "x", Tenant: "shop"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "2", To: "+447700900123", Text: "x", Tenant: "shop"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
+	}
+	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
+	r := NewPlan(w.routing, testKeys, noon, jobs)
+	req := r.Request(0, nil)
+	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
+	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
+		t.Errorf("lanes %v, scopes %s", req.Lanes, diff)
+	}
+	if got := r.Request(5, nil).Lanes; !gocmp.Equal(got, []string{"otp", "later", "bulk"}) {
+		t.Errorf("due rows by %v", got)
+	}
+}
+
+// dueWorld is a world whose tenant shop has a limit over all channels, and a claim of due rows of
+// it.
+func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
+	t.Helper()
+	w := newWorld(t)
+	w.routing.Limits = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day, Max: 3}}
+	var due []ledger.Message
+	for i := range rows {
+		row := storedRow(ledger.Waiting, 0)
+		row.Seq, row.Tenant, row.ExpiresAt = int64(i+1), "shop", noon.Add(48*time.Hour)
+		due = append(due, row)
+	}
+	return w, due
+}
+
+// shown is what a claim shows that locked some scopes, nothing taken of them.
+func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
+	seen, index := *w.seen, w.routing.scopeIndex()
+	seen.Channels, seen.Scoped = slices.Clone(w.seen.Channels), nil
+	seen.Messages = due
+	for range due {
+		seen.Intakes = append(seen.Intakes, ledger.Due)
+	}
+	for _, ref := range refs {
+		state := ledger.ScopeState{ScopeRef: ref}
+		for _, l := range index.narrower[index.places[ref]].limits {
+			bare := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // what a row holds
+			state.Counters = append(state.Counters, admission.Counter{Limit: bare, Max: l.Max})
+		}
+		seen.Scoped = append(seen.Scoped, state)
+	}
+	return &seen
+}
+
+// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: nothing is decided about them before
+// that.
+func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
+	t.Parallel()
+	w, due := dueWorld(t, 5)
+	due[4].Tenant = "" // which no limit counts
+	claim := func(needed []ledger.ScopeRef) *Decided {
+		t.Helper()
+		r := NewPlan(w.routing, testKeys, noon, nil)
+		req := r.Request(len(due), needed)
+		d, err := Batch(r, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	r := claim(nil)
+	for i, d := range r.Decisions {
+		if want := map[bool]ledger.State{true: ledger.Sending, false: ""}[i == 4]; d.State != want {
+			t.Errorf("row %d: %+v", i, d)
+		}
+	}
+	if !r.Unlocked || len(r.Attempts) != 1 || len(r.Unasked) > 0 {
+		t.Errorf("unlocked %v, %d attempts, %d to ask about", r.Unlocked, len(r.Attempts), len(r.Unasked))
+	}
+	r = claim(r.Needed)
+	sent := 0
+	for _, d := range r.Decisions {
+		switch {
+		case d.State == ledger.Sending:
+			sent++
+		case d.State != ledger.Waiting || d.Reason != TenantLimit || d.WaitsFor != "tenant:shop 1d messages" || !d.NextAt.Equal(noon.Add(12*time.Hour)):
+			t.Errorf("decision %+v", d)
+		}
+	}
+	if r.Unlocked || sent != 4 {
+		t.Errorf("unlocked %v, %d sent, want the three of the limit and one that it does not count", r.Unlocked, sent)
+	}
+	if r := claim(r.Needed); r.Unlocked {
+		t.Error("what due rows needed before was not locked")
+	}
+	if r := claim([]ledger.ScopeRef{{Channel: "gone"}}); !r.Unlocked {
+		t.Error("what nobody needed was locked all the same")
+	}
+}

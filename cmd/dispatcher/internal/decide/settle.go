@@ -1,0 +1,209 @@
+package decide
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// How long a message that was not taken whole is left alone before its channel is
+// asked again.
+const (
+	pauseAfterPart    = time.Second
+	PauseWhenUntimed  = 250 * time.Millisecond // throttled without a Retry-After
+	LongestRetryAfter = 5 * time.Minute        // a provider that names more is not believed
+)
+
+// Codes of attempts that this process itself stopped before any byte left. They say nothing about
+// the channel, so it stays a candidate.
+const (
+	CodeStopping = "stopping" // the process or the channel is being stopped
+	CodeStale    = "stale"    // the send deadline passed before the submit's turn came
+	// CodeExpired: the message's own deadline passed before the submit's turn came.
+	CodeExpired = provider.DeadlinePassed
+	// CodeLate: its release time passed, or the channel pauses, before the submit's turn came.
+	CodeLate = provider.Late
+)
+
+// CodeLost is that of an attempt whose instance was lost before it had an answer.
+const CodeLost = "instance_lost"
+
+// NotSent is the result of an attempt that this process stopped.
+func NotSent(code string) provider.Result {
+	r := provider.Result{Outcome: provider.Refused, Code: code}
+	switch code {
+	case CodeStopping:
+		r.Err = errors.New("the dispatcher is stopping; another instance takes the message")
+	case CodeExpired:
+		r.Err = errors.New("its deadline passed before its turn came")
+	case CodeLate:
+		r.Err = errors.New("its release time passed; it gets another")
+	default:
+		r.Err = errors.New("its turn did not come before the send deadline")
+	}
+	return r
+}
+
+// Settle decides what an outcome means for its message, and tells the outside. It is pure; now is
+// the database's clock as this process knows it.
+func Settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
+	s := settle(f, res, now)
+	n := statusOfSettlement(f, &s, now)
+	s.Notice = &n
+	return s
+}
+
+// SettleLost treats an attempt of a lost instance like one whose answer never came.
+func SettleLost(f *Attempt, now time.Time) ledger.Settlement {
+	return Settle(f, &provider.Result{Outcome: provider.Unknown, Code: CodeLost}, now)
+}
+
+// settle is Settle without the event.
+//
+//	Accepted   accepted
+//	Rejected   rejected
+//	Unknown    unknown while it is tried to find out more (see clarify), then for good, or one flagged
+//	           resend on a lane that allows it
+//	Refused    retry at once, this channel excluded unless this process itself stopped the attempt
+//	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
+//
+// An active slot that its channel holds until the receipt stays taken after Accepted; one that it
+// holds for retries does when the message is to come back to this channel.
+//
+// When some parts of a message were accepted, no other channel may have the rest: it stays on its
+// channel until the deadline, and goes out only while that cuts the text as it did (see recut).
+func settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
+	s := ledger.Settlement{
+		Seq: f.Seq, ID: f.Submission.ID, Attempt: f.Submission.Attempt,
+		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: f.Await,
+		Pinned: f.pinned, PartsLeft: f.Submission.Parts, PartsCut: f.Submission.Cut, PossibleDuplicate: f.duplicate,
+	}
+	left := bill(f, res, &s)
+	s.Refunds = unspent(f, &s)
+	switch res.Outcome {
+	case provider.Accepted:
+		s.State, s.Pinned, s.PartsLeft = ledger.Accepted, "", nil
+		if f.untilReceipt {
+			s.Hold = f.hold
+		}
+	case provider.Rejected:
+		s.State, s.Reason = ledger.Rejected, res.Code
+	case provider.Unknown:
+		s.State = ledger.Unknown
+		clarify(f, res, &s, now)
+	case provider.Refused, provider.Throttled:
+		again(f, res, left, &s, now)
+	}
+	if f.Repeats() {
+		repeated(f, res, &s, now)
+	}
+	owe(f, res, &s)
+	switch {
+	case s.State == ledger.Retry && s.Reason == reasonSameKey: // it ends when the search does
+	case s.State == ledger.Retry && (!f.Expires.After(now) || res.Code == CodeExpired && Unsent(res)):
+		s.State, s.Reason = ledger.Failed, reasonExpired
+	case s.State == ledger.Retry && s.Pinned == f.Channel:
+		s.Hold = f.hold
+	}
+	if f.mayBeTaken && (s.State == ledger.Rejected || s.State == ledger.Failed) {
+		s.State, s.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
+	}
+	return s
+}
+
+// unspent is what goes back to the limits in money: the part of the price that is not billed.
+func unspent(f *Attempt, s *ledger.Settlement) []ledger.Refund {
+	if s.Segments >= f.Segments || len(f.refunds) == 0 {
+		return nil
+	}
+	out := slices.Clone(f.refunds)
+	for i := range out {
+		out[i].Micros -= out[i].Micros / int64(f.Segments) * int64(s.Segments)
+	}
+	return out
+}
+
+// Unsent reports whether the result is of an attempt that this process itself stopped, which says
+// nothing about the channel.
+func Unsent(res *provider.Result) bool {
+	if res.Outcome != provider.Refused {
+		return false
+	}
+	switch res.Code {
+	case CodeStopping, CodeStale, CodeLate, CodeExpired:
+		return true
+	}
+	return false
+}
+
+// AnyAccepted reports whether a part is with the subscriber's provider for certain: then
+// no other channel may have the message.
+func AnyAccepted(parts []provider.Part) bool {
+	return slices.ContainsFunc(parts, func(p provider.Part) bool { return p.Outcome == provider.Accepted })
+}
+
+// again sends a message that was not taken, or not whole, to its next try.
+func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
+	s.State, s.Reason = ledger.Retry, res.Outcome.String()
+	pause := min(res.RetryAfter, LongestRetryAfter)
+	if res.Outcome == provider.Throttled {
+		s.Slow = &ledger.Slow{RetryAfter: max(pause, 0)}
+	}
+	switch {
+	case res.Code == CodeLate && Unsent(res): // nothing has changed but the time
+		s.Reason = CodeLate
+	case len(left) > 0:
+		s.Pinned, s.PartsLeft, s.PartsCut = f.Channel, left, res.Cut
+		s.NextAt = now.Add(max(pause, pauseAfterPart))
+	case len(s.PartsLeft) > 0:
+		s.NextAt = now.Add(max(pause, pauseAfterPart))
+	case res.Outcome == provider.Refused:
+		s.Pinned = "" // it was held for this channel, which does not want it
+		s.Tried = !Unsent(res)
+	case f.holdThrottled:
+		s.Pinned = f.Channel
+		s.NextAt = now.Add(max(pause, PauseWhenUntimed))
+	}
+}
+
+// bill fills in references, segments and price: what was accepted, or for Unknown what may have
+// been. Ids that the answer named of what it did not take are kept apart. It returns the parts
+// still to be sent when some, not all, were accepted.
+func bill(f *Attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
+	if res.Parts == nil {
+		if res.Outcome != provider.Accepted && res.Outcome != provider.Unknown {
+			s.Denied = res.Reference
+			return nil
+		}
+		s.Reference, s.Segments, s.PriceMicros = res.Reference, f.Segments, f.Price
+		return nil
+	}
+	var denied []string
+	references := make([]string, 0, len(res.Parts))
+	for _, part := range res.Parts {
+		switch part.Outcome {
+		case provider.Accepted:
+			references = append(references, part.Reference)
+			s.Segments++
+		case provider.Unknown:
+			s.Segments++
+		case provider.Refused, provider.Throttled, provider.Rejected:
+			left, denied = append(left, part.Index), append(denied, part.Reference)
+			s.DeniedParts++
+		}
+	}
+	s.Reference = strings.Join(references, " ")
+	s.Denied = strings.Join(slices.DeleteFunc(denied, func(id string) bool { return id == "" }), " ")
+	if s.Outcome == provider.Unknown {
+		s.Denied, s.DeniedParts = "", 0 // whether the message was taken is not known
+	}
+	s.PriceMicros = f.Price / int64(f.Segments) * int64(s.Segments)
+	if s.Segments == 0 {
+		return nil
+	}
+	return left
+}

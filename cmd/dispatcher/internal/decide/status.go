@@ -1,0 +1,78 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// statusOfTask is the event that a claim causes for one message, of which so many parts were taken
+// before.
+func statusOfTask(t *Task, d *ledger.Decision, taken int, at time.Time) ledger.Notice {
+	status := envelope.Status{
+		ID: t.Row.ID, State: string(t.Row.State), At: at, Lane: t.Row.Lane, Tenant: t.Row.Tenant,
+		Route: t.Row.Plan.Route, Reason: t.Row.Reason, Segments: t.Row.Plan.Segments,
+		PossibleDuplicate: t.Row.PossibleDuplicate, Metadata: t.msg.Metadata,
+	}
+	if d.State != "" {
+		status.State, status.Reason = string(d.State), d.Reason
+	}
+	if d.State == ledger.Sending {
+		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(d.Attempt.Reason)
+	}
+	if status.State == string(ledger.Dead) {
+		status.Detail, status.Position = t.Row.Detail, positionOf(t.Row.Origin)
+		if t.msg.ID == "" {
+			status.ID = "" // the row has a name made up for it
+		}
+	}
+	if d.State == ledger.Failed || d.State == ledger.Rejected {
+		status.PartsAccepted = taken
+	}
+	return notice(&status)
+}
+
+// statusOfConflict is the event about a record whose id belongs to another message. It must not
+// pass for one about that.
+func statusOfConflict(job *Job, problem *envelope.Problem, at time.Time) ledger.Notice {
+	return notice(&envelope.Status{
+		State: string(ledger.Dead), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code), Detail: problem.Detail,
+		ConflictingID: job.Message.ID, Position: positionOf(job.Origin), Metadata: job.Message.Metadata,
+	})
+}
+
+func positionOf(o Origin) *envelope.Position {
+	return &envelope.Position{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset}
+}
+
+// statusOfSettlement is the event that an outcome causes.
+func statusOfSettlement(f *Attempt, s *ledger.Settlement, at time.Time) ledger.Notice {
+	taken := 0
+	switch s.Outcome {
+	case provider.Rejected, provider.Refused, provider.Throttled:
+		taken = f.taken + s.Segments
+	case provider.Accepted, provider.Unknown: // all of it, and nobody knows
+	}
+	return notice(&envelope.Status{
+		ID: s.ID, State: string(s.State), At: at, Lane: f.Lane, Tenant: f.tenant, Route: f.route,
+		Channel: f.Channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code, Reference: cmp.Or(s.Reference, strings.TrimSpace(s.Denied)),
+		Segments: f.Segments, PartsAccepted: taken, PossibleDuplicate: s.PossibleDuplicate, Metadata: f.metadata,
+	})
+}
+
+func notice(status *envelope.Status) ledger.Notice {
+	key := status.ID
+	if p := status.Position; key == "" && p != nil {
+		key = fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset)
+	}
+	return ledger.Notice{
+		Kind:  ledger.Status,
+		Key:   key,
+		Value: envelope.AppendStatus(make([]byte, 0, 256), *status),
+	}
+}

@@ -1,0 +1,47 @@
+package decide
+
+import (
+	"encoding/json"
+	"testing"
+
+	"dispatcher/provider"
+)
+
+// TestAnEventTellsHowManyPartsWereTaken of a message that was not taken whole, by all attempts
+// together.
+func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
+	t.Parallel()
+	answers := func(outcomes ...provider.Outcome) *provider.Result {
+		r := provider.Result{}
+		for i, o := range outcomes {
+			r.Parts = append(r.Parts, provider.Part{Index: i, Outcome: o})
+		}
+		r.Outcome = provider.Combine(r.Parts)
+		return &r
+	}
+	const a, no, busy, lost = provider.Accepted, provider.Rejected, provider.Throttled, provider.Unknown
+	for name, test := range map[string]struct {
+		before int // parts that were taken by earlier attempts
+		result *provider.Result
+		want   int
+	}{
+		"rejected after two parts":          {0, answers(a, a, no), 2},
+		"rejected after one part before":    {1, answers(a, no), 2},
+		"the rest is to be tried again":     {0, answers(a, busy, busy), 1},
+		"nothing was taken":                 {0, answers(no, no), 0},
+		"nothing more was taken":            {2, &provider.Result{Outcome: no}, 2},
+		"all of it":                         {1, answers(a, a), 0},
+		"nobody knows of one of the others": {0, answers(a, lost), 0},
+	} {
+		f := testFlight()
+		f.taken, f.Segments = test.before, max(len(test.result.Parts), 1)
+		s := settle(f, test.result, noon)
+		n := statusOfSettlement(f, &s, noon)
+		var told struct {
+			Parts int `json:"parts_accepted"`
+		}
+		if err := json.Unmarshal(n.Value, &told); err != nil || told.Parts != test.want {
+			t.Errorf("%s: %d parts, %v in %s", name, told.Parts, err, n.Value)
+		}
+	}
+}

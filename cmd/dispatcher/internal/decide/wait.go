@@ -1,0 +1,193 @@
+package decide
+
+import (
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Times between looks at a message that no window's end tells when to try.
+const (
+	lookAgain     = time.Second            // no channel is ready
+	lookForActive = 200 * time.Millisecond // only the active count is in the way
+	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
+	lookForRoom   = 30 * time.Second       // the longest pause for room that answers may give at any time
+	longestRound  = time.Minute            // between rounds over channels that all refused
+	lookForMoney  = time.Minute            // what others do not spend comes back at any time
+	lookUrgently  = 5 * time.Second        // when the deadline is near
+	shortHold     = 10 * time.Second       // for a first choice that answers promptly, on every route
+)
+
+// delay is until when, why and for what a message waits.
+type delay struct {
+	at  time.Time
+	why string
+	on  string // channel or scope, as ledger.Wait.On
+}
+
+// nobody decides for a message that no member of its route can take now. It fails only when
+// nothing but its own selectors and price are in the way, and none of those selectors expires.
+func (a *assigner) nobody(t *Task, l *line) ledger.Decision {
+	var remedies remedy
+	for i := range l.exclusions {
+		remedies |= remedyFor(l.exclusions[i].reason)
+	}
+	expiry := a.firstExpiry(t, l)
+	record := a.record(t, l)
+	var until delay
+	newRound := false
+	switch {
+	case remedies&byItself != 0:
+		until = a.earliest(t, l)
+	case remedies&byOperator != 0:
+		until = delay{at: a.now.Add(lookForRoute), why: a.switchedOff(t, l), on: t.Row.Pinned}
+	case remedies&byRound != 0:
+		until, newRound = delay{at: a.now.Add(roundPause(t.Row.Rounds)), why: reasonTried}, true
+	case expiry.IsZero() && t.Row.SameKey != "":
+		return a.untilResolved(t)
+	case expiry.IsZero():
+		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.Row.Plan, Seen: record}
+	}
+	if !expiry.IsZero() && (until.why == "" || expiry.Before(until.at)) {
+		until, newRound = delay{at: expiry, why: unfit}, false
+	}
+	d := a.wait(t, until, record)
+	d.NewRound = newRound
+	return d
+}
+
+// switchedOff is why a message waits for the operators: a message that is held for one
+// channel by what is the matter with that, any other because its channels are switched off.
+func (a *assigner) switchedOff(t *Task, l *line) string {
+	if t.Row.Pinned == "" {
+		return SwitchedOff
+	}
+	for i := range l.exclusions {
+		if reason := l.exclusions[i].reason; reason != PinnedElsewhere {
+			return reason
+		}
+	}
+	return Removed
+}
+
+// firstExpiry is when the first selector expires that alone, or with others that expire,
+// keeps a channel from the message; zero when there is none.
+func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
+	var first time.Time
+	for i := range l.exclusions {
+		if l.exclusions[i].reason != unfit {
+			continue
+		}
+		labels := a.routing.Channels[t.Route.Members[l.candidates[i].Index]].Labels
+		if left, ok := expiry(l.selectors, labels); ok {
+			if at := t.Row.ReceivedAt.Add(left); first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+// expiry is the least age at which one of the selectors that labels fail expires; false when
+// labels fail one that never does.
+func expiry(selectors []selector.Selector, labels map[string]selector.Value) (least time.Duration, ok bool) {
+	for _, s := range selectors {
+		if s.Satisfied(labels) {
+			continue
+		}
+		if s.ExpiresAfter == 0 {
+			return 0, false
+		}
+		if !ok || s.ExpiresAfter < least {
+			least, ok = s.ExpiresAfter, true
+		}
+	}
+	return least, ok
+}
+
+// roundPause doubles from a second between rounds over channels that all refused.
+func roundPause(rounds int) time.Duration {
+	return min(time.Second<<min(rounds, 10), longestRound)
+}
+
+// earliest is when the first of the considered channels may have room again, and what
+// that one lacks. A channel that is not ready may be at any moment, so it is looked at again soon.
+func (a *assigner) earliest(t *Task, l *line) delay {
+	var first delay
+	best := -1
+	for i := range l.exclusions {
+		excluded := &l.exclusions[i]
+		if remedyFor(excluded.reason) != byItself {
+			continue
+		}
+		at := a.passes(excluded, t.Route.Members[l.candidates[i].Index])
+		if best < 0 || at.Before(first.at) {
+			first, best = delay{at: at, why: excluded.reason}, i
+		}
+	}
+	first.on = a.queueFor(&l.exclusions[best], t.Route.Members[l.candidates[best].Index])
+	return first
+}
+
+// holdForFirst reports whether the message waits for its drawn first choice, and until its next
+// try. It waits only for what passes with time, and not for a limit that never has room.
+func (a *assigner) holdForFirst(t *Task, excluded *exclusion) (until delay, ok bool) {
+	end := t.Route.HoldEnds(excluded.reason, later(t.Row.ReceivedAt, t.msg.SendAt), t.Row.ExpiresAt)
+	if !end.After(a.now) || !IsLimit(excluded.reason) || excluded.never() {
+		return delay{}, false
+	}
+	first := t.Route.Members[t.First]
+	until = delay{at: Earlier(end, a.passes(excluded, first)), why: excluded.reason}
+	until.on = a.queueFor(excluded, first)
+	return until, true
+}
+
+// HoldEnds is until when a message waits for its drawn first choice, which has why in its way: for
+// the route's time, counted from when the message could first be sent. Every route waits for at
+// least shortHold when the first choice answers promptly and only has all that it may have under
+// way, because a fallback would move traffic away from the agreed shares. A message that is about
+// to expire takes any channel.
+func (r *Route) HoldEnds(why string, from, expires time.Time) time.Time {
+	wait := r.Wait
+	if why == InFlight {
+		wait = max(wait, shortHold)
+	}
+	return Earlier(from.Add(wait), expires.Add(-lookUrgently))
+}
+
+// held is the record of a message that is held for its first choice: nobody else was looked at.
+func (a *assigner) held(t *Task, why string) []byte {
+	l := a.newLine()
+	defer a.reuse(l)
+	l.by = ByWait
+	l.candidates = append(l.candidates, a.candidate(t.Route, t.First))
+	l.exclusions = append(l.exclusions, exclusion{reason: why})
+	return a.record(t, l)
+}
+
+// wait keeps the message for a while, but never beyond its deadline, nor beyond the time from which
+// on it goes before others. record is nil when nobody was looked at.
+func (a *assigner) wait(t *Task, until delay, record []byte) ledger.Decision {
+	last := t.Row.ExpiresAt.Add(-urgent)
+	if !last.After(a.now) {
+		last = Earlier(a.now.Add(lookUrgently), t.Row.ExpiresAt)
+	}
+	return ledger.Decision{
+		State: ledger.Waiting, Reason: until.why, NextAt: Earlier(until.at, last), Plan: t.Row.Plan, Seen: record, WaitsFor: until.on,
+	}
+}
+
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

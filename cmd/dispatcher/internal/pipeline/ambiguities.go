@@ -1,0 +1,169 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+const (
+	ambiguityInterval = time.Second
+	// ambiguityBatch is how many ambiguities are looked at together, ambiguityAskers how many
+	// providers are asked at once, and ambiguityLease how long no other instance looks at them.
+	ambiguityBatch, ambiguityAskers = 64, 8
+	ambiguityLease                  = 30 * time.Second
+)
+
+// resolveAmbiguities tries to learn what became of submissions that nobody answered, and ends the
+// search for those whose time is over.
+func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
+	due, err := d.cfg.Ledger.DueAmbiguities(ctx, ambiguityBatch, ambiguityLease)
+	if err != nil {
+		return fmt.Errorf("look for ambiguities: %w", err)
+	}
+	var wg sync.WaitGroup
+	tokens := make(chan struct{}, ambiguityAskers)
+	for i := range due {
+		wg.Go(func() {
+			tokens <- struct{}{}
+			defer func() { <-tokens }()
+			if err := d.clear(ctx, &due[i]); err != nil && ctx.Err() == nil {
+				d.trouble("doubts", err)
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// clear takes one ambiguity a step further.
+func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
+	now := d.now()
+	switch {
+	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
+		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, now.Add(decide.FirstLookup))
+	case o.Answered():
+		return d.pass(ctx, decide.AnsweredLate(o, now))
+	case !now.Before(o.Until):
+		return d.conclude(ctx, o, now)
+	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
+		return d.lookUp(ctx, o)
+	}
+	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, o.Until)
+}
+
+// lookUp asks the provider.
+func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error {
+	var found provider.LookupResult
+	if finder, ok := d.channel(o.Attempt.Channel).(provider.Finder); ok {
+		found = finder.Find(ctx, o.Key)
+	}
+	now := d.now()
+	switch found.State {
+	case provider.Taken:
+		return d.pass(ctx, decide.Resolve(o, ledger.Taken, decide.CodeLookup, found.Reference, now))
+	case provider.NotTaken:
+		return d.pass(ctx, decide.Resolve(o, ledger.NotTaken, decide.CodeLookup, "", now))
+	case provider.Unanswered:
+	}
+	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, decide.Earlier(now.Add(decide.PauseOfLookup(o.Asked)), o.Until))
+}
+
+// pass writes a resolution down.
+func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
+	ended, err := d.cfg.Ledger.Resolve(ctx, j)
+	if err != nil {
+		return fmt.Errorf("end an ambiguity: %w", err)
+	}
+	if !ended {
+		return nil
+	}
+	d.cfg.Metrics.doubts.WithLabelValues(string(j.As)).Inc()
+	if j.Settlement != nil && j.Settlement.State == ledger.Retry || j.Move != nil && j.Move.State == ledger.Retry {
+		d.backlog.Store(true)
+		d.wake()
+	}
+	return nil
+}
+
+// conclude ends a search that found nothing, unless a receipt has come that nobody has looked at.
+func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
+	f := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
+	if d.lookForReceipts(ctx, f); f.Search.Received {
+		next := now.Add(decide.ReceiptLook)
+		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, next)
+	}
+	return d.pass(ctx, decide.Conclude(o, f, now))
+}
+
+// lookForReceipts tells attempts that nobody answered whether a receipt with our key has come.
+// Without it a lane that resends would send once more what was taken.
+func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.Attempt) {
+	var seqs []int64
+	for _, f := range unanswered {
+		if f.Search.Can.Receipts && f.Search.Can.KeyInReceipt {
+			seqs = append(seqs, f.Seq)
+		}
+	}
+	if seqs == nil {
+		return
+	}
+	err := withTimeout(ctx, func(ctx context.Context) error {
+		proved, err := d.cfg.Ledger.ReceivedWithKey(ctx, seqs)
+		for _, f := range unanswered {
+			f.Search.Received = slices.Contains(proved, f.Seq)
+		}
+		return err
+	})
+	if err != nil { // the receipt is looked at later, and may come too late to stop a resend
+		d.trouble("receipts", err)
+	}
+}
+
+// account stands for the settings of a channel; empty for one that the routing does not have.
+func (d *Dispatcher) account(name string) string {
+	routing := d.routing.Load()
+	if at := routing.Channel(name); at >= 0 {
+		return routing.Channels[at].Account
+	}
+	return ""
+}
+
+// channel is the connected channel of that name; nil when this process has none.
+func (d *Dispatcher) channel(name string) provider.Channel {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if w := d.workers[name]; w != nil {
+		return w.channel
+	}
+	return nil
+}
+
+// awaits is how long receipts of a channel are expected now. Where this process does not know what
+// its provider promises they may come: for as long as the routing says, or, when that does not have
+// the channel any more, as where nothing is said.
+func (d *Dispatcher) awaits(name string) time.Duration {
+	if can, known := d.promises(name); known && !can.Receipts {
+		return 0
+	}
+	routing := d.routing.Load()
+	if at := routing.Channel(name); at >= 0 {
+		return routing.Channels[at].AwaitReceipts
+	}
+	return ledger.UnsaidAwait
+}
+
+// promises are what the provider of a channel promises; false when this process does not know it,
+// because it has no such channel or cannot use its settings.
+func (d *Dispatcher) promises(name string) (can provider.Capabilities, known bool) {
+	if capable, ok := d.channel(name).(provider.Capable); ok {
+		return capable.Capabilities(), true
+	}
+	return provider.Capabilities{}, false
+}

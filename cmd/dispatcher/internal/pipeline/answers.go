@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// keptFor is how long the answer about a due row waits for the claim that uses it. It is
+// a bound on memory: the next claim follows at once.
+const keptFor = 10 * time.Second
+
+// answers keeps what functions said about due rows. Such rows are seen only inside a claim,
+// where nobody may be asked: the claim leaves them as they are, the function is asked after it,
+// and the next claim of the row finds the answer here. That holds for a function whose answers
+// may not be used for other messages as well, so the answers are kept by row. Until the answer is
+// there, claims leave the row out.
+//
+// It also keeps what was said about jobs that their claim had no slots or no room for, so that the
+// claim which takes them does not ask again.
+type answers struct {
+	mu     sync.Mutex
+	rows   map[int64]keptAnswer         // guarded by mu; by Message.Seq
+	jobs   map[decide.JobKey]keptAnswer // guarded by mu
+	asking map[int64]struct{}           // guarded by mu; rows whose question is under way, by Message.Seq
+}
+
+// keptAnswer is an answer and when it was given.
+type keptAnswer struct {
+	decide.RowScores
+	at time.Time
+}
+
+// begin notes that a function is being asked about rows.
+func (a *answers) begin(rows []int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asking == nil {
+		a.asking = make(map[int64]struct{}, len(rows))
+	}
+	for _, seq := range rows {
+		a.asking[seq] = struct{}{}
+	}
+}
+
+// end notes that nobody is being asked about rows any more.
+func (a *answers) end(rows []int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, seq := range rows {
+		delete(a.asking, seq)
+	}
+}
+
+// open lists the rows that a claim would only see to leave them as they are.
+func (a *answers) open() []int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.asking) == 0 {
+		return nil
+	}
+	return slices.Collect(maps.Keys(a.asking))
+}
+
+// put keeps what was answered about rows and drops what nobody came for.
+func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rows == nil {
+		a.rows = map[int64]keptAnswer{}
+	}
+	keep(a.rows, rows, now)
+}
+
+// putJobs is put for jobs.
+func (a *answers) putJobs(jobs map[decide.JobKey]keptAnswer, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.jobs == nil {
+		a.jobs = map[decide.JobKey]keptAnswer{}
+	}
+	keep(a.jobs, jobs, now)
+}
+
+// keep adds answers to those that are kept, and drops what is too old.
+func keep[K comparable](kept, more map[K]keptAnswer, now time.Time) {
+	maps.DeleteFunc(kept, func(_ K, answer keptAnswer) bool { return now.Sub(answer.at) > keptFor })
+	for key, answer := range more {
+		answer.at = now
+		kept[key] = answer
+	}
+}
+
+// known are the answers about rows; nil for none.
+func (a *answers) known() map[int64]decide.RowScores {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.rows) == 0 {
+		return nil
+	}
+	known := make(map[int64]decide.RowScores, len(a.rows))
+	for seq, answer := range a.rows {
+		known[seq] = answer.RowScores
+	}
+	return known
+}
+
+// findJob is the answer about a job, of which no selector has expired, if it was given under this
+// version of the routing.
+func (a *answers) findJob(key decide.JobKey, version int64, now time.Time) *decide.Scores {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept, ok := a.jobs[key]
+	if !ok || kept.Version != version || now.Sub(kept.at) > keptFor {
+		return nil
+	}
+	return kept.Scores
+}
+
+// used drops the answers about rows that have been decided, and about the jobs of the claim.
+func (a *answers) used(d *decide.Decided) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.rows) == 0 && len(a.jobs) == 0 {
+		return
+	}
+	for i := range d.Decisions {
+		switch {
+		case d.Intakes[i] != ledger.Due:
+			delete(a.jobs, d.Tasks[i].JobKey())
+		case d.Decisions[i].State != "":
+			delete(a.rows, d.Tasks[i].Row.Seq)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+// inquiries are so many distinct questions of a route with a function.
+func inquiries(t *testing.T, n int) *decide.ScoreRequest {
+	t.Helper()
+	routing := testRouting(t)
+	scoredByEndpoint(routing)
+	jobs := jobsNamed("m", n)
+	for i := range jobs {
+		number := selector.NumberValue(float64(i))
+		jobs[i].Message.Labels = map[string]selector.Value{"n": number}
+	}
+	plan := decide.NewPlan(routing, testKeys, time.Now(), jobs)
+	q := &decide.ScoreRequest{Routing: routing, Now: noon}
+	for i := range plan.Tasks {
+		q.Add(&plan.Tasks[i])
+	}
+	return q
+}
+
+// TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger asks a function that answers one question a
+// second: it is the scorer that lets them wait for each other.
+func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turn := make(chan struct{}, 1)
+		slow := &scriptedScorer{answer: func(ctx context.Context, q *decide.ScoreQuestion) decide.Scores {
+			select {
+			case turn <- struct{}{}:
+				time.Sleep(time.Second) // on the fake clock
+				<-turn
+				return favours("a")(ctx, q)
+			case <-ctx.Done():
+				return decide.Scores{Trouble: decide.FunctionTimeout}
+			}
+		}}
+		q := inquiries(t, 100)
+		began := time.Now()
+		ask(t.Context(), slow, q)
+		if took := time.Since(began); took < longestHold || took >= longestHold+2*time.Second {
+			t.Errorf("the batch was held up for %s", took)
+		}
+		words := map[string]int{}
+		for _, one := range q.Open {
+			words[one.Answer.Trouble]++
+		}
+		if words[""] < 5 || words[""]+words[decide.FunctionTimeout] != 100 {
+			t.Errorf("answers: %v", words)
+		}
+	})
+}
+
+func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var under atomic.Int32
+		all := make(chan struct{})
+		q := inquiries(t, 300)
+		ask(t.Context(), &scriptedScorer{answer: func(ctx context.Context, q *decide.ScoreQuestion) decide.Scores {
+			if under.Add(1) == 300 {
+				close(all)
+			}
+			select {
+			case <-all:
+				return favours("a")(ctx, q)
+			case <-ctx.Done():
+				return decide.Scores{Trouble: decide.FunctionTimeout}
+			}
+		}}, q)
+		for _, one := range q.Open {
+			if one.Answer.Trouble != "" {
+				t.Fatalf("answer %+v: the questions waited for each other", one.Answer)
+			}
+		}
+	})
+}
+
+func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
+	t.Parallel()
+	var a answers
+	scores := &decide.Scores{Values: []float64{1}}
+	a.put(map[int64]keptAnswer{7: {RowScores: decide.RowScores{Scores: scores}}}, noon)
+	if a.known()[7].Scores != scores {
+		t.Error("the answer is not there")
+	}
+	a.put(nil, noon.Add(keptFor+1))
+	if known := a.known(); known != nil {
+		t.Errorf("an answer that nobody came for is still there: %v", known)
+	}
+}
+
+func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
+	t.Parallel()
+	var a answers
+	if a.open() != nil {
+		t.Error("nobody is being asked")
+	}
+	a.begin([]int64{1, 2})
+	a.begin([]int64{3})
+	a.end([]int64{1, 3})
+	if diff := cmp.Diff([]int64{2}, a.open()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// heldScorer answers when it is let go, and counts how often it was asked.
+type heldScorer struct {
+	free  chan struct{}
+	asked atomic.Int64
+}
+
+func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function, q *decide.ScoreQuestion) decide.Scores {
+	s.asked.Add(1)
+	select {
+	case <-s.free:
+		return favours("b")(ctx, q)
+	case <-ctx.Done():
+		return decide.Scores{Trouble: decide.FunctionTimeout}
+	}
+}
+
+// TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes has rows of two routes come due while the function
+// of one does not answer. The others are sent, and its own are neither claimed again meanwhile nor
+// lost.
+func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
+	t.Parallel()
+	scorer := &heldScorer{free: make(chan struct{})}
+	p := setupScored(t, func(r *decide.Routing) {
+		scoredByEndpoint(r)
+		r.Routes[0].Match = decide.Match{Tenants: []string{"slow"}}
+		r.Routes = append(r.Routes, decide.Route{Route: config.Route{Name: "other", Mode: decide.RoundRobinMode, MaxSegments: 10}, Members: r.Routes[0].Members})
+	}, scorer)
+	release := sync.OnceFunc(func() { close(scorer.free) })
+	t.Cleanup(release)
+	// More rows of the slow route than one claim takes come due before any of the other.
+	of := func(tenant string, n int) []decide.Job {
+		jobs := jobsNamed(tenant, n)
+		for i := range jobs {
+			jobs[i].Message.Tenant = tenant
+		}
+		return forLater(jobs)
+	}
+	p.handle(t, of("slow", 600))
+	p.handle(t, of("other", 300))
+	p.comeDue(t)
+	const sent = `select tenant, count(*) from dispatcher.messages where state = 'accepted' group by 1`
+	p.eventually(t, sent, map[string]int64{"other": 300})
+	p.eventually(t, `select state, count(*) from dispatcher.messages where tenant = 'slow' group by 1`, map[string]int64{"scheduled": 600})
+	if n := scorer.asked.Load(); n < 1 || n > maxAsking {
+		t.Errorf("600 equal questions of due rows were asked %d times while there was no answer", n)
+	}
+	release()
+	p.eventually(t, sent, map[string]int64{"other": 300, "slow": 600})
+	p.eventually(t, `select coalesce(ranking->>'trouble', '-'), count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		where tenant = 'slow' group by 1`, map[string]int64{"-": 600})
+}
+
+// TestStoppingWaitsForQuestionsUnderWay would leave a goroutine behind otherwise.
+func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
+	t.Parallel()
+	scorer := &heldScorer{free: make(chan struct{})}
+	p := setupScored(t, scoredByEndpoint, scorer)
+	p.handle(t, forLater(jobsNamed("m", 3)))
+	p.comeDue(t)
+	deadline := time.After(20 * time.Second)
+	for scorer.asked.Load() == 0 {
+		select {
+		case <-deadline:
+			t.Fatal("nobody was asked")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	p.stop()
+	p.eventually(t, `select state, count(*) from dispatcher.messages group by 1`, map[string]int64{"scheduled": 3})
+	if open := p.answers.open(); len(open) != 0 {
+		t.Errorf("%d rows are still being asked about", len(open))
+	}
+}

@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// wide lets every channel have as many submissions out as the process may have under way.
+func wide(r *decide.Routing) {
+	r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+	for i := range r.Channels {
+		r.Channels[i].Concurrency = 500
+	}
+}
+
+// silence lets a channel take submissions without an answer until the returned function is called;
+// only, if it is not empty, names the one message that it treats so.
+func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
+	gate := make(chan struct{})
+	answer = sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(answer) // before the pipeline stops
+	p.channels[channel].answer = func(s provider.Submission) provider.Result {
+		if only == "" || s.ID == only {
+			<-gate
+		}
+		return accepts(s)
+	}
+	return answer
+}
+
+// firstOf names the first message of a row that is drawn for a channel.
+func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
+	t.Helper()
+	table := p.routing.Routes[0].Table
+	drawer := selector.NewDrawer(testKeys[0])
+	for i := range 1000 {
+		id := fmt.Sprintf("%s-%d", prefix, i)
+		if table.Entry(table.Pick(drawer.Draw(id, 1, table.Size()))).Name == channel {
+			return id
+		}
+	}
+	t.Fatal("no message for the channel")
+	return ""
+}
+
+// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on,
+// on its own channel as well. A claim that waited for all slots would wait for that one.
+func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	p := setup(t, wide)
+	answer := p.silence(t, "c", p.firstOf(t, "c", "m"))
+	const messages = 3000
+	p.handle(t, jobsNamed("m", messages))
+	p.eventually(t, byState, map[string]int64{"accepted": messages - 1, "sending": 1})
+	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+}
+
+// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, the
+// others take what it cannot, and when it answers again, it gets messages again.
+func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
+	t.Parallel()
+	p := setup(t, wide)
+	answer := p.silence(t, "c", "")
+	const messages = 3000
+	p.handle(t, jobsNamed("m", messages))
+	most := int64(p.slots.size() * mostOfRest / restParts)
+	p.eventually(t, `select 'others', count(*) from audit.attempts where outcome = 'accepted' and channel <> 'c' having count(*) >= `+fmt.Sprint(messages-most),
+		map[string]int64{"others": messages - int64(len(p.channels["c"].submits()))})
+	if held := int64(len(p.channels["c"].submits())); held > most {
+		t.Errorf("the silent channel got %d messages, its bound is %d", held, most)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(p.cfg.Metrics.full)
+	if _, counted := gathered(t, registry)["full_channels_total c bulkhead"]; !counted {
+		t.Error("no metric says that the bound of c is what limits")
+	}
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+	p.handle(t, jobsNamed("after", 100))
+	p.eventually(t, byState, map[string]int64{"accepted": messages + 100})
+	p.eventually(t, `select 'by c', least(count(*), 1) from audit.attempts where channel = 'c' and message_id like 'after-%'`, map[string]int64{"by c": 1})
+}
+
+// TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in
+// two seconds. What is drawn for the channel beyond that goes to the others at once, and does not
+// fill the process.
+func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		wide(r)
+		r.Channels[2].Concurrency = 2
+	})
+	p.loads["c"].usual.Store(int64(100 * time.Millisecond))
+	answer := p.silence(t, "c", "")
+	const messages = 450
+	p.handle(t, jobsNamed("m", messages))
+	narrow := underWay{senders: 2, usual: 100 * time.Millisecond}
+	counts := p.counts(t, `select channel || ' ' || reason, count(*) from audit.attempts group by 1`)
+	if held, most := counts["c first_choice"], int64(narrow.clears()); held == 0 || held > most {
+		t.Errorf("c got %d of the messages that were drawn for it, and submits %d in time", held, most)
+	}
+	if counts["a fallback"]+counts["b fallback"] == 0 {
+		t.Errorf("nothing went to the others: %v", counts)
+	}
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+}
+
+// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that takes messages answers nothing for a
+// while.
+func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		wide(r)
+		r.Channels[0].State, r.Channels[1].State = decide.Draining, decide.Draining
+	})
+	answer := p.silence(t, "c", "")
+	const messages = 1200
+	p.handle(t, jobsNamed("m", messages))
+	if waiting := p.counts(t, byState)["waiting"]; waiting < messages-500 {
+		t.Errorf("%d messages wait", waiting)
+	}
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+}
+
+// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine messages of ten and more to do
+// than its bound lets it have under way. That holds up claims; no message goes elsewhere.
+func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		wide(r)
+		table, err := selector.NewTable([]selector.Entry{
+			{Name: "a", Weight: selector.MustWeight("90")}, {Name: "b", Weight: selector.MustWeight("5")}, {Name: "c", Weight: selector.MustWeight("5")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Routes[0].Table = table
+	})
+	for name, c := range p.channels {
+		p.loads[name].usual.Store(int64(slowAnswers) - 1) // so that no stall of a busy machine looks like a fault
+		c.answer = func(s provider.Submission) provider.Result {
+			time.Sleep(30 * time.Millisecond)
+			return accepts(s)
+		}
+	}
+	const messages = 4000
+	p.handle(t, jobsNamed("m", messages))
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
+}

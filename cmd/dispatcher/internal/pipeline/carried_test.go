@@ -1,0 +1,41 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/provider"
+)
+
+// TestTheReportReadsTheCauseFromTheStoredRanking ties the ledger's report to the form in which
+// rankings are stored, for every ranker: why the first choice was passed over is read with SQL.
+func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
+	t.Parallel()
+	for _, by := range []decide.Ranker{decide.LoadRatio, decide.RoundRobin, decide.BestWorker, decide.Redraw} {
+		t.Run(string(by), func(t *testing.T) {
+			t.Parallel()
+			p := setup(t, func(r *decide.Routing) {
+				r.Routes[0].Fallback = by
+				r.Channels[1].State = decide.Draining
+			})
+			p.channels["a"].answer = always(provider.Refused)
+			p.handle(t, jobsNamed("m", 100))
+			p.eventually(t, byState, map[string]int64{"accepted": 100})
+			carried, err := p.ledger.CarriedOn(t.Context(), time.Now(), time.UTC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			causes, all := map[string]string{}, int64(0)
+			for _, row := range carried {
+				if row.Channel != "c" {
+					t.Errorf("%+v", row)
+				}
+				causes[row.FirstChoice], all = row.Cause, all+row.Messages
+			}
+			if len(carried) != 3 || causes["a"] != "refused" || causes["b"] != "draining" || causes["c"] != "" || all != 100 {
+				t.Errorf("%+v", carried)
+			}
+		})
+	}
+}

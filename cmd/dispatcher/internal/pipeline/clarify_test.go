@@ -1,0 +1,169 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// knowingChannel is a provider that can be asked for a submission by its key.
+type knowingChannel struct {
+	*scriptedChannel
+	can  provider.Capabilities
+	find func(key string) provider.LookupResult
+}
+
+func (c *knowingChannel) Capabilities() provider.Capabilities { return c.can }
+
+func (c *knowingChannel) Find(_ context.Context, key string) provider.LookupResult {
+	return c.find(key)
+}
+
+// doubting is a pipeline over one channel, with lanes that search for so long.
+func doubting(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline {
+	t.Helper()
+	p := setup(t, func(r *decide.Routing) {
+		lane.Name, lane.TTL, lane.MaxWaiting = "bulk", time.Hour, 100
+		lane.Clarify = []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}
+		r.Lanes["bulk"] = lane
+		for i := range r.Channels {
+			r.Channels[i].AwaitReceipts = time.Hour
+		}
+	})
+	channel.scriptedChannel = p.channels["a"]
+	next := *p.routing
+	next.Version = p.applyRouting(t, nil)
+	if err := p.Apply(&next, map[string]provider.Channel{"a": channel, "b": channel, "c": channel}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	byVerdict  = `select coalesce(verdict, 'open'), count(*) from audit.ambiguous group by 1`
+	billedFor  = `select coalesce(outcome, 'pending'), sum(segments)::bigint from audit.attempts group by 1`
+	duplicates = `select 'flagged', count(*) filter (where possible_duplicate) from audit.messages`
+)
+
+func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
+	t.Parallel()
+	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
+	p := doubting(t, channel, decide.Lane{ClarifyFor: time.Minute})
+	channel.answer = func(s provider.Submission) provider.Result {
+		if s.Attempt < 3 {
+			return provider.Result{Code: "timeout"}
+		}
+		return accepts(s)
+	}
+	p.handle(t, jobsNamed("m", 1))
+	p.eventually(t, byState, map[string]int64{"accepted": 1})
+	p.eventually(t, byVerdict, map[string]int64{"taken": 1})
+	p.eventually(t, billedFor, map[string]int64{"unknown": 0, "accepted": 1})
+	p.eventually(t, duplicates, map[string]int64{"flagged": 0})
+	log := channel.submits()
+	if len(log) != 3 || log[0].Key == "" || log[1].Key != log[0].Key || log[2].Key != log[0].Key {
+		t.Errorf("%d submits, under keys that differ", len(log))
+	}
+}
+
+// TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a message waits
+// to be submitted again.
+func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
+	t.Parallel()
+	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
+	p := doubting(t, channel, decide.Lane{ClarifyFor: 4 * time.Second})
+	channel.answer = func(provider.Submission) provider.Result {
+		go func() { // before the repeat, which comes a second later
+			next := *p.routing
+			next.Channels = slices.Clone(next.Channels)
+			for i := range next.Channels {
+				next.Channels[i].Account = "another"
+			}
+			next.Version = p.Dispatcher.routing.Load().Version
+			_ = p.Apply(&next, nil)
+		}()
+		return provider.Result{Code: "timeout"}
+	}
+	p.handle(t, jobsNamed("m", 1))
+	p.eventually(t, byVerdict, map[string]int64{"final": 1})
+	p.eventually(t, byState, map[string]int64{"unknown": 1})
+	if n := len(channel.submits()); n != 1 {
+		t.Errorf("%d submits", n)
+	}
+}
+
+func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		known   provider.LookupState
+		state   string
+		verdict string
+		submits int
+	}{
+		"taken":     {provider.Taken, "accepted", "taken", 1},
+		"not taken": {provider.NotTaken, "accepted", "not_taken", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channel := &knowingChannel{can: provider.Capabilities{Lookup: true, Receipts: true}}
+			asked := make(chan string, 10)
+			channel.find = func(key string) provider.LookupResult {
+				asked <- key
+				return provider.LookupResult{State: tc.known, Reference: "found"}
+			}
+			p := doubting(t, channel, decide.Lane{ClarifyFor: time.Minute})
+			channel.answer = func(s provider.Submission) provider.Result {
+				if s.Attempt == 1 {
+					return provider.Result{Code: "timeout"}
+				}
+				return accepts(s)
+			}
+			p.handle(t, jobsNamed("m", 1))
+			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
+			p.eventually(t, byState, map[string]int64{tc.state: 1})
+			p.eventually(t, duplicates, map[string]int64{"flagged": 0})
+			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`, map[string]int64{"expected": 1})
+			log := channel.submits()
+			if len(log) != tc.submits || <-asked != log[0].Key {
+				t.Errorf("%d submits", len(log))
+			}
+		})
+	}
+}
+
+func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		resend  bool
+		state   string
+		verdict string
+		flagged int64
+	}{
+		"never":  {false, "unknown", "final", 0},
+		"resend": {true, "accepted", "resent", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channel := &knowingChannel{can: provider.Capabilities{Receipts: true, KeyInReceipt: true}}
+			p := doubting(t, channel, decide.Lane{ClarifyFor: time.Second, ResendOnce: tc.resend})
+			channel.answer = func(s provider.Submission) provider.Result {
+				if s.Attempt == 1 {
+					return provider.Result{Code: "timeout"}
+				}
+				return accepts(s)
+			}
+			p.handle(t, jobsNamed("m", 1))
+			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
+			p.eventually(t, byState, map[string]int64{tc.state: 1})
+			p.eventually(t, duplicates, map[string]int64{"flagged": tc.flagged})
+			p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages group by 1`, map[string]int64{
+				map[bool]string{false: "ambiguous_final"}[tc.resend]: 1,
+			})
+		})
+	}
+}

@@ -1,0 +1,307 @@
+// Package pipeline takes messages from a decoded Kafka record to a settled attempt.
+//
+//	Handle   plan, ask scoring functions, claim, hand over to the channel's worker
+//	due      the same for rows that come due: waiting, scheduled, to be tried again
+//	worker   waits for the release time and sends
+//	settler  settles answers in batches
+//	Run      the loops: due rows, heart-beat, recovery of what a lost instance left open
+//
+// What is decided is decided in package decide. The pipeline owns what blocks, retries or runs in
+// the background, and the bounds of what this process may have under way. It knows neither Kafka
+// nor SQL nor HTTP.
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// Standards of Config.
+const (
+	DefaultStateInterval   = 2 * time.Second
+	DefaultWindowRetention = 7 * 24 * time.Hour
+)
+
+// Config is what a Dispatcher needs. All fields but Scorer, Region and those with a standard are
+// required.
+type Config struct {
+	Ledger *ledger.Ledger
+	// Keys are those of the key file: the first makes the draws, the others serve messages
+	// that were drawn under them.
+	Keys []selector.Key
+	// Scorer asks the scoring functions of routes; without it each counts as unreachable.
+	Scorer Scorer
+	// Reload fetches the current routing and hands it to Dispatcher.Apply. It is called when a
+	// claim finds that the routing has changed.
+	Reload func(ctx context.Context) error
+	// MaxUnsettled bounds the attempts claimed and not settled, and a claim's size.
+	MaxUnsettled int
+	// SendTimeout bounds the time from claim to answer. After it no byte of the
+	// attempt may leave.
+	SendTimeout time.Duration
+	// DeadAfter is how old a heart-beat may be before the instance counts as lost. A second before
+	// that it stops sending.
+	DeadAfter time.Duration
+	// Region is where this process runs, as the ledger has registered it.
+	Region string
+	// StateInterval is how often the policies learn what other instances have granted; 0 is
+	// DefaultStateInterval.
+	StateInterval time.Duration
+	// WindowRetention is how long past windows of a second are kept for auditors; 0 is
+	// DefaultWindowRetention.
+	WindowRetention time.Duration
+	Metrics         *Metrics
+	// Begin is closed when due rows may be picked up; nil means at once.
+	Begin <-chan struct{}
+	// Trouble is told of every failure that is tried again. It must not block.
+	Trouble func(where string, err error)
+}
+
+// Validate reports the first field that is missing or out of range.
+func (c *Config) Validate() error {
+	switch {
+	case c.Ledger == nil || c.Reload == nil || c.Metrics == nil || c.Trouble == nil:
+		return errors.New("pipeline: Ledger, Reload, Metrics and Trouble are required")
+	case len(c.Keys) == 0:
+		return errors.New("pipeline: at least one draw key is required")
+	case c.MaxUnsettled < 1:
+		return errors.New("pipeline: MaxUnsettled must be at least 1")
+	case c.SendTimeout <= 0 || c.DeadAfter <= heartbeatMargin:
+		return fmt.Errorf("pipeline: SendTimeout must be above 0 and DeadAfter above %s", heartbeatMargin)
+	case c.StateInterval < 0 || c.WindowRetention < 0:
+		return errors.New("pipeline: StateInterval and WindowRetention must not be below 0")
+	}
+	return nil
+}
+
+// expressShare is the part of MaxUnsettled, one in so many, that is kept for the first lane.
+const expressShare = 20
+
+// Dispatcher runs the pipeline of one process.
+type Dispatcher struct {
+	cfg     Config
+	slots   *slots
+	express *slots // only for small batches of the first lane
+	open    *openAttempts
+	settler *settler
+	keys    *References   // under which providers know what is submitted
+	nudge   chan struct{} // wakes the due loop
+	backlog atomic.Bool   // whether rows are known to wait
+
+	routing         atomic.Pointer[decide.Routing]
+	clock           *clock
+	commitLatencies commitLatencies
+	instances       atomic.Pointer[decide.Instances] // what the other processes do; nil before the first gathering
+	minutes         minutes                          // what this one granted
+	heartbeat       *heartbeat
+	due             *schedule     // when rows come due that this process has decided upon
+	answers         answers       // about due rows
+	neededScopes    neededScopes  // the scopes that count due rows
+	wakeSet         wakeSet       // where something has come free
+	coded           atomic.Bool   // whether rows of the first lane are known to wait
+	asking          chan struct{} // one token for each claim about whose due rows functions are being asked
+
+	claims   sync.WaitGroup // under way
+	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
+
+	mu      sync.RWMutex
+	stopped bool               // guarded by mu; nothing is launched any more
+	workers map[string]*worker // guarded by mu; by channel name
+	loads   map[string]*load   // guarded by mu; of every channel that this process has had, by name
+	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
+	closing sync.WaitGroup     // workers of removed channels on their way out
+}
+
+// New returns a Dispatcher that is ready once Apply has given it a routing.
+func New(cfg Config) (*Dispatcher, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.StateInterval = cmp.Or(cfg.StateInterval, DefaultStateInterval)
+	cfg.WindowRetention = cmp.Or(cfg.WindowRetention, DefaultWindowRetention)
+	references, err := NewReferences(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	express := cfg.MaxUnsettled / expressShare
+	d := &Dispatcher{
+		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), open: &openAttempts{},
+		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
+	}
+	d.settler = newSettler(d)
+	return d, nil
+}
+
+// Apply makes routing the current one. channels holds a connected channel for each name that is new
+// or whose connection has changed; the others keep theirs, and what their providers asked for.
+// Channels that the routing no longer names are drained and closed in the background.
+func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider.Channel) error {
+	routing.Prepare() // before the lock: it takes a while for many channels, and claims must not wait for it
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return errors.New("the dispatcher has been stopped")
+	}
+	for i := range routing.Channels {
+		if name := routing.Channels[i].Name; channels[name] == nil && d.workers[name] == nil {
+			return fmt.Errorf("channel %s has no connection", name)
+		}
+	}
+	next := make(map[string]*worker, len(routing.Channels))
+	for i := range routing.Channels {
+		c := &routing.Channels[i]
+		if channel := channels[c.Name]; channel != nil {
+			next[c.Name] = newWorker(c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.answers)
+		} else {
+			next[c.Name] = d.workers[c.Name]
+		}
+	}
+	if before := d.routing.Load(); before != nil {
+		routing.KeepLanes(before)
+	}
+	gone := maps.Clone(d.workers)
+	maps.DeleteFunc(gone, func(name string, w *worker) bool { return next[name] == w })
+	d.workers = next
+	d.routing.Store(routing)
+	for _, w := range gone {
+		d.closing.Go(func() { d.retire(w) })
+	}
+	return nil
+}
+
+// loadOf is the load of a channel, which outlives its connections. The caller holds mu.
+func (d *Dispatcher) loadOf(channel string) *load {
+	if d.loads[channel] == nil {
+		d.loads[channel] = &load{}
+	}
+	return d.loads[channel]
+}
+
+// retire closes the worker of a channel that is no longer routed to.
+func (d *Dispatcher) retire(w *worker) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.SendTimeout)
+	defer cancel()
+	if err := w.close(ctx); err != nil {
+		d.cfg.Trouble("close", fmt.Errorf("channel %s: %w", w.name, err))
+	}
+}
+
+// Batch is how many jobs fit one claim when nothing is under way: Handle cuts more than that into
+// several.
+func (d *Dispatcher) Batch() int { return d.slots.size() }
+
+// Paused reports whether a lane's topics must not be read now, because so many of its
+// messages wait already.
+func (d *Dispatcher) Paused(lane string) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.full[lane]
+}
+
+// Ready reports, per channel of the current routing, why this process cannot send on
+// it now; the empty text means that it can.
+func (d *Dispatcher) Ready() map[string]string {
+	routing := d.routing.Load()
+	reasons := d.unready(routing)
+	out := make(map[string]string, len(reasons))
+	for i, why := range reasons {
+		out[routing.Channels[i].Name] = why
+	}
+	return out
+}
+
+// unready has one entry per channel of routing.
+func (d *Dispatcher) unready(routing *decide.Routing) []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	now := time.Now()
+	reasons := make([]string, len(routing.Channels))
+	for i := range routing.Channels {
+		reasons[i] = decide.Removed
+		if w := d.workers[routing.Channels[i].Name]; w != nil {
+			reasons[i] = w.ready(now)
+		}
+	}
+	return reasons
+}
+
+// now is the database's clock as last read, carried on by the time that has passed since.
+func (d *Dispatcher) now() time.Time { return d.clock.now() }
+
+// launch hands claimed attempts to their workers, with their places by this process's clock. A
+// attempt whose channel was removed since is sent back as not sent.
+func (d *Dispatcher) launch(r *claim) {
+	for _, f := range r.attempts {
+		f.leave, f.latest = d.clock.span(&f.Release)
+		f.Submission.Deadline = d.clock.deadline(f.Expires)
+	}
+	spread(r.attempts, time.Now())
+	d.open.add(r.decided.Now, r.attempts)
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.stopped {
+		return // too late: the attempts stay open and are recovered after this process's end
+	}
+	for _, f := range r.attempts {
+		if w := d.workers[f.Channel]; w != nil {
+			w.put(f)
+		} else {
+			result := decide.NotSent(decide.CodeStopping)
+			f.answer(d.settler.answers, &result)
+		}
+	}
+}
+
+// Freed lets the messages that wait for an active slot of a channel look again at once, because
+// slots have come free. It does not block.
+func (d *Dispatcher) Freed(slots int) {
+	r := d.routing.Load()
+	if r == nil || slots <= 0 {
+		return
+	}
+	for i := range r.Channels {
+		d.wakeSet.add(r.Channels[i].Name, slots)
+	}
+	d.wake()
+}
+
+// wake makes the due loop look at once.
+func (d *Dispatcher) wake() {
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Stop waits for what is under way, sends back what has not left, closes the channels
+// and writes the last outcomes. Handle must not be called any more and Run must have ended.
+// What is still open when ctx ends is recovered as Unknown by another instance.
+func (d *Dispatcher) Stop(ctx context.Context) error {
+	claimed := make(chan struct{})
+	go func() { d.claims.Wait(); close(claimed) }()
+	select {
+	case <-claimed:
+	case <-ctx.Done(): // one is in doubt; the ledger's Close ends it
+	}
+	d.mu.Lock()
+	d.stopped = true
+	workers := d.workers
+	d.workers = map[string]*worker{}
+	d.mu.Unlock()
+	for _, w := range workers {
+		d.closing.Go(func() { d.retire(w) })
+	}
+	d.closing.Wait()
+	return d.settler.stop(ctx)
+}

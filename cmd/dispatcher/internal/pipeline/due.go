@@ -1,0 +1,265 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// Intervals of the background work.
+const (
+	// dueInterval is how often a process looks at due rows of which it does not know: those that
+	// another has woken.
+	dueInterval     = 500 * time.Millisecond
+	beatInterval    = time.Second
+	recoverInterval = 2 * time.Second
+	// dueGap is the shortest time between two looks at due rows that nobody asked for. Those that
+	// come due within it are claimed together, however many different times they were put off to.
+	dueGap = 50 * time.Millisecond
+	// recoveryMargin is added to the send deadline before an attempt of a lost instance
+	// is closed: clocks of two processes and the database are not read at the same instant.
+	recoveryMargin = 2 * time.Second
+)
+
+// Run picks up due rows, keeps the heart-beat, gives back slots that nobody holds any more and
+// recovers what lost instances left behind, until ctx ends.
+func (d *Dispatcher) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	loops.Go(func() {
+		if d.cfg.Begin != nil {
+			select {
+			case <-d.cfg.Begin:
+			case <-ctx.Done():
+				return
+			}
+		}
+		d.runDue(ctx)
+	})
+	loops.Go(func() { d.keepBeating(ctx) })
+	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
+	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
+	loops.Go(func() { d.every(ctx, time.Second, "queues", d.countQueues) })
+	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
+	loops.Go(func() { d.every(ctx, d.cfg.StateInterval, "gather", d.gather) })
+	loops.Go(func() { d.every(ctx, ambiguityInterval, "doubts", d.resolveAmbiguities) })
+	loops.Go(func() { d.every(ctx, windowInterval, "windows", d.dropWindows) })
+	loops.Go(func() { d.every(ctx, presentInterval, "present", d.present) })
+	loops.Wait()
+}
+
+// every calls work at once and then at each interval.
+func (d *Dispatcher) every(ctx context.Context, interval time.Duration, where string, work func(context.Context) error) {
+	for {
+		if err := withTimeout(ctx, work); err != nil && ctx.Err() == nil {
+			d.trouble(where, err)
+		}
+		if !sleep(ctx, interval) {
+			return
+		}
+	}
+}
+
+// operationTimeout bounds one operation of the ledger other than a claim: a database host that
+// vanished must not hold up the heart-beat until the TCP timeout.
+const operationTimeout = 15 * time.Second
+
+func withTimeout(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	return work(ctx)
+}
+
+// runDue claims due rows, a batch after the other while there are more, else at each interval, when
+// a row comes due that this process has put off, or when an outcome or an answer made some due.
+func (d *Dispatcher) runDue(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	timer := time.NewTimer(dueInterval)
+	defer timer.Stop()
+	for {
+		looked := time.Now()
+		if !d.takeDue(ctx, &asking) && !d.awaitDue(ctx, timer, looked) {
+			return
+		}
+	}
+}
+
+// awaitDue waits until it is time for the next look at due rows; looked is when the last one began.
+// It is false when ctx ended first.
+func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked time.Time) bool {
+	for {
+		timer.Reset(time.Until(d.nextLook(looked)))
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-d.nudge:
+			return true
+		case <-d.due.moved:
+		}
+	}
+}
+
+// nextLook is when due rows are looked at again if nobody asks for it before. The clock may be a
+// little ahead of the database's, for which a row would not have come due yet: hence the slack.
+func (d *Dispatcher) nextLook(looked time.Time) time.Time {
+	at, earliest := looked.Add(dueInterval), looked.Add(dueGap)
+	if soonest, ok := d.due.soonest(d.now().Add(-time.Since(looked) - clockSlack)); ok {
+		if here := d.clock.here(soonest).Add(clockSlack); here.Before(at) {
+			at = here
+		}
+	}
+	if at.Before(earliest) {
+		return earliest
+	}
+	return at
+}
+
+// takeDue claims one batch of due rows and reports whether there may be more. Functions
+// are asked about the rows that need it in the background; asking counts them.
+func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
+	d.wakeWaiting(ctx)
+	n := max(1, d.slots.size()/2)
+	var due int
+	err := withTimeout(ctx, func(ctx context.Context) (err error) {
+		due, err = d.cfg.Ledger.Due(ctx, n, d.answers.open()...)
+		return err
+	})
+	if err == nil && due == 0 {
+		return false
+	}
+	var r *claim
+	if err == nil {
+		r, err = d.claim(ctx, nil, due)
+	}
+	switch {
+	case err == nil:
+		if len(r.decided.Unasked) > 0 {
+			d.askAboutDue(ctx, r, asking)
+		}
+		return (due == n || r.due < due || r.decided.Unlocked) && ctx.Err() == nil
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, decide.ErrStaleRouting):
+		if err = d.cfg.Reload(ctx); err == nil {
+			return true
+		}
+	}
+	d.trouble("due", err)
+	sleep(ctx, longestPause)
+	return false
+}
+
+// wakeWaiting wakes the messages that wait for something that has come free.
+func (d *Dispatcher) wakeWaiting(ctx context.Context) {
+	on, most := d.wakeSet.take()
+	if len(on) == 0 {
+		return
+	}
+	n := min(most, d.slots.size())
+	if err := withTimeout(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil && ctx.Err() == nil {
+		d.trouble("wake", err)
+	}
+}
+
+// keepBeating begins a heart-beat at each interval, or as soon as the one before is over: with a
+// database that is a second away a pause after each would make them too rare.
+func (d *Dispatcher) keepBeating(ctx context.Context) {
+	for {
+		began := time.Now()
+		if err := withTimeout(ctx, d.Beat); err != nil && ctx.Err() == nil {
+			d.trouble("beat", err)
+		}
+		if !sleep(ctx, beatInterval-time.Since(began)) {
+			return
+		}
+	}
+}
+
+// Beat tells the other instances that this one lives, and reads the database's clock, by which
+// deadlines and release times are checked: this machine's own may be wrong or jump. It is called
+// once before the first claim, and then by Run.
+func (d *Dispatcher) Beat(ctx context.Context) error {
+	beat, err := d.cfg.Ledger.Beat(ctx, d.open.oldest())
+	if err != nil {
+		return err
+	}
+	d.clock.read(beat.At, beat.Sent, time.Now())
+	d.heartbeat.beat(beat.Sent)
+	return nil
+}
+
+// countWaiting learns how much waits on each lane, and which lanes are full.
+func (d *Dispatcher) countWaiting(ctx context.Context) error {
+	waiting, err := d.cfg.Ledger.Waiting(ctx)
+	if err != nil {
+		return fmt.Errorf("count waiting messages: %w", err)
+	}
+	full, total, coded := map[string]bool{}, int64(0), false
+	for name, lane := range d.routing.Load().Lanes {
+		n := waiting[name]
+		total += n
+		coded = coded || lane.Order == 0 && n > 0
+		full[name] = n >= lane.MaxWaiting
+		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
+	}
+	for name, l := range d.loadsNow() {
+		d.cfg.Metrics.underWay.WithLabelValues(name).Set(float64(l))
+	}
+	d.backlog.Store(total > 0)
+	d.coded.Store(coded)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+	return nil
+}
+
+// recover closes attempts that lost instances left without outcome. They may have
+// been sent, so their outcome is Unknown.
+func (d *Dispatcher) recover(ctx context.Context) error {
+	open, err := d.cfg.Ledger.Abandoned(ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size())
+	if err != nil {
+		return fmt.Errorf("look for lost attempts: %w", err)
+	}
+	if len(open) == 0 {
+		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
+	}
+	lost := make([]*decide.Attempt, len(open))
+	for i := range open {
+		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
+	}
+	d.lookForReceipts(ctx, lost...)
+	now := d.now()
+	settlements := make([]ledger.Settlement, len(lost))
+	for i, f := range lost {
+		settlements[i] = decide.SettleLost(f, now)
+	}
+	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
+		return fmt.Errorf("close lost attempts: %w", err)
+	}
+	d.cfg.Metrics.lost.Add(float64(len(open)))
+	d.wake()
+	return nil
+}
+
+// recorded is an attempt that no worker has any more, with what its provider promises; claimed is
+// when it was, by the database's clock. A provider that nobody knows here may tell of each part:
+// the first of them is not to pass for all.
+func (d *Dispatcher) recorded(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *decide.Attempt {
+	lane := d.routing.Load().Lane(m.Lane)
+	f := decide.RecordedAttempt(m, a, &lane)
+	can, known := d.promises(a.Channel)
+	can.PartReceipts = can.PartReceipts || !known
+	f.Inform(can, d.account(a.Channel), claimed, d.reach())
+	f.Await = d.awaits(a.Channel)
+	if !f.Repeats() {
+		f.Submission.Key = d.keys.Key(f.Seq, a.Number)
+	}
+	return f
+}

@@ -1,0 +1,320 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// claimTimeout bounds one claim, waiting for a connection included.
+const claimTimeout = 15 * time.Second
+
+// Pauses between tries of an operation that failed.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// leastCompany is how many older codes may ride along with a single new one.
+const leastCompany = 4
+
+// unstorable is the code of a record that the ledger will not hold although it decoded well.
+const unstorable envelope.Code = "unstorable"
+
+// Handle makes the jobs durable and starts to send them. When it returns nil, every
+// job has its row: sent, waiting, dead or known to be a duplicate. It blocks while the process
+// has as much under way as it may, and while PostgreSQL is away. The error is ctx's.
+func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
+	for len(jobs) > 0 {
+		first, again := distinct(jobs)
+		for len(first) > 0 {
+			n, err := d.store(ctx, first[:min(len(first), d.slots.size())])
+			if err != nil {
+				return err
+			}
+			first = first[n:]
+		}
+		jobs = again // now they meet the rows of their twins
+	}
+	return nil
+}
+
+// distinct splits off the jobs whose id stands earlier in the same batch.
+func distinct(jobs []decide.Job) (first, again []decide.Job) {
+	seen := make(map[string]struct{}, len(jobs))
+	for i := range jobs {
+		id := jobs[i].Message.ID
+		if _, twice := seen[id]; twice && id != "" {
+			if again == nil {
+				first = append(make([]decide.Job, 0, len(jobs)), jobs[:i]...)
+			}
+			again = append(again, jobs[i])
+			continue
+		}
+		seen[id] = struct{}{}
+		if again != nil {
+			first = append(first, jobs[i])
+		}
+	}
+	if again == nil {
+		return jobs, nil
+	}
+	return first, again
+}
+
+// store claims as many of the jobs as have slots and room, the first ones, and goes on trying until
+// that has succeeded. It returns how many they are: at least one.
+func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, err error) {
+	pause, alone := firstPause, false
+	for {
+		due := 0
+		if !alone {
+			due = d.dueShare(jobs)
+		}
+		r, err := d.claim(ctx, jobs, due)
+		switch {
+		case err == nil:
+			if len(r.decided.Unasked) > 0 || r.decided.Unlocked {
+				d.wake() // the due loop takes care of them: no partition waits for that
+			}
+			return len(r.plan.Jobs), nil
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case errors.Is(err, decide.ErrStaleRouting):
+			err = d.cfg.Reload(ctx)
+			if err == nil {
+				continue
+			}
+		case ledger.Unstorable(err) && due > 0:
+			alone = true // the row at fault may be one of those that rode along
+		case ledger.Unstorable(err) && !buried(jobs):
+			d.trouble("claim", err)
+			return len(jobs), d.isolate(ctx, jobs)
+		}
+		d.trouble("claim", err)
+		if !sleep(ctx, pause) {
+			return 0, ctx.Err()
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// isolate finds the job that the ledger cannot hold by halving the batch; one such
+// record must not stop its partition. It becomes a dead letter.
+func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
+	if len(jobs) > 1 {
+		half := len(jobs) / 2
+		return errors.Join(d.Handle(ctx, jobs[:half]), d.Handle(ctx, jobs[half:]))
+	}
+	dead := jobs[0]
+	dead.Message = envelope.Message{}
+	dead.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
+	return d.Handle(ctx, []decide.Job{dead})
+}
+
+// buried reports whether the jobs are a record that was isolated before. When not even
+// its dead row can be written, that is no property of the record, and it is tried again.
+func buried(jobs []decide.Job) bool {
+	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == unstorable
+}
+
+// dueShare is how many due rows ride along with so many new jobs. Older messages get the slots of a
+// new window before new ones do. With a few codes come as many older ones, which are picked up
+// first, so that the claim stays small and needs no more than the slots that are kept for it.
+func (d *Dispatcher) dueShare(jobs []decide.Job) int {
+	switch small := d.firstLane(jobs) && len(jobs) <= d.express.size(); {
+	case !d.backlog.Load(), small && !d.coded.Load():
+		return 0
+	case small:
+		return min(max(len(jobs), leastCompany), d.express.size()-len(jobs))
+	}
+	return min(d.slots.size()-len(jobs), d.slots.size()/4)
+}
+
+// firstLane reports whether the jobs are of the lane that goes before all others.
+func (d *Dispatcher) firstLane(jobs []decide.Job) bool {
+	return len(jobs) > 0 && d.routing.Load().Lane(jobs[0].Lane).Order == 0
+}
+
+// laneOf is the lane of a batch, empty for one without jobs.
+func laneOf(jobs []decide.Job) string {
+	if len(jobs) == 0 {
+		return ""
+	}
+	return jobs[0].Lane
+}
+
+// claim is one claim of jobs and due rows.
+type claim struct {
+	plan *decide.Plan // of the jobs
+	due  int          // how many due rows it has slots for
+	// unready is why this process cannot send on a channel, by its place in the routing.
+	unready []string
+
+	// Set by the transaction.
+	rooms    []decide.Room // by channel
+	decided  *decide.Decided
+	attempts []*openAttempt
+}
+
+// claim plans the jobs, asks the scoring functions about them where a route has one, and
+// runs one claim for them and up to due older rows.
+func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*claim, error) {
+	routing := d.routing.Load()
+	dueScopes := d.neededScopes.open(time.Now())
+	r := &claim{plan: decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)}
+	if err := d.askAboutJobs(ctx, r); err != nil {
+		return nil, err
+	}
+	r.unready = d.unready(routing)
+	d.claims.Add(1)
+	defer d.claims.Done()
+	slots, held, err := d.acquire(ctx, r, max(due, 0))
+	if err != nil {
+		return nil, err
+	}
+	if slots == d.express && len(jobs) > slots.size() {
+		due = 0 // the rows that ride along may be of other lanes
+	}
+	r.due = r.plan.Share(held, max(due, 0))
+	request := r.plan.Request(r.due, dueScopes)
+	request.Except = d.answers.open()
+	// From here on the claim must not be cut off: ctx may end for a rebalance while this process
+	// lives on, and nobody would know whether a commit under way was made.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	if err := d.transact(ctx, r, request); err != nil {
+		r.unreserve()
+		slots.release(held)
+		return nil, err
+	}
+	slots.release(held - len(r.attempts))
+	d.equip(r, slots)
+	d.launch(r)
+	d.noteWaiting(r)
+	return r, nil
+}
+
+// transact locks, decides and commits. The claim decides with the room that its channels have now,
+// and its attempts count as under way before the next claim decides. Notes are taken of what the
+// transaction tells about the database: its clock, and how long it takes to write.
+func (d *Dispatcher) transact(ctx context.Context, r *claim, request ledger.Claim) error {
+	began, lane := time.Now(), laneOf(r.plan.Jobs)
+	state := &decide.Snapshot{
+		Unready: r.unready, CommitLatency: d.commitLatencies.get(lane, began),
+		Worker:    admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region},
+		Instances: d.instances.Load(),
+	}
+	defer d.watchLocks(ctx)()
+	tx, err := d.cfg.Ledger.Lock(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	seen := tx.Seen()
+	d.clock.read(seen.Now, began, time.Now())
+	read := d.clock.here(seen.Now) // when the database read its clock
+	state.Answers = d.answers.known()
+	d.deciding.Lock()
+	state.Rooms, _ = d.rooms(r.plan.Routing)
+	decided, err := decide.Batch(r.plan, seen, state)
+	if err == nil {
+		r.rooms, r.decided, r.attempts = state.Rooms, decided, opened(decided.Attempts, began)
+		d.reserve(r)
+	}
+	d.deciding.Unlock()
+	if err != nil {
+		return err
+	}
+	decisions := ledger.Decisions{Each: decided.Decisions, Notices: decided.Notices()}
+	if err := tx.Commit(ctx, decisions); err != nil {
+		return err
+	}
+	wrote := time.Now()
+	if len(r.attempts) > 0 { // a claim without an attempt has less to write
+		d.commitLatencies.took(lane, wrote.Sub(read), wrote)
+	}
+	d.answers.used(decided)
+	d.neededScopes.note(decided.Needed, wrote)
+	d.cfg.Metrics.claimed(r, time.Since(began), seen.LockWait)
+	return nil
+}
+
+// equip tells the attempts whose slots they hold and under which key they are submitted, and counts
+// them where a policy depends on what was granted.
+func (d *Dispatcher) equip(r *claim, slots *slots) {
+	now, routing := r.decided.Now, r.plan.Routing
+	for _, f := range r.attempts {
+		f.slots = slots
+		can, _ := d.promises(f.Channel)
+		f.Inform(can, d.account(f.Channel), now, d.reach())
+		if !can.Receipts {
+			f.Await = 0
+		}
+		if !f.Repeats() {
+			f.Submission.Key = d.keys.Key(f.Seq, f.Submission.Attempt)
+		}
+		if decide.Divides(routing.Channels[routing.Channel(f.Channel)].Policy) {
+			granted := ledger.Grants{Messages: 1, Segments: int64(f.Segments), Micros: f.Price}
+			d.minutes.add(now, f.Channel, granted)
+		}
+	}
+}
+
+// reach is how long after its claim an attempt may still leave.
+func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recoveryMargin }
+
+// acquire blocks until a claim has slots, up to one for each message that it would send. A batch of
+// the first lane may also have those that are kept for it, see either. Before that it drops the
+// jobs for which their channels have no room. It waits for all slots that are not stuck, gatherTime
+// at most: large claims are what makes a message cheap.
+func (d *Dispatcher) acquire(ctx context.Context, r *claim, due int) (from *slots, got int, err error) {
+	held, err := d.awaitRoom(ctx, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	n, enough := r.plan.Wanted()+due, max(d.slots.size()-held, 1)
+	if n > 0 && d.firstLane(r.plan.Jobs) {
+		return either(ctx, n, enough, d.slots, d.express)
+	}
+	got, err = d.slots.acquire(ctx, n, enough)
+	return d.slots, got, err
+}
+
+// noteWaiting remembers that rows wait, until the next count says otherwise, and when they come
+// due.
+func (d *Dispatcher) noteWaiting(r *claim) {
+	for i := range r.decided.Decisions {
+		decision := &r.decided.Decisions[i]
+		if decision.State == ledger.Waiting {
+			d.backlog.Store(true)
+			if r.decided.Tasks[i].Lane.Order == 0 {
+				d.coded.Store(true)
+			}
+			d.due.add(decision.NextAt, r.decided.Now)
+			d.noteFull(decision)
+		}
+	}
+}
+
+func (d *Dispatcher) trouble(where string, err error) {
+	d.cfg.Metrics.trouble.WithLabelValues(where).Inc()
+	d.cfg.Trouble(where, err)
+}
+
+// sleep waits for a while; false means that ctx ended first.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// heartbeatMargin is how long before other instances may count this one as dead it stops sending.
+const heartbeatMargin = time.Second
+
+// heartbeat tells whether this process's last heart-beat is recent enough to send. Once the other
+// instances may take it for dead they give its slots to others, so what it still sent would be more
+// than a limit allows.
+type heartbeat struct {
+	deadAfter time.Duration
+	began     time.Time
+	last      atomic.Int64 // the last heart-beat that was written down, in nanoseconds since began
+	void      atomic.Int64 // what was claimed before may have lost its slots, likewise
+}
+
+// newHeartbeat begins with the instance's registration, which is a heart-beat.
+func newHeartbeat(deadAfter time.Duration) *heartbeat {
+	return &heartbeat{deadAfter: deadAfter, began: time.Now()}
+}
+
+// beat notes a heart-beat that has been written down. at is this process's clock before it was
+// sent: the database may have written it right then. After a gap what was claimed before does not
+// leave any more, though this process is alive again.
+func (p *heartbeat) beat(at time.Time) {
+	if !p.alive(at) {
+		p.void.Store(int64(at.Sub(p.began)))
+	}
+	p.last.Store(int64(at.Sub(p.began)))
+}
+
+// holds reports whether what was claimed at a time certainly still has its slots.
+func (p *heartbeat) holds(claimed, now time.Time) bool {
+	return p.alive(now) && int64(claimed.Sub(p.began)) >= p.void.Load()
+}
+
+// alive reports whether nobody can take this process for dead yet. It reads the monotonic clock,
+// which goes on while a process is stopped by a signal.
+func (p *heartbeat) alive(now time.Time) bool {
+	return now.Sub(p.began)-time.Duration(p.last.Load()) < p.deadAfter-heartbeatMargin
+}

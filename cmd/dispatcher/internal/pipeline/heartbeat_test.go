@@ -1,0 +1,40 @@
+package pipeline
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestWhatWasClaimedBeforeAGapNeverLeaves: a process that was held still for longer than others
+// wait lives again with its next heart-beat, but its slots from before have been given away.
+func TestWhatWasClaimedBeforeAGapNeverLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newHeartbeat(6 * time.Second)
+		claimed := time.Now()
+		time.Sleep(2 * time.Second)
+		p.beat(time.Now())
+		if !p.holds(claimed, time.Now()) {
+			t.Error("a beat in time takes slots away")
+		}
+		time.Sleep(5 * time.Second)
+		if p.holds(claimed, time.Now()) || p.alive(time.Now()) {
+			t.Error("a process without a heart-beat for nearly DeadAfter sends")
+		}
+		p.beat(time.Now())
+		switch now := time.Now(); {
+		case !p.alive(now):
+			t.Error("it does not live again")
+		case p.holds(claimed, now):
+			t.Error("it sends what it had claimed before the gap")
+		case !p.holds(now, now):
+			t.Error("it does not send what it claims now")
+		}
+		time.Sleep(2 * time.Second)
+		p.beat(time.Now())
+		if p.holds(claimed, time.Now()) {
+			t.Error("a further beat brings the old slots back")
+		}
+	})
+}

@@ -1,0 +1,782 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/audit"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// lifeChannels are the kinds of channel that a message may be sent by: receipts that name
+// references only, receipts that carry our key, a provider that knows keys and can be asked, and
+// one without receipts. The first two take the parts of a text apart.
+var lifeChannels = map[string]provider.Capabilities{
+	"a": {Receipts: true, PartReceipts: true},
+	"b": {Receipts: true, KeyInReceipt: true, PartReceipts: true},
+	"c": {Receipts: true, KeyInReceipt: true, SameKeyFor: time.Hour, Lookup: true},
+	"d": {},
+}
+
+// lifeLanes differ in what is done about a submission that nobody answered.
+var lifeLanes = map[string]decide.Lane{
+	"never": {Clarify: []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute},
+	"once":  {Clarify: []ledger.Step{ledger.Lookup, ledger.SameKey, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute, ResendOnce: true},
+	"bare":  {},
+	"hasty": {ResendOnce: true},
+	"keyed": {Clarify: []ledger.Step{ledger.SameKey, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute, ResendOnce: true},
+}
+
+// lifeAwait is for how long receipts are awaited.
+const lifeAwait = 72 * time.Hour
+
+// lifeRig is a real ledger with the pipeline's own decisions over it, without the goroutines: what
+// happens when is up to the test.
+type lifeRig struct {
+	d   *Dispatcher
+	l   *ledger.Ledger
+	sql *pgx.Conn
+	n   int
+	now *messageLife // the message whose carriers are asked
+
+	verifier *audit.Verifier // of what the ledger has on record, as `audit verify` derives it again
+}
+
+func newLifeRig(t *testing.T) *lifeRig {
+	t.Helper()
+	ctx, url := t.Context(), ledgertest.URL(t)
+	l, err := ledger.Connect(ctx, ledger.Config{URL: url, Region: "test", Host: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	if err := l.Register(ctx); err != nil {
+		t.Fatal(err)
+	}
+	rig := &lifeRig{l: l}
+	routing := &decide.Routing{Zone: time.UTC, Lanes: map[string]decide.Lane{}}
+	for name, lane := range lifeLanes {
+		lane.Name, lane.TTL, lane.MaxWaiting = name, time.Hour, 1000
+		routing.Lanes[name] = lane
+	}
+	names := []string{"a", "b", "c", "d"}
+	channels := map[string]provider.Channel{}
+	spec := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
+	for _, name := range names {
+		c := decide.Channel{Channel: config.Channel{Name: name, Capacity: 100}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name, AwaitReceipts: lifeAwait}
+		if name == "a" || name == "b" {
+			c.Cut, c.Active = func(string) string { return "cut" }, config.ActiveLimit{Hold: time.Hour, Until: "receipt"}
+		}
+		routing.Channels = append(routing.Channels, c)
+		spec.Channels = append(spec.Channels, ledger.ChannelSpec{Name: name, ActiveMax: 100})
+		channels[name] = &knowingChannel{scriptedChannel: &scriptedChannel{answer: accepts}, can: lifeChannels[name], find: rig.find}
+	}
+	for i, first := range names {
+		var entries []selector.Entry
+		route := decide.Route{Route: config.Route{Name: "to-" + first, Match: decide.Match{Tenants: []string{first}}, MaxSegments: 10}}
+		for j := range names { // the first choice is certain, the others follow in turn
+			weight := "0"
+			if j == i {
+				weight = "1"
+			}
+			entries = append(entries, selector.Entry{Name: names[j], Weight: selector.MustWeight(weight)})
+			route.Members = append(route.Members, j)
+		}
+		if route.Table, err = selector.NewTable(entries); err != nil {
+			t.Fatal(err)
+		}
+		routing.Routes = append(routing.Routes, route)
+		spec.Routes = append(spec.Routes, ledger.RouteSpec{Name: route.Name, Members: names})
+	}
+	if routing.Version, err = l.ApplyRouting(ctx, spec); err != nil {
+		t.Fatal(err)
+	}
+	rig.d, err = New(Config{
+		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error { return nil },
+		Trouble: func(where string, err error) { t.Errorf("%s: %v", where, err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rig.d.Apply(routing, channels); err != nil {
+		t.Fatal(err)
+	}
+	rig.verifier = audit.NewVerifier(testKeys, func(int64) (audit.Edition, error) {
+		return audit.Edition{Routing: routing, Bounds: map[string]audit.Bound{"a": {Active: true}, "b": {Active: true}, "c": {Active: true}, "d": {Active: true}}}, nil
+	})
+	if rig.sql, err = pgx.Connect(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = rig.sql.Close(ctx)
+		if err := rig.d.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return rig
+}
+
+// find is what a carrier that can be asked answers.
+func (r *lifeRig) find(string) provider.LookupResult {
+	m := r.now
+	if m.mute {
+		return provider.LookupResult{}
+	}
+	first := m.lastUnknown()
+	if first == 0 {
+		return provider.LookupResult{}
+	}
+	if m.took(first) {
+		m.history.Hearings = append(m.history.Hearings, hearing{first, ledger.Taken, []int{0}})
+		return provider.LookupResult{State: provider.Taken, Reference: m.reference(first, 0)}
+	}
+	m.history.Hearings = append(m.history.Hearings, hearing{First: first, Verdict: ledger.NotTaken})
+	return provider.LookupResult{State: provider.NotTaken}
+}
+
+// failing is a test, or a property of rapid.
+type failing interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// messageLife is one message, the attempts that processes hold of it, and its carriers.
+type messageLife struct {
+	t       failing
+	ctx     context.Context
+	rig     *lifeRig
+	id      string
+	seq     int64
+	history history
+	held    []*heldAttempt        // by processes that have not settled them
+	mute    bool                  // carriers do not answer lookups
+	again   string                // what carriers answer once the script is over
+	clock   time.Duration         // how much time has passed
+	since   map[int]time.Duration // when a submission was known to be accepted
+	log     []string
+}
+
+// heldAttempt is an attempt of a process that has not written down its answer.
+type heldAttempt struct {
+	flight *openAttempt
+	result *provider.Result // nil before it left
+	over   bool             // its lease is over: no byte leaves any more
+}
+
+// begin stores a message and lets a process claim it.
+func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string, segments int) *messageLife {
+	r.n++
+	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes", since: map[int]time.Duration{}}
+	r.now = m
+	m.history.Lane, m.history.Expects = lifeLanes[lane], map[string]bool{"a": true, "b": true, "c": true}
+	text := "Your code is 123456"
+	if segments == 2 {
+		text = strings.Repeat("0123456789", 20)
+	}
+	message := envelope.Message{ID: m.id, To: "+447700900123", Text: text, Tenant: first, Metadata: map[string]string{"at": `,"at":"`}}
+	m.claim([]decide.Job{{Lane: lane, Produced: time.Now(), Message: message, Raw: message.Append(nil), Origin: decide.Origin{Topic: "sms." + lane}}}, 0)
+	m.seq = queryLife[int64](m, `select seq from dispatcher.messages where id = $1`, m.id)
+	return m
+}
+
+// row is the message's row, and what has been told of it.
+type row struct {
+	state, reason string
+	attempts      int
+	flagged       bool
+	events        int
+	told          string // the state that the last event named
+}
+
+func (m *messageLife) row() (r row) {
+	m.t.Helper()
+	err := m.rig.sql.QueryRow(m.ctx, `
+		select m.state, coalesce(m.reason, ''), m.attempts, m.possible_duplicate, count(u.value), coalesce((array_agg(u.value order by u.place, u.nr))[count(u.value)], '')
+		from dispatcher.messages m left join (
+		  select o.seq as place, u.nr, u.key, convert_from(u.value, 'UTF8')::jsonb ->> 'state' as value
+		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr) where o.kind = 'status') u on u.key = m.id
+		where m.seq = $1 group by m.seq`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged, &r.events, &r.told)
+	if err != nil {
+		m.t.Fatalf("%v\n%s", err, m.told())
+	}
+	return r
+}
+
+// step does one thing that the ledger does in one transaction, and checks what that told and what
+// it made of the message.
+func (m *messageLife) step(what string, do func()) {
+	m.t.Helper()
+	was := m.row()
+	do()
+	is := m.row()
+	events := is.events - was.events
+	is.events, is.told, was.events = 0, "", 0
+	told := m.row().told
+	was.told = ""
+	switch {
+	case events > 0 && is == was:
+		m.t.Fatalf("%s told %q although nothing moved\n%s", what, told, m.told())
+	case events > 0 && told != is.state:
+		m.t.Fatalf("%s told %q of a message that is %s\n%s", what, told, is.state, m.told())
+	case is.state == string(ledger.NoReceipt) && was.state != is.state && !m.waited():
+		m.t.Fatalf("%s: no receipt came, before its time was over\n%s", what, m.told())
+	}
+	m.learn()
+}
+
+// learn keeps when submissions were known to be accepted.
+func (m *messageLife) learn() {
+	for _, s := range m.history.submissions() {
+		if _, ok := m.since[s.first]; !ok && s.known == provider.Accepted {
+			m.since[s.first] = m.clock
+		}
+	}
+}
+
+// waited reports whether the time is over in which receipts of a submission are awaited, from when
+// it was known to be accepted.
+func (m *messageLife) waited() bool {
+	for _, since := range m.since {
+		if m.clock-since >= lifeAwait-time.Minute {
+			return true
+		}
+	}
+	return false
+}
+
+func queryLife[T any](m *messageLife, sql string, args ...any) (v T) {
+	m.t.Helper()
+	if err := m.rig.sql.QueryRow(m.ctx, sql, args...).Scan(&v); err != nil {
+		m.t.Fatalf("%s: %v\n%s", sql, err, m.told())
+	}
+	return v
+}
+
+func (m *messageLife) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatalf("%v\n%s", err, m.told())
+	}
+}
+
+// told is the story so far.
+func (m *messageLife) told() string {
+	return strings.Join(m.log[:min(len(m.log), 40)], "; ")
+}
+
+// claim is Dispatcher.claim without launching what it claims.
+func (m *messageLife) claim(jobs []decide.Job, due int) {
+	d := m.rig.d
+	routing := d.routing.Load()
+	plan := decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)
+	r := &claim{plan: plan, unready: make([]string, len(routing.Channels))}
+	request := plan.Request(due, d.neededScopes.open(time.Now()))
+	if m.seq == 0 {
+		m.must(d.transact(m.ctx, r, request))
+	} else {
+		m.step("claim", func() { m.must(d.transact(m.ctx, r, request)) })
+	}
+	d.equip(r, d.slots)
+	for _, f := range r.attempts {
+		if f.Submission.ID != m.id {
+			continue
+		}
+		m.log = append(m.log, fmt.Sprintf("[attempt %d on %s]", f.Submission.Attempt, f.Channel))
+		if queryLife[bool](m, `select exists (select from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
+			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.told())
+		}
+		known := func(s submission) bool { return s.known == provider.Accepted }
+		if !f.Repeats() && slices.ContainsFunc(m.history.submissions(), known) {
+			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s", m.told())
+		}
+		first := f.Submission.Attempt
+		for i, a := range m.history.Attempts {
+			if f.Repeats() && f.Submission.Key == d.keys.Key(f.Seq, a.Number) {
+				first = m.history.Attempts[i].First
+			}
+		}
+		parts := []int{0}
+		if apart(f.Channel) {
+			parts = f.Submission.Parts
+			if len(parts) == 0 {
+				for i := 1; i < f.Segments; i++ {
+					parts = append([]int{}, append(parts, i)...)
+				}
+				parts = append([]int{0}, parts...)
+			}
+		}
+		m.history.Attempts = append(m.history.Attempts, attemptFacts{Number: f.Submission.Attempt, Channel: f.Channel, First: first, Parts: parts})
+		m.held = append(m.held, &heldAttempt{flight: f})
+	}
+}
+
+// apart reports whether a channel takes the parts of a text apart.
+func apart(channel string) bool { return lifeChannels[channel].PartReceipts }
+
+func (m *messageLife) facts(number int) *attemptFacts { return &m.history.Attempts[number-1] }
+
+// took reports whether the carrier has any part of a submission.
+func (m *messageLife) took(first int) bool {
+	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool { return a.First == first && len(a.Taken) > 0 })
+}
+
+func (m *messageLife) reference(first, part int) string {
+	return fmt.Sprintf("%s-%d-%d", m.id, first, part)
+}
+
+// lastUnknown is the last submission of which nobody knows; 0 for none.
+func (m *messageLife) lastUnknown() int {
+	all := m.history.submissions()
+	for i := range slices.Backward(all) {
+		if all[i].known == provider.Unknown {
+			return all[i].first
+		}
+	}
+	return 0
+}
+
+// submit lets the first attempt leave that has not, and gives it its answers, one for each part:
+// yes, no (the message is at fault), busy, slow, lost (taken, and the answer is lost) or void (lost
+// on the way).
+func (m *messageLife) submit(answers ...string) *heldAttempt {
+	at := slices.IndexFunc(m.held, func(h *heldAttempt) bool { return h.result == nil && !h.over })
+	if at < 0 {
+		return nil
+	}
+	h := m.held[at]
+	f, facts := h.flight, m.facts(h.flight.Submission.Attempt)
+	outcomes := map[string]provider.Outcome{
+		"yes": provider.Accepted, "no": provider.Rejected, "busy": provider.Refused, "slow": provider.Throttled, "lost": provider.Unknown, "void": provider.Unknown,
+	}
+	result := &provider.Result{}
+	worst := provider.Accepted
+	for i, part := range facts.Parts {
+		answer := answers[i%len(answers)]
+		known := m.took(facts.First) && facts.First != facts.Number
+		if known && answer == "no" {
+			answer = "yes" // the provider knows the key
+		}
+		o := outcomes[answer]
+		if (answer == "yes" || answer == "lost") && !known {
+			facts.Taken = append(facts.Taken, part)
+		}
+		p := provider.Part{Index: part, Outcome: o}
+		if o == provider.Accepted {
+			p.Reference = m.reference(facts.First, part)
+		}
+		result.Parts = append(result.Parts, p)
+		switch {
+		case o == provider.Unknown, worst == provider.Accepted:
+			worst = o
+		case worst == provider.Unknown:
+		case o == provider.Rejected:
+			worst = o
+		}
+	}
+	result.Outcome, result.Code, result.Cut = worst, worst.String(), "cut"
+	if !apart(f.Channel) || f.Segments == 1 {
+		result.Reference, result.Parts = result.Parts[0].Reference, nil
+	}
+	h.result = result
+	return h
+}
+
+// settle writes the answer of a held attempt down, as the settler does. One that did not leave in
+// time never does.
+func (m *messageLife) settle(h *heldAttempt) {
+	m.held = slices.DeleteFunc(m.held, func(other *heldAttempt) bool { return other == h })
+	result := h.result
+	if result == nil {
+		r := decide.NotSent(decide.CodeStale)
+		result = &r
+	}
+	facts := m.facts(h.flight.Submission.Attempt)
+	said := &answerFacts{Outcome: result.Outcome}
+	for _, p := range result.Parts {
+		if p.Outcome == provider.Accepted {
+			said.Named = append(said.Named, p.Index)
+		}
+		if p.Outcome != provider.Accepted && p.Outcome != provider.Unknown {
+			said.Denied = append(said.Denied, p.Index)
+		}
+	}
+	if result.Reference != "" {
+		said.Named = facts.Parts
+	}
+	facts.Answer = said
+	if result.Outcome == provider.Unknown {
+		m.rig.d.lookForReceipts(m.ctx, h.flight.Attempt)
+	}
+	now := m.rig.d.now()
+	s := decide.Settle(h.flight.Attempt, result, now)
+	m.step("settle", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{s})) })
+}
+
+// wake lets every process settle what it holds.
+func (m *messageLife) wake() bool {
+	held := slices.Clone(m.held)
+	for _, h := range held {
+		m.settle(h)
+	}
+	return len(held) > 0
+}
+
+// recover lets another process take the attempts for lost that nobody has settled.
+func (m *messageLife) recover() bool {
+	r, err := m.rig.l.Record(m.ctx, m.id)
+	m.must(err)
+	any := false
+	for _, h := range m.held {
+		at := h.flight.Submission.Attempt - 1
+		if h.over = true; r.Attempts[at].Outcome != "" {
+			continue
+		}
+		any = true
+		m.facts(at + 1).Lost = true
+		f := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
+		m.rig.d.lookForReceipts(m.ctx, f)
+		lost := decide.SettleLost(f, m.rig.d.now())
+		m.step("recover", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{lost})) })
+	}
+	return any
+}
+
+// receipt lets the carrier tell of a part that it took with a submission: by reference, by key, or
+// both.
+func (m *messageLife) receipt(number, part int, by string, state provider.ReceiptState) bool {
+	if number > len(m.history.Attempts) {
+		return false
+	}
+	facts := m.facts(number)
+	can := lifeChannels[facts.Channel]
+	taken := facts.First == number && slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool { return a.First == number && slices.Contains(a.Taken, part) })
+	if !taken || !can.Receipts || by != "reference" && !can.KeyInReceipt {
+		return false
+	}
+	if by == "key" && len(facts.Parts) > 1 {
+		by = "both" // it would be about one of the parts, and nobody would know which
+	}
+	r := ledger.Receipt{Channel: facts.Channel, State: state, Code: state.String(), At: time.Now()}
+	if by != "key" {
+		r.Reference = m.reference(number, part)
+	}
+	if by != "reference" {
+		r.Seq, r.Attempt = m.seq, number
+	}
+	m.step("receipt", func() {
+		_, err := m.rig.l.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
+		m.must(err)
+	})
+	m.history.Receipts = append(m.history.Receipts, partReceipt{First: number, Part: part, ByKey: by != "reference", ByReference: by != "key", AfterLost: facts.Lost && facts.Answer == nil, State: state})
+	m.learn()
+	return true
+}
+
+func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
+	status := envelope.Status{
+		ID: c.ID, State: string(c.State), At: c.At, Lane: c.Lane, Channel: c.Channel,
+		Attempt: c.Attempt, PossibleDuplicate: c.PossibleDuplicate,
+	}
+	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: envelope.AppendStatus(nil, status)}
+}
+
+// operator settles what nobody knows: by the carrier's log, or as never to be known.
+func (m *messageLife) operator(final bool) bool {
+	o, err := m.rig.l.AmbiguityOf(m.ctx, m.id, 0)
+	if err != nil {
+		return false
+	}
+	verdict, reference := ledger.NotTaken, ""
+	switch {
+	case final:
+		verdict = ledger.Unresolved
+	case m.took(o.First):
+		verdict = ledger.Taken
+		facts := m.facts(o.First)
+		for _, part := range facts.Parts {
+			if m.takes(o.First, part) && !strings.Contains(o.Reference, m.reference(o.First, part)) {
+				reference += " " + m.reference(o.First, part)
+			}
+		}
+	case o.Partly:
+		return false
+	}
+	j := decide.Resolve(&o, verdict, decide.CodeOperator, strings.TrimSpace(reference), m.rig.d.now())
+	j.Author, j.Note = "ops", "in its log"
+	var ended bool
+	m.step("operator", func() {
+		ended, err = m.rig.l.Resolve(m.ctx, j)
+		m.must(err)
+	})
+	if ended && !final {
+		heard := hearing{First: o.First, Verdict: verdict}
+		if verdict == ledger.Taken {
+			heard.Named = m.facts(o.First).Parts
+		}
+		m.history.Hearings = append(m.history.Hearings, heard)
+		m.learn()
+	}
+	return ended
+}
+
+func (m *messageLife) takes(first, part int) bool {
+	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool { return a.First == first && slices.Contains(a.Taken, part) })
+}
+
+// pass lets time pass for the message: everything about it is so much older.
+func (m *messageLife) pass(by time.Duration) {
+	m.clock += max(by, 0)
+	if by > 2*time.Hour {
+		m.recover() // nobody holds an attempt for so long
+	}
+	for _, sql := range []string{
+		`update dispatcher.messages set received_at = received_at - $2::interval, expires_at = expires_at - $2::interval, next_at = next_at - $2::interval, same_key_until = same_key_until - $2::interval where seq = $1`,
+		`update dispatcher.attempts set claimed_at = claimed_at - $2::interval, settled_at = settled_at - $2::interval, held_until = held_until - $2::interval where message_seq = $1`,
+		`update dispatcher.attempts set ranking = jsonb_set(ranking, '{latest}', to_jsonb((ranking ->> 'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where message_seq = $1 and ranking ? 'latest'`,
+		`update dispatcher.messages set seen = jsonb_set(seen, '{latest}', to_jsonb((seen ->> 'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where seq = $1 and seen ? 'latest'`,
+		`update dispatcher.ambiguous set until = until - $2::interval, next_at = next_at - $2::interval, opened_at = opened_at - $2::interval where message_seq = $1`,
+		`update dispatcher.receipts set due_at = due_at - $2::interval, received_at = received_at - $2::interval where message_seq = $1 or channel || reference like '_life-' || lpad($1::text, 6, '0') || '%'`,
+	} {
+		if _, err := m.rig.sql.Exec(m.ctx, sql, m.seq, by); err != nil {
+			m.must(err)
+		}
+	}
+	for _, h := range m.held {
+		f := h.flight
+		f.Expires, f.claimed, f.Search.Begun = f.Expires.Add(-by), f.claimed.Add(-by), f.Search.Begun.Add(-by)
+		if f.Repeats() {
+			f.RepeatUntil = f.RepeatUntil.Add(-by)
+		}
+		if by > 10*time.Second {
+			h.over = h.over || h.result == nil
+		}
+	}
+}
+
+// nextDue is when something about the message is to be looked at next, in seconds from now; false
+// for never.
+func (m *messageLife) nextDue() (time.Duration, bool) {
+	var at *float64
+	m.must(m.rig.sql.QueryRow(m.ctx, `
+		select extract(epoch from min(at) - now())::float8 from (
+		  select next_at as at from dispatcher.messages where seq = $1
+		  union all select next_at from dispatcher.ambiguous where message_seq = $1
+		  union all select due_at from dispatcher.receipts where message_seq = $1) s`, m.seq).Scan(&at))
+	if at == nil {
+		return 0, false
+	}
+	return time.Duration(*at * float64(time.Second)), true
+}
+
+// look lets a process look at everything that is due: waiting messages, ambiguous ones and
+// receipts.
+func (m *messageLife) look() {
+	m.search()
+	m.claim(nil, 10)
+	m.sweep()
+}
+
+func (m *messageLife) search() {
+	m.step("search", func() { m.must(m.rig.d.resolveAmbiguities(m.ctx)) })
+}
+
+// sweep looks at receipts. It may be the first to see that one proves an attempt which was taken for
+// lost after it came.
+func (m *messageLife) sweep() {
+	m.step("sweep", func() {
+		_, err := m.rig.l.Overdue(m.ctx, 100, m.tell)
+		m.must(err)
+	})
+	for i := range m.history.Receipts {
+		r := &m.history.Receipts[i]
+		if facts := m.facts(r.First); r.ByKey && facts.Lost && facts.Answer == nil {
+			r.AfterLost = r.AfterLost || queryLife[bool](m, `
+				select coalesce(proved, false) from dispatcher.attempts where message_seq = $1 and attempt = `+fmt.Sprint(r.First), m.seq)
+		}
+	}
+}
+
+// due lets time pass until something is due, and has it looked at.
+func (m *messageLife) due() bool {
+	wait, ok := m.nextDue()
+	if !ok {
+		return false
+	}
+	if wait > -time.Millisecond {
+		m.pass(wait + 10*time.Millisecond)
+	}
+	m.look()
+	return true
+}
+
+// end settles whatever is under way and looks at whatever becomes due, until nothing is left to be
+// done.
+func (m *messageLife) end() {
+	for round := range 100 {
+		if round == 12 { // carriers that never take it: its deadline comes
+			m.pass(time.Hour)
+		}
+		for m.submit(m.again) != nil { // all that have not left
+		}
+		m.wake()
+		if len(m.held) == 0 && !m.due() {
+			return
+		}
+	}
+	m.t.Fatalf("something is due for ever: %s", m.told())
+}
+
+// events are those that were published of the message, in order.
+func (m *messageLife) events() (all []ledger.Notice) {
+	for {
+		n, err := m.rig.l.Publish(m.ctx, 1000, func(_ context.Context, notices []ledger.Notice) error {
+			for _, one := range notices {
+				if one.Key == m.id && one.Kind == ledger.Status {
+					all = append(all, one)
+				}
+			}
+			return nil
+		})
+		m.must(err)
+		if n == 0 {
+			return all
+		}
+	}
+}
+
+// event is what a status event says.
+type event struct {
+	State             string
+	PossibleDuplicate bool `json:"possible_duplicate"`
+}
+
+func eventOf(n *ledger.Notice) (e event) {
+	_ = json.Unmarshal(n.Value, &e)
+	return e
+}
+
+// check compares the ledger with the oracle.
+func (m *messageLife) check() {
+	m.t.Helper()
+	r, err := m.rig.l.Record(m.ctx, m.id)
+	m.must(err)
+	wrong := func(format string, args ...any) {
+		m.t.Helper()
+		m.t.Fatalf("%s\n%s\nledger: %s", fmt.Sprintf(format, args...), m.told(), m.books(&r))
+	}
+	if want := m.history.ends(); !slices.Contains(want, r.Message.State) {
+		wrong("it is %s %s, and should be %v", r.Message.State, r.Message.Reason, want)
+	}
+	if r.Message.State == ledger.Unknown && r.Message.Reason != decide.ReasonAmbiguous {
+		wrong("it is unknown for the reason %q", r.Message.Reason)
+	}
+	must, may := m.history.flags()
+	if r.Message.PossibleDuplicate && !may || must && !r.Message.PossibleDuplicate {
+		wrong("flagged as possible duplicate: %t; it must be: %t, it may be: %t", r.Message.PossibleDuplicate, must, may)
+	}
+	for _, s := range m.history.submissions() {
+		m.checkSubmission(&s, &r, wrong)
+	}
+	if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
+		_, err := m.rig.l.ReleaseSlots(m.ctx, time.Hour)
+		m.must(err)
+		if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
+			wrong("%d slots are not given back", n)
+		}
+	}
+	mismatches, err := m.rig.verifier.Verify(&r)
+	m.must(err)
+	if len(mismatches) > 0 {
+		wrong("the audit finds %+v", mismatches)
+	}
+	events := m.events()
+	for i := range events {
+		if i > 0 && (events[i].Seq <= events[i-1].Seq || events[i].At.Before(events[i-1].At)) {
+			wrong("event %d has seq %d at %s after seq %d at %s", i, events[i].Seq, events[i].At, events[i-1].Seq, events[i-1].At)
+		}
+	}
+	var told []event
+	for i := range events {
+		told = append(told, eventOf(&events[i]))
+	}
+	if is := (event{string(r.Message.State), r.Message.PossibleDuplicate}); len(told) == 0 || told[len(told)-1] != is {
+		wrong("it is %v, and its events were %v", is, told)
+	}
+}
+
+// checkSubmission compares the attempts of one submission: what is known of it, what its receipts
+// come to and what is billed for it.
+func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong func(string, ...any)) {
+	segments, accepted, denied := 0, false, true
+	for _, a := range m.history.Attempts {
+		if a.First != s.first {
+			continue
+		}
+		one := &r.Attempts[a.Number-1]
+		if !one.ContradictedAt.IsZero() {
+			wrong("a receipt contradicts the answer to attempt %d", a.Number)
+		}
+		segments += one.Segments
+		if one.PriceMicros != int64(one.Segments)*30_000 {
+			wrong("attempt %d costs %d for %d segments", a.Number, one.PriceMicros, one.Segments)
+		}
+		accepted = accepted || one.Outcome == provider.Accepted.String()
+		denied = (denied || s.repeats) && one.Outcome != provider.Unknown.String() && one.Outcome != provider.Accepted.String()
+	}
+	switch s.known {
+	case provider.Accepted:
+		if !accepted {
+			wrong("the submission of attempt %d is known to be accepted and no attempt is", s.first)
+		}
+	case provider.Unknown:
+		if accepted || denied {
+			wrong("nobody knows of the submission of attempt %d; accepted: %t, denied: %t", s.first, accepted, denied)
+		}
+	default:
+		if !denied {
+			wrong("the submission of attempt %d is known not to be taken", s.first)
+		}
+	}
+	per := 1
+	if !apart(s.channel) {
+		per = r.Message.Plan.Segments // one part stands for all
+	}
+	if least, most := m.history.billed(s); segments < least*per || segments > most*per {
+		wrong("%d segments are billed for the submission of attempt %d, and should be %d to %d", segments, s.first, least*per, most*per)
+	}
+}
+
+// books is what the ledger says, for people.
+func (m *messageLife) books(r *ledger.Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %q flagged %t", r.Message.State, r.Message.Reason, r.Message.PossibleDuplicate)
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		fmt.Fprintf(&b, "; %d on %s: %s (%s) %d segments, %s, ref %q", a.Number, a.Channel, a.Outcome, a.Code, a.Segments, a.Receipt, a.Reference)
+	}
+	for i := range r.Ambiguities {
+		d := &r.Ambiguities[i]
+		fmt.Fprintf(&b, "; ambiguous %d to %d: %s %s", d.Attempt, d.Last, d.Step, d.ResolvedAs)
+	}
+	return b.String()
+}

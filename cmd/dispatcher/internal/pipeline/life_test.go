@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/provider"
+)
+
+// act does what a word of a script says. What makes no sense now is passed over.
+//
+//	answer X [Y]     an attempt leaves, and its process writes the answers of its parts down
+//	submit X [Y]     an attempt leaves, and its process is stopped before it writes its answer down
+//	settle N         the process of attempt N writes down what it holds
+//	wake             all processes write down what they hold; what did not leave in time never does
+//	recover          another process takes for lost what nobody has written down
+//	receipt N P BY S a receipt about part P of attempt N, by reference, key or both, in state S
+//	due              time passes until something is due, and it is looked at
+//	claim, search, sweep  a process looks at due messages, at ambiguous ones, or at receipts
+//	minute, deadline, days  so much time passes, and what is due is looked at
+//	carrier, ignore  an operator settles it by the carrier's log, or as never to be known
+//	mute, speak      carriers do not answer lookups, or do
+func (m *messageLife) act(word string) {
+	f := strings.Fields(word)
+	done := true
+	switch f[0] {
+	case "answer":
+		left := m.submit(f[1:]...)
+		if done = left != nil; done {
+			m.settle(left)
+		}
+	case "submit":
+		done = m.submit(f[1:]...) != nil
+	case "settle":
+		number, _ := strconv.Atoi(f[1])
+		at := slices.IndexFunc(m.held, func(h *heldAttempt) bool { return h.flight.Submission.Attempt == number })
+		if done = at >= 0; done {
+			m.settle(m.held[at])
+		}
+	case "wake":
+		done = m.wake()
+	case "recover":
+		done = m.recover()
+	case "receipt":
+		number, _ := strconv.Atoi(f[1])
+		part, _ := strconv.Atoi(f[2])
+		states := map[string]provider.ReceiptState{"pending": provider.Pending, "delivered": provider.Delivered, "undelivered": provider.Undelivered}
+		done = m.receipt(number, part, f[3], states[f[4]])
+	case "due":
+		done = m.due()
+	case "claim":
+		m.claim(nil, 10)
+	case "search":
+		m.search()
+	case "sweep":
+		m.sweep()
+	case "minute":
+		m.pass(time.Minute)
+		m.look()
+	case "deadline":
+		m.pass(time.Hour)
+		m.look()
+	case "days":
+		m.pass(96 * time.Hour)
+		m.look()
+	case "carrier", "ignore":
+		done = m.operator(f[0] == "ignore")
+	case "mute", "speak":
+		m.mute = f[0] == "mute"
+	default:
+		m.t.Fatalf("no such word: %s", word)
+	}
+	if done {
+		m.log = append(m.log, word)
+	}
+}
+
+// script is a life in words: the lane, the first channel, the segments, what carriers answer in the
+// end, and what happens.
+type script struct {
+	lane, first string
+	segments    int
+	again       string
+	words       []string
+}
+
+func (s script) String() string {
+	return fmt.Sprintf("%s %s %d %s: %s", s.lane, s.first, s.segments, s.again, strings.Join(s.words, "; "))
+}
+
+// play runs a script to the message's end and compares.
+func (r *lifeRig) play(t failing, tt *testing.T, s script) {
+	m := r.begin(tt.Context(), t, s.lane, s.first, s.segments)
+	m.log = append([]string{s.lane + " " + s.first + " " + strconv.Itoa(s.segments) + " " + s.again + ":"}, m.log...)
+	m.again = s.again
+	defer r.clear(tt, m)
+	for _, word := range s.words {
+		m.act(word)
+	}
+	m.log = append(m.log, "end")
+	m.end()
+	m.check()
+}
+
+// clear keeps a message that did not end as it should from disturbing the next ones.
+func (r *lifeRig) clear(t *testing.T, m *messageLife) {
+	for _, sql := range []string{
+		`update dispatcher.receipts set due_at = null where message_seq = $1`,
+		`delete from dispatcher.ambiguous where message_seq = $1`,
+		`update dispatcher.messages set next_at = null, finished_at = coalesce(finished_at, now()), state = 'failed' where seq = $1 and next_at is not null`,
+		`update dispatcher.channels set active = 0 where $1 > 0`,
+		`update dispatcher.attempts set freed = true where message_seq = $1`,
+	} {
+		if _, err := r.sql.Exec(t.Context(), sql, m.seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.events()
+	if err := r.d.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scripts draws lives.
+func scripts() *rapid.Generator[script] {
+	answers := []string{"yes", "yes", "no", "busy", "slow", "lost", "lost", "void"}
+	word := rapid.Custom(func(t *rapid.T) string {
+		switch kind := rapid.IntRange(0, 19).Draw(t, "kind"); {
+		case kind < 4:
+			return "answer " + rapid.SampledFrom(answers).Draw(t, "first") + " " + rapid.SampledFrom(answers).Draw(t, "second")
+		case kind < 7:
+			return "submit " + rapid.SampledFrom(answers).Draw(t, "first") + " " + rapid.SampledFrom(answers).Draw(t, "second")
+		case kind < 12:
+			return fmt.Sprintf("receipt %d %d %s %s", rapid.IntRange(1, 3).Draw(t, "attempt"), rapid.IntRange(0, 1).Draw(t, "part"),
+				rapid.SampledFrom([]string{"reference", "key", "both"}).Draw(t, "by"),
+				rapid.SampledFrom([]string{"pending", "delivered", "delivered", "undelivered"}).Draw(t, "state"))
+		case kind < 14:
+			return "due"
+		case kind < 15:
+			return fmt.Sprintf("settle %d", rapid.IntRange(1, 3).Draw(t, "settled"))
+		}
+		return rapid.SampledFrom([]string{"wake", "wake", "recover", "recover", "minute", "deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "mute", "speak"}).Draw(t, "other")
+	})
+	return rapid.Custom(func(t *rapid.T) script {
+		return script{
+			lane:     rapid.SampledFrom([]string{"never", "once", "bare", "hasty", "keyed"}).Draw(t, "lane"),
+			first:    rapid.SampledFrom([]string{"b", "a", "c", "d"}).Draw(t, "channel"),
+			segments: rapid.IntRange(1, 2).Draw(t, "segments"),
+			again:    rapid.SampledFrom([]string{"yes", "busy", "lost", "void", "no"}).Draw(t, "again"),
+			words:    rapid.SliceOfN(word, 1, 14).Draw(t, "words"),
+		}
+	})
+}
+
+// lifeSeeds is how many lives with fixed seeds the quick run plays.
+const lifeSeeds = 80
+
+// TestAMessageEndsAsTheOracleSays plays lives with fixed seeds, the same in each run. With
+// DISPATCHER_LIVES set it plays fresh ones, as many as -rapid.checks says, and shrinks one that
+// ends otherwise.
+func TestAMessageEndsAsTheOracleSays(t *testing.T) {
+	t.Parallel()
+	rig := newLifeRig(t)
+	if os.Getenv("DISPATCHER_LIVES") != "" {
+		rapid.Check(t, func(rt *rapid.T) { rig.play(rt, t, scripts().Draw(rt, "life")) })
+		return
+	}
+	gen := scripts()
+	for seed := range lifeSeeds {
+		s := gen.Example(seed + 1)
+		if !t.Run(strconv.Itoa(seed+1), func(t *testing.T) { rig.play(t, t, s) }) {
+			t.Log(s)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package pipeline
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// limitGauges show the shared state of limits and channels as this process looked at it last. All
+// instances show the same; only the share is that of the process.
+//
+// Labels are bounded by the routing document: its channels (empty for limits over all of them), the
+// scopes that it names, windows and units; on is one of those channels and limits, or empty.
+type limitGauges struct {
+	latest atomic.Pointer[gaugeState] // nil before the first look
+
+	most, effective, granted, free, reserved, share, end *prometheus.Desc // channel, scope, window, unit
+	active, rate                                         *prometheus.Desc // channel
+	waiting                                              *prometheus.Desc // on, reason
+}
+
+var _ prometheus.Collector = (*limitGauges)(nil)
+
+// gaugeState is what the gauges show.
+type gaugeState struct {
+	limits   []limitGauge
+	channels []channelGauges
+	waiting  []ledger.Waiters
+}
+
+type limitGauge struct {
+	labels                                          []string
+	most, effective, granted, free, reserved, share int64
+	end                                             time.Time // of the current window
+}
+
+type channelGauges struct {
+	name   string
+	active int64
+	rate   float64
+}
+
+func newLimitGauges(namespace, room string) *limitGauges {
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, room, name), help, labels, nil)
+	}
+	limit := func(name, help string) *prometheus.Desc {
+		return gauge("limit_"+name, help, "channel", "scope", "window", "unit")
+	}
+	return &limitGauges{
+		most:      limit("max", "Units that a limit allows in its current window, money in micros."),
+		effective: limit("effective", "Units that a limit allows in each window at the rate that the channel has left since its provider asked to slow down."),
+		granted:   limit("granted", "Units of a limit that were granted in the current window."),
+		free:      limit("free", "Units of a limit that are left in the current window; 0 of a window of a second that begins in the future, because the database's clock was ahead."),
+		reserved:  limit("reserved", "Units of a limit that are left and kept for lanes with a reserve."),
+		share:     limit("share", "Units of a limit that the channel's policy leaves to this instance in a whole window."),
+		end:       limit("window_end_timestamp_seconds", "When the current window of a limit ends and the next one begins, as a Unix time; later than a window from now where it begins in the future, because the database's clock was ahead."),
+		active:    gauge("channel_active", "Attempts under way on a channel.", "channel"),
+		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down, 1 without a limit of a second; 0 while it wants nothing at all.", "channel"),
+		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or limit that they wait for and why.", "on", "reason"),
+	}
+}
+
+// Describe lists the gauges.
+func (g *limitGauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.end, g.active, g.rate, g.waiting} {
+		out <- d
+	}
+}
+
+// Collect shows the latest look.
+func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
+	s := g.latest.Load()
+	if s == nil {
+		return
+	}
+	show := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for i := range s.limits {
+		l := &s.limits[i]
+		for d, v := range map[*prometheus.Desc]int64{g.most: l.most, g.effective: l.effective, g.granted: l.granted, g.free: l.free, g.reserved: l.reserved, g.share: l.share} {
+			show(d, float64(v), l.labels...)
+		}
+		show(g.end, float64(l.end.Unix()), l.labels...)
+	}
+	for _, c := range s.channels {
+		show(g.active, float64(c.active), c.name)
+		show(g.rate, c.rate, c.name)
+	}
+	for _, w := range s.waiting {
+		show(g.waiting, float64(w.Messages), w.On, w.Reason)
+	}
+}
+
+// gaugeStateOf works out what the gauges show. It changes the counters of p: they are rolled to its
+// moment.
+func gaugeStateOf(p *ledger.Present, r *decide.Routing, f *decide.Instances, region string) *gaugeState {
+	s := &gaugeState{waiting: p.Waiting}
+	eases := make(map[string]admission.Ease, len(p.Channels))
+	for i := range p.Channels {
+		state := &p.Channels[i]
+		ease := state.Gate.Ease
+		eases[state.Name] = ease
+		c, limits := r.Channel(state.Name), []admission.Limit(nil)
+		if c >= 0 {
+			limits = r.Channels[c].Limits
+		}
+		rate := ease.RateOf(limits, p.Now)
+		if p.Now.Before(ease.Until) {
+			rate = 0
+		}
+		s.channels = append(s.channels, channelGauges{state.Name, state.Gate.Active.Count, rate})
+		if c < 0 {
+			continue // the routing has changed since
+		}
+		for k := range state.Gate.Counters {
+			l := limitGaugeOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone)
+			if policy := r.Channels[c].Policy; decide.Divides(policy) {
+				whole := f.State(state.Name, &state.Gate.Counters[k], region)
+				l.share = policy.Split(&whole).PerWorker
+			}
+			s.limits = append(s.limits, l)
+		}
+	}
+	for i := range p.Scoped {
+		scoped := &p.Scoped[i]
+		limits, ease := r.Limits, admission.Ease{} // one channel that was asked to slow down slows no other
+		if c := r.Channel(scoped.Channel); c >= 0 {
+			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
+		}
+		for k := range scoped.Counters {
+			s.limits = append(s.limits, limitGaugeOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone))
+		}
+	}
+	return s
+}
+
+// limitGaugeOf is that of one counter, undivided.
+func limitGaugeOf(c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease, now time.Time, zone *time.Location) limitGauge {
+	decide.CompleteCounter(c, limits)
+	c.Roll(now, zone)
+	return limitGauge{
+		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
+		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.FreeAt(now), reserved: c.Reserved(), share: c.Max,
+		end: c.End(zone),
+	}
+}

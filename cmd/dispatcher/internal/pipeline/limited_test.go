@@ -1,0 +1,244 @@
+package pipeline
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// start runs the background work of another instance until the end of the test.
+func start(t *testing.T, d *Dispatcher) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() { d.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// TestTwoProcessesSubmitAtOnePace lets both claim what they can for some seconds: at the carrier no
+// calendar second holds more than the limit, and none begins with a burst. A busy machine may leave
+// slots of a second unused, but not of all.
+func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
+	t.Parallel()
+	const perSecond, seconds = 50, 4
+	carrier := &timedChannel{takes: 5 * time.Millisecond}
+	p := setup(t, func(r *decide.Routing) {
+		r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+		for i := range r.Channels {
+			r.Channels[i].Concurrency = 20
+			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: perSecond}}
+		}
+	})
+	other := p.second(t)
+	start(t, other)
+	for _, d := range []*Dispatcher{p.Dispatcher, other} {
+		connected := map[string]provider.Channel{}
+		for _, c := range p.routing.Channels {
+			connected[c.Name] = carrier // all three are one carrier, of three times the limit
+		}
+		next := *p.routing
+		next.Version = 2
+		if err := d.Apply(&next, connected); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.applyRouting(t, p.routing.Channels[0].Limits)
+	for i, d := range []*Dispatcher{p.Dispatcher, other} {
+		if err := d.Handle(t.Context(), jobsNamed(string(rune('x'+i)), 3*perSecond*(seconds+2)/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.eventually(t, `select 'enough', least(600, count(*)) from audit.attempts where outcome = 'accepted'`, map[string]int64{"enough": 3 * perSecond * seconds})
+	at, _ := carrier.submits()
+	in := map[time.Time]int{}
+	for _, a := range at {
+		in[a.Truncate(time.Second)]++
+	}
+	whole := slices.SortedFunc(maps.Keys(in), time.Time.Compare)
+	whole = whole[1 : len(whole)-1]
+	most := 0
+	for _, second := range whole {
+		if in[second] > 3*perSecond {
+			t.Errorf("%d submits in the second from %s, the limit is %d", in[second], second.Format("05"), 3*perSecond)
+		}
+		most = max(most, in[second])
+		begin, _ := slices.BinarySearchFunc(at, second, time.Time.Compare)
+		end, _ := slices.BinarySearchFunc(at, second.Add(100*time.Millisecond), time.Time.Compare)
+		if n := end - begin; n > 3*perSecond/4 {
+			t.Errorf("%d submits in the first tenth of the second from %s", n, second.Format("05"))
+		}
+	}
+	if len(whole) < 2 || most < 2*perSecond {
+		t.Errorf("%d whole seconds, with %d submits at most", len(whole), most)
+	}
+}
+
+// TestASlowDatabaseMovesPlacesBack: one that takes long to write moves the places of the next claim
+// back.
+func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
+	t.Parallel()
+	carrier := &timedChannel{}
+	p := setup(t, func(r *decide.Routing) {
+		for i := range r.Channels {
+			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: 10}}
+		}
+	})
+	next := *p.routing
+	next.Version = p.applyRouting(t, p.routing.Channels[0].Limits)
+	if err := p.Apply(&next, map[string]provider.Channel{"a": carrier, "b": carrier, "c": carrier}); err != nil {
+		t.Fatal(err)
+	}
+	p.handle(t, jobsNamed("one", 1))
+	p.eventually(t, byState, map[string]int64{"accepted": 1}) // it may have waited for the next second
+	lane := laneOf(jobsNamed("one", 1))
+	p.commitLatencies.mu.Lock()
+	if len(p.commitLatencies.of) == 0 {
+		t.Error("no claim was timed")
+	}
+	for _, of := range p.commitLatencies.of {
+		if took := of.writes[0].took; took <= 0 || took > admission.MaxCommitLatency {
+			t.Errorf("a claim took %s to write", took)
+		}
+	}
+	p.commitLatencies.mu.Unlock()
+	const slow = 250 * time.Millisecond
+	for range 3 {
+		p.commitLatencies.took(lane, slow, time.Now())
+	}
+	p.handle(t, jobsNamed("two", 1))
+	p.eventually(t, byState, map[string]int64{"accepted": 2})
+	var claimed time.Time
+	if err := p.sql.QueryRow(t.Context(), `select max(claimed_at) from audit.attempts`).Scan(&claimed); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := carrier.submits(); at[1].Sub(claimed) < slow/2 {
+		t.Errorf("submitted %s after the claim", at[1].Sub(claimed))
+	}
+}
+
+// TestAThrottledAnswerSlowsTheChannelForAllProcesses: the rate is lowered at once, and the other
+// process sends nothing until the provider wants something again.
+func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		r.Routes[0].HoldThrottled = true
+		for i := range r.Channels {
+			r.Channels[i].Active.Hold = time.Minute
+		}
+	})
+	for _, c := range p.channels {
+		c.answer = func(provider.Submission) provider.Result {
+			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058", RetryAfter: time.Minute}
+		}
+	}
+	p.handle(t, jobsNamed("m", 60))
+	p.eventually(t, `select channel, 1 from audit.attempts where outcome = 'throttled' group by 1`, map[string]int64{"a": 1, "b": 1, "c": 1})
+	if err := p.present(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	present, err := p.ledger.Present(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range present.Channels {
+		if e := c.Gate.Ease; e.RateAt(e.Since) > 0.5 || e.Until.Sub(present.Now) < 50*time.Second {
+			t.Errorf("%s has ease %+v", c.Name, e)
+		}
+	}
+	other := p.second(t)
+	if err := other.Handle(t.Context(), jobsNamed("n", 30)); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, `select state, count(*) from audit.messages where id like 'n-%' group by 1`, map[string]int64{"waiting": 30})
+	held := p.counts(t, `select 'held', sum(active)::bigint from audit.active`)
+	if throttledOnes := p.counts(t, `select 'held', count(*) from audit.attempts where outcome = 'throttled'`); !cmp.Equal(held, throttledOnes) {
+		t.Errorf("%v slots are held by %v throttled messages", held, throttledOnes)
+	}
+}
+
+// TestEachProcessLearnsWhatTheOthersGranted as the policies go by it.
+func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	other := p.second(t)
+	last := admission.Minute.Start(other.now().Add(-time.Minute), time.UTC)
+	other.minutes.add(last, "a", ledger.Grants{Messages: 7, Segments: 35, Micros: 196_000})
+	for _, d := range []*Dispatcher{other, p.Dispatcher} {
+		if err := d.gather(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := p.instances.Load()
+	if f.Total != 2 || f.Workers["test"] != 2 {
+		t.Errorf("%d processes, by region %v", f.Total, f.Workers)
+	}
+	if got := f.Granted["a"]["test"]; got != (ledger.Grants{Messages: 7, Segments: 35, Micros: 196_000}) && time.Since(last) < 2*time.Minute { // later it is no longer the last minute
+		t.Errorf("%+v granted", got)
+	}
+}
+
+// TestMetricsShowLimitsAsTheyStand per limit and channel, with the words of the document.
+func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	g := newLimitGauges("dispatcher", "dispatch")
+	registry.MustRegister(g)
+	shop := admission.Scope{Tenant: "shop"}
+	r := testRouting(t)
+	r.Zone = time.UTC
+	r.Channels[0].Limits = []admission.Limit{
+		{Window: admission.Second, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}},
+		{Scope: shop, Window: admission.Day, Max: 1000, Unit: admission.Money},
+	}
+	r.Channels[0].Policy = admission.Even{}
+	f := &decide.Instances{}
+	for range 4 {
+		f.Join("test", nil)
+	}
+	g.latest.Store(gaugeStateOf(presentOf(shop), r, f, "test"))
+	got := gathered(t, registry)
+	want := map[string]float64{
+		"limit_max a channel 1s messages": 100, "limit_effective a channel 1s messages": 75, "limit_granted a channel 1s messages": 30,
+		"limit_free a channel 1s messages": 70, "limit_reserved a channel 1s messages": 15, "limit_share a channel 1s messages": 25,
+		"limit_max a tenant:shop 1d money": 1000, "limit_effective a tenant:shop 1d money": 1000, "limit_granted a tenant:shop 1d money": 1000,
+		"limit_free a tenant:shop 1d money": 0, "limit_reserved a tenant:shop 1d money": 0, "limit_share a tenant:shop 1d money": 1000,
+		"limit_max  tenant:shop 1m segments": 60, "limit_effective  tenant:shop 1m segments": 60, "limit_granted  tenant:shop 1m segments": 0,
+		"limit_free  tenant:shop 1m segments": 60, "limit_reserved  tenant:shop 1m segments": 0, "limit_share  tenant:shop 1m segments": 60,
+		"limit_window_end_timestamp_seconds a channel 1s messages":    unix(noon.Add(time.Second)),
+		"limit_window_end_timestamp_seconds a tenant:shop 1d money":   unix(noon.Add(12 * time.Hour)),
+		"limit_window_end_timestamp_seconds  tenant:shop 1m segments": unix(noon.Add(time.Minute)), // that of noon: the one before is over
+		"channel_active a": 3, "channel_rate_ratio a": 0.75, "channel_active gone": 0, "channel_rate_ratio gone": 0,
+		"waiting_for_messages a no_active": 12,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only
+// pauses.
+func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
+	t.Parallel()
+	r := testRouting(t)
+	r.Zone = time.UTC
+	r.Channels[0].Limits = []admission.Limit{{Window: admission.Minute, Max: 100}}
+	eased := admission.Ease{Rate: 0.5, Since: noon}
+	present := &ledger.Present{Now: noon.Add(time.Second), Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}}}
+	if s := gaugeStateOf(present, r, nil, "test"); s.channels[0].rate != 1 {
+		t.Errorf("rate %v", s.channels[0].rate)
+	}
+	present.Channels[0].Gate.Ease.Until = noon.Add(time.Minute)
+	if s := gaugeStateOf(present, r, nil, "test"); s.channels[0].rate != 0 {
+		t.Errorf("rate %v in a pause", s.channels[0].rate)
+	}
+}

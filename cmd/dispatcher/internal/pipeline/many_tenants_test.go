@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+)
+
+// manyTenants are more than the scopes that a process remembers allow to be locked in one claim
+// after another: each has a limit on each of three channels.
+const manyTenants = 1000
+
+// tenantNumber names a tenant.
+func tenantNumber(i int) string { return fmt.Sprintf("t%04d", i%manyTenants) }
+
+// generous are limits of all tenants that none of them reaches.
+func generous() []admission.Limit {
+	limits := make([]admission.Limit, manyTenants)
+	for i := range limits {
+		limits[i] = admission.Limit{Scope: admission.Scope{Tenant: tenantNumber(i)}, Window: admission.Day, Max: 1000}
+	}
+	return limits
+}
+
+// jobsOf are jobsNamed, of all tenants in turn.
+func jobsOf(prefix string, n int) []decide.Job {
+	jobs := jobsNamed(prefix, n)
+	for i := range jobs {
+		jobs[i].Message.Tenant = tenantNumber(i)
+		jobs[i].Raw = jobs[i].Message.Append(nil)
+	}
+	return jobs
+}
+
+// campaign are as many messages of one of the tenants.
+func campaign(prefix string) []decide.Job {
+	jobs := jobsNamed(prefix, manyTenants)
+	for i := range jobs {
+		jobs[i].Message.Tenant = tenantNumber(manyTenants / 2)
+		jobs[i].Raw = jobs[i].Message.Append(nil)
+	}
+	return jobs
+}
+
+// waitingTenants is a pipeline whose channels are closed, with messages of limited tenants that
+// wait.
+func waitingTenants(t *testing.T, jobs []decide.Job) *pipeline {
+	t.Helper()
+	p := setup(t, onlyA)
+	p.limitTo(t, append(generous(), admission.Limit{Window: admission.Day}), nil)
+	p.handle(t, jobs)
+	p.eventually(t, byState, map[string]int64{"waiting": int64(len(jobs))})
+	return p
+}
+
+// open lets so many messages through each channel and all that wait look again, at once: applying a
+// document would wake one after the other.
+func (p *pipeline) open(t *testing.T, most int) {
+	t.Helper()
+	tx, err := p.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{
+		fmt.Sprintf(`update dispatcher.limits set configured_max = %d, max = %[1]d where scope = 'channel'`, most),
+		`update dispatcher.messages set next_at = now()`,
+	} {
+		if _, err := tx.Exec(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome: a claim locks the limits of those due
+// rows that the claim before saw, and they are the ones that it picks up, however many there are.
+// All that waited have gone before as many new ones were stored.
+func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
+	t.Parallel()
+	p := waitingTenants(t, jobsOf("old", manyTenants))
+	p.open(t, 100*manyTenants)
+	const old = `select 'old', count(*) from audit.messages where id like 'old-%' and state <> 'waiting'`
+	for batch := range slices.Chunk(campaign("new"), 50) {
+		p.handle(t, batch)
+		if p.counts(t, old)["old"] == manyTenants {
+			break
+		}
+	}
+	if sent := p.counts(t, old)["old"]; sent < manyTenants {
+		t.Errorf("%d of %d that waited were sent before as many new ones", sent, manyTenants)
+	}
+	p.eventually(t, `select state, count(*) from audit.messages where id like 'old-%' group by 1`, map[string]int64{"accepted": manyTenants})
+}
+
+// TestManyLimitedTenantsTakeTurns: with as many slots as there are tenants nearly each sends one
+// message, the one with a campaign as well. Two are sent by some whose limits were locked by chance
+// in the claim that began with another tenant's.
+func TestManyLimitedTenantsTakeTurns(t *testing.T) {
+	t.Parallel()
+	p := waitingTenants(t, append(campaign("many"), jobsOf("some", 2*manyTenants)...))
+	p.open(t, manyTenants)
+	p.eventually(t, `select 'sent', count(*) from audit.messages where state = 'accepted'`, map[string]int64{"sent": manyTenants})
+	most := p.counts(t, `select 'most', max(n)::bigint from (
+		select count(*) as n from dispatcher.messages where state = 'accepted' group by tenant) s`)
+	if tenants := p.counts(t, `select 'sent', count(distinct tenant) from dispatcher.messages where state = 'accepted'`)["sent"]; tenants < manyTenants*3/4 {
+		t.Errorf("%d of %d tenants had a turn", tenants, manyTenants)
+	}
+	if most["most"] > 2 {
+		t.Errorf("a tenant sent %d messages before the others had sent one", most["most"])
+	}
+}
+
+// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots: somebody else holds all slots, again
+// and again, and each time for longer than what nobody needs is remembered. Two claims are enough,
+// the first of which tells what has to be locked.
+func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
+	t.Parallel()
+	p := waitingTenants(t, jobsOf("old", 5))
+	ctx, stop := context.WithCancel(t.Context())
+	holder, held := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(holder)
+		first := sync.OnceFunc(func() { p.neededScopes.age(); close(held) }) // nothing is known of before
+		for {
+			got, err := p.slots.acquire(ctx, p.slots.size(), p.slots.size())
+			if err != nil {
+				return
+			}
+			first()
+			sleep(ctx, 200*time.Millisecond) // so that the next claim has read what is needed and stands in line
+			p.neededScopes.age()
+			p.slots.release(got)
+		}
+	}()
+	defer func() { stop(); <-holder }()
+	<-held
+	p.open(t, 100)
+	p.eventually(t, byState, map[string]int64{"accepted": 5})
+}
+
+// age lets as much time pass as needs are remembered for.
+func (n *neededScopes) age() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for ref, at := range n.scopes {
+		n.scopes[ref] = at.Add(-neededFor - time.Second)
+	}
+}

@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// Metrics are the pipeline's counters. Label values are bounded: lanes and channels
+// come from the routing document, states, outcomes and reasons are closed lists; no
+// number, text or id ever is one.
+type Metrics struct {
+	records      *prometheus.CounterVec   // lane, fate: fresh duplicate conflict dead
+	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
+	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
+	passedOver   *prometheus.CounterVec   // reason a message waits or failed
+	full         *prometheus.CounterVec   // channel, reason: bulkhead in_flight
+	underWay     *prometheus.GaugeVec     // channel
+	scoring      *prometheus.CounterVec   // trouble: expression_failed and the words of Scores.Trouble
+	outcomes     *prometheus.CounterVec   // channel, outcome
+	answer       *prometheus.HistogramVec // channel
+	toSubmit     *prometheus.HistogramVec // lane
+	unsent       *prometheus.CounterVec   // channel, code: late stale stopping expired
+	claimSeconds prometheus.Histogram
+	lockWait     prometheus.Histogram
+	claimSize    prometheus.Histogram
+	settle       prometheus.Histogram
+	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting release windows gather present
+	doubts       *prometheus.CounterVec // verdict: taken not_taken resent final
+	waiting      *prometheus.GaugeVec   // lane
+	limits       *limitGauges
+	lost         prometheus.Counter
+	released     prometheus.Counter
+}
+
+// NewMetrics registers the pipeline's metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	const namespace, room = "dispatcher", "dispatch"
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help}, labels)
+	}
+	seconds := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: room, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, labels)
+	}
+	plain := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets})
+	}
+	m := &Metrics{
+		records:      counter("records_total", "Kafka records by what the ledger made of them.", "lane", "fate"),
+		decisions:    counter("decisions_total", "Decisions of claims by the state they led to.", "lane", "state"),
+		choices:      counter("attempts_total", "Attempts by channel and why they went there.", "channel", "reason"),
+		passedOver:   counter("passed_over_total", "Messages that had to wait or failed, by reason.", "reason"),
+		full:         counter("full_channels_total", "Times a message found no room on a channel because of its bound in this process, by what followed.", "channel", "reason"),
+		scoring:      counter("scoring_fallbacks_total", "Rankings that the default scoring made because the route's rule failed.", "trouble"),
+		outcomes:     counter("outcomes_total", "Attempts by channel and outcome.", "channel", "outcome"),
+		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
+		toSubmit:     seconds("submit_delay_seconds", "From the Kafka record's timestamp to its first submit.", "lane"),
+		claimSeconds: plain("claim_seconds", "Duration of a claim transaction, lock waits included.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		unsent:       counter("unsent_attempts_total", "Attempts that did not leave because their place had passed, they had become stale or the channel was being stopped.", "channel", "code"),
+		lockWait:     plain("claim_lock_wait_seconds", "Part of a claim that waited for the locks of channels and limits.", prometheus.ExponentialBuckets(0.0001, 2, 18)),
+		claimSize:    plain("claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11)),
+		settle:       plain("settle_seconds", "Duration of a settle transaction.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		trouble:      counter("trouble_total", "Operations that failed and are tried again.", "where"),
+		doubts:       counter("doubts_total", "Submissions that nobody answered, by how the doubt about them ended.", "verdict"),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "waiting_messages", Help: "Messages that wait for a channel, by lane, over all instances.",
+		}, []string{"lane"}),
+		underWay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "unanswered_attempts", Help: "Attempts that this instance has claimed and that are not answered, by channel.",
+		}, []string{"channel"}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total", Help: "Attempts of lost instances that this one closed as unknown.",
+		}),
+		released: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: room, Name: "released_slots_total", Help: "Active slots of dead instances, and held ones whose time was over, that this instance gave back.",
+		}),
+	}
+	m.limits = newLimitGauges(namespace, room)
+	registry.MustRegister(m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring, m.outcomes, m.answer, m.toSubmit,
+		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.doubts, m.waiting, m.lost, m.released)
+	return m
+}
+
+// claimed counts what a committed claim did.
+func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
+	m.claimSeconds.Observe(took.Seconds())
+	m.lockWait.Observe(lockWait.Seconds())
+	m.claimSize.Observe(float64(len(r.decided.Tasks)))
+	for trouble, n := range r.decided.Troubles {
+		m.scoring.WithLabelValues(trouble).Add(float64(n))
+	}
+	for c, n := range r.decided.Full {
+		if n > 0 {
+			m.full.WithLabelValues(r.plan.Routing.Channels[c].Name, r.rooms[c].Reason()).Add(float64(n))
+		}
+	}
+	for i := range r.decided.Tasks {
+		t, d, fate := &r.decided.Tasks[i], &r.decided.Decisions[i], r.decided.Intakes[i]
+		switch {
+		case fate == ledger.Duplicate:
+			m.records.WithLabelValues(t.Row.Lane, "duplicate").Inc()
+		case fate == ledger.Conflict:
+			m.records.WithLabelValues(t.Row.Lane, "conflict").Inc()
+		case fate == ledger.Fresh && t.Row.State == ledger.Dead:
+			m.records.WithLabelValues(t.Row.Lane, "dead").Inc()
+		case fate == ledger.Fresh:
+			m.records.WithLabelValues(t.Row.Lane, "fresh").Inc()
+		}
+		if d.State == "" {
+			if t.Row.State == ledger.Rejected && fate == ledger.Fresh { // before anything was to be decided
+				m.decisions.WithLabelValues(t.Row.Lane, string(ledger.Rejected)).Inc()
+				m.passedOver.WithLabelValues(t.Row.Reason).Inc()
+			}
+			continue
+		}
+		m.decisions.WithLabelValues(t.Row.Lane, string(d.State)).Inc()
+		if d.State == ledger.Sending {
+			m.choices.WithLabelValues(d.Attempt.Channel, string(d.Attempt.Reason)).Inc()
+		} else {
+			m.passedOver.WithLabelValues(d.Reason).Inc()
+		}
+	}
+}
+
+// untilSubmit observes how long a message took from Kafka to its first submit.
+func (m *Metrics) untilSubmit(f *openAttempt, now time.Time) {
+	if f.Submission.Attempt == 1 {
+		m.toSubmit.WithLabelValues(f.Lane).Observe(now.Sub(f.Produced).Seconds())
+	}
+}
+
+// answered counts an outcome.
+func (m *Metrics) answered(channel string, result *provider.Result, took time.Duration) {
+	outcome := result.Outcome.String()
+	if result.Unfit {
+		outcome = "unfit"
+	}
+	m.outcomes.WithLabelValues(channel, outcome).Inc()
+	m.answer.WithLabelValues(channel).Observe(took.Seconds())
+}

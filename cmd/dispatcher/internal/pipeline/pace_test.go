@@ -1,0 +1,450 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
+	"dispatcher/provider"
+)
+
+// timedChannel notes when submits arrive and takes a while to answer.
+type timedChannel struct {
+	takes time.Duration
+
+	mu   sync.Mutex
+	at   []time.Time   // guarded by mu
+	ids  []string      // guarded by mu
+	slow time.Duration // guarded by mu: what it asks for when it is not 0
+}
+
+func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
+	c.mu.Lock()
+	c.at, c.ids = append(c.at, time.Now()), append(c.ids, s.ID)
+	slow := c.slow
+	c.mu.Unlock()
+	select {
+	case <-time.After(c.takes):
+	case <-ctx.Done():
+		return provider.Result{Outcome: provider.Unknown, Code: "timeout"}
+	}
+	if slow > 0 {
+		return provider.Result{Outcome: provider.Throttled, RetryAfter: slow}
+	}
+	return provider.Result{Outcome: provider.Accepted}
+}
+
+// submits are those so far, in the order of their arrival.
+func (c *timedChannel) submits() (at []time.Time, ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.at), slices.Clone(c.ids)
+}
+
+func (c *timedChannel) slowDown(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow = by
+}
+
+func (*timedChannel) Ready() (ok bool, why string) { return true, "" }
+func (*timedChannel) Close(context.Context) error  { return nil }
+
+// testWorker is a process's worker for one channel. Its ledger and its clock are the test's.
+type testWorker struct {
+	*worker
+	answers chan answered
+}
+
+// standWorker starts a worker in a bubble; it is closed at the end of the test.
+func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
+	t.Helper()
+	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
+	answers := make(chan answered, cfg.MaxUnsettled)
+	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency}, channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+	l := &testWorker{worker: w, answers: answers}
+	t.Cleanup(func() {
+		if !l.closed() {
+			l.end(t)
+		}
+	})
+	return l
+}
+
+func (l *testWorker) closed() bool { return l.stop.Err() != nil }
+
+// end closes the worker.
+func (l *testWorker) end(t *testing.T) {
+	t.Helper()
+	if err := l.close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// codes are those of all answers so far, with how many got them; "" is an answer of the channel.
+func (l *testWorker) codes() map[string]int {
+	out := map[string]int{}
+	for {
+		select {
+		case a := <-l.answers:
+			if decide.Unsent(&a.result) {
+				out[a.result.Code]++
+			} else {
+				out[""]++
+			}
+		default:
+			return out
+		}
+	}
+}
+
+// limiter gives places away as a claim does, over a counter that all processes share.
+type limiter struct {
+	counter admission.Counter
+	lead    time.Duration
+}
+
+func perSecond(n int64) *limiter {
+	return &limiter{counter: admission.Counter{Limit: admission.Limit{Window: admission.Second, Max: n}, Max: n}, lead: 5 * time.Millisecond}
+}
+
+// claim takes places for up to n attempts; those that find none wait.
+func (l *limiter) claim(n int) []*openAttempt {
+	now := time.Now()
+	m := admission.Moment{Now: now, Earliest: now.Add(l.lead), Zone: time.UTC}
+	m.Roll(&l.counter)
+	accounts := []admission.Account{{Counter: &l.counter, Rate: 1}}
+	var out []*openAttempt
+	for range n {
+		need := admission.Need{Segments: 1}
+		at, obstacle := admission.Fit(&m, accounts, &need)
+		if obstacle != nil {
+			break
+		}
+		admission.Take(&m, accounts, &need, at)
+		out = append(out, &openAttempt{Attempt: &decide.Attempt{Segments: 1}, claimed: now, leave: at.At, latest: at.Latest})
+	}
+	return out
+}
+
+// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends lets two processes claim from one counter,
+// turn and turn about, as much as there is, for five seconds.
+func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int64{10, 100, 1000, 5000} {
+		synctest.Test(t, func(t *testing.T) {
+			channel, shared := &timedChannel{takes: 30 * time.Millisecond}, perSecond(rate)
+			processes := []*testWorker{standWorker(t, channel, 200), standWorker(t, channel, 200)}
+			began, late := time.Now(), 0
+			for i := range 600 { // the last second gets what it can
+				for _, f := range shared.claim(200) {
+					processes[i%2].put(f)
+				}
+				time.Sleep(10 * time.Millisecond)
+				late += processes[i%2].codes()[decide.CodeLate]
+			}
+			time.Sleep(time.Second)
+			if late > 0 {
+				t.Errorf("%d a second: %d came late", rate, late)
+			}
+			at, _ := channel.submits()
+			inSeconds(t, at, began, rate)
+			// Ten milliseconds hold their even part, one more at either end, and those of the tick
+			// that ends in them.
+			most := int(rate/100*20/19) + 1 + int(rate/1000)
+			if got := densest(at, 10*time.Millisecond); got > most {
+				t.Errorf("%d a second: %d left within 10 ms, want at most %d", rate, got, most)
+			}
+		})
+	}
+}
+
+// inSeconds checks that each of the first five calendar seconds had exactly so many submits: not
+// one too many, and no slot unused while demand waited.
+func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
+	t.Helper()
+	in := map[time.Time]int64{}
+	for _, a := range at {
+		in[a.Truncate(time.Second)]++
+	}
+	for second := began.Truncate(time.Second); second.Before(began.Add(5 * time.Second)); second = second.Add(time.Second) {
+		if in[second] != want {
+			t.Errorf("%d a second: %d submits in second %d", want, in[second], second.Sub(began)/time.Second)
+		}
+	}
+}
+
+// densest is how many submits the span of a length that holds most of them has.
+func densest(at []time.Time, span time.Duration) int {
+	slices.SortFunc(at, time.Time.Compare)
+	most, from := 0, 0
+	for to := range at {
+		for at[to].Sub(at[from]) >= span {
+			from++
+		}
+		most = max(most, to-from+1)
+	}
+	return most
+}
+
+func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		channel, now := &timedChannel{takes: time.Millisecond}, time.Now()
+		w := standWorker(t, channel, 1)
+		for i, place := range []admission.Release{
+			{At: now.Add(300 * time.Millisecond), Latest: now.Add(time.Second)},
+			{At: now.Add(100 * time.Millisecond), Latest: now.Add(time.Second)},
+			{At: now.Add(200 * time.Millisecond)},
+			{},                              // at once
+			{Latest: now},                   // too late from the beginning
+			{Latest: now.Add(time.Hour)},    // at once as well, behind the fourth
+			{At: now.Add(11 * time.Second)}, // beyond the send deadline
+		} {
+			w.put(&openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: string(rune('1' + i))}}, claimed: now, leave: place.At, latest: place.Latest})
+		}
+		time.Sleep(12 * time.Second)
+		got := map[string]time.Duration{}
+		at, ids := channel.submits()
+		for i, id := range ids {
+			got[id] = at[i].Sub(now)
+		}
+		want := map[string]time.Duration{
+			"1": 300 * time.Millisecond, "2": 100 * time.Millisecond, "3": 200 * time.Millisecond, "4": 0, "6": time.Millisecond,
+		}
+		for id, at := range want {
+			if left, sent := got[id]; !sent || left < at || left > at+3*time.Millisecond {
+				t.Errorf("flight %s left after %s (%v), want %s", id, left, sent, at)
+			}
+		}
+		if codes := w.codes(); len(got) != len(want) || codes[decide.CodeLate] != 1 || codes[decide.CodeStale] != 1 || codes[""] != 5 {
+			t.Errorf("%d left; %v", len(got), codes)
+		}
+	})
+}
+
+// TestASleepingCampaignHoldsNoSender: a code that comes while the only sender has nothing but
+// places to come leaves at once, and one that waits for the sender beside others goes first.
+func TestASleepingCampaignHoldsNoSender(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		channel, now := &timedChannel{takes: 10 * time.Millisecond}, time.Now()
+		w := standWorker(t, channel, 1)
+		for i := range 5 {
+			w.put(&openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: "bulk"}}, claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond)})
+		}
+		synctest.Wait()
+		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true, Submission: provider.Submission{ID: "code"}}, claimed: now})
+		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true, Submission: provider.Submission{ID: "code"}}, claimed: now, leave: now.Add(104 * time.Millisecond)})
+		time.Sleep(time.Second)
+		at, ids := channel.submits()
+		if want := []string{"code", "bulk", "code", "bulk", "bulk", "bulk", "bulk"}; !slices.Equal(ids, want) {
+			t.Errorf("left as %v", ids)
+		}
+		if first := at[0].Sub(now); first != 0 {
+			t.Errorf("the code left after %s", first)
+		}
+	})
+}
+
+// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers, so what is due goes back
+// when its time is over, and until then the channel is busy.
+func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
+		for i := range 5 {
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(500 * time.Millisecond)})
+			synctest.Wait()
+			want := ""
+			if i >= 3 { // two with the senders and two that wait for them
+				want = decide.Busy
+			}
+			if got := w.ready(time.Now()); got != want {
+				t.Errorf("with %d flights: ready %q, want %q", i+1, got, want)
+			}
+		}
+		time.Sleep(520 * time.Millisecond)
+		if codes := w.codes(); codes[decide.CodeLate] != 3 || len(codes) != 1 {
+			t.Errorf("%v came back", codes)
+		}
+		if got := w.ready(time.Now()); got != "" {
+			t.Errorf("ready %q with an empty queue", got)
+		}
+	})
+}
+
+// TestAQueueWithTimeDoesNotMakeAChannelBusy: a channel without narrow limits may let its messages
+// wait for their turn.
+func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
+		for range 5 {
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(time.Hour)})
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now})
+		}
+		synctest.Wait()
+		if got := w.ready(time.Now()); got != "" {
+			t.Errorf("ready %q", got)
+		}
+		time.Sleep(6 * time.Second)
+		if codes := w.codes(); codes[""] != 10 {
+			t.Errorf("%v came back", codes)
+		}
+	})
+}
+
+// TestAThrottledChannelSendsNothingDuringThePause: what comes up meanwhile goes back at once, what
+// comes later leaves.
+func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond}, time.Now()
+		w := standWorker(t, channel, 1)
+		for i := range 10 {
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
+		}
+		time.Sleep(20 * time.Millisecond)
+		if got := w.ready(time.Now()); got != decide.Throttled {
+			t.Errorf("ready %q after the provider asked to slow down", got)
+		}
+		channel.slowDown(0)
+		time.Sleep(time.Second)
+		var left []time.Duration
+		all, _ := channel.submits()
+		for _, at := range all {
+			left = append(left, at.Sub(now).Round(10*time.Millisecond))
+		}
+		want := []time.Duration{0, 350 * time.Millisecond, 400 * time.Millisecond, 450 * time.Millisecond}
+		if codes := w.codes(); !slices.Equal(left, want) || codes[decide.CodeLate] != 6 || codes[""] != 4 {
+			t.Errorf("left at %v, came back %v", left, codes)
+		}
+	})
+}
+
+// TestAProcessThatMayCountAsDeadSendsNothing goes on for a second less than others wait.
+func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		channel, now := &timedChannel{}, time.Now()
+		w := standWorker(t, channel, 1)
+		w.heartbeat.deadAfter = 6 * time.Second
+		w.heartbeat.beat(now.Add(time.Second))
+		for _, at := range []time.Duration{0, 5999 * time.Millisecond, 6001 * time.Millisecond, 7 * time.Second, 8 * time.Second} {
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, leave: now.Add(at)})
+		}
+		time.Sleep(7500 * time.Millisecond)
+		if got := w.ready(time.Now()); got != decide.Busy {
+			t.Errorf("ready %q without a heart-beat", got)
+		}
+		w.heartbeat.beat(time.Now())
+		time.Sleep(time.Second)
+		if codes := w.codes(); codes[""] != 2 || codes[decide.CodeLate] != 3 {
+			t.Errorf("%v came back", codes)
+		}
+		if got := w.ready(time.Now()); got != "" {
+			t.Errorf("ready %q after a heart-beat", got)
+		}
+	})
+}
+
+// TestEverythingComesBackWhenAWorkerIsClosed: what is under way with its answer, all else unsent
+// and at once.
+func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := standWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
+		for i := range 20 {
+			f := &openAttempt{Attempt: &decide.Attempt{Express: i%3 == 0}, claimed: now}
+			if i%2 == 0 {
+				f.leave = now.Add(time.Duration(i) * time.Second)
+			}
+			w.put(f)
+		}
+		synctest.Wait()
+		closed := make(chan struct{})
+		go func() { w.end(t); close(closed) }()
+		synctest.Wait()
+		if codes := w.codes(); codes[decide.CodeStopping] != 18 || len(codes) != 1 {
+			t.Errorf("at once came back %v", codes)
+		}
+		<-closed
+		if codes := w.codes(); codes[""] != 2 || len(codes) != 1 || time.Since(now) != 2*time.Second {
+			t.Errorf("after %s came back %v", time.Since(now), codes)
+		}
+	})
+}
+
+// TestANewRoutingKeepsTheConnectionAndWhatItLearned: what the provider asked for holds on, and no
+// channel is closed.
+func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	before := p.worker("a")
+	before.applyThrottle(&provider.Result{Outcome: provider.Throttled, RetryAfter: time.Minute})
+	next := *p.routing
+	next.Channels = slices.Clone(p.routing.Channels)
+	next.Channels[0].Limits = []admission.Limit{{Window: admission.Second, Max: 50}}
+	if err := p.Apply(&next, nil); err != nil {
+		t.Fatal(err)
+	}
+	w := p.worker("a")
+	if w != before || w.ready(time.Now()) != decide.Throttled || p.channels["a"].closed {
+		t.Errorf("the worker was replaced or forgot: ready %q", w.ready(time.Now()))
+	}
+}
+
+func (p *pipeline) worker(name string) *worker {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.workers[name]
+}
+
+func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
+	t.Parallel()
+	d, err := New(Config{
+		Ledger: setup(t, nil).ledger, Keys: testKeys, MaxUnsettled: 10, SendTimeout: time.Second, DeadAfter: time.Minute,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(string, error) {}, Reload: func(context.Context) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := testRouting(t)
+	if err := d.Apply(r, map[string]provider.Channel{"a": &scriptedChannel{answer: accepts}}); err == nil {
+		t.Error("a routing without connections was applied")
+	}
+	if err := d.Stop(t.Context()); err != nil { // TestMain finds senders that were started
+		t.Error(err)
+	}
+}
+
+// BenchmarkWorker is what it costs to bring an attempt through a worker, place and answer included.
+func BenchmarkWorker(b *testing.B) {
+	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
+	answers := make(chan answered, cfg.MaxUnsettled)
+	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+	defer func() { _ = w.close(context.Background()) }()
+	f := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: "m", Attempt: 2}}, claimed: time.Now()}
+	b.ReportAllocs()
+	open := 0
+	for b.Loop() {
+		if open == cfg.MaxUnsettled {
+			<-answers
+			open--
+		}
+		w.put(f)
+		open++
+	}
+	for ; open > 0; open-- {
+		<-answers
+	}
+}

@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"dispatcher/selector"
+)
+
+// References makes and opens the keys under which submissions are known to providers, see
+// provider.Submission.Key.
+//
+// A key is one AES-128 block over the message's row, the attempt and six zero bytes, in hexadecimal
+// digits. So it gives nothing away, a receipt that carries it names its attempt without a stored
+// mapping, and nobody who does not hold the draw keys makes one that opens: of random ones one in
+// 2^48 does. The AES key is derived from the draw key (HKDF with SHA-256, RFC 5869), the first of
+// which makes new ones. It is safe for concurrent use.
+type References struct {
+	blocks []cipher.Block // by position of the draw key
+}
+
+// referenceUse keeps the derived keys apart from any other use of the draw keys.
+const referenceUse = "dispatcher submission reference v1"
+
+// NewReferences derives the keys. There must be at least one draw key.
+func NewReferences(keys []selector.Key) (*References, error) {
+	r := &References{}
+	for _, key := range keys {
+		derived, err := hkdf.Key(sha256.New, key[:], nil, referenceUse, aes.BlockSize)
+		if err != nil {
+			return nil, fmt.Errorf("derive the key of references: %w", err)
+		}
+		block, err := aes.NewCipher(derived)
+		if err != nil {
+			return nil, fmt.Errorf("derive the key of references: %w", err)
+		}
+		r.blocks = append(r.blocks, block)
+	}
+	return r, nil
+}
+
+// Key is what the submission of an attempt is known by.
+func (r *References) Key(seq int64, attempt int) string {
+	var block [aes.BlockSize]byte
+	binary.BigEndian.PutUint64(block[:], uint64(seq))        //nolint:gosec // Rows count from 1.
+	binary.BigEndian.PutUint16(block[8:10], uint16(attempt)) //nolint:gosec // The ledger's column is a smallint.
+	r.blocks[0].Encrypt(block[:], block[:])
+	return hex.EncodeToString(block[:])
+}
+
+// Open is the inverse of Key, under any of the keys; false when the text was not made by it.
+func (r *References) Open(key string) (seq int64, attempt int, ok bool) {
+	if len(key) != 2*aes.BlockSize {
+		return 0, 0, false
+	}
+	var sealed, plain [aes.BlockSize]byte
+	if _, err := hex.Decode(sealed[:], []byte(key)); err != nil {
+		return 0, 0, false
+	}
+	for _, block := range r.blocks {
+		block.Decrypt(plain[:], sealed[:])
+		row, number := binary.BigEndian.Uint64(plain[:]), binary.BigEndian.Uint16(plain[8:10])
+		if [6]byte(plain[10:]) == [6]byte{} && row-1 < math.MaxInt64 && number-1 < math.MaxInt16 {
+			return int64(row), int(number), true
+		}
+	}
+	return 0, 0, false
+}

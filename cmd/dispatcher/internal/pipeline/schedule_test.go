@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	s, at := newSchedule(), func(d time.Duration) time.Time { return noon.Add(d) }
+	for _, d := range []time.Duration{
+		time.Second, time.Second - 2*time.Millisecond, time.Second, time.Hour, 3 * time.Millisecond, 7 * time.Millisecond,
+		0, -time.Second, farthest + time.Second, // of these nobody need be told
+	} {
+		s.add(at(d), noon)
+	}
+	now := noon
+	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, time.Second, time.Hour} {
+		got, ok := s.soonest(now)
+		if !ok || !got.Equal(at(want)) {
+			t.Errorf("after %s comes %s, want %s", now.Sub(noon), got.Sub(noon), want)
+		}
+		now = at(want)
+	}
+	if got, ok := s.soonest(now); ok {
+		t.Errorf("after the last comes %s", got)
+	}
+}
+
+func TestScheduleIsBoundedAndStillNamesTheSoonest(t *testing.T) {
+	t.Parallel()
+	s := newSchedule()
+	for i := range 3 * maxScheduled {
+		s.add(noon.Add(time.Minute+time.Duration(i)*grain), noon)
+	}
+	if len(s.heap) != maxScheduled || len(s.known) != maxScheduled {
+		t.Errorf("%d times are remembered", len(s.heap))
+	}
+	s.add(noon.Add(time.Second), noon)
+	if got, _ := s.soonest(noon); !got.Equal(noon.Add(time.Second)) {
+		t.Errorf("the soonest is %s away", got.Sub(noon))
+	}
+}
+
+// TestDueRowsAreLookedAtWhenTheyComeDue: right then, but not more often than each gap and not less
+// often than each interval.
+func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ due, want time.Duration }{
+		{0, dueInterval},
+		{120 * time.Millisecond, 120*time.Millisecond + clockSlack},
+		{dueGap / 2, dueGap},
+		{time.Second, dueInterval},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &Dispatcher{clock: newClock(), due: newSchedule(), nudge: make(chan struct{}, 1)}
+			began := time.Now()
+			database := began.Add(-time.Hour) // whose clock is another
+			d.clock.read(database, began, began)
+			if tc.due > 0 {
+				d.due.add(database.Add(tc.due), database)
+			}
+			timer := time.NewTimer(time.Hour)
+			if !d.awaitDue(t.Context(), timer, began) || time.Since(began) != tc.want {
+				t.Errorf("due after %s, looked after %s", tc.due, time.Since(began))
+			}
+		})
+	}
+}
+
+// TestARowPutOffMeanwhileMovesTheNextLook: the loop waits already when another claim of the process
+// puts a row off.
+func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &Dispatcher{clock: newClock(), due: newSchedule(), nudge: make(chan struct{}, 1)}
+		began := time.Now()
+		d.clock.read(began, began, began)
+		go func() {
+			time.Sleep(70 * time.Millisecond)
+			d.due.add(began.Add(90*time.Millisecond), time.Now())
+		}()
+		timer := time.NewTimer(time.Hour)
+		if d.awaitDue(t.Context(), timer, began); time.Since(began) != 90*time.Millisecond+clockSlack {
+			t.Errorf("looked after %s", time.Since(began))
+		}
+		// What comes due while the last look is under way is not forgotten either.
+		d.due.add(began.Add(100*time.Millisecond), time.Now())
+		looked := time.Now()
+		time.Sleep(60 * time.Millisecond) // longer than the gap
+		if d.awaitDue(t.Context(), timer, looked); time.Since(looked) != 60*time.Millisecond {
+			t.Errorf("looked after %s", time.Since(looked))
+		}
+	})
+}

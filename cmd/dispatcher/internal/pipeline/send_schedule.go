@@ -1,0 +1,119 @@
+package pipeline
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// sendSchedule orders the attempts of one channel by the time at which they may leave. It is pure;
+// the worker's feeder owns it.
+type sendSchedule struct {
+	later byRelease              // whose time is still to come
+	due   [queues][]*openAttempt // whose time has come, in the order of their places
+}
+
+// Queues of those whose time has come.
+const (
+	expressQueue = iota // of the first lane, who go before
+	otherQueue
+	queues
+)
+
+// add takes an attempt in.
+func (a *sendSchedule) add(f *openAttempt, now time.Time) {
+	if f.leave.After(now) {
+		heap.Push(&a.later, f)
+		return
+	}
+	a.enqueue(f)
+}
+
+func (a *sendSchedule) enqueue(f *openAttempt) {
+	q := otherQueue
+	if f.Express {
+		q = expressQueue
+	}
+	a.due[q] = append(a.due[q], f)
+}
+
+// advance lets those whose time has come into the queues.
+func (a *sendSchedule) advance(now time.Time) {
+	for len(a.later) > 0 && !a.later[0].leave.After(now) {
+		a.enqueue(heap.Pop(&a.later).(*openAttempt))
+	}
+}
+
+// next is whose turn it is; nil when nobody's time has come.
+func (a *sendSchedule) next() *openAttempt {
+	for q := range a.due {
+		if len(a.due[q]) > 0 {
+			return a.due[q][0]
+		}
+	}
+	return nil
+}
+
+// pop takes out the attempt that next returns.
+func (a *sendSchedule) pop() {
+	for q := range a.due {
+		if len(a.due[q]) > 0 {
+			a.due[q][0] = nil
+			a.due[q] = a.due[q][1:]
+			return
+		}
+	}
+}
+
+// take takes out the attempts that are due and meet a condition.
+func (a *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) {
+	for q := range a.due {
+		a.due[q] = slices.DeleteFunc(a.due[q], func(f *openAttempt) bool {
+			if meets(f) {
+				out = append(out, f)
+				return true
+			}
+			return false
+		})
+	}
+	return out
+}
+
+// all takes out every attempt.
+func (a *sendSchedule) all() []*openAttempt {
+	out := slices.Concat(a.due[expressQueue], a.due[otherQueue], a.later)
+	*a = sendSchedule{}
+	return out
+}
+
+// waiting is how many are due.
+func (a *sendSchedule) waiting() int { return len(a.due[expressQueue]) + len(a.due[otherQueue]) }
+
+// soonest is when the time of the next one comes; false when none is still to come.
+func (a *sendSchedule) soonest() (time.Time, bool) {
+	if len(a.later) == 0 {
+		return time.Time{}, false
+	}
+	return a.later[0].leave, true
+}
+
+// byRelease is a heap of attempts.
+type byRelease []*openAttempt
+
+var _ heap.Interface = (*byRelease)(nil)
+
+func (p byRelease) Len() int           { return len(p) }
+func (p byRelease) Less(i, j int) bool { return p[i].leave.Before(p[j].leave) }
+func (p byRelease) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+
+// Push adds an attempt.
+func (p *byRelease) Push(f any) { *p = append(*p, f.(*openAttempt)) }
+
+// Pop takes the last one.
+func (p *byRelease) Pop() any {
+	n := len(*p) - 1
+	f := (*p)[n]
+	(*p)[n] = nil
+	*p = (*p)[:n]
+	return f
+}

@@ -1,0 +1,171 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// settleLinger is how long an answer may wait for others, so that one round trip
+// settles many. It ends at once when nothing else is under way.
+const settleLinger = 20 * time.Millisecond
+
+// settler gathers answers and writes them down in batches.
+type settler struct {
+	d       *Dispatcher
+	answers chan answered // bounded by the slots
+	done    chan struct{} // closed when run has ended
+	ctx     context.Context
+	abort   context.CancelFunc // ends tries of a ledger that does not come back
+}
+
+func newSettler(d *Dispatcher) *settler {
+	s := &settler{d: d, answers: make(chan answered, d.cfg.MaxUnsettled), done: make(chan struct{})}
+	s.ctx, s.abort = context.WithCancel(context.Background())
+	go s.run()
+	return s
+}
+
+// stop writes what has been answered and ends the settler. When ctx ends first, what is
+// left stays open in the ledger and is recovered as Unknown.
+func (s *settler) stop(ctx context.Context) error {
+	close(s.answers)
+	defer s.abort()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		s.abort()
+		<-s.done
+		return fmt.Errorf("settle the last outcomes: %w", ctx.Err())
+	}
+}
+
+func (s *settler) run() {
+	defer close(s.done)
+	batch := make([]answered, 0, s.d.cfg.MaxUnsettled)
+	for {
+		first, ok := <-s.answers
+		if !ok {
+			return
+		}
+		batch = s.gather(append(batch[:0], first))
+		s.write(batch)
+	}
+}
+
+// gather adds answers until every attempt under way has answered or the linger is over.
+func (s *settler) gather(batch []answered) []answered {
+	linger := time.NewTimer(settleLinger)
+	defer linger.Stop()
+	for len(batch) < cap(batch) && len(batch) < s.d.open.count() {
+		select {
+		case a, ok := <-s.answers:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, a)
+		case <-linger.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// write settles a batch and frees its slots. It goes on trying while PostgreSQL is
+// away: an outcome that is known must not become Unknown.
+func (s *settler) write(batch []answered) {
+	var unanswered []*decide.Attempt
+	for i := range batch {
+		if batch[i].result.Outcome == provider.Unknown {
+			unanswered = append(unanswered, batch[i].attempt.Attempt)
+		}
+	}
+	s.d.lookForReceipts(s.ctx, unanswered...)
+	now := s.d.now()
+	settlements, again := make([]ledger.Settlement, len(batch)), false
+	for i := range batch {
+		settlements[i] = decide.Settle(batch[i].attempt.Attempt, &batch[i].result, now)
+		again = again || settlements[i].State == ledger.Retry
+		s.d.due.add(settlements[i].NextAt, now)
+	}
+	began := time.Now()
+	for _, seq := range s.persist(settlements) {
+		s.pin(batch, seq)
+	}
+	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
+	s.d.open.settled(batch)
+	for i := range batch {
+		batch[i].attempt.slots.release(1)
+	}
+	if again {
+		s.d.backlog.Store(true)
+	}
+	if refunded, room := s.refunded(settlements), s.roomAgain(batch); again || refunded || room {
+		s.d.wake()
+	}
+}
+
+// refunded notes the limits in money that attempts have given something back to, for those who wait
+// for them. They are woken after the commit: who looked earlier would not see it.
+func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
+	for i := range settlements {
+		for _, r := range settlements[i].Refunds {
+			key := admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
+			s.d.wakeSet.add(key.On(r.Channel), 1)
+			some = true
+		}
+	}
+	return some
+}
+
+// roomAgain notes the channels on which answers have made room, for those who wait for it.
+func (s *settler) roomAgain(batch []answered) (some bool) {
+	for i := range batch {
+		f := batch[i].attempt
+		if f.load != nil && f.load.wakes(1) > 0 {
+			s.d.wakeSet.add(f.Channel, 1)
+			some = true
+		}
+	}
+	return some
+}
+
+// pin leaves the attempt of one message open.
+func (s *settler) pin(batch []answered, seq int64) {
+	for i := range batch {
+		if batch[i].attempt.Seq == seq {
+			s.d.open.pin(batch[i].attempt)
+		}
+	}
+}
+
+// persist writes settlements until the ledger has them. One that the ledger refuses is
+// reported and left open rather than allowed to hold up the others; its message is returned.
+func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := withTimeout(s.ctx, func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) })
+		if err == nil || s.ctx.Err() != nil {
+			return nil
+		}
+		s.d.trouble("settle", err)
+		switch {
+		case ledger.Unavailable(err):
+			if !sleep(s.ctx, pause) {
+				return nil
+			}
+		case len(settlements) == 1:
+			s.d.trouble("settle", errors.New("an outcome could not be written and stays open until this instance ends"))
+			return []int64{settlements[0].Seq}
+		default:
+			half := len(settlements) / 2
+			return append(s.persist(settlements[:half]), s.persist(settlements[half:])...)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// slots bounds what is claimed and not yet settled: the most that the death of this
+// process can turn into Unknown. A claim takes what is free: it never waits for all that it could
+// use, because an attempt without an answer holds its slot until the send deadline.
+//
+// A Dispatcher has two: the larger one for everybody, and a twentieth of the bound that only the
+// first lane may use beside it, so that a code does not stand behind a campaign.
+type slots struct {
+	turn chan struct{} // holds one token: who has it may gather slots
+	most int
+
+	mu    sync.Mutex
+	free  int           // guarded by mu
+	freed chan struct{} // guarded by mu; closed when slots come free, nil when nobody waits for that
+}
+
+func newSlots(n int) *slots {
+	s := &slots{turn: make(chan struct{}, 1), most: n, free: n}
+	s.turn <- struct{}{}
+	return s
+}
+
+// size is the bound.
+func (s *slots) size() int { return s.most }
+
+// acquire blocks until a slot is free and takes up to n. Below enough it waits for more, for
+// gatherTime at most. Those who wait are served in turn. On error it holds none.
+func (s *slots) acquire(ctx context.Context, n, enough int) (got int, err error) {
+	if n <= 0 {
+		return 0, nil
+	}
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { s.turn <- struct{}{} }()
+	var timer *time.Timer
+	var gathered <-chan time.Time
+	for least := min(n, enough); ; {
+		got, free, freed := s.take(n, least)
+		switch {
+		case got > 0:
+			return got, nil
+		case free > 0 && timer == nil:
+			timer = time.NewTimer(gatherTime)
+			defer timer.Stop()
+			gathered = timer.C
+		}
+		select {
+		case <-freed:
+		case <-gathered:
+			least = 1
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// take takes up to n slots if at least so many are free. Otherwise it tells how many are, and
+// returns a channel that is closed when there are more.
+func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free >= max(least, 1) {
+		got = min(n, s.free)
+		s.free -= got
+		return got, s.free, nil
+	}
+	if s.freed == nil {
+		s.freed = make(chan struct{})
+	}
+	return 0, s.free, s.freed
+}
+
+// either is acquire for a claim that may use the slots of both: those of a when they are enough,
+// else those of b when there are n. A claim of less takes what is free on the side that has more,
+// at once when b is large enough for all of it, else after gatherTime. On error it holds none.
+func either(ctx context.Context, n, enough int, a, b *slots) (from *slots, got int, err error) {
+	least, gather := min(n, enough), n > b.size()
+	if !gather {
+		least = n
+	}
+	var gathered <-chan time.Time
+	for {
+		got, freeA, freedA := a.take(n, least)
+		if got > 0 {
+			return a, got, nil
+		}
+		got, freeB, freedB := b.take(n, n)
+		if got > 0 {
+			return b, got, nil
+		}
+		switch {
+		case freeA == 0 && freeB == 0:
+		case !gather:
+			most := a
+			if freeB > freeA {
+				most = b
+			}
+			if got, _, _ := most.take(n, 1); got > 0 {
+				return most, got, nil
+			}
+		case gathered == nil:
+			timer := time.NewTimer(gatherTime)
+			defer timer.Stop()
+			gathered = timer.C
+		}
+		select {
+		case <-freedA:
+		case <-freedB:
+		case <-gathered:
+			gather = false
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// release gives n slots back.
+func (s *slots) release(n int) {
+	if n <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
+}

@@ -1,0 +1,209 @@
+package pipeline
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// onlyA switches all other channels off.
+func onlyA(r *decide.Routing) {
+	r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+	for i := range r.Channels {
+		r.Channels[i].Concurrency = 100
+		if r.Channels[i].Name != "a" {
+			r.Channels[i].State = decide.Disabled
+		}
+	}
+}
+
+// limitTo applies the routing anew with limits on every channel.
+func (p *pipeline) limitTo(t *testing.T, limits []admission.Limit, channel provider.Channel) {
+	t.Helper()
+	next := *p.routing
+	next.Channels = slices.Clone(p.routing.Channels)
+	connected := map[string]provider.Channel{}
+	for i := range next.Channels {
+		next.Channels[i].Limits = limits
+		if channel != nil {
+			connected[next.Channels[i].Name] = channel
+		}
+	}
+	next.Version = p.applyRouting(t, limits)
+	if err := p.Apply(&next, connected); err != nil {
+		t.Fatal(err)
+	}
+	p.routing = &next
+}
+
+// TestASlowDatabaseSlowsNoPacedChannel: two statements of the write half of each claim take 450 ms,
+// and the counters are locked as long. Still nearly all slots are used, no second has one too many,
+// and nothing comes late once the first claims have told how slow it is.
+func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
+	t.Parallel()
+	const rate, seconds = 40, 6
+	carrier := &timedChannel{takes: 5 * time.Millisecond}
+	p := setup(t, onlyA)
+	p.limitTo(t, []admission.Limit{{Window: admission.Second, Max: rate}}, carrier)
+	for _, sql := range []string{
+		`create function dispatcher.doze() returns trigger language plpgsql as 'begin perform pg_sleep(0.45); return null; end'`,
+		`create trigger doze after insert on dispatcher.attempts for each statement execute function dispatcher.doze()`,
+		`create trigger doze after update on dispatcher.limits for each statement execute function dispatcher.doze()`,
+	} {
+		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Handle(t.Context(), jobsNamed("slow", rate*(seconds+6))); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, `select 'enough', least(240, count(*)) from audit.attempts where outcome = 'accepted'`, map[string]int64{"enough": rate * seconds})
+	at, _ := carrier.submits()
+	in := map[time.Time]int{}
+	for _, a := range at {
+		in[p.clock.now().Add(-time.Since(a)).Truncate(time.Second)]++
+	}
+	whole := slices.SortedFunc(maps.Keys(in), time.Time.Compare)
+	for _, second := range whole {
+		if in[second] > rate {
+			t.Errorf("%d submits in the second from %s, the limit is %d", in[second], second.Format("05"), rate)
+		}
+	}
+	// From the second that the claims have learned in, less the last one, which was not over.
+	settled := whole[min(2, len(whole)-2) : len(whole)-1]
+	span, sum := settled[len(settled)-1].Sub(settled[0])/time.Second+1, 0
+	for _, second := range settled {
+		sum += in[second]
+	}
+	if sum < int(span)*rate/2 { // a busy machine loses a second now and then; without leads hardly anything leaves
+		t.Errorf("%d submits in %d s, the limit is %d a second: %v", sum, span, rate, in)
+	}
+	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code = 'late'`)["late"]; late > 2*rate {
+		t.Errorf("%d came late", late)
+	}
+}
+
+// TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt at once, though the day is long.
+func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	give := sync.OnceFunc(func() { close(answer) })
+	p := setup(t, onlyA)
+	t.Cleanup(give) // before the pipeline stops
+	p.limitTo(t, []admission.Limit{{Window: admission.Day, Unit: admission.Money, Max: 30_000, Currency: "GBP"}}, nil)
+	p.channels["a"].answer = func(s provider.Submission) provider.Result {
+		if s.ID != "first-0" {
+			return accepts(s)
+		}
+		<-answer
+		return provider.Result{Outcome: provider.Rejected, Code: "number"}
+	}
+	p.handle(t, jobsNamed("first", 1))
+	p.handle(t, jobsNamed("second", 1))
+	p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages where state = 'waiting' group by 1`, map[string]int64{decide.NoBudget: 1})
+	give()
+	p.eventually(t, byState, map[string]int64{"accepted": 1, "rejected": 1})
+}
+
+// TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt at once: the row would look again in an hour.
+func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		onlyA(r)
+		r.Channels[0].Active.Until, r.Channels[0].Active.Hold = "receipt", 2*time.Second
+	})
+	if _, err := p.sql.Exec(t.Context(), `update dispatcher.channels set active_max = 1 where channel = 'a'`); err != nil {
+		t.Fatal(err)
+	}
+	p.handle(t, jobsNamed("first", 1))
+	p.handle(t, jobsNamed("second", 1))
+	if tag, err := p.sql.Exec(t.Context(), `update dispatcher.messages set next_at = now() + interval '1 hour' where state = 'waiting'`); err != nil || tag.RowsAffected() != 1 {
+		t.Fatal(tag, err)
+	}
+	p.eventually(t, byState, map[string]int64{"accepted": 2})
+}
+
+// TestWaitingCodesAreNotOvertakenByNewOnes: a few older ones ride along with a small batch of the
+// first lane.
+func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
+	t.Parallel()
+	p := setup(t, onlyA)
+	p.limitTo(t, []admission.Limit{{Window: admission.Day, Max: 0}}, nil)
+	p.stop()
+	other := p.second(t) // its due loop does not run
+	if err := other.Handle(t.Context(), jobsNamed("old", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.express.size() {
+		t.Errorf("%d ride along with two codes", n)
+	}
+	if _, err := p.sql.Exec(t.Context(), `update dispatcher.messages set next_at = now()`); err != nil {
+		t.Fatal(err)
+	}
+	next := *p.routing
+	next.Channels = slices.Clone(p.routing.Channels)
+	for i := range next.Channels {
+		next.Channels[i].Limits = []admission.Limit{{Window: admission.Day, Max: 1}}
+	}
+	next.Version = p.applyRouting(t, next.Channels[0].Limits)
+	if err := other.Apply(&next, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Handle(t.Context(), jobsNamed("new", 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, `select id, count(*) from audit.messages where state <> 'waiting' group by 1`, map[string]int64{"old-0": 1})
+	other.coded.Store(false)
+	if n := other.dueShare(jobsNamed("new", 2)); n != 0 {
+		t.Errorf("%d ride along though no code waits", n)
+	}
+}
+
+// TestPoliciesDivideByWhatTheFleetGranted, from the grant of one process to the share of another,
+// over the database: with history in its region one process finds its share, the other one queues
+// early, and nobody exceeds the limit.
+func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
+		p := setup(t, func(r *decide.Routing) {
+			onlyA(r)
+			r.Channels[0].Policy = policy
+		})
+		const most = 60
+		p.limitTo(t, []admission.Limit{{Window: admission.Day, Max: most}}, nil)
+		one, two := p.secondIn(t, "eu"), p.secondIn(t, "us")
+		handle := func(d *Dispatcher, name string, n int) {
+			t.Helper()
+			if err := d.Handle(t.Context(), jobsNamed(name, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		handle(one, "history", 10)
+		here := time.Now()
+		one.clock.read(one.now().Add(time.Minute), here, here) // the minute is over
+		for _, d := range []*Dispatcher{one, two} {
+			if err := d.gather(context.WithoutCancel(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := two.instances.Load().Granted["a"]["eu"]; got != (ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}) {
+			t.Errorf("%s: the other process heard of %+v", policy, got)
+		}
+		handle(two, "quiet", 20)
+		if n := p.counts(t, `select 'no_share', count(*) from dispatcher.messages where reason = 'no_share'`)["no_share"]; n == 0 {
+			t.Errorf("%s: nothing queues in a region without history", policy)
+		}
+		handle(one, "busy", 100)
+		if n := p.counts(t, `select 'all', count(*) from audit.attempts`)["all"]; n <= 10 || n > most {
+			t.Errorf("%s: %d attempts, the limit is %d", policy, n, most)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel: b refuses each message for its sender, c
+// because it cannot take any. Health weighting and ramps go by these figures.
+func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	p.channels["b"].answer = func(provider.Submission) provider.Result {
+		return provider.Result{Outcome: provider.Refused, Unfit: true, Code: "0x0000000a"}
+	}
+	p.channels["c"].answer = func(provider.Submission) provider.Result {
+		return provider.Result{Outcome: provider.Refused, Code: "0x00000008"}
+	}
+	p.handle(t, jobsNamed("m", 100))
+	p.eventually(t, byState, map[string]int64{"accepted": 100})
+	faults, err := p.ledger.Faults(t.Context(), time.Minute, time.Minute)
+	if err != nil || len(faults) != 3 {
+		t.Fatal(faults, err)
+	}
+	carried, err := p.ledger.Carried(t.Context(), p.routing.Routes[0].Name, time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
+	if err != nil || len(carried) != 3 {
+		t.Fatal(carried, err)
+	}
+	for i, f := range faults {
+		want := ledger.Fault{Channel: f.Channel, Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt}
+		if f.Channel == "c" {
+			want.Errors = want.Attempts
+		}
+		if f != want || f.Attempts == 0 || carried[i].Errors != want.Errors || carried[i].Attempts != want.Attempts {
+			t.Errorf("counted %+v and %+v, want %+v", f, carried[i], want)
+		}
+	}
+	checkOutcomes(t, p, map[string]string{"a": "accepted", "b": "unfit", "c": "refused"})
+}
+
+// checkOutcomes fails unless all that a channel answered is counted under one outcome.
+func checkOutcomes(t *testing.T, p *pipeline, want map[string]string) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(p.cfg.Metrics.outcomes)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(len(families), err)
+	}
+	for _, m := range families[0].GetMetric() {
+		channel, outcome := m.GetLabel()[0].GetValue(), m.GetLabel()[1].GetValue()
+		if n := int(m.GetCounter().GetValue()); outcome != want[channel] || n != len(p.channels[channel].submits()) {
+			t.Errorf("%d of %s are counted as %s", n, channel, outcome)
+		}
+	}
+}
