@@ -49,10 +49,11 @@ func (c *cli) ambiguousListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List what nobody knows",
-		Long: `Lists submissions that a provider may or may not have taken, oldest first: those about which the dispatcher
-still tries to find out, and with --all also those that ended without anybody knowing. Those are booked as possibly billable.
-Then follow submissions that their provider answered it did not take, and that its receipts call delivered: those of the
-last seven days, with --all all.`,
+		Long: `Lists submissions that a provider may or may not have taken, oldest first: those
+about which the dispatcher still tries to find out, and with --all also those that ended without
+anybody knowing. Those are booked as possibly billable. Then follow submissions that their
+provider answered it did not take, and that its receipts call delivered: those of the last seven
+days, with --all all.`,
 		Args: arguments(0, 0),
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
@@ -130,8 +131,10 @@ func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {
 
 // ambiguitySheet has every field in CSV; a table leaves out what it has no room for.
 func ambiguitySheet(lines []ambiguityLine, as format) sheet {
-	columns := keys[ambiguityLine](formatCSV, "id", "lane", "tenant", "channel", "attempt", "segments",
-		"price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict", "author",
+	columns := keys[ambiguityLine](formatCSV, "id", "lane", "tenant", "channel", "attempt",
+		"segments",
+		"price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict",
+		"author",
 		"note")
 	s := list(as, lines, append(columns, []column[ambiguityLine]{
 		{only: formatTable, key: "id", width: 24},
@@ -139,9 +142,10 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 		{only: formatTable, head: "attempt", width: 18, cell: func(d *ambiguityLine) any {
 			return onChannel(d.Attempt, d.Channel)
 		}},
-		{only: formatTable, head: "price", width: 13, right: true, cell: func(d *ambiguityLine) any {
-			return amount(d.PriceMicros, d.Currency)
-		}},
+		{only: formatTable, head: "price", width: 13, right: true,
+			cell: func(d *ambiguityLine) any {
+				return amount(d.PriceMicros, d.Currency)
+			}},
 		{only: formatTable, key: "code", width: 12},
 		{only: formatTable, key: "opened_at", head: "since (UTC)", width: 10},
 		{only: formatTable, head: "found out (UTC)", width: 14, cell: func(d *ambiguityLine) any {
@@ -153,7 +157,10 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 }
 
 // onChannel names an attempt with its channel.
-func onChannel(attempt int, channel string) string { return fmt.Sprintf("%d on %s", attempt, channel) }
+func onChannel(attempt int, channel string) string {
+	return fmt.Sprintf("%d on %s", attempt,
+		channel)
+}
 
 // progress is which way is tried to resolve the ambiguity, and until when; then the verdict.
 func (d *ambiguityLine) progress() string {
@@ -183,8 +190,10 @@ func contradictionLines(records []ledger.ContradictionRecord) []contradictionLin
 	for i := range records {
 		r := &records[i]
 		lines[i] = contradictionLine{
-			ID: r.ID, Lane: r.Lane, Tenant: r.Tenant, Channel: r.Channel, Attempt: r.Attempt, Outcome: r.Outcome, Code: r.Code, Reference: r.Reference,
-			ReceivedAt: r.ReceivedAt, State: string(r.State), PossibleDuplicate: r.PossibleDuplicate,
+			ID: r.ID, Lane: r.Lane, Tenant: r.Tenant, Channel: r.Channel, Attempt: r.Attempt,
+			Outcome: r.Outcome, Code: r.Code, Reference: r.Reference,
+			ReceivedAt: r.ReceivedAt, State: string(r.State),
+			PossibleDuplicate: r.PossibleDuplicate,
 		}
 	}
 	return lines
@@ -196,7 +205,8 @@ const verdictContradicted = "contradicted"
 // ambiguityLine is the contradiction in the columns of ambiguous submissions, for CSV.
 func (c *contradictionLine) ambiguityLine() ambiguityLine {
 	return ambiguityLine{
-		ID: c.ID, Lane: c.Lane, Tenant: c.Tenant, Channel: c.Channel, Attempt: c.Attempt, Code: c.Code,
+		ID: c.ID, Lane: c.Lane, Tenant: c.Tenant, Channel: c.Channel, Attempt: c.Attempt,
+		Code: c.Code,
 		Step: string(ledger.AwaitReceipt), OpenedAt: c.ReceivedAt, Until: c.ReceivedAt,
 		Verdict: verdictContradicted, Note: c.note(),
 	}
@@ -249,7 +259,8 @@ func (f *ambiguousFilter) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.all, "all", false, "also those that ended without anybody knowing")
 	flags.StringVar(&f.channel, "channel", "", "those of this channel only")
 	flags.StringVar(&f.lane, "lane", "", "those of this lane only")
-	flags.StringVar(&f.before, "before", "", "those that became ambiguous before this time, such as 2026-11-21T10:00:00Z")
+	flags.StringVar(&f.before, "before", "", "those that became ambiguous before this time, such "+
+		"as 2026-11-21T10:00:00Z")
 }
 
 // given reports whether the flags leave anything out, so that they may be settled together.
@@ -262,7 +273,8 @@ func (f *ambiguousFilter) parse() (ledger.AmbiguousFilter, error) {
 	}
 	var err error
 	if parsed.Before, err = time.Parse(time.RFC3339, f.before); err != nil {
-		return parsed, errors.New("--before: write a time with its zone, such as 2026-11-21T10:00:00Z")
+		return parsed, errors.New("--before: write a time with its zone, such as " +
+			"2026-11-21T10:00:00Z")
 	}
 	return parsed, nil
 }

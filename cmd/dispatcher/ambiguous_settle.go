@@ -26,15 +26,16 @@ func (c *cli) ambiguousSettleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settle ID | settle --channel NAME --before TIME",
 		Short: "Say what became of a message, or of all that a filter finds",
-		Long: `Writes down what became of a message that a provider may or may not have taken, as you know it from the provider's
-own log:
+		Long: `Writes down what became of a message that a provider may or may not have taken, as
+you know it from the provider's own log:
 
   --as taken       the provider has it: it counts as accepted and is billed
   --as not_taken   the provider does not have it: it is sent by another channel, or failed when its deadline has passed
   --as final       nobody will know: it stays unknown, is booked as possibly billable and never sent again
 
-In place of an id, --channel, --lane and --before name many at once; --dry-run counts them and changes nothing. Each is
-settled by itself: one that cannot be is left as it is and listed, and the exit code is 1.`,
+In place of an id, --channel, --lane and --before name many at once; --dry-run counts them and
+changes nothing. Each is settled by itself: one that cannot be is left as it is and listed, and
+the exit code is 1.`,
 		Example: `  dispatcher ambiguous settle order-7731-otp --as taken --reference 8a71 --reason "in the carrier's log of today"
   dispatcher ambiguous settle --channel b --before 2026-11-21T10:00:00Z --as final --reason "b keeps no log" --dry-run`,
 		Args: arguments(0, 1),
@@ -54,8 +55,10 @@ settled by itself: one that cannot be is left as it is and listed, and the exit 
 		}),
 	}
 	cmd.Flags().StringVar(&f.as, "as", "", "taken, not_taken or final (required)")
-	cmd.Flags().StringVar(&f.reference, "reference", "", "the provider's id of the message, with --as taken and an id")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "how you know, for those who look at the history (required)")
+	cmd.Flags().StringVar(&f.reference, "reference", "", "the provider's id of the message, with "+
+		"--as taken and an id")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "how you know, for those who look at the "+
+		"history (required)")
 	c.authorFlag(cmd.Flags(), &f.author)
 	f.filter.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with a filter: count what would be settled")
@@ -64,7 +67,8 @@ settled by itself: one that cannot be is left as it is and listed, and the exit 
 }
 
 // verdicts are the words of --as.
-var verdicts = map[string]ledger.ResolvedAs{"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.Unresolved}
+var verdicts = map[string]ledger.ResolvedAs{"taken": ledger.Taken, "not_taken": ledger.NotTaken,
+	"final": ledger.Unresolved}
 
 func (f *settleFlags) check(named bool) error {
 	_, known := verdicts[f.as]
@@ -73,21 +77,27 @@ func (f *settleFlags) check(named bool) error {
 	case !known:
 		return errors.New("--as must be taken, not_taken or final")
 	case strings.TrimSpace(f.reason) == "":
-		return errors.New(`--reason is missing: write how you know, for example --reason "in the carrier's log of today"`)
+		return errors.New(`--reason is missing: write how you know, for example --reason "in ` +
+			`the carrier's log of today"`)
 	case strings.TrimSpace(f.author) == "":
 		return errors.New("--author is empty: name who decides")
 	case f.reference != "" && (f.as != "taken" || !named):
 		return errors.New("--reference goes with --as taken and one id")
 	case named && (f.filter.given() || f.filter.all || f.dryRun):
-		return errors.New("an id and --channel, --lane, --before, --all or --dry-run exclude each other")
+		return errors.New("an id and --channel, --lane, --before, --all or --dry-run exclude " +
+			"each " +
+			"other")
 	case !named && !f.filter.given():
-		return errors.New("name the id of a message, or at least one of --channel, --lane and --before")
+		return errors.New("name the id of a message, or at least one of --channel, --lane and " +
+			"--before")
 	}
 	return err
 }
 
 // settleOne settles the message with an id and says what became of it.
-func (c *cli) settleOne(ctx context.Context, s *config.Settings, l *ledger.Ledger, id string, f *settleFlags) error {
+func (c *cli) settleOne(
+	ctx context.Context, s *config.Settings, l *ledger.Ledger, id string, f *settleFlags,
+) error {
 	attempt, why, err := settle(ctx, l, id, 0, f)
 	switch {
 	case err != nil:
@@ -99,14 +109,17 @@ func (c *cli) settleOne(ctx context.Context, s *config.Settings, l *ledger.Ledge
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	fmt.Fprintf(c.out, "Attempt %d of message %s on %s is settled as %s. State of the message: %s.\n",
+	fmt.Fprintf(c.out, "Attempt %d of message %s on %s is settled as %s. State of the message: "+
+		"%s.\n",
 		attempt.Number, id, attempt.Channel, f.as, after.Message.State)
 	return nil
 }
 
 // settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
 // Where that cannot be, why completes the sentence "message ID ...".
-func settle(ctx context.Context, l *ledger.Ledger, id string, number int, f *settleFlags) (attempt ledger.Attempt, why string, err error) {
+func settle(
+	ctx context.Context, l *ledger.Ledger, id string, number int, f *settleFlags,
+) (attempt ledger.Attempt, why string, err error) {
 	open, err := l.AmbiguityOf(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
 		if _, err := l.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
@@ -128,7 +141,8 @@ func settle(ctx context.Context, l *ledger.Ledger, id string, number int, f *set
 	resolution.Author, resolution.Note = f.author, f.reason
 	ended, err := l.Resolve(ctx, resolution)
 	if err == nil && !ended {
-		why = "has been settled meanwhile, or is being submitted again just now: look at it once more in a few seconds"
+		why = "has been settled meanwhile, or is being submitted again just now: look at it once " +
+			"more in a few seconds"
 	}
 	return open.Attempt, why, err
 }
@@ -150,7 +164,9 @@ type leftOpen struct {
 
 // settleMany settles each message that the filter finds, in the order in which they became
 // ambiguous. What was settled before it fails or is interrupted stays settled.
-func (c *cli) settleMany(ctx context.Context, s *config.Settings, l *ledger.Ledger, f *settleFlags) error {
+func (c *cli) settleMany(
+	ctx context.Context, s *config.Settings, l *ledger.Ledger, f *settleFlags,
+) error {
 	filter, err := f.filter.parse()
 	if err != nil {
 		return misused(err)
@@ -159,7 +175,8 @@ func (c *cli) settleMany(ctx context.Context, s *config.Settings, l *ledger.Ledg
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	result := settledMany{As: f.as, DryRun: f.dryRun, Matched: int64(len(found)), Left: []leftOpen{}}
+	result := settledMany{As: f.as, DryRun: f.dryRun, Matched: int64(len(found)),
+		Left: []leftOpen{}}
 	for i := range found {
 		if f.dryRun {
 			break
@@ -196,7 +213,8 @@ func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
 		left.draw(c.out)
 	}
 	if r.DryRun {
-		fmt.Fprintf(c.out, "%d messages would be settled as %s; without --dry-run they are.\n", r.Matched, r.As)
+		fmt.Fprintf(c.out, "%d messages would be settled as %s; without --dry-run they are.\n",
+			r.Matched, r.As)
 	} else {
 		fmt.Fprintf(c.out, "%d of %d messages are settled as %s.\n", r.Settled, r.Matched, r.As)
 	}

@@ -36,23 +36,27 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Derive each stored choice of a day again: draw, interval, ranking, price",
-		Long: `Takes each message that was received on the day and makes its choices again: the route and the
-segments from its envelope, the draw from its id and the draw key, the interval from the
-routing version, the ranking from the state that was stored with it, the price from the version.
-The version has to have been in force at the time. What differs from the record is counted by
-kind, the first 1000 are listed, and the exit code is 1. Nothing is changed.
+		Long: `Takes each message that was received on the day and makes its choices again: the
+route and the segments from its envelope, the draw from its id and the draw key, the interval from
+the routing version, the ranking from the state that was stored with it, the price from the
+version. The version has to have been in force at the time. What differs from the record is
+counted by kind, the first 1000 are listed, and the exit code is 1. Nothing is changed.
 
-The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current one.`,
+The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current
+one.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if sample < 0 {
-				return usage(errors.New("--sample must be above 0: how many messages of the day to look at"))
+				return usage(errors.New("--sample must be above 0: how many messages of the day " +
+					"to look at"))
 			}
 			return c.verify(ctx, day, sample, as)
 		}),
 	}
-	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21, in the time zone that it ended in (default today)")
-	cmd.Flags().IntVar(&sample, "sample", 0, "look at so many messages of the day, evenly spread; the same ones each time (default all)")
+	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21, in the time zone that it "+
+		"ended in (default today)")
+	cmd.Flags().IntVar(&sample, "sample", 0, "look at so many messages of the day, evenly spread; "+
+		"the same ones each time (default all)")
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
 }
@@ -79,7 +83,8 @@ func (v *verification) add(found []audit.Mismatch) {
 	for i := range found {
 		v.ByKind[found[i].What]++
 	}
-	v.Mismatches = append(v.Mismatches, found[:min(len(found), listedMismatches-len(v.Mismatches))]...)
+	v.Mismatches = append(v.Mismatches,
+		found[:min(len(found), listedMismatches-len(v.Mismatches))]...)
 }
 
 // verify derives the day again. It needs the keys that the day was drawn with.
@@ -119,7 +124,8 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 // drawKeys are all keys of the key file; a check of old draws is nothing without them.
 func drawKeys(s *config.Settings) ([]selector.Key, error) {
 	if s.DrawKeyFile == "" {
-		return nil, usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file with the keys that the messages were drawn with"))
+		return nil, usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file " +
+			"with the keys that the messages were drawn with"))
 	}
 	keys, err := config.DrawKeys(s.DrawKeyFile)
 	if err != nil {
@@ -134,8 +140,9 @@ type versions struct {
 	ledger *ledger.Ledger
 }
 
-// effectsOverlap is how much longer claims may go by a version than until effects replace it: effects
-// lock no channel, so a claim may read the version before them until their transaction has committed.
+// effectsOverlap is how much longer claims may go by a version than until effects replace it:
+// effects lock no channel, so a claim may read the version before them until their transaction has
+// committed.
 const effectsOverlap = 5 * time.Second
 
 // edition reads a version and when it was in force. One that is not there, or that nobody can
@@ -190,7 +197,8 @@ func (v *verification) title() string {
 		fmt.Fprintf(&kinds, ", %d %s", v.ByKind[kind], kind)
 	}
 	title := fmt.Sprintf("%s, %s: %d messages and %d attempts derived again, %d differences: %s",
-		v.Day, v.Timezone, v.Checked, v.Attempts, v.Mismatched, strings.TrimPrefix(kinds.String(), ", "))
+		v.Day, v.Timezone, v.Checked, v.Attempts, v.Mismatched, strings.TrimPrefix(kinds.String(),
+			", "))
 	if v.Mismatched > len(v.Mismatches) {
 		title += fmt.Sprintf("; the first %d", len(v.Mismatches))
 	}
@@ -209,7 +217,8 @@ func verificationSheet(v *verification, as format) sheet {
 func (c *cli) printVerification(v *verification, as format) error {
 	s := verificationSheet(v, as)
 	if as == formatTable && v.Mismatched == 0 {
-		fmt.Fprintf(c.out, "%s, %s: %d messages and %d attempts derived again; every choice is as it is on record\n", v.Day, v.Timezone, v.Checked, v.Attempts)
+		fmt.Fprintf(c.out, "%s, %s: %d messages and %d attempts derived again; every choice is as "+
+			"it is on record\n", v.Day, v.Timezone, v.Checked, v.Attempts)
 	} else if err := as.write(c.out, v, s); err != nil {
 		return err
 	}

@@ -52,7 +52,8 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 					return usage(errors.New("--rate must be at least 10 and --seconds at least 1"))
 				}
 				result, err := bench.RunFaults(ctx, bench.FaultsConfig{
-					Self: self, Rate: rate, During: time.Duration(seconds) * time.Second, Step: step,
+					Self: self, Rate: rate, During: time.Duration(seconds) * time.Second,
+					Step: step,
 				})
 				if err != nil {
 					return err
@@ -70,7 +71,8 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 	}
 	cmd.Flags().IntVar(&messages, "messages", 100_000, "messages in each run")
 	cmd.Flags().IntVar(&rounds, "rounds", 3, "pairs of runs")
-	cmd.Flags().BoolVar(&faults, "faults", false, "measure what a fault of one channel does to the others")
+	cmd.Flags().BoolVar(&faults, "faults", false, "measure what a fault of one channel does to "+
+		"the others")
 	cmd.Flags().Float64Var(&rate, "rate", 1500, "messages a second, with --faults")
 	cmd.Flags().IntVar(&seconds, "seconds", 16, "how long each fault lasts, with --faults")
 	cmd.Flags().Var(&as, "format", "output format")
@@ -79,14 +81,16 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 
 func benchSheet(r *bench.Result) sheet {
 	return sheet{
-		title:  fmt.Sprintf("%s, %d cores, %s, %s", r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Go),
+		title: fmt.Sprintf("%s, %d cores, %s, %s", r.Machine.CPU, r.Machine.Cores,
+			r.Machine.Memory, r.Machine.Go),
 		header: []string{"what", "value"},
 		right:  []int{2},
 		rows: [][]string{
 			{"floor, messages/s", fmt.Sprintf("%.0f", r.Floor)},
 			{"dispatcher, messages/s", fmt.Sprintf("%.0f", r.Dispatcher)},
 			{"ratio", fmt.Sprintf("%.2f", r.Ratio)},
-			{fmt.Sprintf("latency at %.0f/s, p50 ms", r.LatencyRate), fmt.Sprintf("%.1f", r.Latency.P50)},
+			{fmt.Sprintf("latency at %.0f/s, p50 ms", r.LatencyRate), fmt.Sprintf("%.1f",
+				r.Latency.P50)},
 			{"latency p95 ms", fmt.Sprintf("%.1f", r.Latency.P95)},
 			{"latency p99 ms", fmt.Sprintf("%.1f", r.Latency.P99)},
 			{"database round trips per message", fmt.Sprintf("%.4f", r.RoundTrips)},
@@ -100,9 +104,10 @@ func benchSheet(r *bench.Result) sheet {
 func faultsSheet(r *bench.FaultsResult, as format) sheet {
 	figure := func(head, form string, of func(*bench.FaultRow) float64) column[bench.FaultRow] {
 		name := strings.ReplaceAll(head, " ", "_")
-		return column[bench.FaultRow]{name: name, head: head, right: true, cell: func(f *bench.FaultRow) any {
-			return fmt.Sprintf(form, of(f))
-		}}
+		return column[bench.FaultRow]{name: name, head: head, right: true,
+			cell: func(f *bench.FaultRow) any {
+				return fmt.Sprintf(form, of(f))
+			}}
 	}
 	s := list(as, r.Faults, []column[bench.FaultRow]{
 		{key: "fault", name: "third_channel", head: "third channel"},
@@ -113,7 +118,8 @@ func faultsSheet(r *bench.FaultsResult, as format) sheet {
 		{key: "missing"},
 		{key: "faulty_submits", name: "it_read", head: "it read"},
 	}...)
-	s.title = fmt.Sprintf("%.0f messages/s over three channels; of those drawn for the healthy two. %s, %d cores", r.Rate, r.Machine.CPU, r.Machine.Cores)
+	s.title = fmt.Sprintf("%.0f messages/s over three channels; of those drawn for the healthy "+
+		"two. %s, %d cores", r.Rate, r.Machine.CPU, r.Machine.Cores)
 	return s
 }
 

@@ -27,9 +27,11 @@ type changeFlags struct {
 // addTo defines the flags. The author is who is logged in, unless named.
 func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.as = formatTable
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history (required)")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history "+
+		"(required)")
 	c.authorFlag(cmd.Flags(), &f.author)
-	cmd.Flags().Var(&f.expect, "expect-version", "refuse when the document of this version is not in force any more; 0: when there is one at all")
+	cmd.Flags().Var(&f.expect, "expect-version", "refuse when the document of this version is not "+
+		"in force any more; 0: when there is one at all")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, change nothing")
 	cmd.Flags().Var(&f.as, "format", "output format")
 }
@@ -38,7 +40,8 @@ func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
 func (f *changeFlags) check() error {
 	switch {
 	case strings.TrimSpace(f.reason) == "" && !f.dryRun:
-		return misused(errors.New(`--reason is missing: write why, for example --reason "b is cheaper from today on"`))
+		return misused(errors.New(`--reason is missing: write why, for example --reason "b is ` +
+			`cheaper from today on"`))
 	case strings.TrimSpace(f.author) == "":
 		return misused(errors.New("--author is empty: name who makes the change"))
 	}
@@ -92,7 +95,8 @@ func (ch *change) read(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if expect := ch.flags.expect; expect.given && (expect.version < ch.current.Base || expect.version > ch.current.Version) {
+	if expect := ch.flags.expect; expect.given && (expect.version < ch.current.Base ||
+		expect.version > ch.current.Version) {
 		return ch.conflict(ctx, expect.version)
 	}
 	return nil
@@ -123,7 +127,8 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	}
 	done := &changed{
 		Version: ch.current.Version, Previous: ch.current.Version, DryRun: ch.flags.dryRun,
-		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after, inForce: ch.withEffects(after),
+		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after,
+		inForce: ch.withEffects(after),
 	}
 	done.forced = ch.flags.force
 	done.relaid = len(done.Changes) == 0 && string(document.Text) != ch.current.Document
@@ -136,7 +141,8 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	if ch.flags.dryRun {
 		return done, ch.warnOfGranted(ctx, done)
 	}
-	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(document, ch.inForce, ch.flags.author, ch.flags.reason, &ch.current.Version))
+	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(document, ch.inForce,
+		ch.flags.author, ch.flags.reason, &ch.current.Version))
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return nil, ch.overtaken(ctx, conflict)
 	}
@@ -145,7 +151,9 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	}
 	done.Applied = true
 	if err := ch.warnOfGranted(ctx, done); err != nil {
-		done.Warnings = append(done.Warnings, `What running windows have granted already could not be read; see "dispatcher limits show".`)
+		done.Warnings = append(done.Warnings,
+			`What running windows have granted already could not be read; see "dispatcher `+
+				`limits show".`)
 	}
 	return done, nil
 }
@@ -173,9 +181,12 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 		return err
 	}
 	done.Warnings = append(done.Warnings, ramps...)
-	if before, now := ch.base().Timezone.String(), done.after.Timezone.String(); ch.document != nil && before != now {
+	if before, now := ch.base().
+		Timezone.String(), done.after.Timezone.String(); ch.document != nil && before != now {
 		done.Warnings = append(done.Warnings, fmt.Sprintf(
-			"The business day is cut in %s from now on, no longer in %s: limits per day begin with what was claimed since the latest midnight there, and reports of today and later count from midnight there.", now, before))
+			"The business day is cut in %s from now on, no longer in %s: limits per day begin "+
+				"with what was claimed since the latest midnight there, and reports of today and "+
+				"later count from midnight there.", now, before))
 	}
 	ch.warnOfFiles(done)
 	ch.warnOfLimits(done)
@@ -194,7 +205,8 @@ func (ch *change) endedRamps(ctx context.Context, after *config.Routing) ([]stri
 		before, _ := routeOf(ch.base(), r.Route) // nil when it is gone: the ramp has ended already
 		now, _ := routeOf(after, r.Route)
 		if before != nil && (now == nil || !slices.Equal(before.Weights, now.Weights)) {
-			warnings = append(warnings, fmt.Sprintf("Ramp %d of route %s ends with that, at step %d of %d.", r.ID, r.Route, r.Step, r.Steps))
+			warnings = append(warnings, fmt.Sprintf("Ramp %d of route %s ends with that, at step "+
+				"%d of %d.", r.ID, r.Route, r.Step, r.Steps))
 		}
 	}
 	return warnings, nil
@@ -212,7 +224,8 @@ func (ch *change) overtaken(ctx context.Context, conflict *ledger.VersionConflic
 // conflict says who changed the document after the expected version, when and why.
 func (ch *change) conflict(ctx context.Context, expected int64) error {
 	if expected > ch.current.Version {
-		return failed(fmt.Errorf("there is no routing version %d yet, the current one is %d: nothing was changed", expected, ch.current.Version))
+		return failed(fmt.Errorf("there is no routing version %d yet, the current one is %d: "+
+			"nothing was changed", expected, ch.current.Version))
 	}
 	newer, err := ch.ledger.Routing(ctx, ch.current.Base)
 	if err != nil {
@@ -222,7 +235,8 @@ func (ch *change) conflict(ctx context.Context, expected int64) error {
 	if expected == 0 {
 		advice = `see "dispatcher routing show"`
 	}
-	return failed(fmt.Errorf(`the routing was changed after version %d: %s applied version %d at %s (%q). Nothing was changed; %s and try again with --expect-version %d`,
+	return failed(fmt.Errorf(`the routing was changed after version %d: %s applied version %d `+
+		`at %s (%q). Nothing was changed; %s and try again with --expect-version %d`,
 		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason, advice, newer.Version))
 }
 
@@ -234,5 +248,6 @@ func routeOf(doc *config.Routing, name string) (*config.Route, error) {
 			return &doc.Routes[i], nil
 		}
 	}
-	return nil, fmt.Errorf("there is no route %q; choose one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no route %q; choose one of %s", name, strings.Join(names,
+		", "))
 }

@@ -10,8 +10,8 @@ import (
 	"dispatcher/config"
 )
 
-// warnOfFiles notes the files that new or changed settings of channels name and that are not on this machine. They may
-// lie where the dispatchers run, so that is no fault.
+// warnOfFiles notes the files that new or changed settings of channels name and that are not on
+// this machine. They may lie where the dispatchers run, so that is no fault.
 func (ch *change) warnOfFiles(done *changed) {
 	for i := range done.after.Channels {
 		c := &done.after.Channels[i]
@@ -20,7 +20,8 @@ func (ch *change) warnOfFiles(done *changed) {
 		}
 		if missing := missingFiles(c, ch.settings.Secrets().Read); len(missing) > 0 {
 			done.Warnings = append(done.Warnings, fmt.Sprintf(
-				"Channel %s names %s, which cannot be read in the secrets folder of this machine, %s (DISPATCHER_SECRETS_DIR): "+
+				"Channel %s names %s, which cannot be read in the secrets folder of this machine, "+
+					"%s (DISPATCHER_SECRETS_DIR): "+
 					"see that it lies in that of the dispatchers, or the channel will not connect.",
 				c.Name, strings.Join(missing, ", "), ch.settings.Secrets().Path()))
 		}
@@ -30,7 +31,8 @@ func (ch *change) warnOfFiles(done *changed) {
 // sameSettings reports whether a channel has been in the document before with these settings.
 func sameSettings(before *config.Routing, c *config.Channel) bool {
 	return slices.ContainsFunc(before.Channels, func(old config.Channel) bool {
-		return old.Name == c.Name && old.Provider == c.Provider && old.Test == c.Test && reflect.DeepEqual(old.Settings, c.Settings)
+		return old.Name == c.Name && old.Provider == c.Provider && old.Test == c.Test &&
+			reflect.DeepEqual(old.Settings, c.Settings)
 	})
 }
 

@@ -24,7 +24,8 @@ func limitEdits(before, after *config.Routing) []limitEdit {
 		old := limitsOf(before, channel)
 		for i := range limits {
 			e := limitEdit{channel: channel, after: &limits[i]}
-			if at := slices.IndexFunc(old, func(l admission.Limit) bool { return l.Key() == limits[i].Key() }); at >= 0 {
+			if at := slices.IndexFunc(old,
+				func(l admission.Limit) bool { return l.Key() == limits[i].Key() }); at >= 0 {
 				e.before = &old[at]
 			}
 			if e.before == nil || !e.before.Equal(e.after) {
@@ -43,11 +44,14 @@ func limitEdits(before, after *config.Routing) []limitEdit {
 func (e *limitEdit) name() string { return e.after.Key().On(e.channel) }
 
 // closes reports whether the limit lets nothing through any more, and did before.
-func (e *limitEdit) closes() bool { return e.after.Max == 0 && (e.before == nil || e.before.Max > 0) }
+func (e *limitEdit) closes() bool {
+	return e.after.Max == 0 && (e.before == nil ||
+		e.before.Max > 0)
+}
 
 // warnOfLimits notes what the limits of a changed document let nothing through to, and what a burst
-// leaves. Every command that applies a document says the same, and so does its dry run; see warnOfGranted
-// for the rest.
+// leaves. Every command that applies a document says the same, and so does its dry run; see
+// warnOfGranted for the rest.
 func (ch *change) warnOfLimits(done *changed) {
 	edits := limitEdits(ch.base(), done.after)
 	for i := range edits {
@@ -62,17 +66,19 @@ func (ch *change) warnOfLimits(done *changed) {
 	done.Warnings = append(done.Warnings, idleWarnings(ch.base(), done.after)...)
 }
 
-// warnOfGranted notes what the running windows of lowered limits have granted already. It is to be read when the
-// change is in force: until then more is granted.
+// warnOfGranted notes what the running windows of lowered limits have granted already. It is to be
+// read when the change is in force: until then more is granted.
 func (ch *change) warnOfGranted(ctx context.Context, done *changed) error {
 	granted, err := ch.grantedAlready(ctx, done.after, limitEdits(ch.base(), done.after))
 	done.Warnings = append(done.Warnings, granted...)
 	return err
 }
 
-// grantedAlready says of each lowered limit whose running window is beyond it that nothing more goes until
-// it ends. Seconds are over before anybody reads this.
-func (ch *change) grantedAlready(ctx context.Context, after *config.Routing, edits []limitEdit) ([]string, error) {
+// grantedAlready says of each lowered limit whose running window is beyond it that nothing more
+// goes until it ends. Seconds are over before anybody reads this.
+func (ch *change) grantedAlready(
+	ctx context.Context, after *config.Routing, edits []limitEdit,
+) ([]string, error) {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e limitEdit) bool {
 		return e.before == nil || e.after.Max >= e.before.Max || e.after.Window == admission.Second
 	})
@@ -89,21 +95,26 @@ func (ch *change) grantedAlready(ctx context.Context, after *config.Routing, edi
 		shown := now.limit(edits[i].channel, edits[i].after, admission.Ease{})
 		if shown.Granted.units > shown.ConfiguredMax.units {
 			warnings = append(warnings, fmt.Sprintf(
-				"The running window of %s has granted %s already: it takes no more before it ends (%s, %s), and the new max holds from then on.",
+				"The running window of %s has granted %s already: it takes no more before it ends "+
+					"(%s, %s), and the new max holds from then on.",
 				edits[i].name(), shown.sum(shown.Granted), shown.ends, after.Timezone))
 		}
 	}
 	return warnings, nil
 }
 
-// closedBy says whom a max of 0 for a tenant or a prefix shuts out. For whole channels see idleWarnings.
+// closedBy says whom a max of 0 for a tenant or a prefix shuts out. For whole channels see
+// idleWarnings.
 func closedBy(channel string, scope admission.Scope) []string {
-	who := map[bool]string{true: "Messages of tenant " + scope.Tenant, false: "Messages to " + scope.Prefix}[scope.Tenant != ""]
+	who := map[bool]string{true: "Messages of tenant " + scope.Tenant, false: "Messages to " +
+		scope.Prefix}[scope.Tenant != ""]
 	switch {
 	case channel == "":
-		return []string{who + " wait until the limit is raised, or they expire: it stands over all channels."}
+		return []string{who + " wait until the limit is raised, or they expire: it stands over " +
+			"all channels."}
 	case scope != admission.Scope{}:
-		return []string{fmt.Sprintf("%s find no room on channel %s: they go to others or wait.", who, channel)}
+		return []string{fmt.Sprintf("%s find no room on channel %s: they go to others or wait.",
+			who, channel)}
 	}
 	return nil
 }
@@ -113,19 +124,23 @@ func closedBy(channel string, scope admission.Scope) []string {
 func burstWarning(doc *config.Routing, e *limitEdit) string {
 	l := e.after
 	sustained := config.Sustained(l)
-	same := e.before != nil && e.before.Burst == l.Burst && e.before.Max == l.Max && e.before.Sliding
+	same := e.before != nil && e.before.Burst == l.Burst && e.before.Max == l.Max &&
+		e.before.Sliding
 	if l.Max == 0 || 2*sustained >= l.Max || same || l.Burst == doc.DefaultBurst(e.channel, l) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s, which is less than half of its max of %d. A smaller burst lets more through.", e.name(), config.BurstWords(l), l.Max)
+	return fmt.Sprintf("%s: %s, which is less than half of its max of %d. A smaller burst lets "+
+		"more through.", e.name(), config.BurstWords(l), l.Max)
 }
 
-// idleWarnings tells of the routes that have no channel left which takes messages, and had one before.
+// idleWarnings tells of the routes that have no channel left which takes messages, and had one
+// before.
 func idleWarnings(before, after *config.Routing) []string {
 	var warnings []string
 	for _, route := range idleRoutes(after) {
 		if was, err := routeOf(before, route); err != nil || !isIdle(before, was) {
-			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes messages: they wait until one does.", route))
+			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes "+
+				"messages: they wait until one does.", route))
 		}
 	}
 	return warnings
@@ -162,5 +177,6 @@ func closing(c *config.Channel) *admission.Limit {
 	return nil
 }
 
-// sum is an amount in a sentence: of money with its currency, of anything else with what is counted.
+// sum is an amount in a sentence: of money with its currency, of anything else with what is
+// counted.
 func (l *limitNow) sum(q quantity) string { return q.String() + " " + cmp.Or(l.Currency, l.Unit) }

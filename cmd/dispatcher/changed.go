@@ -80,7 +80,8 @@ func (d *changed) write(c *cli, as format) error {
 func (d *changed) sentence() string {
 	switch {
 	case d.relaid && !d.Applied && !d.forced:
-		return fmt.Sprintf("Only comments or the layout differ from version %d: nothing to apply. --force applies it all the same.", d.Version)
+		return fmt.Sprintf("Only comments or the layout differ from version %d: nothing to apply. "+
+			"--force applies it all the same.", d.Version)
 	case len(d.Changes) == 0 && !d.relaid:
 		return fmt.Sprintf("That is what version %d says already: nothing to apply.", d.Version)
 	case d.DryRun && d.Version == 0:
@@ -94,9 +95,10 @@ func (d *changed) sentence() string {
 // weightSheet is the table of the intervals of a route before and after.
 func weightSheet(before, after *report.RoutePreview) sheet {
 	s := sheet{
-		title:  "route " + after.Route,
-		header: []string{"channel", "weight", "share", "interval", "", "weight", "share", "interval"},
-		right:  []int{2, 3, 4, 6, 7, 8},
+		title: "route " + after.Route,
+		header: []string{"channel", "weight", "share", "interval", "", "weight", "share",
+			"interval"},
+		right: []int{2, 3, 4, 6, 7, 8},
 	}
 	add := func(channel string, was, is []string) {
 		s.rows = append(s.rows, slices.Concat([]string{channel}, was, []string{"→"}, is))

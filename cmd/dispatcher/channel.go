@@ -23,7 +23,8 @@ func (c *cli) channelCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		c.channelListCommand(),
-		c.channelStateCommand("drain", config.Draining, "Give a channel no new messages; what it has is finished",
+		c.channelStateCommand("drain", config.Draining, "Give a channel no new messages; what it "+
+			"has is finished",
 			`A draining channel gets no attempt any more. What is under way on it is answered, and its connections stay.
 Messages that draws give to it go to the others by the route's fallback, as long as it drains.`),
 		c.channelStateCommand("enable", config.Enabled, "Let a channel take messages again", ""),
@@ -35,12 +36,16 @@ Messages that draws give to it go to the others by the route's fallback, as long
 }
 
 // channelStateCommand changes the state of a channel in the routing document.
-func (c *cli) channelStateCommand(use string, state config.State, short, long string) *cobra.Command {
+func (c *cli) channelStateCommand(
+	use string, state config.State, short, long string,
+) *cobra.Command {
 	f := &changeFlags{}
 	cmd := &cobra.Command{
 		Use: use + " CHANNEL --reason TEXT", Short: short, Long: long, Args: arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
-			return c.withRouting(ctx, f, func(ch *change) error { return ch.setState(ctx, args[0], state) })
+			return c.withRouting(ctx, f, func(ch *change) error {
+				return ch.setState(ctx, args[0], state)
+			})
 		}),
 	}
 	f.addTo(cmd, c)
@@ -53,9 +58,12 @@ func (ch *change) setState(ctx context.Context, channel string, state config.Sta
 		return err
 	}
 	if names := ch.document.Routing.ChannelNames(); !slices.Contains(names, channel) {
-		return usage(fmt.Errorf("there is no channel %q; choose one of %s", channel, strings.Join(names, ", ")))
+		return usage(fmt.Errorf("there is no channel %q; choose one of %s", channel,
+			strings.Join(names, ", ")))
 	}
-	done, err := ch.make(ctx, func() (*config.Document, error) { return ch.document.SetState(channel, state) })
+	done, err := ch.make(ctx, func() (*config.Document, error) {
+		return ch.document.SetState(channel, state)
+	})
 	if err != nil {
 		return err
 	}
@@ -77,8 +85,8 @@ type channelShown struct {
 	Routes       []string     `json:"routes"` // that list it
 }
 
-// limitShown is a limit in its running window. It counts all messages of the channel: "limits show" has those
-// of tenants and prefixes, too.
+// limitShown is a limit in its running window. It counts all messages of the channel: "limits show"
+// has those of tenants and prefixes, too.
 type limitShown struct {
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`
@@ -157,9 +165,11 @@ func newChannelShown(doc *config.Routing, c *config.Channel, present *ledger.Pre
 	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
 	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)
 	for i := range c.Limits {
-		if l := now.limit(c.Name, &c.Limits[i], state.Gate.Ease); c.Limits[i].Scope == (admission.Scope{}) {
+		if l := now.limit(c.Name, &c.Limits[i],
+			state.Gate.Ease); c.Limits[i].Scope == (admission.Scope{}) {
 			shown.Limits = append(shown.Limits, limitShown{
-				Window: l.Window, Unit: l.Unit, Currency: l.Currency, Max: l.Max, ConfiguredMax: l.ConfiguredMax, Granted: l.Granted, Free: l.Free,
+				Window: l.Window, Unit: l.Unit, Currency: l.Currency, Max: l.Max,
+				ConfiguredMax: l.ConfiguredMax, Granted: l.Granted, Free: l.Free,
 			})
 		}
 	}
@@ -183,12 +193,13 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "capacity"},
 		{key: "active"},
 		{key: "load_ratio", head: "load"},
-		{name: "last_assigned", head: "last_assigned (UTC)", width: 19, cell: func(c *channelShown) any {
-			if c.LastAssigned == nil {
-				return "never"
-			}
-			return *c.LastAssigned
-		}},
+		{name: "last_assigned", head: "last_assigned (UTC)", width: 19,
+			cell: func(c *channelShown) any {
+				if c.LastAssigned == nil {
+					return "never"
+				}
+				return *c.LastAssigned
+			}},
 		{key: "limits", only: formatTable, width: 18, cell: limits("%s/%s %s/%s", "\n")},
 		{key: "limits", only: formatCSV, cell: limits("%s of %s %s/%s", ", ")},
 		{key: "routes", only: formatTable, width: 13, cell: func(c *channelShown) any {

@@ -14,9 +14,9 @@ func (c *cli) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show every setting with its value and source, or check a routing document",
-		Long: `Shows every DISPATCHER_... variable with the value that this process would use and where
-it comes from; secrets are hidden. It exits with 2 and a sentence for each problem when
-the settings cannot work.
+		Long: `Shows every DISPATCHER_... variable with the value that this process would use and
+where it comes from; secrets are hidden. It exits with 2 and a sentence for each problem when the
+settings cannot work.
 
 With --routing FILE it checks a routing document instead and reports each problem with its line.`,
 		Args: cobra.NoArgs,
@@ -39,7 +39,8 @@ func (c *cli) listSettings(as format) error {
 		return usage(err)
 	}
 	if err := as.write(c.out, s.List(), list(as, s.List(), []column[config.Setting]{
-		{key: "name", width: 36}, {key: "value", width: 26}, {key: "source"}, {key: "help", width: 40},
+		{key: "name", width: 36}, {key: "value", width: 26}, {key: "source"},
+		{key: "help", width: 40},
 	}...)); err != nil {
 		return err
 	}

@@ -31,9 +31,9 @@ func (c *cli) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job: 15 000 messages through Kafka, PostgreSQL and three carriers",
-		Long: `Starts a private PostgreSQL, a Kafka and three SMPP carriers on this machine, publishes
-messages at weights 25, 15 and 60, sends them and compares the shares with what was agreed.
-Nothing needs to be set up and nothing is left running. The data goes to a temporary
+		Long: `Starts a private PostgreSQL, a Kafka and three SMPP carriers on this machine,
+publishes messages at weights 25, 15 and 60, sends them and compares the shares with what was
+agreed. Nothing needs to be set up and nothing is left running. The data goes to a temporary
 folder, or with --keep to DISPATCHER_DATA_DIR (./data), where "run --embedded" finds it.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error { return c.demo(ctx, &f) }),
@@ -41,8 +41,10 @@ folder, or with --keep to DISPATCHER_DATA_DIR (./data), where "run --embedded" f
 	cmd.Flags().IntVar(&f.messages, "messages", 15_000, "how many messages to send")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "makes the messages; 0 takes a new one each time")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the data")
-	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort, "port of the embedded Kafka on loopback, with --keep")
-	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort, "port of the embedded PostgreSQL on loopback, with --keep")
+	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort,
+		"port of the embedded Kafka on loopback, with --keep")
+	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort,
+		"port of the embedded PostgreSQL on loopback, with --keep")
 	cmd.Flags().Var(&f.as, "format", "output format")
 	return cmd
 }
@@ -66,7 +68,8 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 	result, err := c.runDemo(ctx, f, settings, folder)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &codedError{code: exitInterrupted, err: errors.New("interrupted; everything was stopped in order")}
+			return &codedError{code: exitInterrupted, err: errors.New("interrupted; everything " +
+				"was stopped in order")}
 		}
 		return err
 	}
@@ -90,11 +93,14 @@ func demoFolder(keep bool, dataDir string) (folder string, remove func(), err er
 }
 
 // runDemo runs it with its log beside the data and, on a terminal, a progress bar.
-func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Settings, folder string) (*demo.Result, error) {
+func (c *cli) runDemo(
+	ctx context.Context, f *demoFlags, settings config.Settings, folder string,
+) (*demo.Result, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(folder, "dispatcher.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(folder, "dispatcher.log"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("log of the demo: %w", err)
 	}
@@ -104,8 +110,9 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 		return nil, usage(err)
 	}
 	cfg := demo.Config{
-		Settings: settings, Messages: f.messages, Seed: f.seed, Folder: folder, Log: log, Version: versionText(),
-		Step: func(what string) { fmt.Fprintln(c.err, what) },
+		Settings: settings, Messages: f.messages, Seed: f.seed, Folder: folder, Log: log,
+		Version: versionText(),
+		Step:    func(what string) { fmt.Fprintln(c.err, what) },
 	}
 	if f.keep {
 		cfg.KafkaPort, cfg.PostgresPort = f.kafkaPort, f.postgresPort
@@ -123,13 +130,17 @@ func demoSheet(r *demo.Result, as format) sheet {
 		{key: "first_choice", head: "first choice", width: 6},
 		{key: "first_choice_share", name: "drawn", style: share},
 		{key: "deviation", only: formatCSV},
-		{head: "deviation", only: formatTable, right: true, cell: func(c *demo.Channel) any { return fmt.Sprintf("%+.2f", 100*c.Deviation) }},
+		{head: "deviation", only: formatTable, right: true, cell: func(c *demo.Channel) any {
+			return fmt.Sprintf("%+.2f", 100*c.Deviation)
+		}},
 		{key: "fallback"},
 		{key: "sent"},
 		{key: "carried"},
 		{key: "carried_share", name: "share", style: share},
 		{key: "segments"},
-		{name: "cost", right: true, cell: func(c *demo.Channel) any { return amount(c.CostMicros, c.Currency) }},
+		{name: "cost", right: true, cell: func(c *demo.Channel) any {
+			return amount(c.CostMicros, c.Currency)
+		}},
 	}...)
 	s.title = fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages)
 	return s
@@ -138,8 +149,10 @@ func demoSheet(r *demo.Result, as format) sheet {
 // demoEpilogue says what the table means and what to do next.
 func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
 	fmt.Fprintf(c.out, "\n%s\n", paragraph(c.out, strings.Join(r.Text, " ")))
-	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n", r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
-	fmt.Fprintf(c.out, "%.1f s, %.0f messages/s, seed %d\n\n", r.Seconds, r.MessagesPerSecond, r.Seed)
+	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n",
+		r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
+	fmt.Fprintf(c.out, "%.1f s, %.0f messages/s, seed %d\n\n", r.Seconds, r.MessagesPerSecond,
+		r.Seed)
 	fmt.Fprint(c.out, "Go on from here:\n")
 	if !f.keep {
 		c.suggest("the same, with the data kept in ./data", "demo --keep")
@@ -160,7 +173,8 @@ func (c *cli) suggest(what, command string) {
 // self is how this program was started, so that printed commands can be copied.
 func (c *cli) self() string {
 	path, err := os.Executable()
-	if err != nil || filepath.Base(filepath.Dir(filepath.Dir(path))) == "b001" || filepath.Base(filepath.Dir(path)) == "exe" {
+	if err != nil || filepath.Base(filepath.Dir(filepath.Dir(path))) == "b001" ||
+		filepath.Base(filepath.Dir(path)) == "exe" {
 		return "go run ./cmd/dispatcher" // built by go run into a temporary folder
 	}
 	return os.Args[0]

@@ -52,8 +52,8 @@ func (c *cli) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check settings, broker, topics, database, channels and ports, and say what to do",
-		Long: `Checks everything that "dispatcher run" needs, without changing anything. SMPP channels
-are bound once and unbound; nothing is sent. It exits with 1 when a check fails.`,
+		Long: `Checks everything that "dispatcher run" needs, without changing anything. SMPP
+channels are bound once and unbound; nothing is sent. It exits with 1 when a check fails.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error { return c.doctor(ctx, as) }),
 	}
@@ -77,7 +77,8 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		}
 	}
 	if err := as.write(c.out, value, list(as, findings, []column[finding]{
-		{key: "check", width: 16}, {key: "status"}, {key: "detail", width: 44}, {key: "fix", width: 40},
+		{key: "check", width: 16}, {key: "status"}, {key: "detail", width: 44},
+		{key: "fix", width: 40},
 	}...)); err != nil {
 		return err
 	}

@@ -106,13 +106,15 @@ func (p *patient) checkDatabase(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{broken("database", postgresTrouble(p.settings, err))}
 	}
-	return []finding{serverFinding(&c), schemaFinding(&c), clockFinding(&c), durabilityFinding(&c.Durability)}
+	return []finding{serverFinding(&c), schemaFinding(&c), clockFinding(&c),
+		durabilityFinding(&c.Durability)}
 }
 
 func serverFinding(c *ledger.Condition) finding {
 	version := fmt.Sprintf("PostgreSQL %d.%d", c.Server/10_000, c.Server%10_000)
 	if c.Server < ledger.LeastServer {
-		return broken("database", fmt.Errorf("%s is too old: use PostgreSQL %d or later", version, ledger.LeastServer/10_000))
+		return broken("database", fmt.Errorf("%s is too old: use PostgreSQL %d or later", version,
+			ledger.LeastServer/10_000))
 	}
 	return fine("database", "%s answers", version)
 }
@@ -122,11 +124,14 @@ func schemaFinding(c *ledger.Condition) finding {
 	case c.Conflict != nil:
 		return broken("schema", schemaTrouble(c.Conflict, ""))
 	case c.Schema == 0:
-		return warned("schema", "the ledger's schema is not there yet", `"dispatcher run" makes it at its first start, or run "dispatcher migrate"`)
+		return warned("schema", "the ledger's schema is not there yet",
+			`"dispatcher run" makes it at its first start, or run "dispatcher migrate"`)
 	case c.Schema < c.Latest:
-		return warned("schema", fmt.Sprintf("version %d of %d", c.Schema, c.Latest), `"dispatcher run" updates it at its start, or run "dispatcher migrate"`)
+		return warned("schema", fmt.Sprintf("version %d of %d", c.Schema, c.Latest),
+			`"dispatcher run" updates it at its start, or run "dispatcher migrate"`)
 	case c.Schema > c.Latest:
-		return warned("schema", fmt.Sprintf("version %d is newer than this dispatcher, which knows %d", c.Schema, c.Latest), "update this dispatcher")
+		return warned("schema", fmt.Sprintf("version %d is newer than this dispatcher, which "+
+			"knows %d", c.Schema, c.Latest), "update this dispatcher")
 	}
 	return fine("schema", "version %d is the latest", c.Schema)
 }
@@ -137,7 +142,9 @@ const clockTolerance = time.Second
 
 func clockFinding(c *ledger.Condition) finding {
 	if c.Ahead.Abs()-c.RoundTrip/2 >= clockTolerance {
-		return warned("clock", fmt.Sprintf("the database's clock differs by %s", c.Ahead.Round(time.Millisecond)), "set both by NTP; send_at and expires_at go by the database's")
+		return warned("clock", fmt.Sprintf("the database's clock differs by %s",
+			c.Ahead.Round(time.Millisecond)), "set both by NTP; send_at and expires_at go by the "+
+			"database's")
 	}
 	return fine("clock", "the database's clock differs by less than %s", clockTolerance)
 }
@@ -147,11 +154,14 @@ func durabilityFinding(d *ledger.Durability) finding {
 	const check = "durability"
 	weak := d.Weaknesses()
 	if d.SynchronousStandbyNames != "" && d.Followers == 0 {
-		return warned(check, fmt.Sprintf("every commit waits for a standby (synchronous_standby_names is %s), and none is connected", d.SynchronousStandbyNames),
-			"start the standby, or take its name out of synchronous_standby_names if you can do without it")
+		return warned(check, fmt.Sprintf("every commit waits for a standby "+
+			"(synchronous_standby_names is %s), and none is connected", d.SynchronousStandbyNames),
+			"start the standby, or take its name out of synchronous_standby_names if you can do "+
+				"without it")
 	}
 	if len(weak) == 0 {
-		return fine(check, "a commit is on disk before it counts (synchronous_commit is %s)%s", d.SynchronousCommit, followersNote(d))
+		return fine(check, "a commit is on disk before it counts (synchronous_commit is %s)%s",
+			d.SynchronousCommit, followersNote(d))
 	}
 	details := make([]string, len(weak))
 	for i, w := range weak {
@@ -160,18 +170,22 @@ func durabilityFinding(d *ledger.Durability) finding {
 	return warned(check, strings.Join(details, "; "), durabilityMend(weak))
 }
 
-// followersNote tells of standbys that no commit waits for. Whether one of them is to take over only the operator knows.
+// followersNote tells of standbys that no commit waits for. Whether one of them is to take over
+// only the operator knows.
 func followersNote(d *ledger.Durability) string {
 	switch d.Unwaited() {
 	case 0:
 		return ""
 	case 1:
-		return "; a server follows that no commit waits for: if it may take over, name it in synchronous_standby_names"
+		return "; a server follows that no commit waits for: if it may take over, name it in " +
+			"synchronous_standby_names"
 	}
-	return fmt.Sprintf("; %d servers follow that no commit waits for: name those that may take over in synchronous_standby_names", d.Unwaited())
+	return fmt.Sprintf("; %d servers follow that no commit waits for: name those that may take "+
+		"over in synchronous_standby_names", d.Unwaited())
 }
 
-// durabilityMend says where each of the settings is to be set. What a session has may come from its address too.
+// durabilityMend says where each of the settings is to be set. What a session has may come from its
+// address too.
 func durabilityMend(weak []ledger.Weakness) string {
 	var server, anywhere []string
 	for _, w := range weak {
@@ -186,7 +200,8 @@ func durabilityMend(weak []ledger.Weakness) string {
 		fixes = append(fixes, "set "+strings.Join(server, " and ")+" to on for the server")
 	}
 	if len(anywhere) > 0 {
-		fixes = append(fixes, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL")
+		fixes = append(fixes, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: "+
+			"for the server, this database or this role, or in DISPATCHER_POSTGRES_URL")
 	}
 	return strings.Join(fixes, "; ")
 }
@@ -205,14 +220,16 @@ func (p *patient) checkRouting(ctx context.Context) []finding {
 		}
 	}
 	if s.RoutingFile == "" {
-		return []finding{broken("routing", errors.New("no routing is stored and DISPATCHER_ROUTING_FILE is not set: set it to a routing document"))}
+		return []finding{broken("routing", errors.New("no routing is stored and "+
+			"DISPATCHER_ROUTING_FILE is not set: set it to a routing document"))}
 	}
 	doc, err := readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
 	if err != nil {
 		return problems("routing", err)
 	}
 	p.routing = doc
-	return append([]finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)}, closedFindings(doc)...)
+	return append([]finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)},
+		closedFindings(doc)...)
 }
 
 // checkLimits looks at what the limits of the routing in force leave.
@@ -235,7 +252,8 @@ func (p *patient) storedRouting(v *ledger.RoutingVersion) []finding {
 		return problems("routing", err)
 	}
 	p.routing = doc
-	return []finding{fine("routing", "version %d is in force: %d channels, %d routes", v.Version, len(doc.Channels), len(doc.Routes))}
+	return []finding{fine("routing", "version %d is in force: %d channels, %d routes", v.Version,
+		len(doc.Channels), len(doc.Routes))}
 }
 
 // checkListen tries the address of the admin server. An instance that runs there already is fine.
@@ -248,15 +266,18 @@ func (p *patient) checkListen(ctx context.Context) []finding {
 	case err == nil:
 		_ = listener.Close() // nobody has connected
 		if openAddress(address) {
-			return []finding{warned("listen", address+" is free, and other networks may reach it: metrics and profiles are there", listenAdvice)}
+			return []finding{warned("listen", address+" is free, and other networks may reach it: "+
+				"metrics and profiles are there", listenAdvice)}
 		}
 		return []finding{fine("listen", "%s is free", address)}
 	case errors.Is(err, syscall.EADDRINUSE) && healthy(ctx, address):
 		return []finding{fine("listen", "a dispatcher runs at %s", address)}
 	case errors.Is(err, syscall.EADDRINUSE):
-		return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN is taken: stop what listens there, or choose another port", address))}
+		return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN is taken: stop what "+
+			"listens there, or choose another port", address))}
 	}
-	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on (%s): choose an address of this machine", address, app.Cause(err)))}
+	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on "+
+		"(%s): choose an address of this machine", address, app.Cause(err)))}
 }
 
 // healthTimeout is more than a dispatcher on this machine takes to say that it is alive.

@@ -87,7 +87,8 @@ func (p *patient) checkGroups(ctx context.Context, admin *kadm.Client) []finding
 	for i, name := range names {
 		check := "group " + name
 		if answer := answers[name]; answer.Err != nil {
-			out[i] = broken(check, fmt.Errorf("no broker coordinates it (%s): check the brokers and the rights to the group", app.Cause(answer.Err)))
+			out[i] = broken(check, fmt.Errorf("no broker coordinates it (%s): check the brokers "+
+				"and the rights to the group", app.Cause(answer.Err)))
 		} else {
 			out[i] = fine(check, "broker %d coordinates it", answer.NodeID)
 		}
@@ -124,7 +125,8 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 	}
 	settings, err := smpp.ParseSettings(c.Settings, p.settings.Secrets().Read)
 	if err != nil {
-		return finding{check, statusFail, err.Error(), "correct the settings of this channel in the routing document"}
+		return finding{check, statusFail, err.Error(), "correct the settings of this channel in " +
+			"the routing document"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -133,23 +135,29 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 	var link *smpp.LinkError
 	switch {
 	case err == nil && app.Overlong(c, p.settings.SendTimeout) != "":
-		return warned(check, "bound and unbound, but "+app.Overlong(c, p.settings.SendTimeout), "lower response_timeout, or raise DISPATCHER_SEND_TIMEOUT")
+		return warned(check, "bound and unbound, but "+app.Overlong(c, p.settings.SendTimeout),
+			"lower response_timeout, or raise DISPATCHER_SEND_TIMEOUT")
 	case err == nil:
 		return fine(check, "bound and unbound in %d ms", time.Since(began).Milliseconds())
-	case errors.As(err, &link) && link.Why == smpp.WhyBindRefused && link.Status == pdu.StatusAlyBnd:
-		return warned(check, "the account is bound already", "nothing to do if a running dispatcher holds the bind")
+	case errors.As(err, &link) && link.Why == smpp.WhyBindRefused &&
+		link.Status == pdu.StatusAlyBnd:
+		return warned(check, "the account is bound already",
+			"nothing to do if a running dispatcher holds the bind")
 	}
-	return finding{check, statusFail, err.Error(), "check address, system_id and password_file in the routing document, and that the provider lets this machine in"}
+	return finding{check, statusFail, err.Error(), "check address, system_id and password_file " +
+		"in " +
+		"the routing document, and that the provider lets this machine in"}
 }
 
-// checkTest looks at a channel that is marked test. It needs no settings; those that it has are kept for the day
-// when the mark is taken away.
+// checkTest looks at a channel that is marked test. It needs no settings; those that it has are
+// kept for the day when the mark is taken away.
 func (p *patient) checkTest(check string, c *config.Channel) finding {
 	if len(c.Settings) == 0 {
 		return fine(check, "marked test, so nothing is sent and no settings are needed")
 	}
 	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
-		return warned(check, "marked test, so nothing is sent; its settings, which are not used, have faults:\n"+err.Error(),
+		return warned(check, "marked test, so nothing is sent; its settings, which are not used, "+
+			"have faults:\n"+err.Error(),
 			"correct them before the mark is taken away")
 	}
 	return fine(check, "marked test, so nothing is sent; its settings can be used")
@@ -160,7 +168,9 @@ func (p *patient) checkTest(check string, c *config.Channel) finding {
 func bindOnce(ctx context.Context, cfg smpp.Config) error {
 	states := make(chan smpp.State, 16)
 	cfg.Binds = 1
-	cfg.OnDeliver = func(context.Context, pdu.DeliverSM) pdu.Status { return pdu.StatusReceiverTemporary }
+	cfg.OnDeliver = func(context.Context, pdu.DeliverSM) pdu.Status {
+		return pdu.StatusReceiverTemporary
+	}
 	cfg.OnState = func(s smpp.State) {
 		select {
 		case states <- s:

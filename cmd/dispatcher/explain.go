@@ -28,14 +28,14 @@ func (c *cli) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ID | explain --routing FILE --message FILE",
 		Short: "Explain why a message went where it went, or where it would go",
-		Long: `Tells from the record why the message with this id went to its channel, in a paragraph
-that holds neither its number nor its text.
+		Long: `Tells from the record why the message with this id went to its channel, in a
+paragraph that holds neither its number nor its text.
 
-With --routing and --message it works out where a message would go, without a database
-and without sending: plan, draw and ranking are those of "dispatcher run". --state tells
-what the channels carry: {"channels": {"a": {"active": 3, "ready": true}}}. The draw is
-made with the key of DISPATCHER_DRAW_KEY_FILE or of "run --embedded", else with a public one for
-trying out. CSV has the candidates of the latest choice; JSON has everything.`,
+With --routing and --message it works out where a message would go, without a database and without
+sending: plan, draw and ranking are those of "dispatcher run". --state tells what the channels
+carry: {"channels": {"a": {"active": 3, "ready": true}}}. The draw is made with the key of
+DISPATCHER_DRAW_KEY_FILE or of "run --embedded", else with a public one for trying out. CSV has
+the candidates of the latest choice; JSON has everything.`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			switch forecast := f.routing != "" || f.message != ""; {
@@ -50,9 +50,11 @@ trying out. CSV has the candidates of the latest choice; JSON has everything.`,
 		}),
 	}
 	cmd.Flags().StringVar(&f.routing, "routing", "", "routing document")
-	cmd.Flags().StringVar(&f.message, "message", "", "file with one envelope (JSON); - is standard input")
+	cmd.Flags().StringVar(&f.message, "message", "", "file with one envelope (JSON); - is "+
+		"standard input")
 	cmd.Flags().StringVar(&f.state, "state", "", "file with the state of the channels (JSON)")
-	cmd.Flags().StringVar(&f.lane, "lane", "", "lane of the message (default transactional, or the document's first)")
+	cmd.Flags().StringVar(&f.lane, "lane", "", "lane of the message (default transactional, or "+
+		"the document's first)")
 	cmd.Flags().Var(&f.as, "format", "output format")
 	return cmd
 }
@@ -67,7 +69,8 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 	record, err := l.Record(ctx, id)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):
-		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka yet, or the id is another", quoted(id)))
+		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka "+
+			"yet, or the id is another", quoted(id)))
 	case err != nil:
 		return usage(postgresTrouble(s, err))
 	}
@@ -86,9 +89,11 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 	return c.printExplanation(&explanation, as)
 }
 
-// explainSource reads what the explanation of a record needs beside it. The clock is read after the record, so that no wait
-// begins after now.
-func explainSource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (*report.Source, error) {
+// explainSource reads what the explanation of a record needs beside it. The clock is read after the
+// record, so that no wait begins after now.
+func explainSource(
+	ctx context.Context, l *ledger.Ledger, record *ledger.Record,
+) (*report.Source, error) {
 	source := &report.Source{Record: record}
 	var err error
 	if source.Now, err = l.Clock(ctx); err != nil {
@@ -120,8 +125,8 @@ func explainSource(ctx context.Context, l *ledger.Ledger, record *ledger.Record)
 	return source, err
 }
 
-// zoneInForce is the business time zone of the current routing; nil before there is any. A message is
-// explained in it also when it is dead, or was planned under a document with another zone.
+// zoneInForce is the business time zone of the current routing; nil before there is any. A message
+// is explained in it also when it is dead, or was planned under a document with another zone.
 func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
 	stored, err := l.CurrentRouting(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
@@ -165,9 +170,12 @@ func candidateSheet(candidates []report.Candidate, as format) sheet {
 	}
 	priced := func(c report.Candidate) bool { return c.CostMicros != nil && c.Currency != "" }
 	if slices.ContainsFunc(candidates, priced) {
-		columns = append(columns, column[report.Candidate]{key: "segments"}, column[report.Candidate]{
-			name: "cost", right: true, cell: func(c *report.Candidate) any { return amount(*c.CostMicros, c.Currency) },
-		})
+		columns = append(columns, column[report.Candidate]{key: "segments"},
+			column[report.Candidate]{
+				name: "cost", right: true, cell: func(c *report.Candidate) any {
+					return amount(*c.CostMicros, c.Currency)
+				},
+			})
 	}
 	return list(as, candidates, columns...)
 }
@@ -192,7 +200,9 @@ func attemptSheet(attempts []report.Attempt) sheet {
 		{key: "provider_code", head: "code", width: 12},
 		{key: "provider_reference", head: "reference", width: 20},
 		{key: "segments"},
-		{head: "cost", right: true, cell: func(a *report.Attempt) any { return amount(a.CostMicros, a.Currency) }},
+		{head: "cost", right: true, cell: func(a *report.Attempt) any {
+			return amount(a.CostMicros, a.Currency)
+		}},
 	}...)
 }
 
@@ -225,8 +235,8 @@ func wrapped(text string, width int) string {
 	return out.String()
 }
 
-// beginsAhead is when the window of the limit begins that a message waits for, if that is in the future;
-// zero otherwise.
+// beginsAhead is when the window of the limit begins that a message waits for, if that is in the
+// future; zero otherwise.
 func beginsAhead(ctx context.Context, l *ledger.Ledger, m *ledger.Message) (time.Time, error) {
 	channel, key, ok := admission.ParseOn(m.WaitsFor)
 	if !ok || m.State != ledger.Waiting {

@@ -96,7 +96,8 @@ func forecastKeys(s *config.Settings) ([]selector.Key, string, error) {
 	fromEmbedded(s)
 	embeddedKey(s)
 	if s.DrawKeyFile == "" {
-		return []selector.Key{demoKey}, "The draw was made with the public demo key (32 bytes of 01), since DISPATCHER_DRAW_KEY_FILE is not set.", nil
+		return []selector.Key{demoKey}, "The draw was made with the public demo key (32 bytes of " +
+			"01), since DISPATCHER_DRAW_KEY_FILE is not set.", nil
 	}
 	keys, err := config.DrawKeys(s.DrawKeyFile)
 	if err != nil {
@@ -141,8 +142,8 @@ func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, er
 	return message, raw, nil
 }
 
-// defaultRegion is that of the environment, as far as it can be read: whoever only asks what would happen is
-// told about settings later, where they matter.
+// defaultRegion is that of the environment, as far as it can be read: whoever only asks what would
+// happen is told about settings later, where they matter.
 func defaultRegion() numbers.Region {
 	s, err := config.Load()
 	if err != nil {
@@ -155,7 +156,8 @@ func defaultRegion() numbers.Region {
 	return region
 }
 
-// positioned adds to a file's name where it stops to be JSON, if it does. What stands there is not shown.
+// positioned adds to a file's name where it stops to be JSON, if it does. What stands there is not
+// shown.
 func positioned(name string, raw []byte) string {
 	var value any
 	syntax, broken := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, &value))
@@ -173,7 +175,8 @@ func laneOf(name string, doc *config.Routing) (string, error) {
 	lanes := doc.LaneNames()
 	switch {
 	case name != "" && !slices.Contains(lanes, name):
-		return "", fmt.Errorf("--lane: there is no lane %q; choose one of %s", name, strings.Join(lanes, ", "))
+		return "", fmt.Errorf("--lane: there is no lane %q; choose one of %s", name,
+			strings.Join(lanes, ", "))
 	case name != "":
 		return name, nil
 	case slices.Contains(lanes, "transactional"):
@@ -201,12 +204,14 @@ func readState(q *decide.Question, path string, doc *config.Routing) error {
 			err = errors.New("more follows behind it")
 		}
 		if err != nil {
-			return fmt.Errorf(`--state: %s is not {"channels": {NAME: {"active": 0, "last_assigned": "2026-11-21T10:00:00Z", "ready": true}}}: %w`, path, err)
+			return fmt.Errorf(`--state: %s is not {"channels": {NAME: {"active": 0, `+
+				`"last_assigned": "2026-11-21T10:00:00Z", "ready": true}}}: %w`, path, err)
 		}
 	}
 	for name, state := range given.Channels {
 		if !slices.Contains(doc.ChannelNames(), name) {
-			return fmt.Errorf("--state: %s names channel %q, which the routing document does not have", path, name)
+			return fmt.Errorf("--state: %s names channel %q, which the routing document does not "+
+				"have", path, name)
 		}
 		if state.Active < 0 {
 			return fmt.Errorf("--state: %s: active of channel %s is negative", path, name)
@@ -220,7 +225,8 @@ func readState(q *decide.Question, path string, doc *config.Routing) error {
 		q.Cursors = append(q.Cursors, cursor)
 	}
 	for i := range doc.Channels {
-		q.Channels = append(q.Channels, stateOf(&doc.Channels[i], given.Channels[doc.Channels[i].Name], q))
+		q.Channels = append(q.Channels, stateOf(&doc.Channels[i],
+			given.Channels[doc.Channels[i].Name], q))
 	}
 	return nil
 }
@@ -246,7 +252,8 @@ func stateOf(c *config.Channel, given channelState, q *decide.Question) ledger.C
 		if limit.Scope != (admission.Scope{}) {
 			continue // nothing has been taken of those of tenants and prefixes
 		}
-		state.Gate.Counters = append(state.Gate.Counters, admission.Counter{Limit: limit, Max: limit.Max})
+		state.Gate.Counters = append(state.Gate.Counters, admission.Counter{Limit: limit,
+			Max: limit.Max})
 	}
 	if given.Ready != nil && !*given.Ready {
 		q.Unready[c.Name] = "not_ready"

@@ -11,11 +11,12 @@ import (
 	"dispatcher/provider/web"
 )
 
-// plainHost is the host of an http address in the open internet; empty for every other address. A name counts as one of
-// the internet unless private addresses are allowed.
+// plainHost is the host of an http address in the open internet; empty for every other address. A
+// name counts as one of the internet unless private addresses are allowed.
 func plainHost(address string, allowPrivate bool) string {
 	u, err := url.Parse(address)
-	if err != nil || !strings.EqualFold(u.Scheme, "http") || u.Hostname() == "" || strings.EqualFold(u.Hostname(), "localhost") {
+	if err != nil || !strings.EqualFold(u.Scheme, "http") || u.Hostname() == "" ||
+		strings.EqualFold(u.Hostname(), "localhost") {
 		return ""
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
@@ -25,14 +26,15 @@ func plainHost(address string, allowPrivate bool) string {
 	return u.Hostname()
 }
 
-// plainChannel is the host that a channel sends to without encryption; empty for a channel that does not.
+// plainChannel is the host that a channel sends to without encryption; empty for a channel that
+// does not.
 func plainChannel(c *config.Channel) string {
 	base, _ := c.Settings["base_url"].(string)
 	return plainHost(base, allowed(c.Settings["allow_private"]))
 }
 
-// openAddress reports whether a listener's address can be reached from other networks, as far as the address tells: that of all
-// interfaces, or one of the open internet.
+// openAddress reports whether a listener's address can be reached from other networks, as far as
+// the address tells: that of all interfaces, or one of the open internet.
 func openAddress(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -42,13 +44,15 @@ func openAddress(listen string) bool {
 	return host == "" || err == nil && (ip.IsUnspecified() || web.Public(ip))
 }
 
-// exposures are warnings of a document, and of the settings beside it, that show numbers, texts or secrets to others.
+// exposures are warnings of a document, and of the settings beside it, that show numbers, texts or
+// secrets to others.
 func exposures(doc *config.Routing, s *config.Settings) []string {
 	var out []string
 	for i := range doc.Channels {
 		c := &doc.Channels[i]
 		if host := plainChannel(c); host != "" && !c.Test {
-			out = append(out, fmt.Sprintf("Channel %s sends numbers, texts and its secrets to %s without encryption: write base_url with https.", c.Name, host))
+			out = append(out, fmt.Sprintf("Channel %s sends numbers, texts and its secrets to %s "+
+				"without encryption: write base_url with https.", c.Name, host))
 		}
 	}
 	for i := range doc.Routes {
@@ -57,13 +61,16 @@ func exposures(doc *config.Routing, s *config.Settings) []string {
 			continue
 		}
 		if host := plainHost(f.URL, f.AllowPrivate); host != "" {
-			out = append(out, fmt.Sprintf("Route %s calls its scoring function at %s without encryption: write it with https.", doc.Routes[i].Name, host))
+			out = append(out, fmt.Sprintf("Route %s calls its scoring function at %s without "+
+				"encryption: write it with https.", doc.Routes[i].Name, host))
 		}
 	}
 	if s != nil && openAddress(s.Listen) {
-		out = append(out, fmt.Sprintf("DISPATCHER_LISTEN is %s, which other networks may reach: metrics and profiles are there. %s", s.Listen, listenAdvice))
+		out = append(out, fmt.Sprintf("DISPATCHER_LISTEN is %s, which other networks may reach: "+
+			"metrics and profiles are there. %s", s.Listen, listenAdvice))
 	}
 	return out
 }
 
-const listenAdvice = "Listen on 127.0.0.1 or on an address of a private network, or let a firewall or a proxy guard the port."
+const listenAdvice = "Listen on 127.0.0.1 or on an address of a private network, or let a " +
+	"firewall or a proxy guard the port."

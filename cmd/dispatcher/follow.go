@@ -14,7 +14,8 @@ import (
 	"dispatcher/config"
 )
 
-// statusEvent is what "tail" and "send --wait" read of an event; see docs/schema/status.schema.json.
+// statusEvent is what "tail" and "send --wait" read of an event; see
+// docs/schema/status.schema.json.
 type statusEvent struct {
 	ID                string `json:"id"`
 	Seq               int64  `json:"seq"`
@@ -90,8 +91,8 @@ type follower struct {
 // rememberedIDs bounds the memory for repetitions, which follow the original within seconds.
 const rememberedIDs = 100_000
 
-// follow opens the status topic at a time; the zero time is now. What is published after it returned
-// is read.
+// follow opens the status topic at a time; the zero time is now. What is published after it
+// returned is read.
 func follow(ctx context.Context, s *config.Settings, since time.Time) (*follower, error) {
 	client, err := openKafka(ctx, s, kgo.ClientID("dispatcher-tail"))
 	if err != nil {
@@ -109,7 +110,9 @@ func follow(ctx context.Context, s *config.Settings, since time.Time) (*follower
 func (f *follower) close() { f.client.Close() }
 
 // startOffsets are where each partition is to be read from.
-func startOffsets(ctx context.Context, client *kgo.Client, topic string, since time.Time) (map[int32]kgo.Offset, error) {
+func startOffsets(
+	ctx context.Context, client *kgo.Client, topic string, since time.Time,
+) (map[int32]kgo.Offset, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	admin := kadm.NewClient(client)
@@ -134,7 +137,9 @@ func startOffsets(ctx context.Context, client *kgo.Client, topic string, since t
 
 // each calls use with every event and its JSON, until use or ctx ends it. Brokers that are away are
 // waited for.
-func (f *follower) each(ctx context.Context, use func(event *statusEvent, raw []byte) (more bool, err error)) error {
+func (f *follower) each(
+	ctx context.Context, use func(event *statusEvent, raw []byte) (more bool, err error),
+) error {
 	for {
 		fetches := f.client.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
@@ -154,7 +159,8 @@ func (f *follower) each(ctx context.Context, use func(event *statusEvent, raw []
 			}
 		}
 		if err := fetches.Err0(); err != nil && !errors.Is(err, context.Canceled) {
-			return failed(fmt.Errorf("read %s: %w", f.settings.StatusTopic, kafkaTopicTrouble(f.settings, f.settings.StatusTopic, err)))
+			return failed(fmt.Errorf("read %s: %w", f.settings.StatusTopic,
+				kafkaTopicTrouble(f.settings, f.settings.StatusTopic, err)))
 		}
 	}
 }

@@ -40,20 +40,26 @@ func (c *cli) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Make, show, add and change the draw keys",
-		Long: `Works on the file of DISPATCHER_DRAW_KEY_FILE. Its first key draws; the others serve what was drawn
-with them: messages on their way, and the verification of old days. A key itself is never shown, only its id: the
-first eight hexadecimal digits of its SHA-256, as it stands beside every draw.
+		Long: `Works on the file of DISPATCHER_DRAW_KEY_FILE. Its first key draws; the others
+serve what was drawn with them: messages on their way, and the verification of old days. A key
+itself is never shown, only its id: the first eight hexadecimal digits of its SHA-256, as it
+stands beside every draw.
 
-With several instances a new key takes two steps, so that none meets a message that was drawn with a key it does
-not have: "keys add", copy the file to all and restart them; then "keys promote", copy and restart again.`,
+With several instances a new key takes two steps, so that none meets a message that was drawn with
+a key it does not have: "keys add", copy the file to all and restart them; then "keys promote",
+copy and restart again.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
 		c.keysNewCommand(),
-		c.keysChild("show", "List the ids of the keys, the one that draws first", cobra.NoArgs, c.showKeys),
-		c.keysChild("add", "Put a new key below the one that draws; nobody draws with it yet", cobra.NoArgs, c.addKey),
-		c.keysChild("promote ID", "Put a key of the file on top, so that it draws", cobra.ExactArgs(1), c.promoteKey),
-		c.keysChild("rotate", "Both steps at once, for a single instance", cobra.NoArgs, c.rotateKeys),
+		c.keysChild("show", "List the ids of the keys, the one that draws first", cobra.NoArgs,
+			c.showKeys),
+		c.keysChild("add", "Put a new key below the one that draws; nobody draws with it yet",
+			cobra.NoArgs, c.addKey),
+		c.keysChild("promote ID", "Put a key of the file on top, so that it draws",
+			cobra.ExactArgs(1), c.promoteKey),
+		c.keysChild("rotate", "Both steps at once, for a single instance", cobra.NoArgs,
+			c.rotateKeys),
 	)
 	return cmd
 }
@@ -64,8 +70,8 @@ func (c *cli) keysNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new [FILE]",
 		Short: "Make a file with a first draw key, readable by its owner alone",
-		Long: `Makes FILE, or the file of DISPATCHER_DRAW_KEY_FILE, with one new random key and mode 0600. A file that is
-there already is never touched: "keys add" puts a further key into it.`,
+		Long: `Makes FILE, or the file of DISPATCHER_DRAW_KEY_FILE, with one new random key and
+mode 0600. A file that is there already is never touched: "keys add" puts a further key into it.`,
 		Example: "  dispatcher keys new draw.key",
 		Args:    arguments(0, 1),
 		RunE: work(func(_ context.Context, args []string) error {
@@ -74,7 +80,8 @@ there already is never touched: "keys add" puts a further key into it.`,
 				path = args[0]
 			}
 			if path == "" {
-				return misused(errors.New("name the file to make, for example draw.key, or set DISPATCHER_DRAW_KEY_FILE"))
+				return misused(errors.New("name the file to make, for example draw.key, or set " +
+					"DISPATCHER_DRAW_KEY_FILE"))
 			}
 			return c.newKeyFile(path, as)
 		}),
@@ -87,7 +94,8 @@ func (c *cli) newKeyFile(path string, as format) error {
 	err := config.CreateDrawKey(path)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return failed(fmt.Errorf("%s is there already and was left as it is: \"dispatcher keys add\" puts a further key into it", path))
+		return failed(fmt.Errorf("%s is there already and was left as it is: \"dispatcher keys "+
+			"add\" puts a further key into it", path))
 	case err != nil:
 		return failed(fmt.Errorf("write the draw key: %w; correct the path", err))
 	}
@@ -99,13 +107,17 @@ func (c *cli) newKeyFile(path string, as format) error {
 	if as != formatTable {
 		return as.write(c.out, ring, ring.sheet(as))
 	}
-	fmt.Fprintf(c.out, "Key %s is in %s, which only its owner can read. Give every instance this file as DISPATCHER_DRAW_KEY_FILE and\n"+
+	fmt.Fprintf(c.out, "Key %s is in %s, which only its owner can read. Give every instance this "+
+		"file as DISPATCHER_DRAW_KEY_FILE and\n"+
 		"keep a copy: without it no draw can be verified.\n", ring.Added, path)
 	return nil
 }
 
 // keysChild is one subcommand over the key file.
-func (c *cli) keysChild(use, short string, args cobra.PositionalArgs, run func(path string, args []string, as format) error) *cobra.Command {
+func (c *cli) keysChild(
+	use, short string, args cobra.PositionalArgs, run func(path string, args []string,
+		as format) error,
+) *cobra.Command {
 	as := format(formatTable)
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args,
@@ -115,7 +127,9 @@ func (c *cli) keysChild(use, short string, args cobra.PositionalArgs, run func(p
 				return err
 			}
 			if s.DrawKeyFile == "" {
-				return usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file with the draw keys, or start \"dispatcher run --embedded\" in another terminal"))
+				return usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file " +
+					"with the draw keys, or start \"dispatcher run --embedded\" in another " +
+					"terminal"))
 			}
 			return run(s.DrawKeyFile, args, as)
 		}),
@@ -154,9 +168,13 @@ func (c *cli) promoteKey(path string, args []string, as format) error {
 	}
 	id := args[0]
 	if !slices.ContainsFunc(ring.Keys, func(k keyShown) bool { return k.KeyID == id }) {
-		return usage(fmt.Errorf("%s has no key with the id %q; \"dispatcher keys show\" lists them", path, id))
+		return usage(fmt.Errorf("%s has no key with the id %q; \"dispatcher keys show\" lists them",
+			path, id))
 	}
-	return c.changeKeys(path, as, func(text string) (string, error) { return config.PromoteDrawKey(text, id) }, func(ring *keyRing) string {
+	return c.changeKeys(path, as, func(text string) (string,
+		error) {
+		return config.PromoteDrawKey(text, id)
+	}, func(ring *keyRing) string {
 		ring.Promoted = id
 		return fmt.Sprintf(`Key %s is on top of %s. Copy the file to every instance and restart them one by one: an instance draws with
 it from its start on. Do that only when every instance has had the key from "dispatcher keys add" on. `, id, path) + keepOldKeys
@@ -168,7 +186,10 @@ them old days cannot be verified.`
 
 // rotateKeys adds a key, puts it on top and says what is to be done with the file then.
 func (c *cli) rotateKeys(path string, _ []string, as format) error {
-	return c.changeKeys(path, as, func(text string) (string, error) { return config.AddDrawKey(text), nil }, func(ring *keyRing) string {
+	return c.changeKeys(path, as, func(text string) (string,
+		error) {
+		return config.AddDrawKey(text), nil
+	}, func(ring *keyRing) string {
 		ring.Added, ring.Promoted = ring.Keys[0].KeyID, ring.Keys[0].KeyID
 		return fmt.Sprintf(`Key %s is on top of %s. Restart the instance: it draws with the new key from its start on. With several instances
 use "keys add" and "keys promote" instead: one that does not have the new key yet would choose again, with its own, for messages that
@@ -177,7 +198,9 @@ were drawn with the new one and wait. `, ring.Added, path) + keepOldKeys
 }
 
 // changeKeys changes the file and shows it with what is to be done next.
-func (c *cli) changeKeys(path string, as format, change func(string) (string, error), next func(*keyRing) string) error {
+func (c *cli) changeKeys(
+	path string, as format, change func(string) (string, error), next func(*keyRing) string,
+) error {
 	if _, err := readKeyRing(path); err != nil {
 		return usage(err) // a new file beside the right one would lose the old keys
 	}
@@ -221,9 +244,10 @@ func (r *keyRing) sheet(as format) sheet {
 }
 
 // changeKeys replaces the text of a key file by what change makes of it. Whoever reads the file
-// meanwhile sees the old text or the new one, whole: it is written beside the file, brought to the disk and
-// moved over it. The file beside has a fixed name and must not exist yet, so of two changes at
-// a time one is refused, before it has read what the other is about to replace, and no key is lost.
+// meanwhile sees the old text or the new one, whole: it is written beside the file, brought to the
+// disk and moved over it. The file beside has a fixed name and must not exist yet, so of two
+// changes at a time one is refused, before it has read what the other is about to replace, and no
+// key is lost.
 func changeKeys(path string, change func(text string) (string, error)) error {
 	path, err := filepath.EvalSymlinks(path) // a link stays a link
 	if err != nil {
@@ -232,22 +256,26 @@ func changeKeys(path string, change func(text string) (string, error)) error {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	beside, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the draw keys are being changed by somebody else, nothing was changed here; try again, and if that lasts, "+
+		return fmt.Errorf("the draw keys are being changed by somebody else, nothing was changed "+
+			"here; try again, and if that lasts, "+
 			"remove %s, which a change that was cut off has left behind", name)
 	}
 	if err != nil {
 		return fmt.Errorf("write the draw keys: %w; nothing was changed", err)
 	}
 	if err := errors.Join(rewrite(path, beside, change), beside.Close()); err != nil {
-		return errors.Join(fmt.Errorf("change the draw keys: %w; nothing was changed", err), os.Remove(name))
+		return errors.Join(fmt.Errorf("change the draw keys: %w; nothing was changed", err),
+			os.Remove(name))
 	}
 	if err := os.Rename(name, path); err != nil {
-		return errors.Join(fmt.Errorf("write the draw keys: %w; nothing was changed", err), os.Remove(name))
+		return errors.Join(fmt.Errorf("write the draw keys: %w; nothing was changed", err),
+			os.Remove(name))
 	}
 	return nil
 }
 
-// rewrite brings the changed text to the disk, in a file that belongs to the owner of the first one.
+// rewrite brings the changed text to the disk, in a file that belongs to the owner of the first
+// one.
 func rewrite(path string, beside *os.File, change func(string) (string, error)) error {
 	info, err := os.Stat(path)
 	if err != nil {

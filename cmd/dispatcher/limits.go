@@ -34,11 +34,13 @@ type limitFlags struct {
 // addTo defines the flags.
 func (f *limitFlags) addTo(cmd *cobra.Command) {
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
-	cmd.Flags().BoolVar(&f.all, "all-channels", false, "the limits over all channels, in place of those of a channel")
+	cmd.Flags().BoolVar(&f.all, "all-channels", false, "the limits over all channels, in place of "+
+		"those of a channel")
 	cmd.Flags().StringVar(&f.window, "window", "", "1s, 1m, 1h or 1d")
 	cmd.Flags().StringVar(&f.unit, "unit", "", "messages, segments or money")
 	cmd.Flags().StringVar(&f.tenant, "tenant", "", "the limit of this tenant alone")
-	cmd.Flags().StringVar(&f.prefix, "prefix", "", "the limit to numbers with this beginning alone, such as +44")
+	cmd.Flags().StringVar(&f.prefix, "prefix", "", "the limit to numbers with this beginning "+
+		"alone, such as +44")
 }
 
 // channel is the one that is named; empty for the limits over all.
@@ -49,7 +51,8 @@ func (f *limitFlags) channel(args []string) (string, error) {
 	case f.all:
 		return "", nil
 	case len(args) == 0:
-		return "", misused(errors.New("name a channel, or write --all-channels for a limit over all of them"))
+		return "", misused(errors.New("name a channel, or write --all-channels for a limit over " +
+			"all of them"))
 	}
 	return args[0], nil
 }
@@ -67,9 +70,12 @@ func (f *limitFlags) key() (key admission.Key, err error) {
 	key.Scope = admission.Scope{Tenant: f.tenant, Prefix: f.prefix}
 	switch {
 	case f.tenant != "" && f.prefix != "":
-		err = misused(errors.New("--tenant and --prefix exclude each other: a limit counts by one of them"))
+		err = misused(errors.New("--tenant and --prefix exclude each other: a limit counts by " +
+			"one " +
+			"of them"))
 	case f.tenant == "" && f.prefix == "" && f.all:
-		err = misused(errors.New("a limit over all channels is one of a tenant or of a prefix: add --tenant or --prefix"))
+		err = misused(errors.New("a limit over all channels is one of a tenant or of a prefix: " +
+			"add --tenant or --prefix"))
 	}
 	return key, err
 }
@@ -77,12 +83,15 @@ func (f *limitFlags) key() (key admission.Key, err error) {
 // allChannels stands in tables for the limits over all channels.
 const allChannels = "(all)"
 
-// check refuses what no limit can have, and brings the others to the form that limits have. A flag that is
-// given without a value is most likely a variable that was not set: it must not mean all messages.
+// check refuses what no limit can have, and brings the others to the form that limits have. A flag
+// that is given without a value is most likely a variable that was not set: it must not mean all
+// messages.
 func (f *limitFlags) check() error {
-	for flag, value := range map[string]string{"window": f.window, "unit": f.unit, "tenant": f.tenant, "prefix": f.prefix} {
+	for flag, value := range map[string]string{"window": f.window, "unit": f.unit,
+		"tenant": f.tenant, "prefix": f.prefix} {
 		if value == "" && f.given(flag) {
-			return misused(fmt.Errorf("--%s is empty: write its value, or leave the flag out", flag))
+			return misused(fmt.Errorf("--%s is empty: write its value, or leave the flag out",
+				flag))
 		}
 	}
 	if f.window != "" {
@@ -115,12 +124,14 @@ func limitName(k admission.Key) string {
 
 // unknownChannel says which channels there are.
 func unknownChannel(name string, doc *config.Routing) error {
-	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name, strings.Join(doc.ChannelNames(), ", ")))
+	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name,
+		strings.Join(doc.ChannelNames(), ", ")))
 }
 
 // limitsOf are the limits of a channel, or those over all channels when none is named.
 func limitsOf(doc *config.Routing, channel string) []admission.Limit {
-	if at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == channel }); at >= 0 {
+	if at := slices.IndexFunc(doc.Channels,
+		func(c config.Channel) bool { return c.Name == channel }); at >= 0 {
 		return doc.Channels[at].Limits
 	}
 	if channel == "" {
@@ -151,7 +162,8 @@ func (now *limitsNow) eachAhead(visit func(channel string, l *limitNow)) {
 func (now *limitsNow) aheadSentences() []string {
 	var out []string
 	now.eachAhead(func(channel string, l *limitNow) {
-		out = append(out, "Limit "+l.key.On(channel)+": "+now.aheadWords(l)+". Most likely "+aheadCause+"; "+l.aheadEffect()+
+		out = append(out, "Limit "+l.key.On(channel)+": "+now.aheadWords(l)+". Most likely "+
+			""+aheadCause+"; "+l.aheadEffect()+
 			". If the clock is right now, start the window of now: "+restartCommand(channel, l.key))
 	})
 	return out
@@ -159,10 +171,12 @@ func (now *limitsNow) aheadSentences() []string {
 
 // aheadWords say when the window begins.
 func (now *limitsNow) aheadWords(l *limitNow) string {
-	return "its window begins at " + windowWords(l.WindowStart, now.zone) + " (" + now.Timezone + "), later than now"
+	return "its window begins at " + windowWords(l.WindowStart, now.zone) + " (" + now.Timezone +
+		"), later than now"
 }
 
-// aheadEffect says what such a window does: a second has places in it alone, a longer one gives away what is left.
+// aheadEffect says what such a window does: a second has places in it alone, a longer one gives
+// away what is left.
 func (l *limitNow) aheadEffect() string {
 	if l.key.Window == admission.Second {
 		return "nothing passes before that"

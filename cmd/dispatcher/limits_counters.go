@@ -37,7 +37,9 @@ func (n *countersNow) stored(channel string, key admission.Key) *admission.Count
 			counters = state.Gate.Counters
 		}
 	} else {
-		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool { return s.Channel == channel && s.Scope == key.Scope })
+		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool {
+			return s.Channel == channel && s.Scope == key.Scope
+		})
 		if at >= 0 {
 			counters = n.Scoped[at].Counters
 		}
@@ -58,22 +60,26 @@ func (n *countersNow) channel(name string) *ledger.ChannelState {
 	return &n.Channels[at]
 }
 
-// fit asks for so many units of one counter alone, whoever they are for, for an attempt that could leave
-// at a time.
-func (n *countersNow) fit(c admission.Counter, ease admission.Ease, units int64, earliest time.Time) (admission.Release, *admission.Exclusion) {
+// fit asks for so many units of one counter alone, whoever they are for, for an attempt that could
+// leave at a time.
+func (n *countersNow) fit(
+	c admission.Counter, ease admission.Ease, units int64, earliest time.Time,
+) (admission.Release, *admission.Exclusion) {
 	c.Unit, c.Reserve = admission.Segments, nil // which lets one message ask for many
 	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.zone}
-	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}}, &admission.Need{Segments: int(units)})
+	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}},
+		&admission.Need{Segments: int(units)})
 }
 
 // atThisMoment is what counts as the same moment: arrival times are rounded with each unit.
 const atThisMoment = time.Millisecond
 
-// brink is longer than what is left of a window when nobody is given a place in it any more, because he would arrive in the next.
+// brink is longer than what is left of a window when nobody is given a place in it any more,
+// because he would arrive in the next.
 const brink = 100 * time.Millisecond
 
-// atOnce is how many units a sliding limit lets go at this moment. On the brink of its window it is how many it let go just before:
-// what slides does not care for it.
+// atOnce is how many units a sliding limit lets go at this moment. On the brink of its window it is
+// how many it let go just before: what slides does not care for it.
 func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
 	earliest := n.Now
 	if before := c.End(n.zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.zone)) {
@@ -91,7 +97,8 @@ const longAgo = 72 * time.Hour
 // nextPlace is when a sliding limit lets one more unit go; nil for never.
 func (n *countersNow) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
 	at := n.Now
-	_, obstacle := n.fit(c, ease, 1, n.Now.Add(-longAgo)) // so that only its own arrival time puts it off
+	// so that only its own arrival time puts it off
+	_, obstacle := n.fit(c, ease, 1, n.Now.Add(-longAgo))
 	switch {
 	case obstacle == nil:
 	case obstacle.When.IsZero():
@@ -123,11 +130,15 @@ type waitersNow struct {
 func (n *countersNow) waiters(named []string) []waitersNow {
 	out := []waitersNow{}
 	for _, w := range n.Waiting {
-		if len(named) == 0 || slices.ContainsFunc(named, func(channel string) bool { return waitsOn(w.On, channel) }) {
-			out = append(out, waitersNow{On: w.On, Reason: w.Reason, Messages: w.Messages, Next: w.Next.UTC()})
+		if len(named) == 0 || slices.ContainsFunc(named,
+			func(channel string) bool { return waitsOn(w.On, channel) }) {
+			out = append(out, waitersNow{On: w.On, Reason: w.Reason, Messages: w.Messages,
+				Next: w.Next.UTC()})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b waitersNow) int { return cmp.Compare(b.Messages, a.Messages) })
+	slices.SortStableFunc(out, func(a, b waitersNow) int {
+		return cmp.Compare(b.Messages, a.Messages)
+	})
 	return out
 }
 

@@ -26,8 +26,9 @@ type limitMove struct {
 	// Window and Unit are empty for what belongs to the channel as a whole: active and admission.
 	Window string `json:"window"`
 	Unit   string `json:"unit"`
-	// What is max, or what else of the limit has changed, such as burst or reserve.otp; restart when its window was
-	// started again; or active.max, active.until, active.hold, admission or admission.curve_factor.
+	// What is max, or what else of the limit has changed, such as burst or reserve.otp; restart
+	// when its window was started again; or active.max, active.until, active.hold, admission or
+	// admission.curve_factor.
 	What string  `json:"what"`
 	From *string `json:"from"` // null when it was not there
 	To   *string `json:"to"`   // null when it is not there any more
@@ -42,17 +43,18 @@ func (c *cli) limitsHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [CHANNEL]",
 		Short: "List who changed limits, when, why, from what to what",
-		Long: `Lists the changes of limits, newest first: of a channel, of those over all channels with --all-channels, or
-without either of all. --window, --unit, --tenant and --prefix leave only those of such limits; without them the
-changes of a channel's active and admission are listed as well. Those are made in the document, by
-"dispatcher routing apply".`,
+		Long: `Lists the changes of limits, newest first: of a channel, of those over all channels
+with --all-channels, or without either of all. --window, --unit, --tenant and --prefix leave only
+those of such limits; without them the changes of a channel's active and admission are listed as
+well. Those are made in the document, by "dispatcher routing apply".`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if limit < 1 {
 				return misused(errors.New("--limit must be above 0"))
 			}
 			if f.all && len(args) > 0 {
-				return misused(errors.New("CHANNEL and --all-channels exclude each other: name one"))
+				return misused(errors.New("CHANNEL and --all-channels exclude each other: name " +
+					"one"))
 			}
 			if err := f.check(); err != nil {
 				return err
@@ -66,7 +68,9 @@ changes of a channel's active and admission are listed as well. Those are made i
 	return cmd
 }
 
-func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, limit int, as format) error {
+func (c *cli) limitHistory(
+	ctx context.Context, f *limitFlags, args []string, limit int, as format,
+) error {
 	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
@@ -93,17 +97,22 @@ func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, li
 
 // covers reports whether a limit was asked for.
 func (f *limitFlags) covers(args []string, channel string, key admission.Key) bool {
-	if key == (admission.Key{}) && (f.window != "" || f.unit != "" || f.tenant != "" || f.prefix != "") {
+	if key == (admission.Key{}) && (f.window != "" || f.unit != "" || f.tenant != "" ||
+		f.prefix != "") {
 		return false // active and admission are of no such limit
 	}
 	is := func(asked, has string) bool { return asked == "" || asked == has }
 	return (len(args) == 0 || args[0] == channel) && (!f.all || channel == "") &&
-		is(f.window, key.Window.String()) && is(f.unit, key.Unit.String()) && is(f.tenant, key.Scope.Tenant) && is(f.prefix, key.Scope.Prefix)
+		is(f.window, key.Window.String()) && is(f.unit, key.Unit.String()) && is(f.tenant,
+		key.Scope.Tenant) && is(f.prefix, key.Scope.Prefix)
 }
 
 // limitMoves compares each version of the document with the one before it, newest first. Versions
 // that only carry effects have the document of their base.
-func limitMoves(ctx context.Context, l *ledger.Ledger, s *config.Settings, asked func(channel string, key admission.Key) bool, limit int) ([]limitMove, error) {
+func limitMoves(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, asked func(channel string,
+		key admission.Key) bool, limit int,
+) ([]limitMove, error) {
 	v, err := currentVersion(ctx, l, s)
 	if err == nil && v.Base != v.Version {
 		v, err = storedVersion(ctx, l, s, v.Base)
@@ -116,7 +125,8 @@ func limitMoves(ctx context.Context, l *ledger.Ledger, s *config.Settings, asked
 	for found := 0; err == nil && found < limit; {
 		before, older := &config.Routing{Timezone: time.UTC}, v
 		if v.Version > 1 {
-			if older, err = storedVersion(ctx, l, s, v.Version-1); err == nil && older.Base != older.Version {
+			if older, err = storedVersion(ctx, l, s, v.Version-1); err == nil &&
+				older.Base != older.Version {
 				older, err = storedVersion(ctx, l, s, older.Base)
 			}
 			if err == nil {
@@ -141,7 +151,9 @@ func limitMoves(ctx context.Context, l *ledger.Ledger, s *config.Settings, asked
 }
 
 // movesBetween are the changes of limits from one document to the next.
-func movesBetween(before, after *config.Routing, asked func(channel string, key admission.Key) bool) []limitMove {
+func movesBetween(
+	before, after *config.Routing, asked func(channel string, key admission.Key) bool,
+) []limitMove {
 	changes := diffLines(config.Diff(before, after))
 	var moves []limitMove
 	told := map[string]bool{}
@@ -155,7 +167,8 @@ func movesBetween(before, after *config.Routing, asked func(channel string, key 
 			told[path] = true
 			for _, c := range below(changes, path) {
 				moves = append(moves, limitMove{
-					Channel: channel, Scope: key.Scope.String(), Window: key.Window.String(), Unit: key.Unit.String(),
+					Channel: channel, Scope: key.Scope.String(), Window: key.Window.String(),
+					Unit: key.Unit.String(),
 					What: cmp.Or(c.Path, "max"), From: c.From, To: c.To, key: key,
 				})
 			}
@@ -170,7 +183,8 @@ func movesBetween(before, after *config.Routing, asked func(channel string, key 
 		for _, what := range []string{"active", "admission"} {
 			for _, c := range below(changes, path+"."+what) {
 				moves = append(moves, limitMove{
-					Channel: channel, Scope: admission.Scope{}.String(), What: strings.TrimSuffix(what+"."+c.Path, "."), From: c.From, To: c.To,
+					Channel: channel, Scope: admission.Scope{}.String(),
+					What: strings.TrimSuffix(what+"."+c.Path, "."), From: c.From, To: c.To,
 				})
 			}
 		}
@@ -201,7 +215,8 @@ func below(changes []changeLine, path string) []changeLine {
 // came or went with all that it says in one row.
 func limitMoveSheet(moves []limitMove, as format) sheet {
 	if as == formatCSV {
-		return list(as, moves, keys[limitMove]("", "version", "created_at", "author", "reason", "channel",
+		return list(as, moves, keys[limitMove]("", "version", "created_at", "author", "reason",
+			"channel",
 			"scope", "window", "unit", "what", "from", "to")...)
 	}
 	s := list(as, joinedMoves(moves), []column[limitMove]{
@@ -224,7 +239,8 @@ func joinedMoves(moves []limitMove) []limitMove {
 	whole := false // the last of out is a limit that came or went
 	for i := range moves {
 		m := moves[i]
-		if n := len(out) - 1; whole && m.Version == out[n].Version && m.Channel == out[n].Channel && m.key == out[n].key {
+		if n := len(out) - 1; whole && m.Version == out[n].Version && m.Channel == out[n].Channel &&
+			m.key == out[n].key {
 			from, to := orEmpty(out[n].From)+m.detail(m.From), orEmpty(out[n].To)+m.detail(m.To)
 			out[n].From, out[n].To = &from, &to
 			continue

@@ -31,8 +31,8 @@ type channelLimits struct {
 	Channel     string   `json:"channel"`
 	Policy      string   `json:"policy"`
 	CurveFactor *float64 `json:"curve_factor"` // null unless the policy is curve
-	// Rate is the part of its limits of a second that the channel may use after its provider asked to slow
-	// down; 1 is all, or there are none.
+	// Rate is the part of its limits of a second that the channel may use after its provider asked
+	// to slow down; 1 is all, or there are none.
 	Rate        float64    `json:"rate"`
 	PausedUntil *time.Time `json:"paused_until"` // by the provider's wish; null when it is not
 	Active      int64      `json:"active"`
@@ -50,27 +50,29 @@ type limitNow struct {
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`
 	Currency string `json:"currency"` // empty unless the unit is money
-	// Max is what the running window may grant; ConfiguredMax differs from it only after it was lowered
-	// below what had been granted, and holds from the next window on.
+	// Max is what the running window may grant; ConfiguredMax differs from it only after it was
+	// lowered below what had been granted, and holds from the next window on.
 	Max           quantity `json:"max"`
 	ConfiguredMax quantity `json:"configured_max"`
 	// Effective is what a window takes at the present rate of the channel.
 	Effective quantity `json:"effective_max"`
 	Granted   quantity `json:"granted"`
-	Free      quantity `json:"free"`     // what could be taken now; of a sliding limit by its arrival time
-	Reserved  quantity `json:"reserved"` // of what the window has left, for lanes
-	Waiting   int64    `json:"waiting"`  // messages that this limit is in the way of
-	// WindowStart is when the running window began. Ahead is set when that is later than now: the database's
-	// clock was ahead when it was opened, and no other window is opened before.
+	// what could be taken now; of a sliding limit by its arrival time
+	Free     quantity `json:"free"`
+	Reserved quantity `json:"reserved"` // of what the window has left, for lanes
+	Waiting  int64    `json:"waiting"`  // messages that this limit is in the way of
+	// WindowStart is when the running window began. Ahead is set when that is later than now: the
+	// database's clock was ahead when it was opened, and no other window is opened before.
 	WindowStart time.Time `json:"window_start"`
 	Ahead       bool      `json:"ahead"`
 	// NextPlace is when a sliding limit takes one more; null for others and for one that is closed.
-	NextPlace  *time.Time       `json:"next_place"`
-	NextWindow time.Time        `json:"next_window"`
-	Sliding    bool             `json:"sliding"`
-	Burst      *int64           `json:"burst"`     // null unless it slides
-	Sustained  *int64           `json:"sustained"` // in a window behind a burst; null unless it slides
-	Reserve    map[string]int64 `json:"reserve"`   // percent by lane
+	NextPlace  *time.Time `json:"next_place"`
+	NextWindow time.Time  `json:"next_window"`
+	Sliding    bool       `json:"sliding"`
+	Burst      *int64     `json:"burst"` // null unless it slides
+	// in a window behind a burst; null unless it slides
+	Sustained *int64           `json:"sustained"`
+	Reserve   map[string]int64 `json:"reserve"` // percent by lane
 
 	key   admission.Key
 	burst string // in words
@@ -79,10 +81,13 @@ type limitNow struct {
 
 // newLimitsNow puts together what the document says and what has been taken. It takes the named
 // channels, or all and the limits over all.
-func newLimitsNow(version int64, doc *config.Routing, present *ledger.Present, named []string) *limitsNow {
+func newLimitsNow(
+	version int64, doc *config.Routing, present *ledger.Present, named []string,
+) *limitsNow {
 	n := &countersNow{present, doc.Timezone}
 	out := &limitsNow{
-		Version: version, Now: present.Now, Timezone: doc.Timezone.String(), Channels: []channelLimits{}, Limits: []limitNow{},
+		Version: version, Now: present.Now, Timezone: doc.Timezone.String(),
+		Channels: []channelLimits{}, Limits: []limitNow{},
 		Waiting: n.waiters(named), zone: doc.Timezone,
 	}
 	out.WaitingForOthers = n.waiting("")
@@ -137,9 +142,13 @@ func (n *countersNow) limit(channel string, l *admission.Limit, ease admission.E
 		free = min(free, max(effective-c.Granted, 0))
 	}
 	out := limitNow{
-		Scope: l.Scope.String(), Window: l.Window.String(), Unit: l.Unit.String(), Currency: l.Currency,
-		Max: of(c.Max), ConfiguredMax: of(l.Max), Effective: of(effective), Granted: of(c.Granted), Reserved: of(c.Reserved()),
-		Waiting: n.waiting(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now), NextWindow: c.End(n.zone), Sliding: l.Sliding,
+		Scope: l.Scope.String(), Window: l.Window.String(), Unit: l.Unit.String(),
+		Currency: l.Currency,
+		Max:      of(c.Max), ConfiguredMax: of(l.Max), Effective: of(effective),
+		Granted:  of(c.Granted),
+		Reserved: of(c.Reserved()),
+		Waiting:  n.waiting(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now),
+		NextWindow: c.End(n.zone), Sliding: l.Sliding,
 		Reserve: make(map[string]int64, len(l.Reserve)), key: l.Key(), burst: config.BurstWords(l),
 	}
 	if l.Sliding && l.Max > 0 {

@@ -25,7 +25,8 @@ type restartedLimit struct {
 	Now       restartedWindow `json:"now"`
 }
 
-// restartedWindow is the window before, or after; of the one after a dry run does not know what it would begin with.
+// restartedWindow is the window before, or after; of the one after a dry run does not know what it
+// would begin with.
 type restartedWindow struct {
 	Start   time.Time `json:"window_start"`
 	Granted *quantity `json:"granted"`
@@ -63,7 +64,8 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 	limits := limitsOf(ch.base(), channel)
 	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
 	if at < 0 {
-		return nil, usage(fmt.Errorf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel)))
+		return nil, usage(fmt.Errorf(`there is no limit %s; see "dispatcher limits show"`,
+			key.On(channel)))
 	}
 	return &limits[at], nil
 }
@@ -93,7 +95,9 @@ func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *rest
 }
 
 // tryRestart looks at what it would be.
-func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
+func (ch *change) tryRestart(
+	ctx context.Context, limit *admission.Limit, out *restartedLimit,
+) error {
 	present, err := ch.ledger.Present(ctx)
 	if err != nil {
 		return usage(postgresTrouble(ch.settings, err))
@@ -112,10 +116,15 @@ func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *r
 	return nil
 }
 
-// withoutRow says how a limit of the document comes into the ledger again, from which somebody has deleted it. It comes with the latest
-// window that its history has of it, if that is not over: after a clock that was ahead, one of the future.
+// withoutRow says how a limit of the document comes into the ledger again, from which somebody has
+// deleted it. It comes with the latest window that its history has of it, if that is not over:
+// after a clock that was ahead, one of the future.
 func withoutRow(limit *admission.Limit, channel string) error {
-	return failed(fmt.Errorf(`limit %s is in the document, but the ledger has no row of it: somebody deleted that. Nothing was changed; give it another max with "dispatcher limits set" and take that back: each new version of the document writes the rows that are missing; run this again if "dispatcher limits show" then says that its window begins in the future`,
+	return failed(fmt.Errorf(`limit %s is in the document, but the ledger has no row of it: `+
+		`somebody deleted that. Nothing was changed; give it another max with "dispatcher `+
+		`limits set" and take that back: each new version of the document writes the rows that `+
+		`are missing; run this again if "dispatcher limits show" then says that its window `+
+		`begins in the future`,
 		limit.Key().On(channel)))
 }
 
@@ -123,9 +132,11 @@ func withoutRow(limit *admission.Limit, channel string) error {
 func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start time.Time) error {
 	began := "nothing was granted in it yet"
 	if start.After(time.Unix(0, 0)) {
-		began = "its window is that of " + windowWords(start, ch.base().Timezone) + " (" + ch.base().Timezone.String() + ")"
+		began = "its window is that of " + windowWords(start, ch.base().Timezone) + " (" +
+			ch.base().Timezone.String() + ")"
 	}
-	return failed(fmt.Errorf("limit %s does not begin in the future: %s. Nothing was changed; started again, it would give its slots away twice",
+	return failed(fmt.Errorf("limit %s does not begin in the future: %s. Nothing was changed; "+
+		"started again, it would give its slots away twice",
 		limit.Key().On(channel), began))
 }
 
@@ -143,17 +154,22 @@ func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) erro
 			{key: "restarted"},
 		}...))
 	}
-	text := fmt.Sprintf("The window of %s that begins at %s has granted %s.", limit.Key().On(out.Channel), windowWords(out.Was.Start, zone), out.sum(limit, out.Was.Granted))
+	text := fmt.Sprintf("The window of %s that begins at %s has granted %s.",
+		limit.Key().On(out.Channel), windowWords(out.Was.Start, zone),
+		out.sum(limit, out.Was.Granted))
 	if out.DryRun {
-		text += fmt.Sprintf(" Dry run: nothing was written. The one of %s would take its place, %s.", windowWords(out.Now.Start, zone), beginningWords(limit))
+		text += fmt.Sprintf(" Dry run: nothing was written. The one of %s would take its place, "+
+			"%s.", windowWords(out.Now.Start, zone), beginningWords(limit))
 	} else {
-		text += fmt.Sprintf(" The one of %s takes its place (%s); so far it has granted %s.", windowWords(out.Now.Start, zone), zone, out.sum(limit, out.Now.Granted))
+		text += fmt.Sprintf(" The one of %s takes its place (%s); so far it has granted %s.",
+			windowWords(out.Now.Start, zone), zone, out.sum(limit, out.Now.Granted))
 	}
 	fmt.Fprintln(ch.cli.out, wrapped(text, 100))
 	return nil
 }
 
-// beginningWords say what counts in the window that a limit would get, as ledger.RestartWindow does.
+// beginningWords say what counts in the window that a limit would get, as ledger.RestartWindow
+// does.
 func beginningWords(l *admission.Limit) string {
 	if l.Window == admission.Second {
 		return "with nothing granted in it"
@@ -170,7 +186,9 @@ func (*restartedLimit) sum(l *admission.Limit, q *quantity) string {
 }
 
 // restartMoves are the restarts of limits that were asked for, as the history of limits tells them.
-func restartMoves(restarts []ledger.Restarted, asked func(channel string, key admission.Key) bool) []limitMove {
+func restartMoves(
+	restarts []ledger.Restarted, asked func(channel string, key admission.Key) bool,
+) []limitMove {
 	var moves []limitMove
 	for i := range restarts {
 		r := &restarts[i]
@@ -179,8 +197,10 @@ func restartMoves(restarts []ledger.Restarted, asked func(channel string, key ad
 		}
 		was, now := restartWords(r.Key, r.Was), restartWords(r.Key, r.Now)
 		moves = append(moves, limitMove{
-			Version: r.Version, CreatedAt: r.At, Author: r.Author, Reason: r.Reason, Channel: r.Channel,
-			Scope: r.Key.Scope.String(), Window: r.Key.Window.String(), Unit: r.Key.Unit.String(), What: "restart", From: &was, To: &now, key: r.Key,
+			Version: r.Version, CreatedAt: r.At, Author: r.Author, Reason: r.Reason,
+			Channel: r.Channel,
+			Scope:   r.Key.Scope.String(), Window: r.Key.Window.String(), Unit: r.Key.Unit.String(),
+			What: "restart", From: &was, To: &now, key: r.Key,
 		})
 	}
 	return moves
@@ -195,7 +215,8 @@ func restartWords(k admission.Key, w ledger.RestartedWindow) string {
 	return w.Start.Format(instant) + ", " + granted + " granted"
 }
 
-// mergedMoves are the changes of limits and the restarts of their windows, newest first, of so many versions and restarts.
+// mergedMoves are the changes of limits and the restarts of their windows, newest first, of so many
+// versions and restarts.
 func mergedMoves(moves, restarts []limitMove, limit int) []limitMove {
 	out := append(slices.Clone(moves), restarts...)
 	slices.SortStableFunc(out, func(a, b limitMove) int { return b.CreatedAt.Compare(a.CreatedAt) })

@@ -26,17 +26,19 @@ func (c *cli) limitsSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set (CHANNEL | --all-channels) --window 1s --max N --reason TEXT",
 		Short: "Change, add or remove one limit, from the next claim on",
-		Long: `Changes the max of the limit with that window, unit, tenant and prefix in the routing document, which keeps its
-comments, its order and its quotes, and applies it as a new version. If there is no such limit it is added;
---remove takes it out. Max 0 closes: messages fall back or wait. A burst that does not fit under a lower
-max becomes the default. active and admission are changed in the document: "dispatcher routing apply".
+		Long: `Changes the max of the limit with that window, unit, tenant and prefix in the
+routing document, which keeps its comments, its order and its quotes, and applies it as a new
+version. If there is no such limit it is added; --remove takes it out. Max 0 closes: messages fall
+back or wait. A burst that does not fit under a lower max becomes the default. active and
+admission are changed in the document: "dispatcher routing apply".
 
-A higher max acts at once. A lower one too, but what the running window has granted already stays granted.
-A new limit counts what the running window has taken already, unless it is one of a second.
+A higher max acts at once. A lower one too, but what the running window has granted already stays
+granted. A new limit counts what the running window has taken already, unless it is one of a
+second.
 
---restart changes no max: it starts the window of now for a limit whose window begins in the future, because the
-database's clock was ahead when it was opened ("dispatcher limits show" and "doctor" say so). What attempts on record
-have taken in it counts. It is in the history.`,
+--restart changes no max: it starts the window of now for a limit whose window begins in the
+future, because the database's clock was ahead when it was opened ("dispatcher limits show" and
+"doctor" say so). What attempts on record have taken in it counts. It is in the history.`,
 		Example: `  dispatcher limits set a --window 1s --max 80 --reason "the provider asked for less"
   dispatcher limits set a --window 1d --unit money --max 250.00 --tenant shop --reason "their budget"
   dispatcher limits set --all-channels --window 1m --max 600 --prefix +44 --reason "a flood of sign-ups"
@@ -58,10 +60,13 @@ have taken in it counts. It is in the history.`,
 	}
 	asked.addTo(cmd)
 	cmd.Flags().Lookup("unit").Usage = "messages (unless given), segments or money"
-	cmd.Flags().StringVar(&asked.most, "max", "", "so many units in each window at most; money as a decimal, such as 250.00")
-	cmd.Flags().StringVar(&asked.currency, "currency", "", "of a new limit in money over all channels, such as GBP")
+	cmd.Flags().StringVar(&asked.most, "max", "", "so many units in each window at most; money as "+
+		"a decimal, such as 250.00")
+	cmd.Flags().StringVar(&asked.currency, "currency", "", "of a new limit in money over all "+
+		"channels, such as GBP")
 	cmd.Flags().BoolVar(&asked.remove, "remove", false, "take the limit out")
-	cmd.Flags().BoolVar(&asked.restart, "restart", false, "start the window of now in place of one that begins in the future")
+	cmd.Flags().BoolVar(&asked.restart, "restart", false, "start the window of now in place of "+
+		"one that begins in the future")
 	f.addTo(cmd, c)
 	return cmd
 }
@@ -80,13 +85,16 @@ func (lc *limitChange) read(args []string) (channel string, l admission.Limit, e
 	case lc.remove && lc.most != "":
 		return "", l, misused(errors.New("--remove and --max exclude each other: name one"))
 	case lc.restart && (lc.remove || lc.most != "" || lc.currency != ""):
-		return "", l, misused(errors.New("--restart changes nothing else: leave out --max, --currency and --remove"))
+		return "", l, misused(errors.New("--restart changes nothing else: leave out --max, " +
+			"--currency and --remove"))
 	case lc.remove, lc.restart:
 		return channel, l, nil
 	case lc.most == "":
-		return "", l, misused(errors.New("--max is missing: write how many units a window may take, or --remove, or --restart"))
+		return "", l, misused(errors.New("--max is missing: write how many units a window may " +
+			"take, or --remove, or --restart"))
 	case lc.currency != "" && l.Unit != admission.Money:
-		return "", l, misused(errors.New("--currency is for limits in money: add --unit money or leave it out"))
+		return "", l, misused(errors.New("--currency is for limits in money: add --unit money or " +
+			"leave it out"))
 	}
 	if l.Max, err = config.ParseMax(lc.most, l.Unit); err != nil {
 		return "", l, misused(fmt.Errorf("--max: %w", err))
@@ -95,7 +103,9 @@ func (lc *limitChange) read(args []string) (channel string, l admission.Limit, e
 }
 
 // setLimit changes one limit.
-func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limit, remove bool) error {
+func (ch *change) setLimit(
+	ctx context.Context, channel string, l admission.Limit, remove bool,
+) error {
 	if err := ch.need(); err != nil {
 		return err
 	}
@@ -126,8 +136,8 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 	return done.write(ch.cli, ch.flags.as)
 }
 
-// inFlags says in the words of the flags what would be wrong with the changed document: whoever gave
-// them has never seen a line of it. Other errors stay what they are.
+// inFlags says in the words of the flags what would be wrong with the changed document: whoever
+// gave them has never seen a line of it. Other errors stay what they are.
 func (ch *change) inFlags(err error) error {
 	problem, ok := errors.AsType[*config.Problem](err)
 	if !ok {
@@ -139,7 +149,8 @@ func (ch *change) inFlags(err error) error {
 		text = "on route " + ch.base().Routes[at].Name + " " + text
 	}
 	return errors.New(strings.NewReplacer(
-		"set max_segments: ", "give the route max_segments: ", "raise the limit", "choose a higher --max",
+		"set max_segments: ", "give the route max_segments: ", "raise the limit",
+		"choose a higher --max",
 		"write for example window: 1d", "write --window 1d",
 	).Replace(text))
 }
@@ -165,12 +176,14 @@ func (ch *change) needLimit(channel string, key admission.Key) error {
 	if key.Scope != (admission.Scope{}) {
 		whose = " (" + key.Scope.String() + ")"
 	}
-	return usage(fmt.Errorf("there is no limit of %s per %s%s %s; %s", key.Unit, key.Window, whose, place, has))
+	return usage(fmt.Errorf("there is no limit of %s per %s%s %s; %s", key.Unit, key.Window, whose,
+		place, has))
 }
 
 // needCurrency refuses a new limit in money over all channels that does not say of which.
 func (ch *change) needCurrency(l *admission.Limit) error {
-	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.base().Limits, func(o admission.Limit) bool { return o.Key() == l.Key() }) {
+	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.base().Limits,
+		func(o admission.Limit) bool { return o.Key() == l.Key() }) {
 		return nil
 	}
 	currency := "GBP"
@@ -180,5 +193,6 @@ func (ch *change) needCurrency(l *admission.Limit) error {
 			break
 		}
 	}
-	return misused(fmt.Errorf("there is no such limit yet, and --currency is missing: write --currency %s", currency))
+	return misused(fmt.Errorf("there is no such limit yet, and --currency is missing: write "+
+		"--currency %s", currency))
 }

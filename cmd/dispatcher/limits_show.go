@@ -19,11 +19,14 @@ func (c *cli) limitsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [CHANNEL...]",
 		Short: "Show what limits leave, over all instances, and who waits",
-		Long: `Shows for each channel the policy, the rate that its provider leaves it, what is under way and how many
-wait, for each limit what its running window has granted and what could be taken now, and who waits for what,
-why, and when the first of them is looked at again. Without a channel: all, and the limits over all channels.`,
+		Long: `Shows for each channel the policy, the rate that its provider leaves it, what is
+under way and how many wait, for each limit what its running window has granted and what could be
+taken now, and who waits for what, why, and when the first of them is looked at again. Without a
+channel: all, and the limits over all channels.`,
 		Args: arguments(0, anyNumber),
-		RunE: work(func(ctx context.Context, args []string) error { return c.showLimits(ctx, args, as) }),
+		RunE: work(func(ctx context.Context, args []string) error {
+			return c.showLimits(ctx, args, as)
+		}),
 	}
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
@@ -94,7 +97,8 @@ func channelLimitSheet(now *limitsNow) sheet {
 	return s
 }
 
-// activeWords say how many attempts are under way, of how many, and whether that is in the way of more.
+// activeWords say how many attempts are under way, of how many, and whether that is in the way of
+// more.
 func (c *channelLimits) activeWords() string {
 	words := number(c.Active)
 	if c.ActiveMax != nil {
@@ -141,9 +145,13 @@ func limitSheet(now *limitsNow, as format) sheet {
 			}
 			return allChannels
 		}},
-		{only: formatTable, head: "limit", width: 21, cell: func(r *limitRow) any { return r.words() }},
+		{only: formatTable, head: "limit", width: 21, cell: func(r *limitRow) any {
+			return r.words()
+		}},
 		{only: formatTable, key: "granted"},
-		{only: formatTable, head: "max", width: 14, right: true, cell: func(r *limitRow) any { return r.maxWords() }},
+		{only: formatTable, head: "max", width: 14, right: true, cell: func(r *limitRow) any {
+			return r.maxWords()
+		}},
 		{only: formatTable, head: "free", width: 14, right: true, cell: func(r *limitRow) any {
 			if r.NextPlace != nil && r.NextPlace.Sub(now.Now) >= time.Second {
 				return r.Free.String() + ", next at " + now.clock(*r.NextPlace)
@@ -154,19 +162,23 @@ func limitSheet(now *limitsNow, as format) sheet {
 		{only: formatTable, key: "waiting"},
 		{only: formatTable, head: "next window", cell: func(r *limitRow) any { return r.ends }},
 	}
-	columns = append(columns, keys[limitRow](formatCSV, "scope", "window", "unit", "currency", "max", "configured_max",
-		"effective_max", "granted", "free", "reserved", "waiting", "next_place", "window_start", "ahead",
+	columns = append(columns, keys[limitRow](formatCSV, "scope", "window", "unit", "currency",
+		"max", "configured_max",
+		"effective_max", "granted", "free", "reserved", "waiting", "next_place", "window_start",
+		"ahead",
 		"next_window", "sliding", "burst", "sustained")...)
 	columns = append(columns, column[limitRow]{
 		key: "reserve", only: formatCSV, cell: func(r *limitRow) any { return r.reserveWords() },
 	})
-	for _, key := range []string{"policy", "curve_factor", "rate", "paused_until", "active", "active_max", "active_until", "hold_seconds"} {
-		columns = append(columns, column[limitRow]{key: key, only: formatCSV, cell: func(r *limitRow) any {
-			if r.channel == nil {
-				return nil
-			}
-			return valueOf(r.channel, key)
-		}})
+	for _, key := range []string{"policy", "curve_factor", "rate", "paused_until", "active",
+		"active_max", "active_until", "hold_seconds"} {
+		columns = append(columns, column[limitRow]{key: key, only: formatCSV,
+			cell: func(r *limitRow) any {
+				if r.channel == nil {
+					return nil
+				}
+				return valueOf(r.channel, key)
+			}})
 	}
 	s := list(as, now.rows(), columns...)
 	s.tight = true
@@ -198,7 +210,9 @@ func (l *limitNow) reserveWords() string {
 func waiterSheet(now *limitsNow) sheet {
 	s := list(formatTable, now.Waiting, []column[waitersNow]{
 		{key: "messages"},
-		{head: "for", width: 32, cell: func(w *waitersNow) any { return cmp.Or(w.On, "none in particular") }},
+		{head: "for", width: 32, cell: func(w *waitersNow) any {
+			return cmp.Or(w.On, "none in particular")
+		}},
 		{head: "because", width: 46, cell: func(w *waitersNow) any {
 			if now.closed(w.On) {
 				return "this limit is 0, so nothing passes it"
@@ -214,9 +228,13 @@ func waiterSheet(now *limitsNow) sheet {
 // closed reports whether that which is waited for is a limit of 0: nothing of it was used up.
 func (now *limitsNow) closed(on string) bool {
 	shut := func(channel string, limits []limitNow) bool {
-		return slices.ContainsFunc(limits, func(l limitNow) bool { return l.key.On(channel) == on && l.ConfiguredMax.units == 0 })
+		return slices.ContainsFunc(limits, func(l limitNow) bool {
+			return l.key.On(channel) == on && l.ConfiguredMax.units == 0
+		})
 	}
-	return shut("", now.Limits) || slices.ContainsFunc(now.Channels, func(c channelLimits) bool { return shut(c.Channel, c.Limits) })
+	return shut("", now.Limits) || slices.ContainsFunc(now.Channels, func(c channelLimits) bool {
+		return shut(c.Channel, c.Limits)
+	})
 }
 
 // clock is a time in the business time zone, with the day when that is another one.

@@ -29,15 +29,17 @@ const (
 func main() {
 	interrupted, stopInterrupt := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, stopTerm := signal.NotifyContext(interrupted, syscall.SIGTERM)
-	code := execute(ctx, &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ()}, os.Args[1:])
+	code := execute(ctx, &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ()},
+		os.Args[1:])
 	code = exitCode(code, interrupted.Err() != nil)
 	stopTerm()
 	stopInterrupt()
 	os.Exit(code)
 }
 
-// exitCode is that of the process, from that of its command. Ctrl-C is 130 whatever it ended. SIGTERM is the
-// usual way to stop what runs until it is told to stop, so that it is 143 only for a command that it cut short.
+// exitCode is that of the process, from that of its command. Ctrl-C is 130 whatever it ended.
+// SIGTERM is the usual way to stop what runs until it is told to stop, so that it is 143 only for a
+// command that it cut short.
 func exitCode(code int, byCtrlC bool) int {
 	switch {
 	case byCtrlC && code == exitOK:
@@ -89,7 +91,8 @@ func execute(ctx context.Context, c *cli, args []string) int {
 // showUsage prints how a command is written, below what was wrong with its arguments.
 func (c *cli) showUsage(root, cmd *cobra.Command) {
 	fmt.Fprintf(c.err, "Usage: %s\n", cmd.UseLine())
-	fmt.Fprintf(c.err, "Run \"dispatcher help%s\" for more.\n", strings.TrimPrefix(cmd.CommandPath(), root.Name()))
+	fmt.Fprintf(c.err, "Run \"dispatcher help%s\" for more.\n",
+		strings.TrimPrefix(cmd.CommandPath(), root.Name()))
 }
 
 func (c *cli) root() *cobra.Command {
@@ -123,8 +126,8 @@ Settings come from DISPATCHER_... variables; "dispatcher config" lists them.`,
 	return root
 }
 
-// nameOne refuses a command that does nothing without one of its subcommands: a script that forgot it
-// must not go on as if all were well.
+// nameOne refuses a command that does nothing without one of its subcommands: a script that forgot
+// it must not go on as if all were well.
 func nameOne(cmd *cobra.Command, _ []string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {

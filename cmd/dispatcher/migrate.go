@@ -25,10 +25,10 @@ func (c *cli) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database's schema up to date",
-		Long: `Applies the migrations that the database of DISPATCHER_POSTGRES_URL lacks. "dispatcher run"
-does the same at its start; this command is for databases whose schema another user owns.
-Running instances of the previous release go on working. A schema that another build's migrations
-made is refused, because its tables may differ.`,
+		Long: `Applies the migrations that the database of DISPATCHER_POSTGRES_URL lacks.
+"dispatcher run" does the same at its start; this command is for databases whose schema another
+user owns. Running instances of the previous release go on working. A schema that another build's
+migrations made is refused, because its tables may differ.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			s, err := c.settings(needPostgres)
@@ -66,7 +66,8 @@ func migrate(ctx context.Context, s *config.Settings, statusOnly bool) (schemaCh
 			return schemaChange{}, err
 		}
 	}
-	return schemaChange{From: before.Schema, To: after.Schema, Latest: after.Latest, UpTo: after.Schema >= after.Latest}, nil
+	return schemaChange{From: before.Schema, To: after.Schema, Latest: after.Latest,
+		UpTo: after.Schema >= after.Latest}, nil
 }
 
 // databaseTrouble is schemaTrouble or postgresTrouble.

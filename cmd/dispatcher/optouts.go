@@ -19,13 +19,16 @@ func (c *cli) optOutsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "optouts",
 		Short: "Look at and change who gets no messages of a tenant any more",
-		Long: `Each tenant has an opt-out list. Subscribers come onto it, and off it again, with keywords such as STOP and START, which
-docs/inbound.md tells about; these commands do the same for those who ask in another way. A message to somebody who is on
-the list ends as rejected with the reason opted_out, unless its lane ignores opt-outs.
+		Long: `Each tenant has an opt-out list. Subscribers come onto it, and off it again, with
+keywords such as STOP and START, which docs/inbound.md tells about; these commands do the same for
+those who ask in another way. A message to somebody who is on the list ends as rejected with the
+reason opted_out, unless its lane ignores opt-outs.
 
-The lists hold no numbers, only what stands for them, so nobody can list the numbers that are on one.`,
+The lists hold no numbers, only what stands for them, so nobody can list the numbers that are on
+one.`,
 	}
-	cmd.AddCommand(c.optOutsListCommand(), c.optOutsShowCommand(), c.optOutsAddCommand(), c.optOutsRemoveCommand(), c.optOutsImportCommand())
+	cmd.AddCommand(c.optOutsListCommand(), c.optOutsShowCommand(), c.optOutsAddCommand(),
+		c.optOutsRemoveCommand(), c.optOutsImportCommand())
 	return cmd
 }
 
@@ -76,7 +79,8 @@ func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error 
 	for i := range counts {
 		n := &counts[i]
 		value.Current += n.Current
-		value.OptOuts = append(value.OptOuts, optOutsShown{n.Tenant, string(n.Source), n.Channel, n.Current, n.Ended, n.First, n.Last})
+		value.OptOuts = append(value.OptOuts, optOutsShown{n.Tenant, string(n.Source), n.Channel,
+			n.Current, n.Ended, n.First, n.Last})
 	}
 	rows := list(as, value.OptOuts, []column[optOutsShown]{
 		{key: "tenant"}, {key: "source"}, {key: "channel"}, {key: "current"}, {key: "ended"},
@@ -105,8 +109,10 @@ type optOutShown struct {
 
 func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
 	return optOutShown{
-		Since: e.Since, Source: string(e.Source), Channel: e.Channel, Author: e.Author, Reason: e.Reason, Until: moment(e.Until),
-		EndedBy: string(e.EndedBy), EndedChannel: e.EndedChannel, EndedAuthor: e.EndedAuthor, EndedReason: e.EndedReason,
+		Since: e.Since, Source: string(e.Source), Channel: e.Channel, Author: e.Author,
+		Reason: e.Reason, Until: moment(e.Until),
+		EndedBy: string(e.EndedBy), EndedChannel: e.EndedChannel, EndedAuthor: e.EndedAuthor,
+		EndedReason: e.EndedReason,
 	}
 }
 
@@ -144,7 +150,8 @@ func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as forma
 		Tenant   string        `json:"tenant"`
 		OptedOut bool          `json:"opted_out"`
 		History  []optOutShown `json:"history"` // the latest first
-	}{Tenant: tenant, OptedOut: len(entries) > 0 && entries[0].Until.IsZero(), History: []optOutShown{}}
+	}{Tenant: tenant, OptedOut: len(entries) > 0 &&
+		entries[0].Until.IsZero(), History: []optOutShown{}}
 	for i := range entries {
 		value.History = append(value.History, newOptOutShown(&entries[i]))
 	}
@@ -163,7 +170,8 @@ func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as forma
 // optOutHistory has a column for each field in CSV, and in a table one for how and by whom, which
 // fits a terminal.
 func optOutHistory(history []optOutShown, as format) sheet {
-	columns := keys[optOutShown](formatCSV, "since", "source", "channel", "author", "reason", "until",
+	columns := keys[optOutShown](formatCSV, "since", "source", "channel", "author", "reason",
+		"until",
 		"ended_by", "ended_channel", "ended_author", "ended_reason")
 	s := list(as, history, append(columns, []column[optOutShown]{
 		{only: formatTable, key: "since", head: "since (UTC)"},
@@ -183,21 +191,25 @@ func optOutHistory(history []optOutShown, as format) sheet {
 
 // joined leaves out what is empty.
 func joined(words []string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" }), " ")
+	return strings.Join(slices.DeleteFunc(slices.Clone(words),
+		func(word string) bool { return word == "" }), " ")
 }
 
 // whom says whose list and which numbers a command is about.
 type whom struct{ tenant, region string }
 
 func (f *whom) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.tenant, "tenant", "", `whose list (required; "" is that of messages without a tenant)`)
-	cmd.Flags().StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB (default DISPATCHER_DEFAULT_REGION)")
+	cmd.Flags().StringVar(&f.tenant, "tenant", "",
+		`whose list (required; "" is that of messages without a tenant)`)
+	cmd.Flags().StringVar(&f.region, "default-region", "", "country of numbers without country "+
+		"code, such as GB (default DISPATCHER_DEFAULT_REGION)")
 }
 
 // check refuses a command that names no tenant: it would change the list of those without a name.
 func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 	if !cmd.Flags().Changed("tenant") {
-		return "", misused(errors.New(`--tenant is missing: name whose list, or write --tenant "" for messages without a tenant`))
+		return "", misused(errors.New(`--tenant is missing: name whose list, or write --tenant ` +
+			`"" for messages without a tenant`))
 	}
 	s, err := c.settings()
 	if err != nil {
@@ -220,7 +232,8 @@ func (f *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, err
 	for i, arg := range args {
 		n, ok := recipient(r, arg)
 		if !ok {
-			return nil, usage(fmt.Errorf("argument %d is no number: write it with plus and country code, such as +447700900000, or give --default-region", i+1))
+			return nil, usage(fmt.Errorf("argument %d is no number: write it with plus and "+
+				"country code, such as +447700900000, or give --default-region", i+1))
 		}
 		out[i] = n
 	}

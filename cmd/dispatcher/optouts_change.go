@@ -18,8 +18,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// recipient reads a number as people write it: with blanks, dots, dashes or brackets between its digits.
-// It is false for what is no number with a country code then.
+// recipient reads a number as people write it: with blanks, dots, dashes or brackets between its
+// digits. It is false for what is no number with a country code then.
 func recipient(r numbers.Region, text string) (number string, ok bool) {
 	text = strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \u00a0\t.-/()", c) {
@@ -51,7 +51,8 @@ type listFlags struct {
 func (f *listFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.whom.addTo(cmd)
 	f.as = formatTable
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history (required); do not write numbers into it")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history "+
+		"(required); do not write numbers into it")
 	c.authorFlag(cmd.Flags(), &f.author)
 	cmd.Flags().Var(&f.as, "format", "output format")
 }
@@ -60,7 +61,8 @@ func (f *listFlags) addTo(cmd *cobra.Command, c *cli) {
 func (f *listFlags) listing(source ledger.OptOutSource) (ledger.Listing, error) {
 	switch {
 	case strings.TrimSpace(f.reason) == "":
-		return ledger.Listing{}, misused(errors.New(`--reason is missing: write why, for example --reason "asked by letter"`))
+		return ledger.Listing{}, misused(errors.New(`--reason is missing: write why, for ` +
+			`example --reason "asked by letter"`))
 	case strings.TrimSpace(f.author) == "":
 		return ledger.Listing{}, misused(errors.New("--author is empty: name who makes the change"))
 	}
@@ -95,8 +97,8 @@ func (c *cli) optOutsRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NUMBER...",
 		Short: "Take numbers off a tenant's opt-out list",
-		Long: `Takes numbers off a tenant's opt-out list, so that messages go out to them again. Do so only when the subscriber asked
-for it. That a number was on the list stays on record.`,
+		Long: `Takes numbers off a tenant's opt-out list, so that messages go out to them again.
+Do so only when the subscriber asked for it. That a number was on the list stays on record.`,
 		Args: arguments(1, anyNumber),
 	}
 	f.addTo(cmd, c)
@@ -132,7 +134,8 @@ func (d *listChanged) sentence(changed, stood string) string {
 // changeOptOuts makes one change; sentence says what it did.
 func (c *cli) changeOptOuts(
 	ctx context.Context, cmd *cobra.Command, f *listFlags, args []string,
-	change func(*ledger.Ledger, context.Context, ledger.Listing, []string) (int64, error), sentence func(*listChanged) string,
+	change func(*ledger.Ledger, context.Context, ledger.Listing, []string) (int64, error),
+	sentence func(*listChanged) string,
 ) error {
 	by, err := f.listing(ledger.ByCommand)
 	if err != nil {
@@ -173,9 +176,10 @@ func (c *cli) optOutsImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE]",
 		Short: "Put the numbers of a CSV file, or of standard input, on a tenant's opt-out list",
-		Long: `Puts many numbers on a tenant's opt-out list, such as those of the system before. Each line has a number in its first
-column; columns behind it are not read, and neither is a first line whose first column is a heading, without any digit. With a line
-that holds no number nothing is imported, unless --skip is given. To import a file again does no harm.`,
+		Long: `Puts many numbers on a tenant's opt-out list, such as those of the system before.
+Each line has a number in its first column; columns behind it are not read, and neither is a first
+line whose first column is a heading, without any digit. With a line that holds no number nothing
+is imported, unless --skip is given. To import a file again does no harm.`,
 		Args: arguments(0, 1),
 	}
 	f.addTo(cmd, c)
@@ -201,7 +205,9 @@ that holds no number nothing is imported, unless --skip is given. To import a fi
 	return cmd
 }
 
-func (c *cli) importOptOuts(ctx context.Context, by ledger.Listing, recipients []string, skipped int, as format) error {
+func (c *cli) importOptOuts(
+	ctx context.Context, by ledger.Listing, recipients []string, skipped int, as format,
+) error {
 	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
@@ -212,7 +218,8 @@ func (c *cli) importOptOuts(ctx context.Context, by ledger.Listing, recipients [
 		n, err := l.OptOuts(ctx, by, some)
 		done.Changed += n
 		if err != nil {
-			return fmt.Errorf("%d numbers were put on the list before this; import the file again: %w", done.Changed, postgresTrouble(s, err))
+			return fmt.Errorf("%d numbers were put on the list before this; import the file "+
+				"again: %w", done.Changed, postgresTrouble(s, err))
 		}
 	}
 	return c.printListChange(&done, as, imported(&done))
@@ -229,8 +236,11 @@ func imported(done *listChanged) string {
 	return fmt.Sprintf("%s %d lines were left out.", putOn(done), done.Skipped)
 }
 
-// importedNumbers reads all of a file, or of standard input, and lists the lines that hold no number.
-func (c *cli) importedNumbers(args []string, r numbers.Region) (recipients []string, bad []int, err error) {
+// importedNumbers reads all of a file, or of standard input, and lists the lines that hold no
+// number.
+func (c *cli) importedNumbers(
+	args []string, r numbers.Region,
+) (recipients []string, bad []int, err error) {
 	in := c.in
 	if len(args) > 0 && args[0] != "-" {
 		file, err := os.Open(args[0])
@@ -246,7 +256,8 @@ func (c *cli) importedNumbers(args []string, r numbers.Region) (recipients []str
 // readNumbers takes the first column of a CSV.
 func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int, err error) {
 	buffered := bufio.NewReader(in)
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // spreadsheets put it in front of UTF-8
+	// spreadsheets put it in front of UTF-8
+	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = buffered.Discard(len(mark)) // they were peeked at
 	}
 	rows := csv.NewReader(buffered)
@@ -263,7 +274,8 @@ func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int
 			return nil, nil, fmt.Errorf("read the numbers: %w", err)
 		}
 		line, _ := rows.FieldPos(0)
-		column, _, _ := strings.Cut(row[0], ";") // as spreadsheets separate columns where the comma is the decimal point
+		// as spreadsheets separate columns where the comma is the decimal point
+		column, _, _ := strings.Cut(row[0], ";")
 		n, ok := recipient(r, column)
 		switch {
 		case ok:
@@ -285,6 +297,8 @@ func badLines(lines []int) error {
 	if len(lines) > len(shown) {
 		more = fmt.Sprintf(" and %d more", len(lines)-len(shown))
 	}
-	return fmt.Errorf("no number with plus and country code in line %s%s: nothing was imported. Correct the lines, give --default-region for numbers without country code, or leave them out with --skip",
+	return fmt.Errorf("no number with plus and country code in line %s%s: nothing was imported. "+
+		"Correct the lines, give --default-region for numbers without country code, or leave them "+
+		"out with --skip",
 		strings.Join(shown, ", "), more)
 }

@@ -33,12 +33,12 @@ func (c *cli) previewCommand() *cobra.Command {
 		Short: "Show what a routing document's weights come to, alone or with a day's traffic",
 		Long: `Shows the interval of every channel. That needs nothing but the document.
 
-With --day or --against it also takes the messages of a day that has passed from the database and tells what
-they would come to under the document: messages, segments and cost of each channel, and how many would have had
-another first choice. The draws are made again, each message's under its own key, with the keys of
-DISPATCHER_DRAW_KEY_FILE; a message whose key is not there is counted by the shares of the weights.
-It does not apply price_cap, senders, blocked and limits, which pass a drawn channel over.
-Nothing is applied and nothing is sent.`,
+With --day or --against it also takes the messages of a day that has passed from the database and
+tells what they would come to under the document: messages, segments and cost of each channel, and
+how many would have had another first choice. The draws are made again, each message's under its
+own key, with the keys of DISPATCHER_DRAW_KEY_FILE; a message whose key is not there is counted by
+the shares of the weights. It does not apply price_cap, senders, blocked and limits, which pass a
+drawn channel over. Nothing is applied and nothing is sent.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if f.file == "" {
@@ -48,8 +48,10 @@ Nothing is applied and nothing is sent.`,
 		}),
 	}
 	cmd.Flags().StringVar(&f.file, "routing", "", "routing document")
-	cmd.Flags().StringVar(&f.day, "day", "", "compare with the traffic of a day such as 2026-11-20 (with --against: yesterday unless given)")
-	cmd.Flags().Var(&f.against, "against", "compare with what this routing version would choose, not with what was recorded")
+	cmd.Flags().StringVar(&f.day, "day", "", "compare with the traffic of a day such as "+
+		"2026-11-20 (with --against: yesterday unless given)")
+	cmd.Flags().Var(&f.against, "against", "compare with what this routing version would choose, "+
+		"not with what was recorded")
 	cmd.Flags().Var(&f.as, "format", "output format")
 	return cmd
 }
@@ -100,13 +102,16 @@ func previewSheet(p *report.Preview, as format) sheet {
 		}
 	}
 	return list(as, rows, []column[row]{
-		{key: "route"}, {key: "mode"}, {key: "size"}, {key: "channel"}, {key: "weight", right: true},
+		{key: "route"}, {key: "mode"}, {key: "size"}, {key: "channel"},
+		{key: "weight", right: true},
 		{key: "low"}, {key: "high"}, {key: "share", style: share},
 	}...)
 }
 
 // traffic weighs the messages of a day under a document.
-func (c *cli) traffic(ctx context.Context, f *previewFlags, doc *config.Routing) (*report.Traffic, error) {
+func (c *cli) traffic(
+	ctx context.Context, f *previewFlags, doc *config.Routing,
+) (*report.Traffic, error) {
 	s, err := c.settings(needPostgres)
 	if err != nil {
 		return nil, err
@@ -134,8 +139,10 @@ func (c *cli) traffic(ctx context.Context, f *previewFlags, doc *config.Routing)
 			return nil, err
 		}
 	}
-	w.counter = report.NewTrafficCounter(doc, day.Format(time.DateOnly), doc.Timezone.String(), w.against)
-	filter := ledger.ChoiceFilter{From: admission.Day.Start(day, doc.Timezone), To: admission.Day.End(day, doc.Timezone)}
+	w.counter = report.NewTrafficCounter(doc, day.Format(time.DateOnly), doc.Timezone.String(),
+		w.against)
+	filter := ledger.ChoiceFilter{From: admission.Day.Start(day, doc.Timezone),
+		To: admission.Day.End(day, doc.Timezone)}
 	if err := l.EachChoice(ctx, filter, w.add); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
@@ -185,7 +192,9 @@ type weighing struct {
 }
 
 // compareWith takes a version in place of the record.
-func (w *weighing) compareWith(ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64, keys []selector.Key) error {
+func (w *weighing) compareWith(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64, keys []selector.Key,
+) error {
 	stored, err := storedVersion(ctx, l, s, version)
 	if err != nil {
 		return err
@@ -231,7 +240,8 @@ func (c *cli) printTraffic(t *report.Traffic) error {
 // trafficSentences say how many would have moved and how that was found.
 func trafficSentences(t *report.Traffic) []string {
 	if t.Messages == 0 {
-		return []string{fmt.Sprintf("There is no message of %s for which a route was found.", t.Day)}
+		return []string{fmt.Sprintf("There is no message of %s for which a route was found.",
+			t.Day)}
 	}
 	out := []string{movedSentence(t)}
 	if t.SoFar {
@@ -239,21 +249,26 @@ func trafficSentences(t *report.Traffic) []string {
 	}
 	if t.ByShare > 0 {
 		out = append(out, fmt.Sprintf(
-			"%d messages were counted by the shares of the weights alone, because DISPATCHER_DRAW_KEY_FILE does not hold the key that drew them (%s).",
+			"%d messages were counted by the shares of the weights alone, because "+
+				"DISPATCHER_DRAW_KEY_FILE does not hold the key that drew them (%s).",
 			t.ByShare, strings.Join(t.MissingKeys, ", ")))
 	}
 	if t.Undecided > 0 {
-		out = append(out, fmt.Sprintf("%d fall to routes that choose by turn, load or score, which cannot be told beforehand.", t.Undecided))
+		out = append(out, fmt.Sprintf("%d fall to routes that choose by turn, load or score, "+
+			"which cannot be told beforehand.", t.Undecided))
 	}
 	if t.Unroutable > 0 {
-		out = append(out, fmt.Sprintf("%d would be dead letters: no route takes them, or they have too many segments for it.", t.Unroutable))
+		out = append(out, fmt.Sprintf("%d would be dead letters: no route takes them, or they "+
+			"have too many segments for it.", t.Unroutable))
 	}
 	if t.WithoutCountry > 0 {
-		out = append(out, fmt.Sprintf("The numbers of %d have no country that is known: what the document says of countries does not fit them.", t.WithoutCountry))
+		out = append(out, fmt.Sprintf("The numbers of %d have no country that is known: what the "+
+			"document says of countries does not fit them.", t.WithoutCountry))
 	}
 	if len(t.NotHonored) > 0 {
 		out = append(out, fmt.Sprintf(
-			"These are first choices as they are drawn, without %s of the document and without limits, "+
+			"These are first choices as they are drawn, without %s of the document and without "+
+				"limits, "+
 				"so some of these messages would go elsewhere, or nowhere.",
 			strings.Join(t.NotHonored, ", ")))
 	}
@@ -266,9 +281,11 @@ func movedSentence(t *report.Traffic) string {
 		compared = versionName(*t.Against)
 	}
 	if t.Compared == 0 {
-		return "No draw could be compared with " + compared + ", so nobody can say how many messages would have moved."
+		return "No draw could be compared with " + compared +
+			", so nobody can say how many messages would have moved."
 	}
-	return fmt.Sprintf("Of %d messages whose draw could be compared with %s, %d would have had another first choice.", t.Compared, compared, t.Moved)
+	return fmt.Sprintf("Of %d messages whose draw could be compared with %s, %d would have had "+
+		"another first choice.", t.Compared, compared, t.Moved)
 }
 
 // trafficSheet has one row per route and channel; figures that nobody knows beforehand are empty.
@@ -298,7 +315,9 @@ func trafficSheet(t *report.Traffic, as format) sheet {
 			name: "before_messages", head: before + ": messages", right: true,
 			cell: func(r *row) any { return figure(r.BeforeMessages) },
 		},
-		{name: "before_segments", head: "segments", right: true, cell: func(r *row) any { return figure(r.BeforeSegments) }},
+		{name: "before_segments", head: "segments", right: true, cell: func(r *row) any {
+			return figure(r.BeforeSegments)
+		}},
 		{key: "before_cost_micros", name: "before_cost", head: "cost", style: micros},
 		{key: "before_currency", head: " "},
 	}...)

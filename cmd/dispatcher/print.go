@@ -98,7 +98,8 @@ func writeCSV(out io.Writer, rows ...[]string) error {
 // inert keeps a spreadsheet from taking a field for a formula: what begins one gets a single quote
 // in front of it (OWASP, CSV Injection). A plain number stays a number.
 func inert(field string) string {
-	if field == "" || !strings.ContainsAny(field[:1], "=+-@\t\r") || plainNumber.MatchString(field) {
+	if field == "" || !strings.ContainsAny(field[:1], "=+-@\t\r") ||
+		plainNumber.MatchString(field) {
 		return field
 	}
 	return "'" + field

@@ -50,7 +50,8 @@ func TestWhatCommandsPrint(t *testing.T) {
 	got, old := strings.Split(out.String(), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(got), len(old)) {
 		if i >= len(got) || i >= len(old) || got[i] != old[i] {
-			t.Fatalf("line %d differs; it is now\n%s", i+1, strings.Join(got[i:min(i+3, len(got))], "\n"))
+			t.Fatalf("line %d differs; it is now\n%s", i+1, strings.Join(got[i:min(i+3, len(got))],
+				"\n"))
 		}
 	}
 }
@@ -73,7 +74,9 @@ func printedSheets(as format) []printedSheet {
 	return []printedSheet{
 		{"ambiguous", ambiguitySheet(filled[[]ambiguityLine](), as), ""},
 		{"contradictions", contradictionSheet(filled[[]contradictionLine]()), formatTable},
-		{"contradiction rows", ambiguitySheet([]ambiguityLine{ptrTo(filled[contradictionLine]()).ambiguityLine()}, as), formatCSV},
+		{"contradiction rows",
+			ambiguitySheet([]ambiguityLine{ptrTo(filled[contradictionLine]()).ambiguityLine()}, as),
+			formatCSV},
 		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
 		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},

@@ -7,15 +7,17 @@ import (
 )
 
 // barTemplate is "publishing 250 / 1000 [--->____] 25.00% 800 messages/s".
-const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} {{percent .}} {{speed . "%s messages/s" " "}}`
+const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} ` +
+	`{{percent .}} {{speed . "%s messages/s" " "}}`
 
-// progress returns what draws on a terminal, from its first call on until all are done, how many of total are, and what
-// takes that away for good. Elsewhere both do nothing.
+// progress returns what draws on a terminal, from its first call on until all are done, how many of
+// total are, and what takes that away for good. Elsewhere both do nothing.
 func (c *cli) progress(what string, total int64) (show func(done int64), wipe func()) {
 	if total <= 1 || !isTerminal(c.err) {
 		return func(int64) {}, func() {}
 	}
-	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).SetWriter(direct(c.err))
+	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).
+		SetWriter(direct(c.err))
 	var begun sync.Once // a call that comes late must not begin it anew
 	wipe = func() {
 		begun.Do(func() {})

@@ -31,18 +31,20 @@ func (c *cli) weightsRampCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ramp ROUTE CHANNEL=WEIGHT... | ramp ROUTE --hold|--resume|--cancel",
 		Short: "Move the weights of a route in equal steps over time",
-		Long: `Starts a ramp: the weights move from what they are to those named, in --steps equal steps, the first one
-after the first part of --over and the last one at its end. The running dispatchers make the steps, each
-as a version of its own. A ramp holds by itself, and says why, when since the last step a channel has more
-errors than --max-errors or its share of the accepted messages is further off than --max-deviation;
---resume lets it go on. Whoever sets other weights for the route ends it.`,
+		Long: `Starts a ramp: the weights move from what they are to those named, in --steps equal
+steps, the first one after the first part of --over and the last one at its end. The running
+dispatchers make the steps, each as a version of its own. A ramp holds by itself, and says why,
+when since the last step a channel has more errors than --max-errors or its share of the accepted
+messages is further off than --max-deviation; --resume lets it go on. Whoever sets other weights
+for the route ends it.`,
 		Example: `  dispatcher weights ramp default a=40 c=45 --over 30m --steps 6 --max-errors 5% --reason "a has more capacity"
   dispatcher weights ramp default --hold --reason "wait for the provider's maintenance"`,
 		Args: arguments(1, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			switch chosen := f.steering(); {
 			case chosen > 1:
-				return usage(errors.New("--hold, --resume and --cancel exclude each other: name one"))
+				return usage(errors.New("--hold, --resume and --cancel exclude each other: name " +
+					"one"))
 			case chosen == 1:
 				return c.steerRamp(ctx, f, args)
 			}
@@ -53,12 +55,16 @@ errors than --max-errors or its share of the accepted messages is further off th
 	flags := cmd.Flags()
 	flags.Var(&f.over, "over", "time from now to the last step, such as 90m, 12h or 2d")
 	flags.IntVar(&f.steps, "steps", 6, "number of steps")
-	flags.StringVar(&f.maxErrors, "max-errors", "5%", "hold when a channel has a larger part of refused or unanswered attempts; 0% does not watch")
-	flags.StringVar(&f.maxDeviation, "max-deviation", "5%", "hold when a channel's share is further from its weight; 0% does not watch")
-	flags.Int64Var(&f.least, "least", 100, "judge neither before so many messages since the last step")
+	flags.StringVar(&f.maxErrors, "max-errors", "5%", "hold when a channel has a larger part of "+
+		"refused or unanswered attempts; 0% does not watch")
+	flags.StringVar(&f.maxDeviation, "max-deviation", "5%", "hold when a channel's share is "+
+		"further from its weight; 0% does not watch")
+	flags.Int64Var(&f.least, "least", 100, "judge neither before so many messages since the last "+
+		"step")
 	flags.BoolVar(&f.hold, "hold", false, "hold the ramp of the route where it stands")
 	flags.BoolVar(&f.resume, "resume", false, "let the held ramp of the route go on")
-	flags.BoolVar(&f.cancel, "cancel", false, "end the ramp of the route; the weights stay where they are")
+	flags.BoolVar(&f.cancel, "cancel", false, "end the ramp of the route; the weights stay where "+
+		"they are")
 	return cmd
 }
 
@@ -111,11 +117,13 @@ func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []
 func (f *rampFlags) checkRamp(to []config.Weight) error {
 	switch {
 	case len(to) == 0:
-		return errors.New("name the weights to go to, such as a=25 b=15, or one of --hold, --resume and --cancel")
+		return errors.New("name the weights to go to, such as a=25 b=15, or one of --hold, " +
+			"--resume and --cancel")
 	case f.steps < 1 || f.steps > mostSteps:
 		return fmt.Errorf("--steps is %d; choose a number from 1 to %d", f.steps, mostSteps)
 	case f.every() < leastBetween:
-		return fmt.Errorf("--over %s leaves less than a second for each of %d steps; take more time or fewer steps", &f.over, f.steps)
+		return fmt.Errorf("--over %s leaves less than a second for each of %d steps; take more "+
+			"time or fewer steps", &f.over, f.steps)
 	case f.least < 0:
 		return errors.New("--least is negative")
 	}
@@ -123,9 +131,12 @@ func (f *rampFlags) checkRamp(to []config.Weight) error {
 }
 
 // ramp leads from the weights that the route has to those named; the others stay.
-func (f *rampFlags) ramp(doc *config.Routing, name string, to []config.Weight) (ledger.Ramp, error) {
+func (f *rampFlags) ramp(
+	doc *config.Routing, name string, to []config.Weight,
+) (ledger.Ramp, error) {
 	r := ledger.Ramp{
-		Route: name, From: map[string]string{}, To: map[string]string{}, Steps: f.steps, Every: f.every(),
+		Route: name, From: map[string]string{}, To: map[string]string{}, Steps: f.steps,
+		Every: f.every(),
 		State: ledger.RampRunning, LeastMessages: f.least, Author: f.author, Reason: f.reason,
 	}
 	route, err := weightedRoute(doc, name)
@@ -164,7 +175,8 @@ func parsePercent(flag, text string) (float64, error) {
 // steerRamp holds, resumes or cancels the ramp of a route.
 func (c *cli) steerRamp(ctx context.Context, f *rampFlags, args []string) error {
 	if len(args) > 1 {
-		return usage(errors.New("--hold, --resume and --cancel take no weights: name the route alone"))
+		return usage(errors.New("--hold, --resume and --cancel take no weights: name the route " +
+			"alone"))
 	}
 	return c.withRouting(ctx, &f.changeFlags, func(ch *change) error {
 		r, err := ch.openRamp(ctx, args[0])
@@ -173,12 +185,15 @@ func (c *cli) steerRamp(ctx context.Context, f *rampFlags, args []string) error 
 		}
 		to, done := f.wanted()
 		if r.State == to {
-			return ch.printRamp(&rampStarted{Version: ch.current.Version, DryRun: f.dryRun, Ramp: newRampShown(r)},
+			return ch.printRamp(&rampStarted{Version: ch.current.Version, DryRun: f.dryRun,
+				Ramp: newRampShown(r)},
 				fmt.Sprintf("Ramp %d of route %s is %s already: nothing to do.", r.ID, r.Route, to))
 		}
 		if f.dryRun {
-			return ch.printRamp(&rampStarted{Version: ch.current.Version, DryRun: true, Ramp: newRampShown(r)},
-				fmt.Sprintf("Dry run: nothing was written. Ramp %d of route %s, now %s, would be %s.", r.ID, r.Route, r.State, done))
+			return ch.printRamp(&rampStarted{Version: ch.current.Version, DryRun: true,
+				Ramp: newRampShown(r)},
+				fmt.Sprintf("Dry run: nothing was written. Ramp %d of route %s, now %s, would be "+
+					"%s.", r.ID, r.Route, r.State, done))
 		}
 		return ch.setRamp(ctx, r, to)
 	})
@@ -200,7 +215,8 @@ func (ch *change) setRamp(ctx context.Context, r *ledger.Ramp, to ledger.RampSta
 	err := ch.ledger.SetRamp(ctx, r.ID, r.State, to, ch.flags.reason, ch.flags.author)
 	switch {
 	case errors.Is(err, ledger.ErrRampMoved):
-		return failed(fmt.Errorf(`ramp %d of route %s was changed meanwhile: see "dispatcher weights show %s" and try again`, r.ID, r.Route, r.Route))
+		return failed(fmt.Errorf(`ramp %d of route %s was changed meanwhile: see "dispatcher `+
+			`weights show %s" and try again`, r.ID, r.Route, r.Route))
 	case err != nil:
 		return usage(postgresTrouble(ch.settings, err))
 	}
@@ -209,7 +225,8 @@ func (ch *change) setRamp(ctx context.Context, r *ledger.Ramp, to ledger.RampSta
 		return err
 	}
 	shown := newRampShown(now)
-	return ch.printRamp(&rampStarted{Version: ch.current.Version, Applied: true, Ramp: shown}, shown.sentence())
+	return ch.printRamp(&rampStarted{Version: ch.current.Version, Applied: true, Ramp: shown},
+		shown.sentence())
 }
 
 // openRamp finds the ramp of a route that runs or is held.
@@ -224,10 +241,12 @@ func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, err
 	if err != nil {
 		return nil, usage(postgresTrouble(ch.settings, err))
 	}
-	if at := slices.IndexFunc(ramps, func(r ledger.Ramp) bool { return r.Route == route }); at >= 0 {
+	if at := slices.IndexFunc(ramps,
+		func(r ledger.Ramp) bool { return r.Route == route }); at >= 0 {
 		return &ramps[at], nil
 	}
-	return nil, failed(fmt.Errorf(`no ramp of route %s runs or is held: "dispatcher routing history" lists the past ones`, route))
+	return nil, failed(fmt.Errorf(`no ramp of route %s runs or is held: "dispatcher routing `+
+		`history" lists the past ones`, route))
 }
 
 func (ch *change) rampNumbered(ctx context.Context, id int64) (*ledger.Ramp, error) {
@@ -244,5 +263,7 @@ func (ch *change) rampNumbered(ctx context.Context, id int64) (*ledger.Ramp, err
 
 // movingChannels are those whose weight the ramp changes, by name.
 func movingChannels(r *rampShown) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.To)), func(channel string) bool { return r.From[channel] == r.To[channel] })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.To)), func(channel string) bool {
+		return r.From[channel] == r.To[channel]
+	})
 }

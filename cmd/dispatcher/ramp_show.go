@@ -11,11 +11,13 @@ import (
 
 // rampShown is a ramp as the commands print it.
 type rampShown struct {
-	ID           int64             `json:"id"`
-	Route        string            `json:"route"`
-	State        string            `json:"state"` // running, held, done, cancelled or superseded
-	Held         string            `json:"held"`  // why it does not go on, when it is held; empty else
-	Why          string            `json:"why"`   // why it came into its state: held, cancelled or superseded
+	ID    int64  `json:"id"`
+	Route string `json:"route"`
+	State string `json:"state"` // running, held, done, cancelled or superseded
+	// why it does not go on, when it is held; empty else
+	Held string `json:"held"`
+	// why it came into its state: held, cancelled or superseded
+	Why          string            `json:"why"`
 	From         map[string]string `json:"from"`
 	To           map[string]string `json:"to"`
 	Steps        int               `json:"steps"`
@@ -59,9 +61,12 @@ func newRampShown(r *ledger.Ramp) rampShown {
 		held = r.Held
 	}
 	return rampShown{
-		ID: r.ID, Route: r.Route, State: string(r.State), Held: held, Why: r.Held, From: r.From, To: r.To, Steps: r.Steps, Step: r.Step,
-		EverySeconds: r.Every.Seconds(), NextAt: moment(r.NextAt), MaxErrors: r.MaxErrors, MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
-		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: moment(r.ChangedAt), CreatedAt: moment(r.CreatedAt), Version: r.Version,
+		ID: r.ID, Route: r.Route, State: string(r.State), Held: held, Why: r.Held, From: r.From,
+		To: r.To, Steps: r.Steps, Step: r.Step,
+		EverySeconds: r.Every.Seconds(), NextAt: moment(r.NextAt), MaxErrors: r.MaxErrors,
+		MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
+		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: moment(r.ChangedAt),
+		CreatedAt: moment(r.CreatedAt), Version: r.Version,
 	}
 }
 

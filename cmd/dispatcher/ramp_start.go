@@ -37,7 +37,8 @@ func (ch *change) planned(r *ledger.Ramp) ([]rampStep, error) {
 	for at.Step < r.Steps {
 		move := steer.NextRampMove(&at, doc.Routing, nil, time.Time{})
 		if move.Kind != steer.RampStep {
-			return nil, fmt.Errorf("step %d of %d cannot be made: %s", at.Step+1, r.Steps, move.Reason)
+			return nil, fmt.Errorf("step %d of %d cannot be made: %s", at.Step+1, r.Steps,
+				move.Reason)
 		}
 		var err error
 		if doc, err = doc.SetWeights(r.Route, move.Weights); err != nil {
@@ -67,7 +68,8 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 	switch {
 	case leadsNowhere(&r):
 		started.Ramp, started.Plan = newRampShown(&r), nil
-		return ch.printRamp(&started, fmt.Sprintf("Route %s has these weights already: there is nothing to move.", r.Route))
+		return ch.printRamp(&started, fmt.Sprintf("Route %s has these weights already: there is "+
+			"nothing to move.", r.Route))
 	case ch.flags.dryRun:
 		started.Ramp = newRampShown(&r)
 		return ch.printRamp(&started, "Dry run: nothing was written, no ramp was started.")
@@ -83,7 +85,8 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 		return usage(postgresTrouble(ch.settings, err))
 	}
 	started.Applied, started.Ramp = true, newRampShown(&running)
-	return ch.printRamp(&started, started.Ramp.sentence()+" The running dispatchers make the steps.")
+	return ch.printRamp(&started, started.Ramp.sentence()+" The running dispatchers make the "+
+		"steps.")
 }
 
 func leadsNowhere(r *ledger.Ramp) bool {
@@ -102,7 +105,8 @@ func (ch *change) rampInTheWay(ctx context.Context, route string) error {
 		return err
 	}
 	shown := newRampShown(r)
-	return failed(fmt.Errorf(`%s It was started by %s (%q). End it with "dispatcher weights ramp %s --cancel --reason TEXT", then start the new one`,
+	return failed(fmt.Errorf(`%s It was started by %s (%q). End it with "dispatcher weights `+
+		`ramp %s --cancel --reason TEXT", then start the new one`,
 		shown.sentence(), r.Author, r.Reason, route))
 }
 

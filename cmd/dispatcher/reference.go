@@ -32,14 +32,20 @@ const lostRace = "another version was applied first"
 var facts = []commandFacts{
 	{"demo", needsNothing, "a channel", ""},
 	{"run", "broker, database, draw key; with --embedded nothing", "", ""},
-	{"topics create", needsBroker, "a topic", "a topic differs from the flags or cannot be created"},
-	{"send", needsBroker, "the totals; with --wait the last event", "a line cannot be sent; with --wait: the message was not delivered"},
+	{"topics create", needsBroker, "a topic", "a topic differs from the flags or cannot be " +
+		"created"},
+	{"send", needsBroker, "the totals; with --wait the last event",
+		"a line cannot be sent; with --wait: the message was not delivered"},
 	{"tail", needsBroker, "an event", "with --until-final: a message was not delivered"},
-	{"explain", "database; with --routing nothing", "a candidate of the latest choice", "no message has the id; with --message: it would be a dead letter"},
-	{"report", needsDatabase, "a channel of a route, without totals", "a route's traffic moved or its draws were unfair"},
-	{"report daily", needsDatabase, "a channel of a route, without totals", "a route's traffic moved or its draws were unfair"},
+	{"explain", "database; with --routing nothing", "a candidate of the latest choice",
+		"no message has the id; with --message: it would be a dead letter"},
+	{"report", needsDatabase, "a channel of a route, without totals",
+		"a route's traffic moved or its draws were unfair"},
+	{"report daily", needsDatabase, "a channel of a route, without totals",
+		"a route's traffic moved or its draws were unfair"},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
-	{"preview", "nothing; with --day or --against database, draw keys", "an interval of a route; with --day or --against a channel of a route", ""},
+	{"preview", "nothing; with --day or --against database, draw keys",
+		"an interval of a route; with --day or --against a channel of a route", ""},
 	{"routing show", needsDatabase, "the version, its document in one cell", ""},
 	{"routing apply", needsDatabase, "a change", lostRace},
 	{"routing diff", needsDatabase, "a change", "with --exit-code: the meaning differs"},
@@ -47,16 +53,19 @@ var facts = []commandFacts{
 	{"routing rollback", needsDatabase, "a change", lostRace},
 	{"weights show", needsDatabase, "a channel of a route", ""},
 	{"weights set", needsDatabase, "a change", lostRace},
-	{"weights ramp", needsDatabase, "a planned step; the ramp when it is held, resumed or cancelled", "another ramp of the route is under way, or none is"},
+	{"weights ramp", needsDatabase, "a planned step; the ramp when it is held, resumed or " +
+		"cancelled", "another ramp of the route is under way, or none is"},
 	{"channel list", needsDatabase, "a channel", ""},
 	{"channel drain", needsDatabase, "a change", lostRace},
 	{"channel enable", needsDatabase, "a change", lostRace},
 	{"channel disable", needsDatabase, "a change", lostRace},
 	{"limits show", needsDatabase, "a limit with what JSON has of its channel", ""},
-	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace + "; with --restart: the limit's window does not begin in the future"},
+	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace +
+		"; with --restart: the limit's window does not begin in the future"},
 	{"limits history", needsDatabase, "a change", ""},
 	{"ambiguous list", needsDatabase, "a submission", ""},
-	{"ambiguous settle", needsDatabase, "a submission that was left", "a message could not be settled"},
+	{"ambiguous settle", needsDatabase, "a submission that was left",
+		"a message could not be settled"},
 	{"optouts list", needsDatabase, "a source of a tenant", ""},
 	{"optouts show", needsDatabase, "an opt-out of the number", ""},
 	{"optouts add", needsDatabase, "the totals", ""},
@@ -84,9 +93,11 @@ var exitCodes = []struct {
 }{
 	{exitOK, "done"},
 	{exitFailed, "the work failed, or a check found something"},
-	{exitUsage, "wrong arguments or configuration: the sentence names the flag, variable or file and how to correct it"},
+	{exitUsage, "wrong arguments or configuration: the sentence names the flag, variable or file " +
+		"and how to correct it"},
 	{exitInterrupted, "ended by Ctrl-C; what was under way was stopped in order"},
-	{exitTerminated, "cut short by SIGTERM. `run` and `sandbox` run until they are told to stop, so SIGTERM ends them with 0"},
+	{exitTerminated, "cut short by SIGTERM. `run` and `sandbox` run until they are told to " +
+		"stop, so SIGTERM ends them with 0"},
 }
 
 // described is a command with all that its reference says.
@@ -112,8 +123,10 @@ func (c *cli) reference() []described {
 			continue // TestEveryCommandHasFacts
 		}
 		d := described{
-			commandFacts: f, purpose: cmd.Short, details: strings.TrimSuffix(cmd.Long, f.text()), example: cmd.Example,
-			synopsis: strings.TrimSpace(strings.TrimPrefix(commandPath(cmd.Parent())+" "+cmd.Use, " ")),
+			commandFacts: f, purpose: cmd.Short, details: strings.TrimSuffix(cmd.Long, f.text()),
+			example: cmd.Example,
+			synopsis: strings.TrimSpace(strings.TrimPrefix(commandPath(cmd.Parent())+" "+cmd.Use,
+				" ")),
 		}
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 			if flag.Name == "help" {

@@ -28,13 +28,15 @@ func TestEveryCommandHasFacts(t *testing.T) {
 	walk(c.root())
 	described := c.reference()
 	if len(described) != len(want) || len(facts) != len(want) {
-		t.Fatalf("%d commands, %d facts, %d of them about a command", len(want), len(facts), len(described))
+		t.Fatalf("%d commands, %d facts, %d of them about a command", len(want), len(facts),
+			len(described))
 	}
 	for _, d := range described {
 		if !slices.Contains(want, d.path) {
 			t.Errorf("there is no command %q", d.path)
 		}
-		if !strings.HasPrefix(d.synopsis, d.path) || d.purpose == "" || d.details == "" || d.needs == "" {
+		if !strings.HasPrefix(d.synopsis, d.path) || d.purpose == "" || d.details == "" ||
+			d.needs == "" {
 			t.Errorf("%s: %+v", d.path, d)
 		}
 		format := false

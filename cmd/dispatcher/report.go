@@ -24,14 +24,16 @@ func (c *cli) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Report a day: shares against what was agreed, fallbacks, segments and cost",
-		Long: `Counts one business day, cut at midnight of the time zone that the routing document had when the
-day ended: what was agreed, what the draws chose, what the channels carried and what it cost. It says whether the
-draws were fair, and whether the channels carried what was agreed, each for itself. The exit code is 1 when a
-route did not keep its agreement. docs/audit.md explains every column.`,
+		Long: `Counts one business day, cut at midnight of the time zone that the routing document
+had when the day ended: what was agreed, what the draws chose, what the channels carried and what
+it cost. It says whether the draws were fair, and whether the channels carried what was agreed,
+each for itself. The exit code is 1 when a route did not keep its agreement. docs/audit.md
+explains every column.`,
 		Args: cobra.NoArgs,
 		RunE: run,
 	}
-	daily := &cobra.Command{Use: "daily", Short: cmd.Short, Long: cmd.Long, Args: cobra.NoArgs, RunE: run}
+	daily := &cobra.Command{Use: "daily", Short: cmd.Short, Long: cmd.Long, Args: cobra.NoArgs,
+		RunE: run}
 	for _, one := range []*cobra.Command{cmd, daily} {
 		one.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
 		one.Flags().Var(&as, "format", "output format")
@@ -63,7 +65,9 @@ func (c *cli) daily(ctx context.Context, day string, as format) error {
 }
 
 // dailyFigures reads what the report is made of.
-func dailyFigures(ctx context.Context, l *ledger.Ledger, s *config.Settings, day string) (*report.Figures, error) {
+func dailyFigures(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, day string,
+) (*report.Figures, error) {
 	current, err := currentRouting(ctx, l, s)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,8 @@ func dailyFigures(ctx context.Context, l *ledger.Ledger, s *config.Settings, day
 		return nil, err
 	}
 	if admission.Day.Start(f.Day, f.Zone).After(now) {
-		return nil, usage(fmt.Errorf("--day %s has not begun in %s: there is nothing to report yet", day, f.Zone))
+		return nil, usage(fmt.Errorf("--day %s has not begun in %s: there is nothing to report yet",
+			day, f.Zone))
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
 	if f.Rows, err = l.Daily(ctx, f.Day, f.Zone); err != nil {
@@ -127,11 +132,15 @@ func dailySheet(d *report.Daily) sheet {
 			"first_choice", "first_choice_share", "fallback", "submitted", "accepted", "delivered",
 			"failed", "unknown", "segments"),
 		[]column[report.DailyRow]{{key: "cost_micros", name: "cost", style: micros}},
-		keys[report.DailyRow]("", "currency", "deviation", "p_value", "verdict", "unknown_segments"),
-		[]column[report.DailyRow]{{key: "unknown_cost_micros", name: "unknown_cost", style: micros}},
+		keys[report.DailyRow]("", "currency", "deviation", "p_value", "verdict",
+			"unknown_segments"),
+		[]column[report.DailyRow]{{key: "unknown_cost_micros", name: "unknown_cost",
+			style: micros}},
 		keys[report.DailyRow]("", "undelivered", "no_receipt", "carried", "carried_share",
 			"agreed_share", "delivered_share", "draws_verdict", "traffic_verdict"),
-		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any { return moves(r.Moved) }}},
+		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any {
+			return moves(r.Moved)
+		}}},
 	)
 	return list(formatCSV, d.Rows, columns...)
 }
@@ -145,10 +154,12 @@ func moves(all []report.Move) string {
 	return strings.Join(out, ";")
 }
 
-// printDaily draws one table per route, each with its totals and, below it, what the verdict rests on.
+// printDaily draws one table per route, each with its totals and, below it, what the verdict rests
+// on.
 func (c *cli) printDaily(d *report.Daily) {
 	if len(d.Rows) == 0 {
-		fmt.Fprintf(c.out, "%s, %s: no message was received and none was sent.\n", d.Day, d.Timezone)
+		fmt.Fprintf(c.out, "%s, %s: no message was received and none was sent.\n", d.Day,
+			d.Timezone)
 		return
 	}
 	fmt.Fprintf(c.out, "%s, %s%s\n", d.Day, d.Timezone, soFar(d))
@@ -173,14 +184,17 @@ func soFar(d *report.Daily) string {
 	return ": the day is not over, these are its figures so far"
 }
 
-// routeTable is what fits a screen of a route's rows: shares in percent, and below the channels the totals.
+// routeTable is what fits a screen of a route's rows: shares in percent, and below the channels the
+// totals.
 func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow) sheet {
 	all := slices.Clone(rows)
 	for _, t := range d.Totals {
 		if t.Route == v.Route {
 			all = append(all, report.DailyRow{
-				Route: totalsRow, Channel: "all", FirstChoice: t.FirstChoice, Fallback: t.Fallback, Carried: t.Carried,
-				Delivered: t.Delivered, NoReceipt: t.NoReceipt, Failed: t.Failed, Unknown: t.Unknown,
+				Route: totalsRow, Channel: "all", FirstChoice: t.FirstChoice, Fallback: t.Fallback,
+				Carried:   t.Carried,
+				Delivered: t.Delivered, NoReceipt: t.NoReceipt, Failed: t.Failed,
+				Unknown:  t.Unknown,
 				Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 			})
 		}
@@ -202,16 +216,28 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 	}
 	s := list(formatTable, all, []column[report.DailyRow]{
 		{key: "channel", width: 13},
-		{head: "agreed", right: true, width: 9, cell: func(r *report.DailyRow) any { return agreed(r) }},
+		{head: "agreed", right: true, width: 9, cell: func(r *report.DailyRow) any {
+			return agreed(r)
+		}},
 		{key: "first_choice", head: "first choice", width: 7},
-		{head: "drawn", right: true, cell: part(func(r *report.DailyRow) float64 { return r.FirstChoiceShare })},
+		{head: "drawn", right: true, cell: part(func(r *report.DailyRow) float64 {
+			return r.FirstChoiceShare
+		})},
 		{key: "fallback"},
 		{key: "carried"},
-		{head: "share", right: true, cell: part(func(r *report.DailyRow) float64 { return r.CarriedShare })},
-		{head: delivered, right: true, cell: func(r *report.DailyRow) any { return bracketed(r.Delivered, r.NoReceipt) }},
-		{head: failed, right: true, cell: func(r *report.DailyRow) any { return bracketed(r.Failed, r.Unknown) }},
+		{head: "share", right: true, cell: part(func(r *report.DailyRow) float64 {
+			return r.CarriedShare
+		})},
+		{head: delivered, right: true, cell: func(r *report.DailyRow) any {
+			return bracketed(r.Delivered, r.NoReceipt)
+		}},
+		{head: failed, right: true, cell: func(r *report.DailyRow) any {
+			return bracketed(r.Failed, r.Unknown)
+		}},
 		{key: "segments"},
-		{head: "cost", right: true, cell: func(r *report.DailyRow) any { return amount(r.CostMicros, r.Currency) }},
+		{head: "cost", right: true, cell: func(r *report.DailyRow) any {
+			return amount(r.CostMicros, r.Currency)
+		}},
 	}...)
 	s.title, s.tight = fmt.Sprintf("route %s: %s", v.Route, verdict(v)), true
 	return s
@@ -231,7 +257,8 @@ func bracketed(n, unknown int64) string {
 // verdictWords are the verdicts of a route as people read them.
 var verdictWords = map[string]string{
 	report.Kept: "traffic kept", report.Moved: "traffic moved",
-	report.Fair: "draws fair", report.Unfair: "draws not fair", report.OneWay: "one channel with a weight",
+	report.Fair: "draws fair", report.Unfair: "draws not fair",
+	report.OneWay: "one channel with a weight",
 }
 
 // verdict is that of a route: of the traffic, then of the draws with the probability if there was
@@ -240,7 +267,8 @@ func verdict(v *report.RouteVerdict) string {
 	if v.TrafficVerdict == report.NoWeight {
 		return "no weights, no agreed shares"
 	}
-	text := cmp.Or(verdictWords[v.TrafficVerdict], "too few messages") + "; " + cmp.Or(verdictWords[v.DrawsVerdict], "too few draws")
+	text := cmp.Or(verdictWords[v.TrafficVerdict], "too few messages") + "; " +
+		cmp.Or(verdictWords[v.DrawsVerdict], "too few draws")
 	if v.PValue != nil {
 		text += " (" + report.Probability(*v.PValue) + ")"
 	}
@@ -262,10 +290,13 @@ func agreed(r *report.DailyRow) string {
 // businessDay is noon of a day and the zone in which it is cut. No day is today, in the zone of the
 // routing in force.
 //
-// A day in the past is cut in the zone that was in force when it ended: that of the newest document that was
-// applied before the day was over by that document's own clock. A document that names another zone
-// leaves the days before it as they were reported. Days before the first document go by that.
-func businessDay(ctx context.Context, l *ledger.Ledger, s *config.Settings, day string, now time.Time) (time.Time, *time.Location, error) {
+// A day in the past is cut in the zone that was in force when it ended: that of the newest document
+// that was applied before the day was over by that document's own clock. A document that names
+// another zone leaves the days before it as they were reported. Days before the first document go
+// by that.
+func businessDay(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, day string, now time.Time,
+) (time.Time, *time.Location, error) {
 	current, err := currentRouting(ctx, l, s)
 	if err != nil {
 		return now, nil, err
@@ -283,10 +314,12 @@ func businessDay(ctx context.Context, l *ledger.Ledger, s *config.Settings, day 
 	}
 	for doc := current; err == nil; {
 		if v.Base != v.Version {
-			v, err = storedVersion(ctx, l, s, v.Base) // a version of effects has the zone of its document
+			// a version of effects has the zone of its document
+			v, err = storedVersion(ctx, l, s, v.Base)
 			continue
 		}
-		if noon, err = parseDay(day, doc.Timezone); err != nil || v.Version == 1 || v.CreatedAt.Before(admission.Day.End(noon, doc.Timezone)) {
+		if noon, err = parseDay(day, doc.Timezone); err != nil || v.Version == 1 ||
+			v.CreatedAt.Before(admission.Day.End(noon, doc.Timezone)) {
 			return noon, doc.Timezone, err
 		}
 		if v, err = storedVersion(ctx, l, s, v.Version-1); err == nil {

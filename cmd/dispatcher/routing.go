@@ -19,12 +19,14 @@ func (c *cli) routingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "routing",
 		Short: "Show, apply, compare and take back versions of the routing document",
-		Long: `The routing document lives in the database, each version with who applied it, when and why. A change
-is in force for every claim that starts after it, on all instances, without a restart.`,
+		Long: `The routing document lives in the database, each version with who applied it, when
+and why. A change is in force for every claim that starts after it, on all instances, without a
+restart.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
-		c.routingShowCommand(), c.routingApplyCommand(), c.routingDiffCommand(), c.routingHistoryCommand(), c.routingRollbackCommand(),
+		c.routingShowCommand(), c.routingApplyCommand(), c.routingDiffCommand(),
+		c.routingHistoryCommand(), c.routingRollbackCommand(),
 	)
 	return cmd
 }
@@ -34,9 +36,9 @@ func (c *cli) routingApplyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE --reason TEXT",
 		Short: "Apply a routing document as a new version",
-		Long: `Checks the document, shows what it changes and applies it. "-" reads it from standard input. A
-document that means the same as the one in force is not applied, unless --force asks for it: that keeps
-new comments.
+		Long: `Checks the document, shows what it changes and applies it. "-" reads it from
+standard input. A document that means the same as the one in force is not applied, unless --force
+asks for it: that keeps new comments.
 
 Two people who edit at the same time: --expect-version N refuses when somebody applied a document
 after version N, which yours was made from.`,
@@ -53,7 +55,8 @@ after version N, which yours was made from.`,
 			})
 		}),
 	}
-	cmd.Flags().BoolVar(&f.force, "force", false, "apply a document that differs in comments or layout only")
+	cmd.Flags().BoolVar(&f.force, "force", false, "apply a document that differs in comments or "+
+		"layout only")
 	f.addTo(cmd, c)
 	return cmd
 }
@@ -88,14 +91,16 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 	return cmd
 }
 
-// usableAgain reads an old document by the rules of today: one that was applied before channels of a least-cost
-// route needed prices, for example, would choose a channel without a price as the cheapest. Old documents stay readable for
-// reports and the audit.
+// usableAgain reads an old document by the rules of today: one that was applied before channels of
+// a least-cost route needed prices, for example, would choose a channel without a price as the
+// cheapest. Old documents stay readable for reports and the audit.
 func usableAgain(version int64, text []byte) (*config.Document, error) {
 	doc, err := config.ParseDocument(versionName(version), text)
 	if err != nil {
-		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a file with \"dispatcher routing show --version %d > routing.yaml\", "+
-			"correct that, and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
+		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a "+
+			"file with \"dispatcher routing show --version %d > routing.yaml\", "+
+			"correct that, and apply it with \"dispatcher routing apply "+
+			"routing.yaml\"", err, version, version)
 	}
 	return doc, nil
 }
@@ -105,11 +110,14 @@ func (ch *change) version(ctx context.Context, version int64) (ledger.RoutingVer
 	return storedVersion(ctx, ch.ledger, ch.settings, version)
 }
 
-func storedVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64) (ledger.RoutingVersion, error) {
+func storedVersion(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64,
+) (ledger.RoutingVersion, error) {
 	v, err := l.Routing(ctx, version)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
-		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing history" lists them`, version))
+		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing `+
+			`history" lists them`, version))
 	case err != nil:
 		return v, usage(postgresTrouble(s, err))
 	}
@@ -196,14 +204,16 @@ func (c *cli) showRouting(ctx context.Context, version int64, as format) error {
 // it on a terminal.
 func (c *cli) printVersion(v *ledger.RoutingVersion, as format) error {
 	shown := versionShown{
-		Version: v.Version, Base: v.Base, Author: v.Author, Reason: v.Reason, CreatedAt: v.CreatedAt, Effects: v.Effects, Document: v.Document,
+		Version: v.Version, Base: v.Base, Author: v.Author, Reason: v.Reason,
+		CreatedAt: v.CreatedAt, Effects: v.Effects, Document: v.Document,
 	}
 	if as != formatTable {
 		return as.write(c.out, shown, list(as, []versionShown{shown}, keys[versionShown]("",
 			"version", "base", "author", "reason", "created_at", "effects", "document")...))
 	}
 	if isTerminal(c.out) {
-		fmt.Fprintf(c.err, "# version %d by %s at %s: %s\n", v.Version, v.Author, v.CreatedAt.Format(instant), v.Reason)
+		fmt.Fprintf(c.err, "# version %d by %s at %s: %s\n", v.Version, v.Author,
+			v.CreatedAt.Format(instant), v.Reason)
 	}
 	out := c.out
 	if !isTerminal(out) {

@@ -25,8 +25,9 @@ type comparison struct {
 type side struct {
 	name, document string
 	routing        *config.Routing // with the effects of a version
-	plain          *config.Routing // without them: a file has none, and takes over those in force when it is applied
-	file           bool
+	// without them: a file has none, and takes over those in force when it is applied
+	plain *config.Routing
+	file  bool
 }
 
 func (c *cli) routingDiffCommand() *cobra.Command {
@@ -35,9 +36,9 @@ func (c *cli) routingDiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff FILE | diff VERSION [VERSION]",
 		Short: "Compare two versions, or a file with the version in force",
-		Long: `Shows what differs in meaning, then how the texts differ. With one file: from the version in force to
-the file. With one version: from it to the version in force. With two: from the first to the second.
-A number is a version; write ./3 for a file of that name.`,
+		Long: `Shows what differs in meaning, then how the texts differ. With one file: from the
+version in force to the file. With one version: from it to the version in force. With two: from
+the first to the second. A number is a version; write ./3 for a file of that name.`,
 		Args: arguments(1, 2),
 		RunE: work(func(ctx context.Context, args []string) error {
 			difference, err := c.compare(ctx, args)
@@ -83,18 +84,22 @@ func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
 	}
 	return &comparison{
 		From: first.name, To: second.name, Changes: first.changesTo(second),
-		Unified: udiff.Unified(label(first.name), label(second.name), first.document, second.document),
+		Unified: udiff.Unified(label(first.name), label(second.name), first.document,
+			second.document),
 	}, nil
 }
 
 // side reads a version or a file; nothing names the version in force.
-func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, arg string) (*side, error) {
+func (c *cli) side(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, arg string,
+) (*side, error) {
 	if arg != "" && !isVersion(arg) {
 		doc, err := c.readDocument(arg)
 		if err != nil {
 			return nil, usage(err)
 		}
-		return &side{name: doc.Name, document: string(doc.Text), routing: doc.Routing, plain: doc.Routing, file: true}, nil
+		return &side{name: doc.Name, document: string(doc.Text), routing: doc.Routing,
+			plain: doc.Routing, file: true}, nil
 	}
 	v, err := currentVersion(ctx, l, s)
 	if err == nil && arg != "" {
@@ -111,7 +116,8 @@ func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, ar
 	if err != nil {
 		return nil, err
 	}
-	return &side{name: number(v.Version), document: v.Document, routing: routing, plain: doc.Routing}, nil
+	return &side{name: number(v.Version), document: v.Document, routing: routing,
+		plain: doc.Routing}, nil
 }
 
 // changesTo compares two versions with their effects, and a file with the document of a version.

@@ -36,8 +36,8 @@ func (c *cli) routingHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List the versions: who, when, why, and what changed",
-		Long: `Lists the versions, newest first, and below them the ramps. A version that only changed effective weights,
-as health weighting does, says which version's document it carries on.`,
+		Long: `Lists the versions, newest first, and below them the ramps. A version that only
+changed effective weights, as health weighting does, says which version's document it carries on.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
@@ -106,14 +106,18 @@ func rampMoveSheet(ramps []rampShown) sheet {
 	return list(formatTable, rows, []column[row]{
 		{head: "ramp", right: true, cell: func(r *row) any { return r.ramp }},
 		{head: "at, by", cell: func(r *row) any { return r.At.Format(instant) + "\n" + r.Author }},
-		{head: "move", cell: func(r *row) any { return fmt.Sprintf("%s at step %d", r.Move, r.Step) }},
+		{head: "move", cell: func(r *row) any {
+			return fmt.Sprintf("%s at step %d", r.Move, r.Step)
+		}},
 		{key: "reason", width: 60},
 	}...)
 }
 
 // historyLines compares each of the newest versions with the one before it. Versions are read
 // one by one: a document may be large, and health weighting makes many versions of it.
-func historyLines(ctx context.Context, l *ledger.Ledger, s *config.Settings, limit int) ([]historyLine, error) {
+func historyLines(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings, limit int,
+) ([]historyLine, error) {
 	v, err := l.CurrentRouting(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return []historyLine{}, nil
@@ -125,7 +129,8 @@ func historyLines(ctx context.Context, l *ledger.Ledger, s *config.Settings, lim
 	after, err := storedRouting(&v)
 	for err == nil {
 		lines = append(lines, historyLine{
-			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author, Reason: v.Reason, EffectsOnly: v.Base != v.Version,
+			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author,
+			Reason: v.Reason, EffectsOnly: v.Base != v.Version,
 			Changes: []changeLine{},
 		})
 		if v.Version == 1 {

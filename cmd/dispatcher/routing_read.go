@@ -56,7 +56,9 @@ func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing
 }
 
 // currentVersion is the version in force; it has been applied.
-func currentVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, error) {
+func currentVersion(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings,
+) (ledger.RoutingVersion, error) {
 	v, err := l.CurrentRouting(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
@@ -68,7 +70,9 @@ func currentVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings) (
 }
 
 // inForce is the current version with its document, as draws go by it.
-func inForce(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, *config.Routing, error) {
+func inForce(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings,
+) (ledger.RoutingVersion, *config.Routing, error) {
 	v, err := currentVersion(ctx, l, s)
 	if err != nil {
 		return v, nil, err
@@ -78,11 +82,14 @@ func inForce(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.
 }
 
 // errNoRouting says how the database gets its first routing.
-var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
+var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a ` +
+	`routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
 
 // currentRouting is the routing in force: the ledger's, or before the first start the
 // file that will become it.
-func currentRouting(ctx context.Context, l *ledger.Ledger, s *config.Settings) (*config.Routing, error) {
+func currentRouting(
+	ctx context.Context, l *ledger.Ledger, s *config.Settings,
+) (*config.Routing, error) {
 	v, err := l.CurrentRouting(ctx)
 	switch {
 	case err == nil:
@@ -102,7 +109,8 @@ func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, err
 	case s.PostgresURL != "":
 		l, err := openLedger(ctx, s)
 		if err != nil {
-			return nil, usage(fmt.Errorf("the lane's topic stands in the routing, and %w; or name it with --topic", err))
+			return nil, usage(fmt.Errorf("the lane's topic stands in the routing, and %w; or name "+
+				"it with --topic", err))
 		}
 		defer l.Close()
 		doc, err := currentRouting(ctx, l, s)

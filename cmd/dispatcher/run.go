@@ -34,18 +34,21 @@ func (c *cli) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the dispatcher",
-		Long: `Reads messages from Kafka and sends them until it is told to stop (Ctrl-C or SIGTERM); then
-it finishes what is under way and leaves. Settings come from DISPATCHER_... variables.
+		Long: `Reads messages from Kafka and sends them until it is told to stop (Ctrl-C or
+SIGTERM); then it finishes what is under way and leaves. Settings come from DISPATCHER_...
+variables.
 
-With --embedded it brings its own PostgreSQL and Kafka, with their data in
-DISPATCHER_DATA_DIR (./data), and three sandbox carriers unless DISPATCHER_ROUTING_FILE
-names a routing document. Any Kafka client can connect.`,
+With --embedded it brings its own PostgreSQL and Kafka, with their data in DISPATCHER_DATA_DIR
+(./data), and three sandbox carriers unless DISPATCHER_ROUTING_FILE names a routing document. Any
+Kafka client can connect.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error { return c.run(ctx, &f) }),
 	}
 	cmd.Flags().BoolVar(&f.embedded, "embedded", false, "bring a private PostgreSQL and Kafka")
-	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort, "port of the embedded Kafka on loopback")
-	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort, "port of the embedded PostgreSQL on loopback")
+	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort,
+		"port of the embedded Kafka on loopback")
+	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort,
+		"port of the embedded PostgreSQL on loopback")
 	return cmd
 }
 
@@ -81,8 +84,8 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 	return serve(ctx, opts, folder)
 }
 
-// serve runs the process until ctx ends or a part fails for good. The folder is that of the embedded
-// servers, if it has any.
+// serve runs the process until ctx ends or a part fails for good. The folder is that of the
+// embedded servers, if it has any.
 func serve(ctx context.Context, opts app.Options, folder string) error {
 	running, err := app.Start(ctx, opts)
 	switch {
@@ -99,23 +102,29 @@ func serve(ctx context.Context, opts app.Options, folder string) error {
 }
 
 // startPrivate brings up the embedded servers and points the options at them.
-func (c *cli) startPrivate(ctx context.Context, f *runFlags, opts *app.Options) (*embedded.Servers, error) {
+func (c *cli) startPrivate(
+	ctx context.Context, f *runFlags, opts *app.Options,
+) (*embedded.Servers, error) {
 	folder, err := filepath.Abs(opts.Settings.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	private, err := embedded.Start(ctx, embedded.Config{
-		Folder: folder, KafkaPort: f.kafkaPort, PostgresPort: f.postgresPort, Topics: demo.Topics(&opts.Settings),
+		Folder: folder, KafkaPort: f.kafkaPort, PostgresPort: f.postgresPort,
+		Topics: demo.Topics(&opts.Settings),
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range ignoredWhenEmbedded(&opts.Settings) {
-		opts.Log.Warn().Str("setting", name).Msg("run --embedded brings its own servers and keys: this setting has no effect; unset it, or leave --embedded out")
+		opts.Log.Warn().Str("setting", name).Msg("run --embedded brings its own servers and " +
+			"keys: " +
+			"this setting has no effect; unset it, or leave --embedded out")
 	}
 	private.Fill(&opts.Settings)
 	opts.Keys = private.Keys
-	opts.Log.Info().Str("kafka", private.Kafka.Address()).Str("postgres", private.Postgres.Address()).Str("data", folder).
+	opts.Log.Info().Str("kafka", private.Kafka.Address()).
+		Str("postgres", private.Postgres.Address()).Str("data", folder).
 		Str("psql", private.Postgres.Psql()).Msg("embedded servers are running")
 	return private, nil
 }
@@ -156,7 +165,9 @@ func firstRouting(opts *app.Options, embedded bool) {
 			return file, raw, nil
 		}
 	case embedded:
-		opts.Routing = func() (string, []byte, error) { return "three sandbox carriers", demo.RoutingWithReceipts(), nil }
+		opts.Routing = func() (string, []byte, error) {
+			return "three sandbox carriers", demo.RoutingWithReceipts(), nil
+		}
 	}
 }
 

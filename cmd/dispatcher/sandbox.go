@@ -34,21 +34,25 @@ func (c *cli) sandboxCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Play carriers on this machine: SMPP and the API of every vendor, with receipts",
-		Long: `Plays scripted carriers on loopback until Ctrl-C, and then says what they have seen. They take messages as the real
-ones do, answer as the profile says and call back with signed receipts; nothing is sent to anybody. With --routing
-it writes a routing document with an account at each of them, good for "dispatcher run" at once:
+		Long: `Plays scripted carriers on loopback until Ctrl-C, and then says what they have
+seen. They take messages as the real ones do, answer as the profile says and call back with signed
+receipts; nothing is sent to anybody. With --routing it writes a routing document with an account
+at each of them, good for "dispatcher run" at once:
 
   dispatcher sandbox --routing sandbox.yaml
   DISPATCHER_ROUTING_FILE=sandbox.yaml dispatcher run --embedded      # in another terminal, over a new data folder
 
-The secrets of the accounts are files in DISPATCHER_SECRETS_DIR, from which the dispatcher takes them.
+The secrets of the accounts are files in DISPATCHER_SECRETS_DIR, from which the dispatcher takes
+them.
 
-Ratios are parts of 1 and are kept evenly. deploy/sandbox.yaml shows a plan with a profile for each carrier.`,
+Ratios are parts of 1 and are kept evenly. deploy/sandbox.yaml shows a plan with a profile for
+each carrier.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
 		if f.plan != "" && cmd.Flags().Changed("providers") {
-			return usage(errors.New("--plan and --providers exclude each other: the plan names its carriers"))
+			return usage(errors.New("--plan and --providers exclude each other: the plan names " +
+				"its carriers"))
 		}
 		return c.sandbox(ctx, f)
 	})
@@ -58,25 +62,34 @@ Ratios are parts of 1 and are kept evenly. deploy/sandbox.yaml shows a plan with
 
 func (f *sandboxFlags) add(flags *pflag.FlagSet) {
 	p := &f.profile
-	flags.StringVar(&f.plan, "plan", "", "YAML file with the carriers; without it there is one of each kind")
-	flags.StringSliceVar(&f.providers, "providers", sandbox.Providers(), "kinds of carriers, without --plan")
+	flags.StringVar(&f.plan, "plan", "", "YAML file with the carriers; without it there is one of "+
+		"each kind")
+	flags.StringSliceVar(&f.providers, "providers", sandbox.Providers(),
+		"kinds of carriers, without --plan")
 	flags.DurationVar(&p.Latency, "latency", p.Latency, "delays each answer")
 	flags.DurationVar(&p.Jitter, "jitter", p.Jitter, "adds up to this much by chance")
-	flags.IntVar(&p.Rate, "rate", p.Rate, "throttles what is above so many submits in a second; 0 does not")
-	flags.Float64Var(&p.Reject, "reject", p.Reject, "part of the submits that is rejected: the message is at fault")
+	flags.IntVar(&p.Rate, "rate", p.Rate, "throttles what is above so many submits in a second; 0 "+
+		"does not")
+	flags.Float64Var(&p.Reject, "reject", p.Reject, "part of the submits that is rejected: the "+
+		"message is at fault")
 	flags.Float64Var(&p.Refuse, "refuse", p.Refuse, "part that is refused: the carrier is at fault")
 	flags.Float64Var(&p.Throttle, "throttle", p.Throttle, "part that is throttled")
 	flags.Float64Var(&p.Lose, "lose", p.Lose, "part that is never answered")
 	flags.Float64Var(&p.Cut, "cut", p.Cut, "part whose connection is dropped")
-	flags.Float64Var(&p.Receipts, "receipts", p.Receipts, "part of the accepted submits that get a receipt")
-	flags.DurationVar(&p.ReceiptDelay, "receipt-delay", p.ReceiptDelay, "how long after the answer receipts come")
+	flags.Float64Var(&p.Receipts, "receipts", p.Receipts, "part of the accepted submits that get "+
+		"a receipt")
+	flags.DurationVar(&p.ReceiptDelay, "receipt-delay", p.ReceiptDelay,
+		"how long after the answer receipts come")
 	flags.Float64Var(&p.Delivered, "delivered", p.Delivered, "part of the receipts that say so")
 	flags.Float64Var(&p.Early, "early", p.Early, "part of the receipts that come before the answer")
-	flags.Float64Var(&p.Duplicates, "duplicates", p.Duplicates, "part of the receipts that come twice")
+	flags.Float64Var(&p.Duplicates, "duplicates", p.Duplicates,
+		"part of the receipts that come twice")
 	flags.StringVar(&f.routing, "routing", "", "write a routing document that uses the carriers")
-	flags.StringVar(&f.secrets, "secrets", "", "folder for the secrets of the accounts (DISPATCHER_SECRETS_DIR, or secrets in DISPATCHER_DATA_DIR)")
+	flags.StringVar(&f.secrets, "secrets", "", "folder for the secrets of the accounts "+
+		"(DISPATCHER_SECRETS_DIR, or secrets in DISPATCHER_DATA_DIR)")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address of the status page")
-	flags.StringVar(&f.receipts, "receipts-url", "", "where the dispatcher takes receipts (that of DISPATCHER_PUBLIC_URL or DISPATCHER_RECEIPTS_LISTEN)")
+	flags.StringVar(&f.receipts, "receipts-url", "", "where the dispatcher takes receipts (that "+
+		"of DISPATCHER_PUBLIC_URL or DISPATCHER_RECEIPTS_LISTEN)")
 	flags.Var(&f.as, "format", "output format")
 }
 
@@ -117,8 +130,11 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 		Folder:   cmp.Or(f.secrets, settings.Secrets().Path()),
 		Receipts: cmp.Or(f.receipts, settings.PublicURL, "http://"+settings.ReceiptsListen),
 	}
-	if u, err := url.Parse(cfg.Receipts); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return cfg, errors.New("--receipts-url is not an http or https URL without a query; write for example http://127.0.0.1:8081")
+	if u, err := url.Parse(cfg.Receipts); err != nil || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		return cfg, errors.New("--receipts-url is not an http or https URL without a query; " +
+			"write " +
+			"for example http://127.0.0.1:8081")
 	}
 	if err := f.check(); err != nil {
 		return cfg, err
@@ -139,7 +155,9 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 
 // check reports faults under the flags that they were written with.
 func (f *sandboxFlags) check() error {
-	faults := []error{f.profile.Check(func(key string) string { return "--" + strings.ReplaceAll(key, "_", "-") })}
+	faults := []error{f.profile.Check(func(key string) string {
+		return "--" + strings.ReplaceAll(key, "_", "-")
+	})}
 	if err := sandbox.CheckLoopback(f.listen); err != nil {
 		faults = append(faults, fmt.Errorf("--listen: %w", err))
 	}
@@ -150,13 +168,15 @@ func (f *sandboxFlags) check() error {
 		if err := sandbox.CheckProvider(word); err != nil {
 			faults = append(faults, fmt.Errorf("--providers: %w", err))
 		} else if slices.Contains(f.providers[:i], word) {
-			faults = append(faults, fmt.Errorf("--providers: %q is there twice; a --plan can have several carriers of a kind, each with a name of its own", word))
+			faults = append(faults, fmt.Errorf("--providers: %q is there twice; a --plan can have "+
+				"several carriers of a kind, each with a name of its own", word))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// sandboxPlaces prints where the carriers are; as JSON on one line, since another one follows at the end.
+// sandboxPlaces prints where the carriers are; as JSON on one line, since another one follows at
+// the end.
 func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(struct {
@@ -176,9 +196,11 @@ func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) er
 	fmt.Fprintf(c.out, "\nWhat they see: %s\n", page)
 	if f.routing != "" {
 		fmt.Fprintln(c.out, "In another terminal:")
-		fmt.Fprintf(c.out, "  # a dispatcher over a data folder that has no routing yet\n  DISPATCHER_SECRETS_DIR=%s DISPATCHER_ROUTING_FILE=%s %s run --embedded\n",
+		fmt.Fprintf(c.out, "  # a dispatcher over a data folder that has no routing yet\n  "+
+			"DISPATCHER_SECRETS_DIR=%s DISPATCHER_ROUTING_FILE=%s %s run --embedded\n",
 			quoted(s.Secrets()), quoted(f.routing), c.self())
-		c.suggest("or one that runs already with that DISPATCHER_SECRETS_DIR", "routing apply "+f.routing+" --reason 'trying the sandbox'")
+		c.suggest("or one that runs already with that DISPATCHER_SECRETS_DIR",
+			"routing apply "+f.routing+" --reason 'trying the sandbox'")
 	}
 	fmt.Fprintln(c.out, "Ctrl-C ends them.")
 	return nil
@@ -197,7 +219,8 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 		return err
 	}
 	if unread > 0 {
-		return failed(errors.New(strings.TrimSpace(fmt.Sprintf("%d requests could not be read by their carrier: an account of an older sandbox, or a fault of an adapter", unread))))
+		return failed(errors.New(strings.TrimSpace(fmt.Sprintf("%d requests could not be read by "+
+			"their carrier: an account of an older sandbox, or a fault of an adapter", unread))))
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ type textSize struct {
 	Alphabet string `json:"alphabet"`
 	Units    int    `json:"units"`
 	Segments int    `json:"segments"`
-	// Locking and Single name the national tables that the text is written with; absent for the default ones.
+	// Locking and Single name the national tables that the text is written with; absent for the
+	// default ones.
 	Locking string `json:"locking,omitempty"`
 	Single  string `json:"single,omitempty"`
 	// Substituted is set when look-alikes took the place of some characters.
@@ -66,11 +67,15 @@ of these languages, or of all: they are used only where they make fewer segments
 		}),
 	}
 	cmd.Flags().Var(&f.as, "format", "output format; json is one object per line")
-	cmd.Flags().BoolVar(&f.substitute, "substitute", false, "replace look-alikes first, as a route with substitute does")
-	cmd.Flags().BoolVar(&f.wide, "reference-16", false, "count with a 16-bit concatenation reference")
+	cmd.Flags().BoolVar(&f.substitute, "substitute", false, "replace look-alikes first, as a "+
+		"route with substitute does")
+	cmd.Flags().BoolVar(&f.wide, "reference-16", false, "count with a 16-bit concatenation "+
+		"reference")
 	cmd.Flags().BoolVar(&f.split, "split", false, "show the pieces as well")
-	cmd.Flags().StringSliceVar(&f.locking, "locking", nil, "languages whose locking shift tables may be used, such as turkish, or all")
-	cmd.Flags().StringSliceVar(&f.single, "single", nil, "languages whose single shift tables may be used, or all")
+	cmd.Flags().StringSliceVar(&f.locking, "locking", nil, "languages whose locking shift tables "+
+		"may be used, such as turkish, or all")
+	cmd.Flags().StringSliceVar(&f.single, "single", nil, "languages whose single shift tables may "+
+		"be used, or all")
 	return cmd
 }
 
@@ -81,10 +86,13 @@ func (f *segmentsFlags) rules() (sms.Rules, error) {
 		rules.Reference = sms.Reference16
 	}
 	var err error
-	if rules.Tables.Locking, err = languages("locking", f.locking, sms.Language.HasLocking); err != nil {
+	if rules.Tables.Locking, err = languages("locking", f.locking,
+		sms.Language.HasLocking); err != nil {
 		return rules, err
 	}
-	rules.Tables.Single, err = languages("single", f.single, func(sms.Language) bool { return true })
+	rules.Tables.Single, err = languages("single", f.single, func(sms.Language) bool {
+		return true
+	})
 	return rules, err
 }
 
@@ -105,7 +113,8 @@ func languages(flag string, words []string, has func(sms.Language) bool) (sms.La
 			return 0, fmt.Errorf("--%s: %w, or all", flag, err)
 		}
 		if !has(l) {
-			return 0, fmt.Errorf("--%s: %s has no %s shift table; the default alphabet does for it", flag, l, flag)
+			return 0, fmt.Errorf("--%s: %s has no %s shift table; the default alphabet does for it",
+				flag, l, flag)
 		}
 		set |= sms.LanguagesOf(l)
 	}
@@ -119,7 +128,8 @@ func (f *segmentsFlags) measure(text string, rules sms.Rules) textSize {
 		text = rules.Substitute(text)
 	}
 	m := rules.Split(text)
-	size := textSize{Alphabet: m.Alphabet.String(), Units: m.Units, Segments: len(m.Segments), Substituted: text != given}
+	size := textSize{Alphabet: m.Alphabet.String(), Units: m.Units, Segments: len(m.Segments),
+		Substituted: text != given}
 	if m.Shift.Locking != sms.DefaultTables {
 		size.Locking = m.Shift.Locking.String()
 	}
@@ -156,8 +166,8 @@ func (f *segmentsFlags) countLines(in io.Reader, out io.Writer, size func(string
 	return errors.Join(err, answers.Flush())
 }
 
-// write prints one compact JSON object per line, or all as one sheet, which has columns for tables and pieces
-// where those were asked for.
+// write prints one compact JSON object per line, or all as one sheet, which has columns for tables
+// and pieces where those were asked for.
 func (f *segmentsFlags) write(out io.Writer, sizes []textSize) error {
 	if f.as == formatJSON {
 		lines := json.NewEncoder(out)

@@ -60,11 +60,13 @@ was delivered, or accepted by a channel that sends no receipts.`,
 
 func (f *sendFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "file", "", "CSV or JSONL file of messages; - reads standard input")
-	flags.StringVar(&f.input, "input", "", "csv or jsonl; by default the file's name decides, and - is jsonl")
+	flags.StringVar(&f.input, "input", "", "csv or jsonl; by default the file's name decides, and "+
+		"- is jsonl")
 	flags.BoolVar(&f.skipBad, "skip-bad", false, "send the good lines of a file that has bad ones")
 	flags.StringVar(&f.lane, "lane", "transactional", "lane, whose first topic is used")
 	flags.StringVar(&f.topic, "topic", "", "topic, in place of a lane's")
-	flags.StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB (default DISPATCHER_DEFAULT_REGION)")
+	flags.StringVar(&f.region, "default-region", "", "country of numbers without country code, "+
+		"such as GB (default DISPATCHER_DEFAULT_REGION)")
 	flags.BoolVar(&f.wait, "wait", false, "follow the message to its end on the status topic")
 	flags.DurationVar(&f.timeout, "timeout", waitTimeout, "how long --wait waits")
 	flags.Var(&f.as, "format", "output format")
@@ -81,8 +83,10 @@ func (f *sendFlags) register(flags *pflag.FlagSet) {
 		f.fields[one.field] = flags.String(strings.ReplaceAll(one.field, "_", "-"), "", one.help)
 	}
 	flags.StringArrayVar(&f.labels, "label", nil, "key=value; may be repeated")
-	flags.StringArrayVar(&f.selector, "selector", nil, `"key operator value" about a channel's labels; may be repeated`)
-	flags.StringArrayVar(&f.metadata, "metadata", nil, "key=value that status events repeat; may be repeated")
+	flags.StringArrayVar(&f.selector, "selector", nil,
+		`"key operator value" about a channel's labels; may be repeated`)
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "key=value that status events repeat; may "+
+		"be repeated")
 }
 
 func (c *cli) send(ctx context.Context, f *sendFlags) error {
@@ -143,18 +147,21 @@ func (f *sendFlags) check() error {
 		}
 	}
 	slices.Sort(given)
-	for name, list := range map[string][]string{"--label": f.labels, "--selector": f.selector, "--metadata": f.metadata} {
+	for name, list := range map[string][]string{"--label": f.labels, "--selector": f.selector,
+		"--metadata": f.metadata} {
 		if len(list) > 0 {
 			given = append(given, name)
 		}
 	}
 	switch {
 	case f.file != "" && len(given) > 0:
-		return fmt.Errorf("--file and %s exclude each other: the file holds the whole messages", given[0])
+		return fmt.Errorf("--file and %s exclude each other: the file holds the whole messages",
+			given[0])
 	case f.file == "" && (*f.fields["to"] == "" || *f.fields["text"] == ""):
 		return errors.New("name --to and --text for one message, or --file for many")
 	case f.wait && f.file != "":
-		return errors.New("--wait follows one message, so it does not go with --file; \"dispatcher tail\" follows many")
+		return errors.New("--wait follows one message, so it does not go with --file; " +
+			"\"dispatcher tail\" follows many")
 	case f.timeout <= 0:
 		return errors.New("--timeout must be above 0")
 	case f.input != "" && f.input != "csv" && f.input != "jsonl":
@@ -196,7 +203,8 @@ func (f *sendFlags) draft(r numbers.Region) (*draft, error) {
 	return d, nil
 }
 
-// topicOf is the topic that was named, or the first one of the lane in the routing that is in force.
+// topicOf is the topic that was named, or the first one of the lane in the routing that is in
+// force.
 func (c *cli) topicOf(ctx context.Context, f *sendFlags, s *config.Settings) (string, error) {
 	if f.topic != "" {
 		return f.topic, nil
@@ -212,7 +220,8 @@ func (c *cli) topicOf(ctx context.Context, f *sendFlags, s *config.Settings) (st
 		}
 		names[i] = lane.Name
 	}
-	return "", usage(fmt.Errorf("there is no lane %q; choose one of %s", f.lane, strings.Join(names, ", ")))
+	return "", usage(fmt.Errorf("there is no lane %q; choose one of %s", f.lane, strings.Join(names,
+		", ")))
 }
 
 // sendResult is what the command prints.
@@ -228,7 +237,9 @@ type sendResult struct {
 func (c *cli) printSent(as format, r *sendResult) error {
 	err := as.write(c.out, r, list(as, []sendResult{*r}, []column[sendResult]{
 		{key: "topic"}, {key: "sent"}, {key: "bad"}, {key: "not_sent"},
-		{name: "seconds", right: true, cell: func(r *sendResult) any { return fmt.Sprintf("%.2f", r.Seconds) }},
+		{name: "seconds", right: true, cell: func(r *sendResult) any {
+			return fmt.Sprintf("%.2f", r.Seconds)
+		}},
 		{key: "last_id"},
 	}...))
 	if err == nil && as == formatTable && r.Sent > 0 {
@@ -249,7 +260,8 @@ func nextSteps(self string, r *sendResult) string {
 // quoted makes a word safe to copy into a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/@", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_.:/@", r)
 	}
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
 		return word

@@ -73,7 +73,8 @@ func (m *messageReader) eachRow(in io.Reader, use func(candidate) error) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.As(err, &parse):
-			err = use(candidate{line: parse.StartLine, problem: "the row is not CSV: " + csvCause(err).Error()})
+			err = use(candidate{line: parse.StartLine, problem: "the row is not CSV: " +
+				csvCause(err).Error()})
 		case err != nil:
 			return fmt.Errorf("read file: %w", err)
 		default:
@@ -102,7 +103,8 @@ func checkHeader(header []string) error {
 		_, label := strings.CutPrefix(name, "label.")
 		_, metadata := strings.CutPrefix(name, "metadata.")
 		if !label && !metadata && name != "selectors" && !slices.Contains(draftFields, name) {
-			return fmt.Errorf("column %d is no field of a message: name it %s, selectors, label.KEY or metadata.KEY", i+1, strings.Join(draftFields, ", "))
+			return fmt.Errorf("column %d is no field of a message: name it %s, selectors, "+
+				"label.KEY or metadata.KEY", i+1, strings.Join(draftFields, ", "))
 		}
 		if slices.Contains(header[:i], name) {
 			return fmt.Errorf("column %d has the same name as an earlier one", i+1)

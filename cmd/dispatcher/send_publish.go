@@ -26,7 +26,9 @@ const (
 
 // publish sends the good messages of the source and returns how many the brokers have
 // confirmed, each by all replicas in step.
-func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, from *source, total int64) (int64, error) {
+func (c *cli) publish(
+	ctx context.Context, s *config.Settings, topic string, from *source, total int64,
+) (int64, error) {
 	compression, err := kafka.Compression(s.KafkaCompression)
 	if err != nil {
 		return 0, usage(err)
@@ -50,7 +52,8 @@ func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, fro
 	err = p.produce(ctx, from)
 	wipe()
 	if err != nil {
-		return p.confirmed.Load(), failed(fmt.Errorf("%w; %d of %d messages were published: correct that and send all again, the ids keep each from being sent twice",
+		return p.confirmed.Load(), failed(fmt.Errorf("%w; %d of %d messages were published: "+
+			"correct that and send all again, the ids keep each from being sent twice",
 			err, p.confirmed.Load(), total))
 	}
 	return p.confirmed.Load(), nil
@@ -74,13 +77,14 @@ func (p *producer) produce(ctx context.Context, from *source) error {
 			return nil
 		}
 		// Blocks while the buffers are full.
-		p.client.Produce(ctx, &kgo.Record{Topic: p.topic, Key: []byte(m.id), Value: m.value}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				stop(err)
-				return
-			}
-			p.show(p.confirmed.Add(1))
-		})
+		p.client.Produce(ctx, &kgo.Record{Topic: p.topic, Key: []byte(m.id), Value: m.value},
+			func(_ *kgo.Record, err error) {
+				if err != nil {
+					stop(err)
+					return
+				}
+				p.show(p.confirmed.Add(1))
+			})
 		return context.Cause(ctx)
 	})
 	if err == nil {
@@ -100,9 +104,11 @@ func publishTrouble(topic string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return &codedError{code: exitInterrupted, err: errors.New("interrupted")}
 	case errors.Is(err, kgo.ErrRecordTimeout):
-		return fmt.Errorf("the brokers did not confirm a message within %s: see that they are up and have enough replicas in step", deliveryTimeout)
+		return fmt.Errorf("the brokers did not confirm a message within %s: see that they are up "+
+			"and have enough replicas in step", deliveryTimeout)
 	case errors.Is(err, kerr.MessageTooLarge):
-		return fmt.Errorf("the broker finds a message too large: raise max.message.bytes of topic %s to at least 128 KiB", topic)
+		return fmt.Errorf("the broker finds a message too large: raise max.message.bytes of topic "+
+			"%s to at least 128 KiB", topic)
 	}
 	return fmt.Errorf("publish to %s: %w", topic, err)
 }

@@ -30,8 +30,10 @@ func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	src := &source{name: f.file, close: func() {}, reader: messageReader{region: r, allowUnknown: s.AllowUnknownFields}}
-	src.reader.csv = f.input == "csv" || f.input == "" && strings.HasSuffix(strings.ToLower(f.file), ".csv")
+	src := &source{name: f.file, close: func() {}, reader: messageReader{region: r,
+		allowUnknown: s.AllowUnknownFields}}
+	src.reader.csv = f.input == "csv" || f.input == "" && strings.HasSuffix(strings.ToLower(f.file),
+		".csv")
 	switch f.file {
 	case "":
 		err = src.one(f, r)
@@ -44,7 +46,8 @@ func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
 	return src, err
 }
 
-// regionOr is the region of numbers without a country code: that of the flag, else the one of the process.
+// regionOr is the region of numbers without a country code: that of the flag, else the one of the
+// process.
 func (f *sendFlags) regionOr(standard string) (numbers.Region, error) {
 	if f.region != "" {
 		r, err := numbers.ParseRegion(f.region)
@@ -108,7 +111,8 @@ func (s *source) spool(in io.Reader) error {
 // each reads the source from its start.
 func (s *source) each(use func(candidate) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("%s can only be read once: pass it through standard input with --file -: %w", s.name, err)
+		return fmt.Errorf("%s can only be read once: pass it through standard input with --file "+
+			"-: %w", s.name, err)
 	}
 	return s.reader.each(s.file, use)
 }
@@ -152,7 +156,8 @@ func (c *cli) checkAll(f *sendFlags, s *source) (checked, error) {
 	}
 	switch {
 	case found.bad > 0 && !f.skipBad:
-		return found, failed(fmt.Errorf("%d of %d lines cannot be sent, so nothing was: correct them, or send the others with --skip-bad", found.bad, found.bad+found.good))
+		return found, failed(fmt.Errorf("%d of %d lines cannot be sent, so nothing was: correct "+
+			"them, or send the others with --skip-bad", found.bad, found.bad+found.good))
 	case found.good == 0:
 		return found, failed(fmt.Errorf("%s holds no message that could be sent", s.name))
 	}
@@ -176,10 +181,12 @@ type draftSelector struct {
 }
 
 // draftFields are the fields of an envelope that are plain strings.
-var draftFields = []string{"id", "to", "from", "text", "tenant", "send_at", "expires_at", "max_price"}
+var draftFields = []string{"id", "to", "from", "text", "tenant", "send_at", "expires_at",
+	"max_price"}
 
 func newDraft() *draft {
-	return &draft{fields: map[string]string{}, labels: map[string]any{}, metadata: map[string]string{}}
+	return &draft{fields: map[string]string{}, labels: map[string]any{},
+		metadata: map[string]string{}}
 }
 
 // set gives one named value. An empty value is an absent field. Errors never repeat it.
@@ -214,9 +221,11 @@ func (d *draft) addSelectors(text string) error {
 		key, rest, _ := strings.Cut(strings.TrimSpace(one), " ")
 		operator, value, ok := strings.Cut(strings.TrimSpace(rest), " ")
 		if !ok || !selector.Operator(operator).Valid() {
-			return errors.New(`a selector is not "key operator value" with one of the operators ` + operators)
+			return errors.New(`a selector is not "key operator value" with one of the operators ` +
+				operators)
 		}
-		d.selectors = append(d.selectors, draftSelector{key, operator, literal(strings.TrimSpace(value))})
+		d.selectors = append(d.selectors, draftSelector{key, operator,
+			literal(strings.TrimSpace(value))})
 	}
 	return nil
 }

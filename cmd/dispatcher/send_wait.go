@@ -33,12 +33,15 @@ func newWaiter(ctx context.Context, f *sendFlags, s *config.Settings) (*waiter, 
 	if err != nil {
 		return nil, err
 	}
-	return &waiter{from: from, receipts: receiptsOf(doc), known: doc != nil, timeout: f.timeout}, nil
+	return &waiter{from: from, receipts: receiptsOf(doc), known: doc != nil,
+		timeout: f.timeout}, nil
 }
 
 // await returns the last event of the message: the one that ended it, or, when the time is up, the
 // latest, which is nil when there was none. Each event is shown.
-func (w *waiter) await(ctx context.Context, id string, show func(*statusEvent, []byte) error) (latest *statusEvent, timely bool, err error) {
+func (w *waiter) await(
+	ctx context.Context, id string, show func(*statusEvent, []byte) error,
+) (latest *statusEvent, timely bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	err = w.from.each(waiting, func(event *statusEvent, raw []byte) (bool, error) {
@@ -50,7 +53,8 @@ func (w *waiter) await(ctx context.Context, id string, show func(*statusEvent, [
 	})
 	switch {
 	case ctx.Err() != nil:
-		return latest, false, fmt.Errorf("interrupted; the message is published and goes its way: %w", ctx.Err())
+		return latest, false, fmt.Errorf("interrupted; the message is published and goes its way: "+
+			"%w", ctx.Err())
 	case waiting.Err() != nil && !timely:
 		err = nil
 	}
@@ -85,7 +89,8 @@ func (c *cli) wait(ctx context.Context, f *sendFlags, w *waiter, sent *sendResul
 		}
 	case formatTable:
 		if timely && last.arrived() {
-			_, err = io.WriteString(c.out, "\n"+w.conclusion(sent.LastID, last, timely)+"\n"+nextSteps(c.self(), sent))
+			_, err = io.WriteString(c.out, "\n"+w.conclusion(sent.LastID, last,
+				timely)+"\n"+nextSteps(c.self(), sent))
 		}
 	}
 	switch {
@@ -101,15 +106,20 @@ func (c *cli) wait(ctx context.Context, f *sendFlags, w *waiter, sent *sendResul
 func (w *waiter) conclusion(id string, last *statusEvent, timely bool) string {
 	switch {
 	case last == nil:
-		return fmt.Sprintf("no event came within %s: see that \"dispatcher run\" runs; a message whose id was sent before has no new events, \"explain\" shows what became of it", w.timeout)
+		return fmt.Sprintf("no event came within %s: see that \"dispatcher run\" runs; a message "+
+			"whose id was sent before has no new events, \"explain\" shows what became of it",
+			w.timeout)
 	case !timely:
-		return fmt.Sprintf("%s is still %s after %s; it goes its way, and \"dispatcher tail --id %s --until-final\" follows it", id, last.State, w.timeout, quoted(id))
+		return fmt.Sprintf("%s is still %s after %s; it goes its way, and \"dispatcher tail --id "+
+			"%s --until-final\" follows it", id, last.State, w.timeout, quoted(id))
 	}
 	text := id + " was " + last.State
 	switch last.State {
 	case "accepted":
 		if !w.known {
-			return text + " by channel " + last.Channel + "; whether a receipt follows is not known here, because neither DISPATCHER_POSTGRES_URL nor DISPATCHER_ROUTING_FILE is set"
+			return text + " by channel " + last.Channel + "; whether a receipt follows is not " +
+				"known here, because neither DISPATCHER_POSTGRES_URL nor DISPATCHER_ROUTING_FILE " +
+				"is set"
 		}
 		return text + " by channel " + last.Channel + ", whose receipts are not expected"
 	case "delivered":

@@ -43,9 +43,13 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 	for _, n := range needs {
 		switch {
 		case n == needKafka && len(s.KafkaBrokers) == 0:
-			problems = append(problems, errors.New("DISPATCHER_KAFKA_BROKERS is missing; set it to a list such as kafka-1:9092,kafka-2:9092, or start \"dispatcher run --embedded\" in another terminal"))
+			problems = append(problems, errors.New("DISPATCHER_KAFKA_BROKERS is missing; set it "+
+				"to a list such as kafka-1:9092,kafka-2:9092, or start \"dispatcher run "+
+				"--embedded\" in another terminal"))
 		case n == needPostgres && s.PostgresURL == "":
-			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it to a URL such as postgres://user@host:5432/database, or start \"dispatcher run --embedded\" in another terminal"))
+			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it to "+
+				"a URL such as postgres://user@host:5432/database, or start \"dispatcher run "+
+				"--embedded\" in another terminal"))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -72,8 +76,8 @@ func fromEmbedded(s *config.Settings) {
 	}
 }
 
-// embeddedKey names the keys of a data folder over which "run --embedded" is stopped now. Settings with a
-// database of their own mean another dispatcher, whose draws these keys have not made.
+// embeddedKey names the keys of a data folder over which "run --embedded" is stopped now. Settings
+// with a database of their own mean another dispatcher, whose draws these keys have not made.
 func embeddedKey(s *config.Settings) {
 	path := filepath.Join(s.DataDir, config.EmbeddedDrawKey)
 	if s.DrawKeyFile != "" || s.PostgresURL != "" {
@@ -121,7 +125,8 @@ func (c *cli) ledger(ctx context.Context) (*config.Settings, *ledger.Ledger, err
 func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	l, err := ledger.Connect(ctx, ledger.Config{URL: s.PostgresURL, MaxConns: 1, Region: s.Region, Version: versionText()})
+	l, err := ledger.Connect(ctx, ledger.Config{URL: s.PostgresURL, MaxConns: 1, Region: s.Region,
+		Version: versionText()})
 	if err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
@@ -134,7 +139,8 @@ func brokerList(s *config.Settings) string { return strings.Join(s.KafkaBrokers,
 // authorFlag defines --author. The default depends on the machine, so help describes it in words.
 func (c *cli) authorFlag(flags *pflag.FlagSet, author *string) {
 	const name = "author"
-	flags.StringVar(author, name, c.user(), "who (default the user who is logged in, and the machine)")
+	flags.StringVar(author, name, c.user(), "who (default the user who is logged in, and the "+
+		"machine)")
 	flags.Lookup(name).DefValue = ""
 }
 

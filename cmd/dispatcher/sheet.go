@@ -29,9 +29,9 @@ func (s sheet) draw(out io.Writer) {
 	_, _ = io.WriteString(direct(out), s.render(terminalWidth(out), isTerminal(out)))
 }
 
-// render is the sheet as a table of at most so many characters; 0 is no bound. Where figures leave no
-// room for a table, the rows stand below each other. Hidden characters are escaped before anything is
-// measured.
+// render is the sheet as a table of at most so many characters; 0 is no bound. Where figures leave
+// no room for a table, the rows stand below each other. Hidden characters are escaped before
+// anything is measured.
 func (s sheet) render(width int, bold bool) string {
 	s, ok := s.visible().fitting(width)
 	if !ok {
@@ -56,8 +56,8 @@ func (s sheet) render(width int, bold bool) string {
 	return t.Render() + "\n"
 }
 
-// titleLines breaks a title between words to fit into a table of that width: the table alone would break it anywhere. A word that is
-// longer than the table stays whole here.
+// titleLines breaks a title between words to fit into a table of that width: the table alone would
+// break it anywhere. A word that is longer than the table stays whole here.
 func titleLines(title string, table int) string {
 	return wrapped(title, table-utf8.RuneCountInString("│  │"))
 }
@@ -66,7 +66,8 @@ func titleLines(title string, table int) string {
 func (s sheet) columns() []table.ColumnConfig {
 	configs := make([]table.ColumnConfig, len(s.header))
 	for i := range configs {
-		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: s.wrap[i+1], WidthMaxEnforcer: wrapLines}
+		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: s.wrap[i+1],
+			WidthMaxEnforcer: wrapLines}
 		if slices.Contains(s.right, i+1) {
 			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
@@ -74,7 +75,8 @@ func (s sheet) columns() []table.ColumnConfig {
 	return configs
 }
 
-// wrapLines wraps each line of a cell for itself, so that faults that stand on lines of their own stay there.
+// wrapLines wraps each line of a cell for itself, so that faults that stand on lines of their own
+// stay there.
 func wrapLines(cell string, width int) string {
 	lines := strings.Split(cell, "\n")
 	for i := range lines {

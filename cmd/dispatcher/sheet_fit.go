@@ -37,9 +37,9 @@ func paragraph(out io.Writer, words string) string {
 	return wrapped(words, paragraphWidth)
 }
 
-// fitting is the sheet as a table of that width: first without the lines between the columns, then with
-// names of several words broken above columns of figures, then with narrower columns of words. Figures
-// are never broken; it is false when they leave no room. A width of 0 is no bound.
+// fitting is the sheet as a table of that width: first without the lines between the columns, then
+// with names of several words broken above columns of figures, then with narrower columns of words.
+// Figures are never broken; it is false when they leave no room. A width of 0 is no bound.
 func (s sheet) fitting(width int) (sheet, bool) {
 	if width <= 0 {
 		return s, true
@@ -64,7 +64,8 @@ func (s sheet) fitting(width int) (sheet, bool) {
 	return s, true
 }
 
-// figureWidth is what a column of figures needs: that of its cells, and of the longest word of its name.
+// figureWidth is what a column of figures needs: that of its cells, and of the longest word of its
+// name.
 func (s sheet) figureWidth(column int) (width int) {
 	for _, row := range s.rows {
 		width = max(width, text.LongestLineLen(row[column-1]))
@@ -84,15 +85,16 @@ func (s sheet) naturalWidths() map[int]int {
 				cell = wrapLines(cell, most)
 			}
 			for line := range strings.SplitSeq(cell, "\n") {
-				widths[i+1] = max(widths[i+1], text.StringWidthWithoutEscSequences(strings.TrimRight(line, " ")))
+				widths[i+1] = max(widths[i+1],
+					text.StringWidthWithoutEscSequences(strings.TrimRight(line, " ")))
 			}
 		}
 	}
 	return widths
 }
 
-// width is that of the table with its frame: each column has a space on both sides, and a line between
-// it and the next unless the table is tight.
+// width is that of the table with its frame: each column has a space on both sides, and a line
+// between it and the next unless the table is tight.
 func (s sheet) width() int {
 	n := 2
 	for _, w := range s.wrap {
@@ -107,15 +109,16 @@ func (s sheet) width() int {
 // widestWords is the widest column that can become narrower; 0 when there is none.
 func (s sheet) widestWords() (widest int) {
 	for column := 1; column <= len(s.header); column++ {
-		if !slices.Contains(s.right, column) && s.wrap[column] > narrowest && s.wrap[column] > s.wrap[widest] {
+		if !slices.Contains(s.right, column) && s.wrap[column] > narrowest &&
+			s.wrap[column] > s.wrap[widest] {
 			widest = column
 		}
 	}
 	return widest
 }
 
-// records writes each row for itself, one line for each column that has something to say: for terminals
-// that are too narrow for the table.
+// records writes each row for itself, one line for each column that has something to say: for
+// terminals that are too narrow for the table.
 func (s sheet) records(width int) string {
 	var out strings.Builder
 	if s.title != "" {

@@ -35,17 +35,18 @@ func (c *cli) simulateAdmissionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "admission --scenario FILE",
 		Short: "Compare the admission policies on a scenario",
-		Long: `Replays the arrivals of a scenario through each admission policy and shows what it admits, what it
-queues although a slot stays free, what it lets through beyond the limit and what it leaves unused. It
-needs no broker and no database. docs/admission.md tells what the policies are for, and
-deploy/scenarios has the examples that it refers to.`,
+		Long: `Replays the arrivals of a scenario through each admission policy and shows what it
+admits, what it queues although a slot stays free, what it lets through beyond the limit and what
+it leaves unused. It needs no broker and no database. docs/admission.md tells what the policies
+are for, and deploy/scenarios has the examples that it refers to.`,
 		Example: `  dispatcher simulate admission --scenario deploy/scenarios/uneven-workers.json
   dispatcher simulate admission --scenario spike.json --policy curve --policy exact --format svg > spike.svg`,
 		Args: cobra.NoArgs,
 		RunE: work(func(_ context.Context, _ []string) error { return c.simulateAdmission(f) }),
 	}
 	cmd.Flags().StringVar(&f.scenario, "scenario", "", `scenario in JSON; "-" reads standard input`)
-	cmd.Flags().StringArrayVar(&f.policies, "policy", nil, "only this policy, repeatable: even, curve, counter or exact")
+	cmd.Flags().StringArrayVar(&f.policies, "policy", nil, "only this policy, repeatable: even, "+
+		"curve, counter or exact")
 	cmd.Flags().Var(&f.as, "format", "output format")
 	return cmd
 }
@@ -88,7 +89,8 @@ type simulation struct {
 
 func (c *cli) simulateAdmission(f *simulateFlags) error {
 	if f.scenario == "" {
-		return misused(errors.New("--scenario is missing: name a scenario, such as one of deploy/scenarios"))
+		return misused(errors.New("--scenario is missing: name a scenario, such as one of " +
+			"deploy/scenarios"))
 	}
 	name, raw, err := c.readInput(f.scenario)
 	if err != nil {
@@ -115,8 +117,10 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 		fmt.Fprintln(c.out, wrapped(s.Description, 100))
 	}
 	err = as.write(c.out, simulation{
-		Description: s.Description, Limit: s.Limit, Active: s.Active, Region: s.Region, Workers: s.Total,
-		Window: admission.Window(s.Window).String(), Windows: s.Windows, StateInterval: s.StateInterval.String(), Policies: outcomes,
+		Description: s.Description, Limit: s.Limit, Active: s.Active, Region: s.Region,
+		Workers: s.Total,
+		Window:  admission.Window(s.Window).String(), Windows: s.Windows,
+		StateInterval: s.StateInterval.String(), Policies: outcomes,
 	}, simulationSheet(outcomes, as))
 	if as == formatTable {
 		for _, line := range simulationLegend(outcomes) {
@@ -162,18 +166,25 @@ func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 		{key: "anywhere_slots", head: "anywhere"}, {key: "per_worker", head: "per worker"},
 	}
 	if as == formatCSV {
-		columns = append(columns, keys[simulate.Outcome]("", "arrived", "admitted", "queued", "early",
-			"overtaken", "over", "unused", "stranded", "early_percent", "overtaken_percent", "over_percent",
-			"unused_percent", "stranded_percent", "calls_per_message", "latency_ms", "latency_p95_ms",
+		columns = append(columns, keys[simulate.Outcome]("", "arrived", "admitted", "queued",
+			"early",
+			"overtaken", "over", "unused", "stranded", "early_percent", "overtaken_percent",
+			"over_percent",
+			"unused_percent", "stranded_percent", "calls_per_message", "latency_ms",
+			"latency_p95_ms",
 			"decision_ns")...)
 	} else if outcomes[0].Arrived > 0 {
-		columns = append(columns, column[simulate.Outcome]{key: "admitted"}, column[simulate.Outcome]{key: "queued"})
+		columns = append(columns, column[simulate.Outcome]{key: "admitted"},
+			column[simulate.Outcome]{key: "queued"})
 		for _, figure := range []struct{ key, head string }{
-			{"early_percent", "early %"}, {"overtaken_percent", "overtaken %"}, {"over_percent", "over %"},
+			{"early_percent", "early %"}, {"overtaken_percent", "overtaken %"},
+			{"over_percent", "over %"},
 			{"unused_percent", "unused %"}, {"calls_per_message", "calls"}, {"latency_ms", "ms"},
 		} {
 			columns = append(columns, column[simulate.Outcome]{
-				head: figure.head, right: true, cell: func(o *simulate.Outcome) any { return shortFigure(valueOf(o, figure.key)) },
+				head: figure.head, right: true, cell: func(o *simulate.Outcome) any {
+					return shortFigure(valueOf(o, figure.key))
+				},
 			})
 		}
 	}
@@ -182,7 +193,8 @@ func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 	return s
 }
 
-// shortFigure writes a figure with at most two digits behind the point, and what is little not as nothing.
+// shortFigure writes a figure with at most two digits behind the point, and what is little not as
+// nothing.
 func shortFigure(value any) string {
 	figure, _ := value.(float64)
 	if figure > 0 && figure < 0.005 {
@@ -191,8 +203,8 @@ func shortFigure(value any) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.2f", figure), ".00")
 }
 
-// simulationLegend explains the columns of the table, below it: nothing when no messages arrived. What was measured here
-// stands apart from what is modelled.
+// simulationLegend explains the columns of the table, below it: nothing when no messages arrived.
+// What was measured here stands apart from what is modelled.
 func simulationLegend(outcomes []simulate.Outcome) []string {
 	if outcomes[0].Arrived == 0 {
 		return nil
@@ -202,7 +214,9 @@ func simulationLegend(outcomes []simulate.Outcome) []string {
 		measured[i] = fmt.Sprintf("%s %.0f", outcomes[i].Policy, outcomes[i].DecisionNs)
 	}
 	return []string{
-		"early: queued although a slot stayed free; overtaken: queued, and a later one got in; over: beyond the limit; unused: left at window ends.",
-		"calls: per message, to counters; ms: their time, modelled by call_ms. Measured ns of a decision: " + strings.Join(measured, ", ") + ".",
+		"early: queued although a slot stayed free; overtaken: queued, and a later one got in; " +
+			"over: beyond the limit; unused: left at window ends.",
+		"calls: per message, to counters; ms: their time, modelled by call_ms. Measured ns of a " +
+			"decision: " + strings.Join(measured, ", ") + ".",
 	}
 }

@@ -31,11 +31,11 @@ func (c *cli) tailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow status events",
-		Long: `Prints the events of the status topic as they come, one a line, until Ctrl-C. --id, --lane,
---channel and --state choose; each may be repeated. With --id it also shows the events of the last
-day, and with --until-final it ends when those messages have ended: with 0 when all were delivered,
-or accepted by channels that send no receipts, else with 1. No number and no text is shown: events
-have none.`,
+		Long: `Prints the events of the status topic as they come, one a line, until Ctrl-C. --id,
+--lane, --channel and --state choose; each may be repeated. With --id it also shows the events of
+the last day, and with --until-final it ends when those messages have ended: with 0 when all were
+delivered, or accepted by channels that send no receipts, else with 1. No number and no text is
+shown: events have none.`,
 		Example: `  dispatcher tail --lane otp --state failed --state dead
   dispatcher tail --id order-7731-otp --until-final
   dispatcher tail --since 10m --format json`,
@@ -52,7 +52,8 @@ have none.`,
 	flags.StringArrayVar(&f.lanes, "lane", nil, "only of this lane; may be repeated")
 	flags.StringArrayVar(&f.channels, "channel", nil, "only of this channel; may be repeated")
 	flags.StringArrayVar(&f.states, "state", nil, "only of this state; may be repeated")
-	flags.DurationVar(&f.since, "since", 0, "also show events of so long ago, such as 10m (default 24h with --id)")
+	flags.DurationVar(&f.since, "since", 0, "also show events of so long ago, such as 10m "+
+		"(default 24h with --id)")
 	flags.BoolVar(&f.untilFinal, "until-final", false, "end when the messages of --id have ended")
 	flags.Var(&f.as, "format", "output format: table is one line of text, json one object a line")
 	return cmd
@@ -60,7 +61,8 @@ have none.`,
 
 // statusStates are all states of events.
 var statusStates = []string{
-	"scheduled", "waiting", "retry", "sending", "accepted", "delivered", "undelivered", "no_receipt", "rejected", "failed", "unknown", "dead",
+	"scheduled", "waiting", "retry", "sending", "accepted", "delivered", "undelivered",
+	"no_receipt", "rejected", "failed", "unknown", "dead",
 }
 
 func (f *tailFlags) check() error {
@@ -99,7 +101,8 @@ func (c *cli) tail(ctx context.Context, f *tailFlags) error {
 		return err
 	}
 	defer from.close()
-	t := &tailer{flags: f, receipts: receiptsOf(doc), events: newEventPrinter(c.out, f.as), open: map[string]bool{}}
+	t := &tailer{flags: f, receipts: receiptsOf(doc), events: newEventPrinter(c.out, f.as),
+		open: map[string]bool{}}
 	for _, id := range f.ids {
 		t.open[id] = true
 	}
@@ -140,8 +143,9 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 	return !t.flags.untilFinal || len(t.open) > 0, nil
 }
 
-// wants checks the id and shows the rest: the end of a message counts even if its state is not shown.
-// A record that was refused because its id is one of them is shown, and is not the end of the message.
+// wants checks the id and shows the rest: the end of a message counts even if its state is not
+// shown. A record that was refused because its id is one of them is shown, and is not the end of
+// the message.
 func (f *tailFlags) wants(e *statusEvent) bool {
 	return oneOf(f.ids, e.ID) || slices.Contains(f.ids, e.ConflictingID)
 }
@@ -162,10 +166,15 @@ type eventPrinter struct {
 	header bool // the header of the CSV is written
 }
 
-func newEventPrinter(out io.Writer, as format) *eventPrinter { return &eventPrinter{out: out, as: as} }
+func newEventPrinter(out io.Writer, as format) *eventPrinter {
+	return &eventPrinter{out: out,
+		as: as}
+}
 
 var eventColumns = slices.Concat(
-	[]column[statusEvent]{{key: "at"}, {key: "id", cell: func(e *statusEvent) any { return e.key() }}},
+	[]column[statusEvent]{{key: "at"}, {key: "id", cell: func(e *statusEvent) any {
+		return e.key()
+	}}},
 	keys[statusEvent]("", "seq", "state", "lane", "tenant", "route", "channel", "attempt", "reason",
 		"detail", "cause", "code", "segments", "possible_duplicate", "conflicting_id"),
 )
@@ -233,7 +242,10 @@ func count(n int) string {
 
 // quotedValue is a value behind its name: in quotes where it would not be told from what follows.
 func quotedValue(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || r == '"' || !unicode.IsPrint(r) }) {
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return r == ' ' || r == '"' ||
+			!unicode.IsPrint(r)
+	}) {
 		return strconv.Quote(s)
 	}
 	return s

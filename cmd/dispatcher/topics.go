@@ -66,22 +66,27 @@ func (c *cli) topicsCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create the topics that do not exist yet",
-		Long: `Creates the topics of all lanes of the routing, and those for status events, dead letters and
-inbound messages. The routing is the one in force, else --routing or DISPATCHER_ROUTING_FILE, else
-a document without lanes. A topic that exists is never changed: one that has not the partitions
-or replicas of the flags is told as "differs", and the command exits with 1.`,
+		Long: `Creates the topics of all lanes of the routing, and those for status events, dead
+letters and inbound messages. The routing is the one in force, else --routing or
+DISPATCHER_ROUTING_FILE, else a document without lanes. A topic that exists is never changed: one
+that has not the partitions or replicas of the flags is told as "differs", and the command exits
+with 1.`,
 		Example: `  dispatcher topics create --dry-run
   dispatcher topics create --partitions 24 --replication-factor 3`,
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
-		f.partsGiven, f.copiesGiven = cmd.Flags().Changed("partitions"), cmd.Flags().Changed("replication-factor")
+		f.partsGiven, f.copiesGiven = cmd.Flags().Changed("partitions"), cmd.Flags().
+			Changed("replication-factor")
 		return c.createTopics(ctx, &f)
 	})
 	flags := cmd.Flags()
-	flags.Int32Var(&f.partitions, "partitions", defaultPartitions, "partitions of each new topic; those of a lane bound how many processes read it")
-	flags.Int16Var(&f.replicas, "replication-factor", 0, "replicas of each partition (default 3, or as many as there are brokers)")
-	flags.StringVar(&f.routing, "routing", "", "routing document that names the lanes, in place of the one in force")
+	flags.Int32Var(&f.partitions, "partitions", defaultPartitions,
+		"partitions of each new topic; those of a lane bound how many processes read it")
+	flags.Int16Var(&f.replicas, "replication-factor", 0, "replicas of each partition (default 3, "+
+		"or as many as there are brokers)")
+	flags.StringVar(&f.routing, "routing", "", "routing document that names the lanes, in place "+
+		"of the one in force")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what is missing and what differs")
 	flags.Var(&f.as, "format", "output format")
 	return cmd
@@ -111,8 +116,8 @@ func (c *cli) createTopics(ctx context.Context, f *topicsFlags) error {
 	return c.printTopics(f, states)
 }
 
-// topicLanes are the lanes of a document, of the routing in force, or, before the first start, of the
-// document that will become it.
+// topicLanes are the lanes of a document, of the routing in force, or, before the first start, of
+// the document that will become it.
 func topicLanes(ctx context.Context, s *config.Settings, file string) ([]config.Lane, error) {
 	if file != "" {
 		doc, err := readRouting("--routing", file)
@@ -184,7 +189,9 @@ func wantedTopics(s *config.Settings, lanes []config.Lane) []topicState {
 }
 
 // create creates what is missing, unless this is a dry run, and fills in what the brokers say.
-func (f *topicsFlags) create(ctx context.Context, s *config.Settings, admin *kadm.Client, states []topicState) error {
+func (f *topicsFlags) create(
+	ctx context.Context, s *config.Settings, admin *kadm.Client, states []topicState,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, topicsTimeout)
 	defer cancel()
 	replicas, err := f.replicasFor(ctx, admin)
@@ -228,7 +235,9 @@ func (f *topicsFlags) replicasFor(ctx context.Context, admin *kadm.Client) (int1
 }
 
 // compare says of each topic whether it exists as the flags want it.
-func (f *topicsFlags) compare(ctx context.Context, admin *kadm.Client, states []topicState, replicas int16) error {
+func (f *topicsFlags) compare(
+	ctx context.Context, admin *kadm.Client, states []topicState, replicas int16,
+) error {
 	names := make([]string, len(states))
 	for i := range states {
 		names[i] = states[i].Topic
@@ -240,7 +249,8 @@ func (f *topicsFlags) compare(ctx context.Context, admin *kadm.Client, states []
 	for i := range states {
 		t, found := &states[i], there[states[i].Topic]
 		switch {
-		case errors.Is(found.Err, kerr.UnknownTopicOrPartition) || !there.Has(t.Topic) && found.Err == nil:
+		case errors.Is(found.Err, kerr.UnknownTopicOrPartition) || !there.Has(t.Topic) &&
+			found.Err == nil:
 			t.State, t.Partitions, t.ReplicationFactor = topicMissing, int(f.partitions), int(replicas)
 			continue
 		case found.Err != nil:
@@ -255,7 +265,8 @@ func (f *topicsFlags) compare(ctx context.Context, admin *kadm.Client, states []
 			wanted = append(wanted, fmt.Sprintf("--replication-factor is %d", f.replicas))
 		}
 		if len(wanted) > 0 {
-			t.State, t.Detail = topicDiffers, strings.Join(wanted, ", ")+"; change the topic with your broker's own tools"
+			t.State, t.Detail = topicDiffers, strings.Join(wanted,
+				", ")+"; change the topic with your broker's own tools"
 		}
 	}
 	return nil
@@ -270,8 +281,10 @@ func created(s *config.Settings, answer kadm.CreateTopicResponse) (state, detail
 		return topicPresent, "created by another process meanwhile"
 	case errors.Is(answer.Err, kerr.InvalidReplicationFactor):
 		return topicFailed, "the cluster has fewer brokers than --replication-factor: lower it"
-	case errors.Is(answer.Err, kerr.TopicAuthorizationFailed), errors.Is(answer.Err, kerr.ClusterAuthorizationFailed):
-		return topicFailed, fmt.Sprintf("user %q of DISPATCHER_KAFKA_SASL_USER may not create topics: grant it CREATE", s.KafkaSASLUser)
+	case errors.Is(answer.Err, kerr.TopicAuthorizationFailed), errors.Is(answer.Err,
+		kerr.ClusterAuthorizationFailed):
+		return topicFailed, fmt.Sprintf("user %q of DISPATCHER_KAFKA_SASL_USER may not create "+
+			"topics: grant it CREATE", s.KafkaSASLUser)
 	case answer.ErrMessage != "":
 		return topicFailed, answer.ErrMessage
 	}
@@ -307,7 +320,8 @@ func (c *cli) printTopics(f *topicsFlags, states []topicState) error {
 	case value.Failed > 0:
 		return failed(fmt.Errorf("%d of %d topics could not be created", value.Failed, len(states)))
 	case value.Differ > 0:
-		return failed(fmt.Errorf("%d of %d topics are not as the flags want them", value.Differ, len(states)))
+		return failed(fmt.Errorf("%d of %d topics are not as the flags want them", value.Differ,
+			len(states)))
 	}
 	return nil
 }

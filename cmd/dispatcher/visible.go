@@ -10,12 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Providers, authors and producers write text that commands print. A control character in it could move the cursor of a terminal,
-// or hide and reorder what stands there. All output of commands goes through a visibleWriter, which shows such characters escaped. What the
-// program itself writes with control characters (colours of tables, the progress bar, console logs) goes to direct.
+// Providers, authors and producers write text that commands print. A control character in it could
+// move the cursor of a terminal, or hide and reorder what stands there. All output of commands goes
+// through a visibleWriter, which shows such characters escaped. What the program itself writes with
+// control characters (colours of tables, the progress bar, console logs) goes to direct.
 
-// hidden reports whether a character acts on a terminal, or cannot be seen: control and format characters (the bidirectional and
-// zero-width ones among them), and the separators of lines and paragraphs. Line ends and tabs are layout.
+// hidden reports whether a character acts on a terminal, or cannot be seen: control and format
+// characters (the bidirectional and zero-width ones among them), and the separators of lines and
+// paragraphs. Line ends and tabs are layout.
 func hidden(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -26,7 +28,8 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf)
 }
 
-// visible shows hidden characters of a text as JSON escapes, so that JSON stays what it is. What is not UTF-8 becomes U+FFFD.
+// visible shows hidden characters of a text as JSON escapes, so that JSON stays what it is. What is
+// not UTF-8 becomes U+FFFD.
 func visible(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
 		return text
@@ -65,7 +68,8 @@ func showing(out io.Writer) *visibleWriter {
 	return &visibleWriter{raw: out}
 }
 
-// direct is what a visibleWriter writes to: for text that is escaped already, or that is the program's own.
+// direct is what a visibleWriter writes to: for text that is escaped already, or that is the
+// program's own.
 func direct(out io.Writer) io.Writer {
 	if v, ok := out.(*visibleWriter); ok {
 		return v.raw

@@ -28,17 +28,21 @@ func (c *cli) weightsSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set ROUTE CHANNEL=WEIGHT... --reason TEXT",
 		Short: "Give channels of a route other weights, from the next claim on",
-		Long: `Changes the weights in the routing document, which keeps its comments, its order and its quotes, and
-applies it as a new version. Channels that are not named keep their weight; one that the route does
-not have yet is added to it. Weight 0 takes a channel out of the draw but leaves it as a fallback.`,
-		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b is dearer from today on"`,
-		Args:    arguments(2, anyNumber),
+		Long: `Changes the weights in the routing document, which keeps its comments, its order
+and its quotes, and applies it as a new version. Channels that are not named keep their weight;
+one that the route does not have yet is added to it. Weight 0 takes a channel out of the draw but
+leaves it as a fallback.`,
+		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b is dearer from ` +
+			`today on"`,
+		Args: arguments(2, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			weights, err := parseWeights(args[1:])
 			if err != nil {
 				return usage(err)
 			}
-			return c.withRouting(ctx, f, func(ch *change) error { return ch.setWeights(ctx, args[0], weights) })
+			return c.withRouting(ctx, f, func(ch *change) error {
+				return ch.setWeights(ctx, args[0], weights)
+			})
 		}),
 	}
 	f.addTo(cmd, c)
@@ -54,7 +58,9 @@ func (ch *change) setWeights(ctx context.Context, route string, weights []config
 	if err != nil {
 		return usage(err)
 	}
-	done, err := ch.make(ctx, func() (*config.Document, error) { return ch.document.SetWeights(route, weights) })
+	done, err := ch.make(ctx, func() (*config.Document, error) {
+		return ch.document.SetWeights(route, weights)
+	})
 	if err != nil {
 		return err
 	}
@@ -79,7 +85,9 @@ func loweredWeights(route *config.Route) []string {
 	for _, w := range route.Weights {
 		if w.Weight != w.Configured {
 			warnings = append(warnings, fmt.Sprintf(
-				"Because of failures health weighting keeps %s at the effective weight %s instead of %s: draws go by that, and so do the intervals.", w.Channel, w.Weight, w.Configured))
+				"Because of failures health weighting keeps %s at the effective weight %s instead "+
+					"of %s: draws go by that, and so do the intervals.", w.Channel, w.Weight,
+				w.Configured))
 		}
 	}
 	return warnings
@@ -89,7 +97,8 @@ func loweredWeights(route *config.Route) []string {
 func weightedRoute(doc *config.Routing, name string) (*config.Route, error) {
 	route, err := routeOf(doc, name)
 	if err == nil && route.Weights == nil {
-		err = fmt.Errorf(`route %s has no weights: its mode is %s; give it weights with "dispatcher routing apply"`, name, route.Mode)
+		err = fmt.Errorf(`route %s has no weights: its mode is %s; give it weights with `+
+			`"dispatcher routing apply"`, name, route.Mode)
 	}
 	return route, err
 }
@@ -129,7 +138,8 @@ type channelWeight struct {
 	Channel    string       `json:"channel"`
 	Configured *json.Number `json:"configured"`
 	Effective  *json.Number `json:"effective"`
-	Share      *float64     `json:"share"` // of the draws, by the effective weights; null when the route does not draw
+	// of the draws, by the effective weights; null when the route does not draw
+	Share *float64 `json:"share"`
 }
 
 func (c *cli) weightsShowCommand() *cobra.Command {

@@ -28,8 +28,8 @@ type FaultsResult struct {
 	Machine Machine    `json:"machine"`
 }
 
-// FaultRow is about the messages that were drawn for one of the two healthy channels while the third
-// had a fault. Messages that fell back from the third are not counted.
+// FaultRow is about the messages that were drawn for one of the two healthy channels while the
+// third had a fault. Messages that fell back from the third are not counted.
 type FaultRow struct {
 	Fault string `json:"fault"`
 	// Throughput counts those that arrived while the fault lasted; Ratio is by that of the healthy

@@ -147,7 +147,8 @@ const (
 	storeAttempts = `
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
 		select n.seq, 1, n.channel, 'first_choice', 1, 30000, 'EUR', now(), 0 from unnest($1::bigint[], $2::text[]) as n(seq, channel)`
-	storeEvents    = `insert into dispatcher.outbox (kind, keys, "values") values ('status', $1, $2)`
+	storeEvents = `insert into dispatcher.outbox (kind, keys, "values") values ('status', ` +
+		`$1, $2)`
 	settleAttempts = `
 		update dispatcher.attempts a set outcome = n.outcome, provider_code = n.code, provider_reference = n.reference,
 		  segments = n.segments, price_micros = n.price, settled_at = now(), answers = a.answers + 1
@@ -192,7 +193,8 @@ func (f *Floor) send(jobs []decide.Job, r *rows) {
 		m := &jobs[i].Message
 		f.work <- submit{
 			channel: i % len(f.channels), result: &r.results[i], done: &answers,
-			message: provider.Submission{ID: m.ID, Attempt: 1, To: m.To, From: m.From, Text: m.Text},
+			message: provider.Submission{ID: m.ID, Attempt: 1, To: m.To, From: m.From,
+				Text: m.Text},
 		}
 	}
 	answers.Wait()

@@ -18,8 +18,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// rig is one Kafka, one PostgreSQL and three carriers, all in the measuring process; both sides of a
-// comparison use them. What is measured runs in a process of its own.
+// rig is one Kafka, one PostgreSQL and three carriers, all in the measuring process; both sides of
+// a comparison use them. What is measured runs in a process of its own.
 type rig struct {
 	folder   string // removed by close
 	servers  *embedded.Servers

@@ -40,7 +40,9 @@ func (u *run) steady(ctx context.Context, self string) error {
 	if err != nil {
 		return err
 	}
-	feed := func(ctx context.Context) error { return u.rig.produce(ctx, u.name, 1, u.messages, u.pause) }
+	feed := func(ctx context.Context) error {
+		return u.rig.produce(ctx, u.name, 1, u.messages, u.pause)
+	}
 	return u.measure(ctx, self, feed, func() { u.latency = m.percentiles() })
 }
 

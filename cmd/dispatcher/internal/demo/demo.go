@@ -136,7 +136,9 @@ func (d *demo) start(ctx context.Context) (err error) {
 	d.app, err = app.Start(ctx, app.Options{
 		Settings: settings, Keys: d.servers.Keys, Log: d.cfg.Log, Version: d.cfg.Version,
 		OnSubmit: d.submits.add,
-		Routing:  func() (string, []byte, error) { return "the demo's routing", []byte(Routing), nil },
+		Routing: func() (string, []byte, error) {
+			return "the demo's routing", []byte(Routing), nil
+		},
 	})
 	if err != nil {
 		return err

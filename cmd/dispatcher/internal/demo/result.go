@@ -14,20 +14,23 @@ import (
 
 // Result is the result of a run. Scripts rely on the JSON names.
 type Result struct {
-	Messages          int       `json:"messages"`
-	Accepted          int64     `json:"accepted"`
-	Rejected          int64     `json:"rejected"`
-	Unknown           int64     `json:"unknown"`
-	DuplicatesSent    int       `json:"duplicates_sent"` // by the carriers' own count
-	Seconds           float64   `json:"seconds"`         // from the first publish to the last outcome
-	MessagesPerSecond float64   `json:"messages_per_second"`
-	ChiSquareP        float64   `json:"chi_square_p"` // of the draws; 1 when they were too few to test
-	Verdict           string    `json:"verdict"`      // TrafficVerdict
-	DrawsVerdict      string    `json:"draws_verdict"`
-	TrafficVerdict    string    `json:"traffic_verdict"`
-	Text              []string  `json:"text"` // both verdicts in sentences, as the daily report has them
-	Seed              uint64    `json:"seed"`
-	Channels          []Channel `json:"channels"`
+	Messages       int   `json:"messages"`
+	Accepted       int64 `json:"accepted"`
+	Rejected       int64 `json:"rejected"`
+	Unknown        int64 `json:"unknown"`
+	DuplicatesSent int   `json:"duplicates_sent"` // by the carriers' own count
+	// from the first publish to the last outcome
+	Seconds           float64 `json:"seconds"`
+	MessagesPerSecond float64 `json:"messages_per_second"`
+	// of the draws; 1 when they were too few to test
+	ChiSquareP     float64 `json:"chi_square_p"`
+	Verdict        string  `json:"verdict"` // TrafficVerdict
+	DrawsVerdict   string  `json:"draws_verdict"`
+	TrafficVerdict string  `json:"traffic_verdict"`
+	// both verdicts in sentences, as the daily report has them
+	Text     []string  `json:"text"`
+	Seed     uint64    `json:"seed"`
+	Channels []Channel `json:"channels"`
 }
 
 // Channel is one channel's part of a Result.
@@ -49,7 +52,9 @@ type Channel struct {
 
 // result compares the ledger's figures with the configured shares.
 func (d *demo) result(totals *ledger.Totals, carriedBy moves, took time.Duration) (*Result, error) {
-	of := func(state ledger.State) int64 { return totals.Messages[state] - d.before.Messages[state] }
+	of := func(state ledger.State) int64 {
+		return totals.Messages[state] - d.before.Messages[state]
+	}
 	r := &Result{
 		Messages: d.cfg.Messages, Seed: d.cfg.Seed,
 		Accepted: of(ledger.Accepted), Rejected: of(ledger.Rejected), Unknown: of(ledger.Unknown),

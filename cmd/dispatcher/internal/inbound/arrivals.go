@@ -11,16 +11,18 @@ import (
 )
 
 const (
-	// keepArrival is how long the first arrival of a message that was not booked is remembered: providers give up within
-	// that time.
+	// keepArrival is how long the first arrival of a message that was not booked is remembered:
+	// providers give up within that time.
 	keepArrival = 72 * time.Hour
-	// maxArrivals bounds how many are remembered. Beyond it further ones count from when they are booked.
+	// maxArrivals bounds how many are remembered. Beyond it further ones count from when they are
+	// booked.
 	maxArrivals = 10_000
 )
 
-// arrivals remembers when messages first arrived that could not be booked. Their providers send them again, and a
-// START that comes again must not look younger than a STOP that arrived in between. Only such messages are
-// remembered: a STOP counts whenever it comes. It is safe for concurrent use.
+// arrivals remembers when messages first arrived that could not be booked. Their providers send
+// them again, and a START that comes again must not look younger than a STOP that arrived in
+// between. Only such messages are remembered: a STOP counts whenever it comes. It is safe for
+// concurrent use.
 type arrivals struct {
 	mu    sync.Mutex
 	first map[arrival]time.Time // guarded by mu
@@ -29,8 +31,8 @@ type arrivals struct {
 // arrival is by what a message is known again.
 type arrival [16]byte
 
-// arrivalOf is a hash of the provider's reference, or of the content where it gives none: of a START that was not
-// taken, the next one of the same sender is most likely the repetition.
+// arrivalOf is a hash of the provider's reference, or of the content where it gives none: of a
+// START that was not taken, the next one of the same sender is most likely the repetition.
 func arrivalOf(in *ledger.Inbound) arrival {
 	fields := []string{in.Channel, in.Reference}
 	if in.Reference == "" {
@@ -51,7 +53,8 @@ func (a *arrivals) date(in *ledger.Inbound) {
 	if len(a.first) == 0 {
 		return
 	}
-	if first, ok := a.first[arrivalOf(in)]; ok && first.Before(in.At) && in.At.Sub(first) <= keepArrival {
+	if first, ok := a.first[arrivalOf(in)]; ok && first.Before(in.At) &&
+		in.At.Sub(first) <= keepArrival {
 		in.At = first
 	}
 }
@@ -61,7 +64,9 @@ func (a *arrivals) refused(in *ledger.Inbound) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.first) >= maxArrivals {
-		maps.DeleteFunc(a.first, func(_ arrival, at time.Time) bool { return in.At.Sub(at) > keepArrival })
+		maps.DeleteFunc(a.first, func(_ arrival, at time.Time) bool {
+			return in.At.Sub(at) > keepArrival
+		})
 	}
 	if len(a.first) >= maxArrivals {
 		return

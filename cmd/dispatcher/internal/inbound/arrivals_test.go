@@ -11,7 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// arrivedOf has a store refuse the first messages and returns when each that it booked arrived, after the first attempt.
+// arrivedOf has a store refuse the first messages and returns when each that it booked arrived,
+// after the first attempt.
 func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,11 +54,13 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 	return ages
 }
 
-// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: nothing else is, and once it is booked the next one is a new one.
+// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: nothing else is, and once it is booked the next
+// one is a new one.
 func TestAStartThatComesAgainIsAsOldAsItsFirstArrival(t *testing.T) {
 	t.Parallel()
 	with := func(text, reference string) provider.Inbound {
-		return provider.Inbound{From: "+447700900123", To: "+15550100", Text: text, Reference: reference}
+		return provider.Inbound{From: "+447700900123", To: "+15550100", Text: text,
+			Reference: reference}
 	}
 	other := with("Start!", "")
 	other.From = "+447700900124"

@@ -18,8 +18,8 @@ func (i *Intake) bookAll(ctx context.Context) {
 	}
 }
 
-// bookBatch books some entries and answers those who wait for them. A booking is not cut off by the end of the
-// process: its outcome would be in doubt.
+// bookBatch books some entries and answers those who wait for them. A booking is not cut off by the
+// end of the process: its outcome would be in doubt.
 func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
 	err := i.patiently(context.WithoutCancel(ctx), batch)
 	if ledger.Unstorable(err) && len(batch) > 1 {
@@ -36,8 +36,8 @@ func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
 	}
 }
 
-// patiently repeats a booking for a while if waiting may help. The messages keep their ids, so that one which was
-// booked without an answer is not booked again.
+// patiently repeats a booking for a while if waiting may help. The messages keep their ids, so that
+// one which was booked without an answer is not booked again.
 func (i *Intake) patiently(ctx context.Context, batch []*entry) error {
 	ctx, cancel := context.WithTimeout(ctx, bookPatience)
 	defer cancel()
@@ -65,7 +65,9 @@ func (i *Intake) patiently(ctx context.Context, batch []*entry) error {
 }
 
 // try makes one booking under the directory in force and counts what came of it.
-func (i *Intake) try(book func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)) error {
+func (i *Intake) try(
+	book func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error),
+) error {
 	directory, began := i.cfg.Directory(), time.Now()
 	var heard []heard
 	booked, err := book(func(m *ledger.Subscribed) ledger.Reaction {

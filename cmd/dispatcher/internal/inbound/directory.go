@@ -23,7 +23,8 @@ type owner struct {
 // NewDirectory compiles the part of a routing document about messages of subscribers.
 func NewDirectory(in *config.Inbound) *Directory {
 	d := &Directory{
-		numbers: make(map[string]*owner, len(in.Numbers)), channels: make(map[string]*owner, len(in.Channels)),
+		numbers: make(map[string]*owner, len(in.Numbers)), channels: make(map[string]*owner,
+			len(in.Channels)),
 		nobody: newOwner("", in.Keywords, in.Keywords),
 	}
 	for _, n := range in.Numbers {
@@ -64,8 +65,8 @@ func (d *Directory) owner(channel, to string) *owner {
 	return d.nobody
 }
 
-// change is what a message changes. One that lacks a part is no keyword, whatever is left of it; one without a
-// sender concerns nobody.
+// change is what a message changes. One that lacks a part is no keyword, whatever is left of it;
+// one without a sender concerns nobody.
 func (o *owner) change(m *ledger.Subscribed) ledger.Change {
 	if len(m.Missing) > 0 || m.From == "" || len(m.Text) > longestKeyword {
 		return ledger.NoChange
@@ -79,5 +80,6 @@ func (d *Directory) starts(in *ledger.Inbound) bool {
 	return in.Parts < 2 && d.owner(in.Channel, in.To).change(&m) == ledger.OptIn
 }
 
-// longestKeyword bounds the texts that are compared with keywords, in bytes, signs around them included.
+// longestKeyword bounds the texts that are compared with keywords, in bytes, signs around them
+// included.
 const longestKeyword = 400

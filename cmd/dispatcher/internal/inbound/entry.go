@@ -16,11 +16,12 @@ const (
 	longestField = 256      // bytes of a number or a reference
 )
 
-// longestShortCode is how many digits a short code has at most in common use: it is nobody's number.
+// longestShortCode is how many digits a short code has at most in common use: it is nobody's
+// number.
 const longestShortCode = 6
 
-// subscriber is the number of a sender as messages to him have it: some peers give it as it is written within their
-// country. e164 knows how; short codes and names stay as they are.
+// subscriber is the number of a sender as messages to him have it: some peers give it as it is
+// written within their country. e164 knows how; short codes and names stay as they are.
 func subscriber(from string, e164 func(string) string) string {
 	if len(from) <= longestShortCode || strings.Trim(from, "+0123456789") != "" {
 		return from
@@ -29,14 +30,17 @@ func subscriber(from string, e164 func(string) string) string {
 }
 
 // newInbound gives a message its id and makes its texts fit to be stored.
-func newInbound(channel string, in *provider.Inbound, e164 func(string) string, now time.Time) ledger.Inbound {
+func newInbound(
+	channel string, in *provider.Inbound, e164 func(string) string, now time.Time,
+) ledger.Inbound {
 	at := in.At
 	if at.IsZero() {
 		at = now
 	}
 	return ledger.Inbound{
 		ID: rand.Text(), Channel: channel, Reference: storable(in.Reference, longestField),
-		From: subscriber(storable(in.From, longestField), e164), To: storable(in.To, longestField), Text: storable(in.Text, longestText),
+		From: subscriber(storable(in.From, longestField), e164), To: storable(in.To, longestField),
+		Text:  storable(in.Text, longestText),
 		Group: in.Group, Part: in.Part, Parts: in.Parts, At: at, SentAt: in.SentAt,
 	}
 }

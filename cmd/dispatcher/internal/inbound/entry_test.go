@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatIsStoredFitsTheDatabase: PostgreSQL refuses zero bytes and what is no UTF-8, and a message that can never be
-// stored would be sent again for ever.
+// TestWhatIsStoredFitsTheDatabase: PostgreSQL refuses zero bytes and what is no UTF-8, and a
+// message that can never be stored would be sent again for ever.
 func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -24,7 +24,8 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > longest {
 			rt.Fatalf("%q became %q of at most %d bytes", s, got, longest)
 		}
-		if clean := strings.ReplaceAll(s, "\x00", ""); utf8.ValidString(clean) && len(clean) <= longest && got != clean {
+		if clean := strings.ReplaceAll(s, "\x00", ""); utf8.ValidString(clean) &&
+			len(clean) <= longest && got != clean {
 			rt.Fatalf("%q became %q", s, got)
 		}
 	})
@@ -33,7 +34,8 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 func TestEveryMessageHasAnIDOfItsOwnAndATime(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_760_000_000, 0)
-	one, two := newInbound("a", &provider.Inbound{Text: "x"}, asItIs, now), newInbound("a", &provider.Inbound{Text: "x", At: now.Add(time.Hour)}, asItIs, now)
+	one, two := newInbound("a", &provider.Inbound{Text: "x"}, asItIs, now), newInbound("a",
+		&provider.Inbound{Text: "x", At: now.Add(time.Hour)}, asItIs, now)
 	if one.ID == "" || one.ID == two.ID || !one.At.Equal(now) || !two.At.Equal(now.Add(time.Hour)) {
 		t.Errorf("%+v\n%+v", one, two)
 	}
@@ -43,8 +45,11 @@ func TestASubscriberHasTheNumberThatMessagesToHimHave(t *testing.T) {
 	t.Parallel()
 	british := numbers.Region("GB").E164
 	for from, want := range map[string]string{
-		"07700900123": "+447700900123", "+447700900123": "+447700900123", "00447700900123": "+447700900123",
-		"60777": "60777", "123456": "123456", "ACME": "ACME", "ACME 2000 UK": "ACME 2000 UK", "": "",
+		"07700900123": "+447700900123", "+447700900123": "+447700900123",
+		"00447700900123": "+447700900123",
+		"60777":          "60777", "123456": "123456", "ACME": "ACME",
+		"ACME 2000 UK": "ACME 2000 UK",
+		"":             "",
 	} {
 		if got := subscriber(from, british); got != want {
 			t.Errorf("%q became %q, want %q", from, got, want)

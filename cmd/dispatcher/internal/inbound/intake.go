@@ -19,8 +19,9 @@ const (
 	maxWaiting = 5000
 	// takePatience is how long Take waits for the database.
 	takePatience = 2 * time.Second
-	// bookPatience bounds one booking with its repetitions. Over a new connection it takes four round
-	// trips: a shorter bound would cut each connection to a database a second away before it is of use.
+	// bookPatience bounds one booking with its repetitions. Over a new connection it takes four
+	// round trips: a shorter bound would cut each connection to a database a second away before it
+	// is of use.
 	bookPatience = 10 * time.Second
 	// forgetPatience bounds what tidies up.
 	forgetPatience = 15 * time.Second
@@ -31,8 +32,8 @@ const (
 	awayPause = time.Second
 	// partPatience is how long a part waits for the others of its message.
 	partPatience = 10 * time.Minute
-	// partsEvery is how often parts are looked for that have waited so long, and forgetEvery how often
-	// what need not be remembered any more is dropped.
+	// partsEvery is how often parts are looked for that have waited so long, and forgetEvery how
+	// often what need not be remembered any more is dropped.
 	partsEvery  = 15 * time.Second
 	forgetEvery = 10 * time.Minute
 )
@@ -46,8 +47,10 @@ var (
 
 // Store books messages of subscribers; see *ledger.Ledger, which does.
 type Store interface {
-	BookInbound(ctx context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
-	BookIncomplete(ctx context.Context, after time.Duration, limit int, react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
+	BookInbound(ctx context.Context, in []ledger.Inbound,
+		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
+	BookIncomplete(ctx context.Context, after time.Duration, limit int,
+		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
 	ForgetInbound(ctx context.Context) (dropped int64, err error)
 }
 
@@ -58,7 +61,8 @@ type Config struct {
 	Store Store
 	// Directory returns the one of the routing in force; never nil. It must not block.
 	Directory func() *Directory
-	// E164 brings the number of a subscriber into the form that recipients have, or leaves it as it is.
+	// E164 brings the number of a subscriber into the form that recipients have, or leaves it as it
+	// is.
 	E164     func(number string) string
 	Registry prometheus.Registerer
 	// Trouble hears of every booking that failed.
@@ -67,7 +71,8 @@ type Config struct {
 
 // Validate reports the first field that is missing.
 func (c *Config) Validate() error {
-	if c.Store == nil || c.Directory == nil || c.E164 == nil || c.Registry == nil || c.Trouble == nil {
+	if c.Store == nil || c.Directory == nil || c.E164 == nil || c.Registry == nil ||
+		c.Trouble == nil {
 		return errors.New("inbound: Store, Directory, E164, Registry and Trouble are required")
 	}
 	return nil
@@ -90,18 +95,19 @@ func New(cfg Config) (*Intake, error) {
 	return &Intake{cfg: cfg, queue: newQueue(), metrics: newMetrics(cfg.Registry)}, nil
 }
 
-// Take is Book for one message and an adapter that has no context: it waits for the database for two
-// seconds at most, usually for some milliseconds, and while the database is known to be away not at all. Not
-// taken asks the provider to send the message again.
+// Take is Book for one message and an adapter that has no context: it waits for the database for
+// two seconds at most, usually for some milliseconds, and while the database is known to be away
+// not at all. Not taken asks the provider to send the message again.
 func (i *Intake) Take(channel string, in provider.Inbound) (taken bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), takePatience)
 	defer cancel()
 	return i.Book(ctx, channel, []provider.Inbound{in}) == nil
 }
 
-// Book returns nil once all of the messages are durable. After an error the provider has to send them again: what
-// was booked all the same is known again by its reference. When ctx ends, a booking that has
-// begun is still waited for, at most a few seconds, because its outcome will be known then.
+// Book returns nil once all of the messages are durable. After an error the provider has to send
+// them again: what was booked all the same is known again by its reference. When ctx ends, a
+// booking that has begun is still waited for, at most a few seconds, because its outcome will be
+// known then.
 func (i *Intake) Book(ctx context.Context, channel string, in []provider.Inbound) error {
 	for some := range slices.Chunk(in, maxBatch) {
 		if err := i.book(ctx, channel, some); err != nil {

@@ -38,7 +38,9 @@ type scriptedStore struct {
 	waitTime time.Duration
 }
 
-func (s *scriptedStore) BookInbound(_ context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
+func (s *scriptedStore) BookInbound(
+	_ context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction,
+) (ledger.Booked, error) {
 	s.mu.Lock()
 	var ids []string
 	for i := range in {
@@ -54,13 +56,16 @@ func (s *scriptedStore) BookInbound(_ context.Context, in []ledger.Inbound, reac
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range in {
-		react(&ledger.Subscribed{ID: in[i].ID, Channel: in[i].Channel, From: in[i].From, To: in[i].To, Text: in[i].Text, Parts: 1})
+		react(&ledger.Subscribed{ID: in[i].ID, Channel: in[i].Channel, From: in[i].From,
+			To: in[i].To, Text: in[i].Text, Parts: 1})
 		s.texts = append(s.texts, in[i].Text)
 	}
 	return ledger.Booked{Whole: len(in)}, nil
 }
 
-func (s *scriptedStore) BookIncomplete(_ context.Context, after time.Duration, _ int, _ func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
+func (s *scriptedStore) BookIncomplete(
+	_ context.Context, after time.Duration, _ int, _ func(*ledger.Subscribed) ledger.Reaction,
+) (ledger.Booked, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweeps++
@@ -113,7 +118,8 @@ func newRig(t *testing.T, store Store) *rig {
 	r := &rig{registry: prometheus.NewRegistry()}
 	d := testDirectory()
 	var err error
-	r.Intake, err = New(Config{Store: store, Directory: func() *Directory { return d }, E164: asItIs, Registry: r.registry, Trouble: func(string, error) {}})
+	r.Intake, err = New(Config{Store: store, Directory: func() *Directory { return d },
+		E164: asItIs, Registry: r.registry, Trouble: func(string, error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +176,8 @@ func TestMessagesAreBookedTogetherAndInOrder(t *testing.T) {
 		for i := range 20 {
 			want = append(want, fmt.Sprint(i))
 			callers.Go(func() {
-				if err := r.Book(t.Context(), "a", []provider.Inbound{text(fmt.Sprint(i))}); err != nil {
+				if err := r.Book(t.Context(), "a",
+					[]provider.Inbound{text(fmt.Sprint(i))}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -194,7 +201,8 @@ func TestALongCallbackIsBookedInPieces(t *testing.T) {
 		if err := r.Book(t.Context(), "a", make([]provider.Inbound, 2*maxBatch+1)); err != nil {
 			t.Fatal(err)
 		}
-		if n, bookings := len(store.booked()), len(store.bookings()); n != 2*maxBatch+1 || bookings != 3 {
+		if n, bookings := len(store.booked()), len(store.bookings()); n != 2*maxBatch+1 ||
+			bookings != 3 {
 			t.Errorf("%d messages in %d bookings", n, bookings)
 		}
 		r.stop()
@@ -243,7 +251,8 @@ func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
 			t.Errorf("refused after %v", took)
 		}
 		began = time.Now()
-		if err := r.Book(t.Context(), "a", []provider.Inbound{text("two")}); !errors.Is(err, errAway) || time.Since(began) > 0 {
+		if err := r.Book(t.Context(), "a", []provider.Inbound{text("two")}); !errors.Is(err,
+			errAway) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		back.Store(true)
@@ -313,13 +322,15 @@ func TestWhatFindsNoRoomStaysWithItsProvider(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := r.Book(t.Context(), "a", []provider.Inbound{text("more")}); !errors.Is(err, errFull) {
+		if err := r.Book(t.Context(), "a", []provider.Inbound{text("more")}); !errors.Is(err,
+			errFull) {
 			t.Errorf("got %v", err)
 		}
 		r.run()
 		callers.Wait()
 		r.stop()
-		if err := r.Book(t.Context(), "a", []provider.Inbound{text("late")}); !errors.Is(err, errClosed) {
+		if err := r.Book(t.Context(), "a", []provider.Inbound{text("late")}); !errors.Is(err,
+			errClosed) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -350,7 +361,8 @@ func TestAMessageThatCannotBeStoredKeepsBackNoOther(t *testing.T) {
 			return nil
 		}}
 		r := newRig(t, store)
-		results := map[string]chan bool{"one": make(chan bool, 1), "bad": make(chan bool, 1), "two": make(chan bool, 1)}
+		results := map[string]chan bool{"one": make(chan bool, 1), "bad": make(chan bool, 1),
+			"two": make(chan bool, 1)}
 		for what, result := range results {
 			go func() { result <- r.Take("a", text(what)) }()
 		}
@@ -410,8 +422,10 @@ func TestMetricsShowNoNumberAndNoText(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`dispatcher_inbound_arrived_total{channel="a",result="taken"} 2`, `dispatcher_inbound_arrived_total{channel="a",result="refused"} 1`,
-		`dispatcher_inbound_messages_total{channel="a",keyword="stop"} 1`, `dispatcher_inbound_messages_total{channel="a",keyword="none"} 1`,
+		`dispatcher_inbound_arrived_total{channel="a",result="taken"} 2`,
+		`dispatcher_inbound_arrived_total{channel="a",result="refused"} 1`,
+		`dispatcher_inbound_messages_total{channel="a",keyword="stop"} 1`,
+		`dispatcher_inbound_messages_total{channel="a",keyword="none"} 1`,
 	} {
 		if !bytes.Contains(out.Bytes(), []byte(want)) {
 			t.Errorf("no %s in\n%s", want, &out)
@@ -429,7 +443,9 @@ func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 // farStore takes four seconds for a booking, as over a new connection to a database a second away.
 type farStore struct{ *scriptedStore }
 
-func (s farStore) BookInbound(ctx context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
+func (s farStore) BookInbound(
+	ctx context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction,
+) (ledger.Booked, error) {
 	select {
 	case <-time.After(4 * time.Second):
 		return s.scriptedStore.BookInbound(ctx, in, react)

@@ -8,8 +8,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// metrics are labelled by channels, which the routing document bounds, and by words: result is taken or
-// refused, keyword is stop, start or none.
+// metrics are labelled by channels, which the routing document bounds, and by words: result is
+// taken or refused, keyword is stop, start or none.
 type metrics struct {
 	arrived    *prometheus.CounterVec // channel, result
 	messages   *prometheus.CounterVec // channel, keyword
@@ -21,17 +21,26 @@ type metrics struct {
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	name := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Namespace: "dispatcher", Subsystem: "inbound", Name: name, Help: help}
+		return prometheus.CounterOpts{Namespace: "dispatcher", Subsystem: "inbound", Name: name,
+			Help: help}
 	}
 	m := &metrics{
-		arrived:    prometheus.NewCounterVec(name("arrived_total", "Messages and parts of subscribers that channels brought."), []string{"channel", "result"}),
-		messages:   prometheus.NewCounterVec(name("messages_total", "Whole messages of subscribers that were published."), []string{"channel", "keyword"}),
-		repeated:   prometheus.NewCounter(name("repeated_total", "Messages and parts that had been booked before.")),
-		incomplete: prometheus.NewCounter(name("incomplete_total", "Messages that were published without some of their parts.")),
-		changes:    prometheus.NewCounterVec(name("opt_out_changes_total", "Subscribers that a keyword put on an opt-out list or took off one."), []string{"keyword"}),
+		arrived: prometheus.NewCounterVec(name("arrived_total",
+			"Messages and parts of subscribers that channels brought."), []string{"channel",
+			"result"}),
+		messages: prometheus.NewCounterVec(name("messages_total",
+			"Whole messages of subscribers that were published."), []string{"channel", "keyword"}),
+		repeated: prometheus.NewCounter(name("repeated_total",
+			"Messages and parts that had been booked before.")),
+		incomplete: prometheus.NewCounter(name("incomplete_total",
+			"Messages that were published without some of their parts.")),
+		changes: prometheus.NewCounterVec(name("opt_out_changes_total",
+			"Subscribers that a keyword put on an opt-out list or took off one."),
+			[]string{"keyword"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "dispatcher", Subsystem: "inbound", Name: "booking_seconds",
-			Help: "Transactions that book messages of subscribers.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
+			Help:    "Transactions that book messages of subscribers.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}
 	registry.MustRegister(m.arrived, m.messages, m.repeated, m.incomplete, m.changes, m.seconds)

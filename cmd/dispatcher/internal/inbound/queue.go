@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// queue holds what waits to be booked, in the order in which it came. It is bounded: what finds no room stays
-// with its provider.
+// queue holds what waits to be booked, in the order in which it came. It is bounded: what finds no
+// room stays with its provider.
 type queue struct {
 	wake chan struct{} // capacity 1: there is something to book
 
 	mu       sync.Mutex
-	entries  []*entry  // guarded by mu
-	messages int       // guarded by mu: in entries
-	closed   bool      // guarded by mu
-	away     time.Time // guarded by mu: nothing is taken before this time, because the database is away
+	entries  []*entry // guarded by mu
+	messages int      // guarded by mu: in entries
+	closed   bool     // guarded by mu
+	// guarded by mu: nothing is taken before this time, because the database is away
+	away time.Time
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
@@ -66,7 +67,8 @@ func (q *queue) next() (batch []*entry) {
 	return batch
 }
 
-// pause refuses everything until a time: nothing can be booked, and whoever waited for that would wait in vain.
+// pause refuses everything until a time: nothing can be booked, and whoever waited for that would
+// wait in vain.
 func (q *queue) pause(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

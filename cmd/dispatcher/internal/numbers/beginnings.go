@@ -5,9 +5,10 @@ import (
 	"regexp/syntax"
 )
 
-// beginningsOf yields every sequence of so many digits that begins a text which the pattern matches as a whole. It
-// runs the pattern's own program over the digits, as an automaton that is in several places at once (Thompson,
-// Regular Expression Search Algorithm, 1968), and follows only what may still match.
+// beginningsOf yields every sequence of so many digits that begins a text which the pattern matches
+// as a whole. It runs the pattern's own program over the digits, as an automaton that is in several
+// places at once (Thompson, Regular Expression Search Algorithm, 1968), and follows only what may
+// still match.
 func beginningsOf(program *syntax.Prog, length int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var digits []byte
@@ -44,7 +45,8 @@ func begins(program *syntax.Prog, digits string) bool {
 	return true
 }
 
-// compile makes the program of a pattern. It panics for one that does not compile: those of the numbering plans do.
+// compile makes the program of a pattern. It panics for one that does not compile: those of the
+// numbering plans do.
 func compile(pattern string) *syntax.Prog {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

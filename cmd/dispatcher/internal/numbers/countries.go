@@ -9,9 +9,10 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Countries finds the regions of numbers. A region is decided by a number's first digits, and by nothing else here: what
-// is known of others never changes an answer, so that an audit finds the country that a price or a rule about
-// senders went by. Answers are kept by those digits. It is safe for concurrent use.
+// Countries finds the regions of numbers. A region is decided by a number's first digits, and by
+// nothing else here: what is known of others never changes an answer, so that an audit finds the
+// country that a price or a rule about senders went by. Answers are kept by those digits. It is
+// safe for concurrent use.
 type Countries struct {
 	mu    sync.RWMutex
 	known map[string]string // guarded by mu; by the first countryDigits characters
@@ -27,8 +28,9 @@ const (
 // NewCountries knows nothing yet.
 func NewCountries() *Countries { return &Countries{known: map[string]string{}} }
 
-// Of is the ISO 3166 region of an E.164 number in lower case; 001 for numbers of the whole world, such as those of +979, and empty
-// for beginnings that no region has. Whether there is such a number is not asked.
+// Of is the ISO 3166 region of an E.164 number in lower case; 001 for numbers of the whole world,
+// such as those of +979, and empty for beginnings that no region has. Whether there is such a
+// number is not asked.
 func (c *Countries) Of(number string) string {
 	prefix := number[:min(len(number), countryDigits)]
 	c.mu.RLock()
@@ -47,8 +49,9 @@ func (c *Countries) Of(number string) string {
 	return region
 }
 
-// MainCallingCodes are those of which one of some countries is the main one, plus included: +44 for gb, and none for gg,
-// which shares that code. A country that has a code for itself is the main one of it.
+// MainCallingCodes are those of which one of some countries is the main one, plus included: +44 for
+// gb, and none for gg, which shares that code. A country that has a code for itself is the main one
+// of it.
 func MainCallingCodes(countries []string) []string {
 	var codes []string
 	for _, country := range countries {

@@ -39,9 +39,12 @@ func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {
 func TestPremiumSaysWhatThePlansSay(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]bool{
-		"+447700900123": false, "+448712345678": true, "+449098765432": true, "+33612345678": false, "+33899000000": true,
-		"+19002345678": true, "+14155550100": false, "+979123456789": true, "+4915123456789": false, "+499001234567": true,
-		"+1": false, "+": false, "": false, "+99912345678": false, "+44": false, "+x4479": false,
+		"+447700900123": false, "+448712345678": true, "+449098765432": true, "+33612345678": false,
+		"+33899000000": true,
+		"+19002345678": true, "+14155550100": false, "+979123456789": true, "+4915123456789": false,
+		"+499001234567": true,
+		"+1":            false, "+": false, "": false, "+99912345678": false, "+44": false,
+		"+x4479": false,
 	} {
 		if got := numbers.Premium(number); got != want {
 			t.Errorf("a number of %.4s...: premium %v, want %v", number, got, want)
@@ -58,8 +61,10 @@ func premium(number string) bool {
 func TestTheTableNeverHidesAPremiumRateNumber(t *testing.T) {
 	t.Parallel()
 	number := rapid.Custom(func(t *rapid.T) string {
-		code := rapid.SampledFrom([]string{"1", "44", "33", "49", "7", "39", "61", "34", "31", "46", "48", "91", "972", "353", "386", "979", "420"}).Draw(t, "code")
-		return "+" + code + rapid.StringMatching(`(?:9|8|90|89|87|1|[0-9])[0-9]{6,9}`).Draw(t, "national")
+		code := rapid.SampledFrom([]string{"1", "44", "33", "49", "7", "39", "61", "34", "31", "46",
+			"48", "91", "972", "353", "386", "979", "420"}).Draw(t, "code")
+		return "+" + code + rapid.StringMatching(`(?:9|8|90|89|87|1|[0-9])[0-9]{6,9}`).
+			Draw(t, "national")
 	})
 	tier.Check(t, func(t *rapid.T) {
 		n := number.Draw(t, "number")
@@ -74,9 +79,12 @@ func TestCountriesTellRegionsThatShareACode(t *testing.T) {
 	c := numbers.NewCountries()
 	for range 2 { // what is learnt does not change an answer
 		for number, want := range map[string]string{
-			"+447400123456": "gb", "+33612345678": "fr", "+14155552671": "us", "+16045551234": "ca", "+18765551234": "jm", "+77012345678": "kz",
-			"+79161234567": "ru", "+99912345678": "", "": "", "+": "", "+x": "", "+8501921234567": "kp", "+979123456789": "001",
-			"+447911112345": "gg", "+441624123456": "im", "+447797123456": "je", "+262639012345": "yt", "+262692123456": "re",
+			"+447400123456": "gb", "+33612345678": "fr", "+14155552671": "us", "+16045551234": "ca",
+			"+18765551234": "jm", "+77012345678": "kz",
+			"+79161234567": "ru", "+99912345678": "", "": "", "+": "", "+x": "",
+			"+8501921234567": "kp", "+979123456789": "001",
+			"+447911112345": "gg", "+441624123456": "im", "+447797123456": "je",
+			"+262639012345": "yt", "+262692123456": "re",
 		} {
 			if got := c.Of(number); got != want {
 				t.Errorf("a number of %.4s... is in %q, want %q", number, got, want)
@@ -89,7 +97,8 @@ func TestCountriesSayWhatThePlansSay(t *testing.T) {
 	t.Parallel()
 	c, seen := numbers.NewCountries(), 0
 	for _, plan := range numbers.Metadata() {
-		for _, kind := range []*phonenumbers.PhoneNumberDesc{plan.GetFixedLine(), plan.GetMobile(), plan.GetTollFree(), plan.GetPremiumRate(), plan.GetVoip()} {
+		for _, kind := range []*phonenumbers.PhoneNumberDesc{plan.GetFixedLine(), plan.GetMobile(),
+			plan.GetTollFree(), plan.GetPremiumRate(), plan.GetVoip()} {
 			number := fmt.Sprintf("+%d%s", plan.GetCountryCode(), kind.GetExampleNumber())
 			parsed, err := phonenumbers.Parse(number, "")
 			if kind.GetExampleNumber() == "" || err != nil {
@@ -126,20 +135,24 @@ func TestACountryDependsOnTheNumberAlone(t *testing.T) {
 func TestMainCallingCodesAreThoseOfTheMainCountries(t *testing.T) {
 	t.Parallel()
 	for countries, want := range map[string]string{
-		"us kp ru gb it fr xx":                "+1 +33 +39 +44 +7 +850",
-		"us jm us":                            "+1",
-		"us ru gb it no au ma re sh fi gp cw": "+1 +212 +262 +290 +358 +39 +44 +47 +590 +599 +61 +7", // as the guide lists them
-		"jm ca kz gg je im va":                "",                                                    // each shares a code that another one is the main country of
-		"":                                    "",
+		"us kp ru gb it fr xx": "+1 +33 +39 +44 +7 +850",
+		"us jm us":             "+1",
+		// as the guide lists them
+		"us ru gb it no au ma re sh fi gp cw": "+1 +212 +262 +290 +358 +39 +44 +47 +590 +599 +61 " +
+			"+7",
+		// each shares a code that another one is the main country of
+		"jm ca kz gg je im va": "",
+		"":                     "",
 	} {
-		if got := strings.Join(numbers.MainCallingCodes(strings.Fields(countries)), " "); got != want {
+		if got := strings.Join(numbers.MainCallingCodes(strings.Fields(countries)),
+			" "); got != want {
 			t.Errorf("%q of %s, want %q", got, countries, want)
 		}
 	}
 }
 
-// TestOnlyMainCountriesLeadACallingCode: each code that is shared has one, or a number of it without a country would
-// not be stopped whatever is blocked.
+// TestOnlyMainCountriesLeadACallingCode: each code that is shared has one, or a number of it
+// without a country would not be stopped whatever is blocked.
 func TestOnlyMainCountriesLeadACallingCode(t *testing.T) {
 	t.Parallel()
 	leaders := map[string]int{}
@@ -155,11 +168,13 @@ func TestOnlyMainCountriesLeadACallingCode(t *testing.T) {
 	}
 }
 
-// TestExamplesForRulesByCountryHaveOne: the guides name them beside the mobile numbers for drama, which have none.
+// TestExamplesForRulesByCountryHaveOne: the guides name them beside the mobile numbers for drama,
+// which have none.
 func TestExamplesForRulesByCountryHaveOne(t *testing.T) {
 	t.Parallel()
 	c := numbers.NewCountries()
-	for number, want := range map[string]string{"+442079460123": "gb", "+14155550100": "us", "+447700900123": ""} {
+	for number, want := range map[string]string{"+442079460123": "gb", "+14155550100": "us",
+		"+447700900123": ""} {
 		if got := c.Of(number); got != want {
 			t.Errorf("%s is in %q, want %q", number, got, want)
 		}
@@ -213,14 +228,16 @@ func TestParseRegionTakesCountryCodes(t *testing.T) {
 func TestRewriteChangesNothingButTheRecipient(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"id":"1", "to" : "07700 900123","text":"07700 900123"}`: `{"id":"1", "to" : "+447700900123","text":"07700 900123"}`,
-		`{"metadata":{"to":"07700 900124"},"to":"07700 900123"}`:  `{"metadata":{"to":"07700 900124"},"to":"+447700900123"}`,
-		`{"to":"+447700900123"}`:                                  `{"to":"+447700900123"}`,
-		`{"to":"07700\u0020900123"}`:                              `{"to":"+447700900123"}`,
-		`{"to":7700900123}`:                                       `{"to":7700900123}`,
-		`{"to":`:                                                  `{"to":`,
-		`[]`:                                                      `[]`,
-		``:                                                        ``,
+		`{"id":"1", "to" : "07700 900123","text":"07700 900123"}`: `{"id":"1", "to" : ` +
+			`"+447700900123","text":"07700 900123"}`,
+		`{"metadata":{"to":"07700 900124"},"to":"07700 900123"}`: `{"metadata":{"to":"07700 ` +
+			`900124"},"to":"+447700900123"}`,
+		`{"to":"+447700900123"}`:     `{"to":"+447700900123"}`,
+		`{"to":"07700\u0020900123"}`: `{"to":"+447700900123"}`,
+		`{"to":7700900123}`:          `{"to":7700900123}`,
+		`{"to":`:                     `{"to":`,
+		`[]`:                         `[]`,
+		``:                           ``,
 	} {
 		if got := string(numbers.Region("GB").Rewrite([]byte(in))); got != want {
 			t.Errorf("Rewrite(%s) = %s, want %s", in, got, want)
@@ -247,7 +264,8 @@ func FuzzRewrite(f *testing.F) {
 }
 
 func BenchmarkPremium(b *testing.B) {
-	for name, number := range map[string]string{"mobile": "+447700900123", "premium": "+449098765432", "code without": "+99912345678"} {
+	for name, number := range map[string]string{"mobile": "+447700900123",
+		"premium": "+449098765432", "code without": "+99912345678"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -273,7 +291,8 @@ func BenchmarkCountriesUnknown(b *testing.B) {
 }
 
 func BenchmarkE164(b *testing.B) {
-	for name, number := range map[string]string{"already": "+447700900123", "national": "07700 900123"} {
+	for name, number := range map[string]string{"already": "+447700900123",
+		"national": "07700 900123"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -32,7 +32,8 @@ func newPlan(p *phonenumbers.PhoneMetadata) *plan {
 	}
 	out := &plan{}
 	for _, kind := range []*phonenumbers.PhoneNumberDesc{
-		p.GetFixedLine(), p.GetMobile(), p.GetTollFree(), p.GetPremiumRate(), p.GetSharedCost(), p.GetVoip(),
+		p.GetFixedLine(), p.GetMobile(), p.GetTollFree(), p.GetPremiumRate(), p.GetSharedCost(),
+		p.GetVoip(),
 		p.GetPersonalNumber(), p.GetPager(), p.GetUan(), p.GetVoicemail(),
 	} {
 		if pattern := kind.GetNationalNumberPattern(); pattern != "" && pattern != "NA" {
@@ -55,8 +56,9 @@ func (p *plan) has(national string) bool {
 	return false
 }
 
-// regionOf is the region of the numbers with a beginning, of which a plus stands before it: the first of the regions that share
-// the calling code, the main one before the others, which has such numbers.
+// regionOf is the region of the numbers with a beginning, of which a plus stands before it: the
+// first of the regions that share the calling code, the main one before the others, which has such
+// numbers.
 func regionOf(beginning string) string {
 	digits, _ := strings.CutPrefix(beginning, "+")
 	code := 0

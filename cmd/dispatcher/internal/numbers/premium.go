@@ -8,11 +8,13 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Premium reports whether an E.164 number is a premium-rate one: whoever owns it earns from what is sent to it.
+// Premium reports whether an E.164 number is a premium-rate one: whoever owns it earns from what is
+// sent to it.
 //
-// Nearly every number is told apart by its first digits: a table says under which of them there are premium-rate
-// numbers at all, and only those are looked up in full. So it costs a few nanoseconds for most numbers, keeps
-// nothing, and is safe for concurrent use. The first call builds the table, in some tens of milliseconds.
+// Nearly every number is told apart by its first digits: a table says under which of them there are
+// premium-rate numbers at all, and only those are looked up in full. So it costs a few nanoseconds
+// for most numbers, keeps nothing, and is safe for concurrent use. The first call builds the table,
+// in some tens of milliseconds.
 func Premium(number string) bool {
 	digits := strings.TrimPrefix(number, "+")
 	table, national := premiumTables().of(digits)
@@ -45,8 +47,8 @@ func (t *beginningTable) may(national string) bool {
 	return n < 0 || n >= beginnings || t[n]
 }
 
-// mark notes that numbers which begin so are to be looked up: with the prefix that is dialled within a country, such as the 0
-// of +33 08..., they mean what they mean without it.
+// mark notes that numbers which begin so are to be looked up: with the prefix that is dialled
+// within a country, such as the 0 of +33 08..., they mean what they mean without it.
 func (t *beginningTable) mark(prefix string) {
 	first, err := strconv.Atoi(prefix)
 	if err != nil || len(prefix) > firstDigits {
@@ -64,8 +66,8 @@ func (t *beginningTable) mark(prefix string) {
 // tablesByCode are the tables by calling code, which has one to three digits; none begins another.
 type tablesByCode [1000]*beginningTable
 
-// of finds the table for a number, and its digits behind the calling code; nil when there are no premium-rate
-// numbers behind it.
+// of finds the table for a number, and its digits behind the calling code; nil when there are no
+// premium-rate numbers behind it.
 func (t *tablesByCode) of(digits string) (*beginningTable, string) {
 	code := 0
 	for i := 0; i < 3 && i < len(digits); i++ {

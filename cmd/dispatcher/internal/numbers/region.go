@@ -20,9 +20,9 @@ func ParseRegion(code string) (Region, error) {
 	return Region(code), nil
 }
 
-// E164 returns the number in E.164 form, or unchanged when it has that form already
-// or cannot be a number, which the envelope's own check will say. A number with a plus or an international
-// prefix keeps its own country; only its spaces, dashes and brackets go.
+// E164 returns the number in E.164 form, or unchanged when it has that form already or cannot be a
+// number, which the envelope's own check will say. A number with a plus or an international prefix
+// keeps its own country; only its spaces, dashes and brackets go.
 func (r Region) E164(number string) string {
 	if r == "" || plain(number) {
 		return number
@@ -34,7 +34,8 @@ func (r Region) E164(number string) string {
 	return phonenumbers.Format(parsed, phonenumbers.E164)
 }
 
-// plain reports whether the number is a plus and digits: whatever a parser may think of it, it says what it means.
+// plain reports whether the number is a plus and digits: whatever a parser may think of it, it says
+// what it means.
 func plain(number string) bool {
 	digits, plus := strings.CutPrefix(number, "+")
 	return plus && digits != "" && strings.Trim(digits, "0123456789") == ""

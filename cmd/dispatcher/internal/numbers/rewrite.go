@@ -6,8 +6,8 @@ import (
 )
 
 // Rewrite puts the member "to" of a JSON object into E.164 and keeps every other byte. It returns
-// the object as it is when there is nothing to change. It reads the object, so it is for those whose number
-// turned out not to be in E.164.
+// the object as it is when there is nothing to change. It reads the object, so it is for those
+// whose number turned out not to be in E.164.
 func (r Region) Rewrite(object []byte) []byte {
 	if r == "" {
 		return object

@@ -71,7 +71,8 @@ func TestAFaultWithoutEndIsNewWhenItDidNotComeUpForAWhile(t *testing.T) {
 		at   int // seconds
 		want Step
 	}{{0, Began}, {30, Known}, {60, Lasts}, {70, Known}, {130, Began}, {189, Known}, {190, Lasts}} {
-		if got, _ := tracker.Fault("callbacks", start.Add(time.Duration(c.at)*time.Second)); got != c.want {
+		if got, _ := tracker.Fault("callbacks",
+			start.Add(time.Duration(c.at)*time.Second)); got != c.want {
 			t.Errorf("at %d: %v, want %v", c.at, got, c.want)
 		}
 	}
@@ -143,9 +144,12 @@ func TestAnOutageIsOneWarningAndOneLineWhenItIsOver(t *testing.T) {
 				l.Up("PostgreSQL", who)
 			}
 			want := []string{
-				`{"level":"warn","what":"PostgreSQL","message":"PostgreSQL does not answer: start it"}`,
-				`{"level":"warn","what":"PostgreSQL","for":"1m0s","message":"PostgreSQL does not answer: start it"}`,
-				`{"level":"warn","what":"PostgreSQL","for":"2m0s","message":"PostgreSQL does not answer: start it"}`,
+				`{"level":"warn","what":"PostgreSQL","message":"PostgreSQL does not answer: ` +
+					`start it"}`,
+				`{"level":"warn","what":"PostgreSQL","for":"1m0s","message":"PostgreSQL does ` +
+					`not answer: start it"}`,
+				`{"level":"warn","what":"PostgreSQL","for":"2m0s","message":"PostgreSQL does ` +
+					`not answer: start it"}`,
 				`{"level":"info","what":"PostgreSQL","message":"PostgreSQL is back after 2m30s"}`,
 			}
 			var got []string
@@ -230,7 +234,8 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 		"away, and nobody has anything to do": {5 * time.Second, func(_ *Probe, away *atomic.Bool) {
 			wait(time.Second)
 			away.Store(true)
-			wait(time.Minute - 500*time.Millisecond) // found at 5 s, looked at each second from then on
+			// found at 5 s, looked at each second from then on
+			wait(time.Minute - 500*time.Millisecond)
 			away.Store(false)
 			wait(time.Minute)
 		}, []string{
@@ -248,13 +253,15 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 				p.Suspect(failure)
 				wait(10 * time.Second)
 			}
-		}, []string{`{"level":"warn","what":"claim","error":"timeout","message":"look at the locks"}`}},
+		}, []string{`{"level":"warn","what":"claim","error":"timeout","message":"look at the ` +
+			`locks"}`}},
 		"a failure that stays": {0, func(p *Probe, _ *atomic.Bool) {
 			for range 40 {
 				p.Suspect(failure)
 				wait(time.Second)
 			}
-		}, []string{`{"level":"warn","what":"claim","error":"timeout","message":"look at the locks"}`}},
+		}, []string{`{"level":"warn","what":"claim","error":"timeout","message":"look at the ` +
+			`locks"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

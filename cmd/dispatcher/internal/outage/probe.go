@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A failure that is no outage is reported after strikes looks that found nothing away although
-// work failed: a single failure is tried again and needs nobody. Failures further apart than forgive
-// are counted anew; it is that long because whoever fails repeatedly backs off.
+// A failure that is no outage is reported after strikes looks that found nothing away although work
+// failed: a single failure is tried again and needs nobody. Failures further apart than forgive are
+// counted anew; it is that long because whoever fails repeatedly backs off.
 const (
 	strikes = 5
 	forgive = 20 * time.Second
 )
 
-// Probe finds out whether failures are due to an outage, and when the outage is over. The parts that
-// fail cannot say: each sees one connection, and notices no end while it has nothing to do.
+// Probe finds out whether failures are due to an outage, and when the outage is over. The parts
+// that fail cannot say: each sees one connection, and notices no end while it has nothing to do.
 type Probe struct {
 	// Log gets its reports.
 	Log *Log

@@ -71,8 +71,8 @@ func (t *Tracker) Up(what, reporter string, now time.Time) (Step, time.Duration)
 	return Over, now.Sub(s.since)
 }
 
-// Fault notes a failure whose end nobody reports. It counts as a new one when it did not come up for
-// Remind.
+// Fault notes a failure whose end nobody reports. It counts as a new one when it did not come up
+// for Remind.
 func (t *Tracker) Fault(what string, now time.Time) (Step, time.Duration) {
 	for key, s := range t.away {
 		if s.fault && now.Sub(s.latest) >= Remind {

@@ -21,19 +21,23 @@ const (
 	maxQueued = 20_000
 	// maxKept is how many more may wait of those that nobody sends again.
 	maxKept = 10_000
-	// gather is how long the first of a batch waits for others. It is short because somebody waits for every booking:
-	// providers call over few connections, SMSCs have small windows, and while one batch is being booked the next one
-	// gathers by itself.
+	// gather is how long the first of a batch waits for others. It is short because somebody waits
+	// for every booking: providers call over few connections, SMSCs have small windows, and while
+	// one batch is being booked the next one gathers by itself.
 	gather = 5 * time.Millisecond
 	// lastWords bounds what is tried at the end with receipts that still wait.
 	lastWords = 2 * time.Second
 )
 
 // errFull is the trouble of a process that hears more than its database takes.
-var errFull = errors.New("more receipts arrive than the database takes; providers are asked to send theirs again")
+var errFull = errors.New("more receipts arrive than the database takes; providers are asked to " +
+	"send theirs again")
 
 // errLate is the trouble of one whose database has been away for a while.
-var errLate = errors.New("receipts could not be booked in time; their providers are asked to send them again")
+var errLate = errors.New("receipts could not be booked in time; their providers are asked to " +
+	"send " +
+	"" +
+	"them again")
 
 // errEnded is why nothing is taken at the end.
 var errEnded = errors.New("receipts are not taken any more, because this process ends")
@@ -43,7 +47,8 @@ var errRefused = errors.New("a receipt could not be booked and is left out")
 
 // Store is where receipts are booked. *ledger.Ledger is one; see its methods.
 type Store interface {
-	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received, error)
+	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received,
+		error)
 	Overdue(ctx context.Context, limit int, tell ledger.Tell) (ledger.Swept, error)
 	DropReceipts(ctx context.Context, older time.Duration) (dropped int64, err error)
 }
@@ -53,8 +58,8 @@ var _ Store = (*ledger.Ledger)(nil)
 // Config is what a desk works with.
 type Config struct {
 	Books Store
-	// Open reads the key that a receipt carries, provider.Submission.Key: which attempt it was given to. It is false for
-	// a key that is not ours. nil opens none.
+	// Open reads the key that a receipt carries, provider.Submission.Key: which attempt it was
+	// given to. It is false for a key that is not ours. nil opens none.
 	Open func(key string) (seq int64, attempt int, ok bool)
 	// Freed hears that about so many active slots have come free.
 	Freed func(slots int)
@@ -89,13 +94,15 @@ func New(cfg Config) (*Batcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Batcher{cfg: cfg, metrics: newBatcherMetrics(cfg.Registry), wake: make(chan struct{}, 1)}, nil
+	return &Batcher{cfg: cfg, metrics: newBatcherMetrics(cfg.Registry), wake: make(chan struct{},
+		1)}, nil
 }
 
-// Take calls answer once, from any goroutine: true when a receipt of a channel is durable, false when it has to be sent
-// again because there is no room, it could not be booked within five seconds, or the process ends. Neither Take nor
-// answer may block; any goroutine may call Take. What has no answer when the process dies is its provider's to send
-// again. A receipt that names no message, or under a key that is not ours, is taken and counted, and changes nothing.
+// Take calls answer once, from any goroutine: true when a receipt of a channel is durable, false
+// when it has to be sent again because there is no room, it could not be booked within five
+// seconds, or the process ends. Neither Take nor answer may block; any goroutine may call Take.
+// What has no answer when the process dies is its provider's to send again. A receipt that names no
+// message, or under a key that is not ours, is taken and counted, and changes nothing.
 func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
 	e, named := d.entry(channel, &r)
 	if !named {
@@ -108,8 +115,9 @@ func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken boo
 	}
 }
 
-// Keep takes a receipt that nobody sends again and keeps it until it is booked, however long the database is away. It is
-// lost when the process ends before, or when too many are kept already, which is told. Any goroutine may call it, and it does not block.
+// Keep takes a receipt that nobody sends again and keeps it until it is booked, however long the
+// database is away. It is lost when the process ends before, or when too many are kept already,
+// which is told. Any goroutine may call it, and it does not block.
 func (d *Batcher) Keep(channel string, r provider.Receipt) {
 	e, named := d.entry(channel, &r)
 	if !named {
@@ -118,15 +126,16 @@ func (d *Batcher) Keep(channel string, r provider.Receipt) {
 	e.answer = func(bool) {}
 	if err := d.enqueue(maxQueued+maxKept, e); err != nil {
 		d.metrics.heard(channel, "lost")
-		d.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its message stays unknown: %w", channel, err))
+		d.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its "+
+			"message stays unknown: %w", channel, err))
 		return
 	}
 	d.metrics.heard(channel, e.receipt.State.String())
 }
 
-// Book returns nil once receipts of a channel are durable. After an error, which is that of ctx or says that there is
-// no room, some of them may be booked all the same: whoever calls again does no harm. Receipts of many callers are booked
-// together.
+// Book returns nil once receipts of a channel are durable. After an error, which is that of ctx or
+// says that there is no room, some of them may be booked all the same: whoever calls again does no
+// harm. Receipts of many callers are booked together.
 func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
 	entries := make([]*entry, 0, len(receipts))
 	c := &caller{done: make(chan struct{})}
@@ -154,10 +163,12 @@ func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.
 	}
 }
 
-// entry is a receipt as the ledger wants it; named is false when nothing says which message it is about.
+// entry is a receipt as the ledger wants it; named is false when nothing says which message it is
+// about.
 func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
 	e = new(entry)
-	e.receipt = ledger.Receipt{Channel: channel, Reference: r.Reference, State: r.State, Cause: r.Cause, Code: r.Code, At: r.At}
+	e.receipt = ledger.Receipt{Channel: channel, Reference: r.Reference, State: r.State,
+		Cause: r.Cause, Code: r.Code, At: r.At}
 	if r.Key != "" && d.cfg.Open != nil {
 		if seq, attempt, ok := d.cfg.Open(r.Key); ok {
 			e.receipt.Seq, e.receipt.Attempt = seq, attempt

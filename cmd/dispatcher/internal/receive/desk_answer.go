@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// bookPatience is how long a provider that waits on a connection is left without an answer while its receipt cannot
-	// be booked: less than what SMSCs wait for, which is ten seconds and more.
+	// bookPatience is how long a provider that waits on a connection is left without an answer
+	// while its receipt cannot be booked: less than what SMSCs wait for, which is ten seconds and
+	// more.
 	bookPatience = 5 * time.Second
 	// watchInterval is how often it is looked for those who have waited for so long.
 	watchInterval = 500 * time.Millisecond
@@ -53,8 +54,8 @@ func (d *Batcher) watch(ctx context.Context) {
 	}
 }
 
-// giveBack asks the providers of late receipts to send them again. Those that are just being booked may be booked all the
-// same, and then twice, which does no harm.
+// giveBack asks the providers of late receipts to send them again. Those that are just being booked
+// may be booked all the same, and then twice, which does no harm.
 func (d *Batcher) giveBack(now time.Time) {
 	late := d.takeLate(now)
 	given := 0

@@ -66,8 +66,8 @@ func counts(all []*words) (n [3]int) {
 	return n
 }
 
-// TestWhoWaitsForABookingWaitsBriefly: providers call over few connections and have small windows, so that each
-// moment counts.
+// TestWhoWaitsForABookingWaitsBriefly: providers call over few connections and have small windows,
+// so that each moment counts.
 func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,8 +111,9 @@ func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 	})
 }
 
-// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait for five seconds, the others
-// not at all, and all come again. Nothing piles up, and nothing that was answered is missing.
+// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait for five
+// seconds, the others not at all, and all come again. Nothing piles up, and nothing that was
+// answered is missing.
 func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +134,8 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 		if diff := cmp.Diff([3]int{0, n, 0}, counts(all)); diff != "" {
 			t.Error("after six seconds", diff)
 		}
-		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "refused"); got != n {
+		if got := count(t, registry, "dispatcher_provider_receipts_total", "a",
+			"refused"); got != n {
 			t.Errorf("%v were counted as refused", got)
 		}
 		time.Sleep(time.Minute)
@@ -174,13 +176,16 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 	})
 }
 
-// stuckBooks hang in the commit, as over a connection that broke without a word, until stuck is closed.
+// stuckBooks hang in the commit, as over a connection that broke without a word, until stuck is
+// closed.
 type stuckBooks struct {
 	journalBooks
 	stuck chan struct{}
 }
 
-func (b *stuckBooks) Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received, error) {
+func (b *stuckBooks) Receive(
+	ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell,
+) (ledger.Received, error) {
 	select {
 	case <-b.stuck:
 		return b.journalBooks.Receive(ctx, receipts, tell)
@@ -189,7 +194,8 @@ func (b *stuckBooks) Receive(ctx context.Context, receipts []ledger.Receipt, tel
 	}
 }
 
-// TestABookingThatHangsKeepsNobodyWaiting: its receipts are given back, and booked all the same in the end.
+// TestABookingThatHangsKeepsNobodyWaiting: its receipts are given back, and booked all the same in
+// the end.
 func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +218,8 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 func stuckDesk(t *testing.T, b *stuckBooks) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}
-	d, err := receive.New(receive.Config{Books: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: prometheus.NewRegistry()})
+	d, err := receive.New(receive.Config{Books: b, Freed: b.freed, Trouble: func(string, error) {},
+		Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,10 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// BenchmarkReceiptsBySMPP measures receipts per second from deliver_sm to deliver_sm_resp, into a durable database, each the
-// one that ends a message. Claims and settlements are not timed. The SMSC is scripted, in the same process, and has up to a window of
-// deliver_sm without response. The bar is 2 000 a second on two cores.
+// BenchmarkReceiptsBySMPP measures receipts per second from deliver_sm to deliver_sm_resp, into a
+// durable database, each the one that ends a message. Claims and settlements are not timed. The
+// SMSC is scripted, in the same process, and has up to a window of deliver_sm without response. The
+// bar is 2 000 a second on two cores.
 func BenchmarkReceiptsBySMPP(b *testing.B) {
 	for _, window := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) { benchmarkReceipts(b, window) })
@@ -28,7 +29,10 @@ func BenchmarkReceiptsBySMPP(b *testing.B) {
 
 func benchmarkReceipts(b *testing.B, window int) {
 	l := durableLedger(b)
-	desk, err := receive.New(receive.Config{Books: l, Freed: func(int) {}, Trouble: func(_ string, err error) { b.Log(err) }, Registry: prometheus.NewRegistry()})
+	desk, err := receive.New(receive.Config{Books: l, Freed: func(int) {}, Trouble: func(_ string,
+		err error) {
+		b.Log(err)
+	}, Registry: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -40,7 +44,8 @@ func benchmarkReceipts(b *testing.B, window int) {
 	b.ResetTimer()
 	reading.Go(func() {
 		for range frames {
-			if h, _, err := acknowledged.Next(); err != nil || h.Command != pdu.CommandDeliverSMResp || h.Status != pdu.StatusOK {
+			if h, _, err := acknowledged.Next(); err != nil ||
+				h.Command != pdu.CommandDeliverSMResp || h.Status != pdu.StatusOK {
 				b.Errorf("%+v, %v", h, err)
 				_ = conn.Close()
 				return
@@ -57,7 +62,8 @@ func benchmarkReceipts(b *testing.B, window int) {
 	reading.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
-	if totals, err := l.Totals(context.Background()); err != nil || totals.Messages["delivered"] != int64(b.N) {
+	if totals, err := l.Totals(context.Background()); err != nil ||
+		totals.Messages["delivered"] != int64(b.N) {
 		b.Errorf("%v of %d delivered, %v", totals.Messages, b.N, err)
 	}
 }
@@ -67,9 +73,11 @@ func receiptFrames(b *testing.B, l *ledger.Ledger) (frames [][]byte) {
 	b.Helper()
 	for from := 0; from < b.N; from += 500 {
 		for i, reference := range acceptedMessages(b, l, from, min(500, b.N-from)) {
-			frame, err := pdu.Append(nil, pdu.StatusOK, uint32(from+i+1), &pdu.DeliverSM{Message: pdu.Message{
-				ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte("id:" + reference + " sub:001 dlvrd:001 stat:DELIVRD err:000 text:"),
-			}})
+			frame, err := pdu.Append(nil, pdu.StatusOK, uint32(from+i+1),
+				&pdu.DeliverSM{Message: pdu.Message{
+					ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte("id:" + reference +
+						" sub:001 dlvrd:001 stat:DELIVRD err:000 text:"),
+				}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -88,8 +96,12 @@ func listenFor(b *testing.B, desk *receive.Batcher) net.Conn {
 	}
 	defer listener.Close() //nolint:errcheck // One connection is enough.
 	client, err := smpp.New(smpp.Config{
-		Addresses: []string{listener.Addr().String()}, SystemID: "acme", ReconnectMin: time.Hour, EnquireLink: time.Hour,
-		OnReceipt: func(r provider.Receipt, answer func(taken bool)) { desk.Take("a", r, answer) },
+		Addresses: []string{listener.Addr().String()}, SystemID: "acme", ReconnectMin: time.Hour,
+		EnquireLink: time.Hour,
+		OnReceipt: func(r provider.Receipt, answer func(taken bool)) {
+			desk.Take("a", r,
+				answer)
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -108,7 +120,8 @@ func listenFor(b *testing.B, desk *receive.Batcher) net.Conn {
 	if err != nil {
 		b.Fatal(err)
 	}
-	bound, err := pdu.Append(nil, pdu.StatusOK, h.Sequence, &pdu.BindResp{Command: pdu.CommandBindTransceiverResp, SystemID: "smsc"})
+	bound, err := pdu.Append(nil, pdu.StatusOK, h.Sequence,
+		&pdu.BindResp{Command: pdu.CommandBindTransceiverResp, SystemID: "smsc"})
 	if err != nil {
 		b.Fatal(err)
 	}

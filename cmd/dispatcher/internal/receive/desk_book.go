@@ -60,7 +60,8 @@ func (d *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 	return batch, 0
 }
 
-// putBack returns receipts to the front of the queue; there may be more than there is room for then.
+// putBack returns receipts to the front of the queue; there may be more than there is room for
+// then.
 func (d *Batcher) putBack(rest []*entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,9 +69,12 @@ func (d *Batcher) putBack(rest []*entry) {
 	d.queue = slices.Concat(rest, d.queue)
 }
 
-// patiently books a batch, however long the database is away, and returns what ctx did not leave time for. A receipt that the
-// ledger refuses is left out rather than allowed to hold up the others.
-func (d *Batcher) patiently(ctx context.Context, batch []*entry, early chan<- struct{}) (rest []*entry) {
+// patiently books a batch, however long the database is away, and returns what ctx did not leave
+// time for. A receipt that the ledger refuses is left out rather than allowed to hold up the
+// others.
+func (d *Batcher) patiently(
+	ctx context.Context, batch []*entry, early chan<- struct{},
+) (rest []*entry) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := d.try(ctx, batch, early)
 		if err == nil {
@@ -91,13 +95,14 @@ func (d *Batcher) patiently(ctx context.Context, batch []*entry, early chan<- st
 			return nil
 		default:
 			half := len(batch) / 2
-			return append(d.patiently(ctx, batch[:half], early), d.patiently(ctx, batch[half:], early)...)
+			return append(d.patiently(ctx, batch[:half], early), d.patiently(ctx, batch[half:],
+				early)...)
 		}
 	}
 }
 
-// ledgerTimeout bounds one operation of the ledger: a database host that vanished without a word must not be waited for as
-// long as TCP hopes.
+// ledgerTimeout bounds one operation of the ledger: a database host that vanished without a word
+// must not be waited for as long as TCP hopes.
 const ledgerTimeout = 15 * time.Second
 
 // try books a batch once.

@@ -16,13 +16,17 @@ import (
 	"dispatcher/provider"
 )
 
-// contraryBooks find the receipts that they are given contradictory, and one more, under another id, at the first look.
+// contraryBooks find the receipts that they are given contradictory, and one more, under another
+// id, at the first look.
 type contraryBooks struct{ once sync.Once }
 
-func (*contraryBooks) Receive(_ context.Context, receipts []ledger.Receipt, _ ledger.Tell) (ledger.Received, error) {
+func (*contraryBooks) Receive(
+	_ context.Context, receipts []ledger.Receipt, _ ledger.Tell,
+) (ledger.Received, error) {
 	got := ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Contradictory: len(receipts)}}
 	for i := range receipts {
-		got.Oddities = append(got.Oddities, ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: receipts[i].Channel, Reference: receipts[i].Reference})
+		got.Oddities = append(got.Oddities, ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied,
+			Channel: receipts[i].Channel, Reference: receipts[i].Reference})
 	}
 	return got, nil
 }
@@ -31,7 +35,8 @@ func (b *contraryBooks) Overdue(context.Context, int, ledger.Tell) (swept ledger
 	b.once.Do(func() {
 		swept.Contradictory, swept.OtherID = 1, 1
 		swept.Oddities = []ledger.Discrepancy{
-			{Kind: ledger.DeliveredThoughDenied, Channel: "b", Answered: "8"}, {Kind: ledger.UnderAnotherID, Channel: "b", Reference: "0x1F", Answered: "31"},
+			{Kind: ledger.DeliveredThoughDenied, Channel: "b", Answered: "8"},
+			{Kind: ledger.UnderAnotherID, Channel: "b", Reference: "0x1F", Answered: "31"},
 		}
 	})
 	return swept, nil
@@ -46,7 +51,8 @@ func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
 		var told []string
 		registry := prometheus.NewRegistry()
 		d, err := receive.New(receive.Config{
-			Books: &contraryBooks{}, Freed: func(int) { t.Error("slots came free") }, Registry: registry,
+			Books: &contraryBooks{}, Freed: func(int) { t.Error("slots came free") },
+			Registry: registry,
 			Trouble: func(where string, err error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -59,7 +65,8 @@ func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { d.Run(ctx) })
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("r1"), delivered("r\x1b2"), delivered("r3"), delivered("r4"), delivered("r5"), delivered("r6")}); err != nil {
+		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("r1"), delivered("r\x1b2"),
+			delivered("r3"), delivered("r4"), delivered("r5"), delivered("r6")}); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
@@ -72,7 +79,10 @@ func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
 			t.Errorf("%v came under another id", n)
 		}
 		slices.Sort(told)
-		for i, want := range []string{"1 more receipts", `channel a says that its id "r1"`, `its id "r3"`, `its id "r4"`, `its id "r5"`, `its id "r\x1b2"`, `channel b names a message "31" in its answer and "0x1F"`, `channel b says that its id "8"`} {
+		for i, want := range []string{"1 more receipts", `channel a says that its id "r1"`,
+			`its id "r3"`, `its id "r4"`, `its id "r5"`, `its id "r\x1b2"`,
+			`channel b names a message "31" in its answer and "0x1F"`,
+			`channel b says that its id "8"`} {
 			if i >= len(told) || !strings.Contains(told[i], want) {
 				t.Fatalf("line %d of %q is not about %s", i, told, want)
 			}

@@ -22,7 +22,8 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 		defer stop()
 		answers := make(chan bool, 1)
 		d.Take("smsc", delivered("under way"), func(bool) {})
-		<-time.After(time.Second) // of the bubble: the first is being booked, the others stand behind it
+		// of the bubble: the first is being booked, the others stand behind it
+		<-time.After(time.Second)
 		d.Keep("smsc", taken("late"))
 		d.Take("smsc", delivered("given back"), func(ok bool) { answers <- ok })
 		if <-answers {
@@ -30,7 +31,8 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 		}
 		<-time.After(2 * time.Minute) // of the bubble
 		if !books.has("late") || books.has("given back") {
-			t.Errorf("the late answer is booked: %t, the receipt that was given back: %t", books.has("late"), books.has("given back"))
+			t.Errorf("the late answer is booked: %t, the receipt that was given back: %t",
+				books.has("late"), books.has("given back"))
 		}
 	})
 }
@@ -47,7 +49,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		for range kept + lost {
 			d.Keep("smsc", taken("late"))
 		}
-		if n := count(t, registry, "dispatcher_provider_receipts_total", "smsc", "lost"); n != lost {
+		if n := count(t, registry, "dispatcher_provider_receipts_total", "smsc",
+			"lost"); n != lost {
 			t.Errorf("%v late answers are lost, want %d", n, lost)
 		}
 		refused := make(chan bool, 1)

@@ -6,22 +6,27 @@ import (
 	"dispatcher/ledger"
 )
 
-// batcherMetrics count receipts. Label values are bounded: channels come from the routing document, the others are
-// closed lists.
+// batcherMetrics count receipts. Label values are bounded: channels come from the routing document,
+// the others are closed lists.
 type batcherMetrics struct {
-	receipts *prometheus.CounterVec // channel, state: delivered undelivered pending nameless refused lost
+	// channel, state: delivered undelivered pending nameless refused lost
+	receipts *prometheus.CounterVec
 	booking  *prometheus.CounterVec // result: matched early repeated contradictory other_id
 	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
 }
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 	counter := func(room, name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dispatcher", Subsystem: room, Name: name, Help: help}, labels)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dispatcher",
+			Subsystem: room, Name: name, Help: help}, labels)
 	}
 	m := &batcherMetrics{
-		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel", "state"),
-		booking:  counter("receive", "booked_total", "Receipts by what the ledger made of them.", "result"),
-		closed:   counter("receive", "closed_total", "Messages by the state that a receipt, or the want of one, brought them to.", "state"),
+		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel",
+			"state"),
+		booking: counter("receive", "booked_total", "Receipts by what the ledger made of them.",
+			"result"),
+		closed: counter("receive", "closed_total", "Messages by the state that a receipt, or "+
+			"the want of one, brought them to.", "state"),
 	}
 	registry.MustRegister(m.receipts, m.booking, m.closed)
 	return m
@@ -32,7 +37,8 @@ func (m *batcherMetrics) heard(channel, state string) {
 }
 
 func (m *batcherMetrics) booked(got *ledger.Received, closed *tally) {
-	for result, n := range map[string]int{"matched": got.Matched, "early": got.Early, "repeated": got.Repeated} {
+	for result, n := range map[string]int{"matched": got.Matched, "early": got.Early,
+		"repeated": got.Repeated} {
 		m.booking.WithLabelValues(result).Add(float64(n))
 	}
 	m.odd(got.Contradictory, got.OtherID)

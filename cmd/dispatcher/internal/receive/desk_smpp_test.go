@@ -13,12 +13,14 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// bound is a client of an SMSC whose receipts go to a desk, as in the application. It is cut off rather than closed.
+// bound is a client of an SMSC whose receipts go to a desk, as in the application. It is cut off
+// rather than closed.
 func bound(t testing.TB, carrier *smpptest.Server, d *receive.Batcher) (cut func()) {
 	t.Helper()
 	client, err := smpp.New(smpp.Config{
-		Addresses: []string{carrier.Addr()}, SystemID: "acme", Password: "s3cret", ReconnectMin: time.Millisecond,
-		OnReceipt: func(r provider.Receipt, answer func(taken bool)) { d.Take("a", r, answer) },
+		Addresses: []string{carrier.Addr()}, SystemID: "acme", Password: "s3cret",
+		ReconnectMin: time.Millisecond,
+		OnReceipt:    func(r provider.Receipt, answer func(taken bool)) { d.Take("a", r, answer) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +34,8 @@ func bound(t testing.TB, carrier *smpptest.Server, d *receive.Batcher) (cut func
 
 func sendReceipts(carrier *smpptest.Server, references ...string) {
 	for _, reference := range references {
-		carrier.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: reference, To: "447700900123", From: "ACME"}, "DELIVRD")
+		carrier.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: reference,
+			To: "447700900123", From: "ACME"}, "DELIVRD")
 	}
 }
 
@@ -52,8 +55,9 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain: a process has them in memory, in the queue and in a transaction that
-// never commits, and is gone. The SMSC has no response to any of them, and sends them all to the next process.
+// TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain: a process has them in memory, in the
+// queue and in a transaction that never commits, and is gone. The SMSC has no response to any of
+// them, and sends them all to the next process.
 func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	t.Parallel()
 	const n = 1200 // more than two transactions hold
@@ -72,7 +76,9 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	t.Cleanup(endFirst)
 	cut := bound(t, carrier, first)
 	sendReceipts(carrier, references...)
-	until(t, "all receipts are with the first process", func() bool { return carrier.Stats().ReceiptsSent >= n })
+	until(t, "all receipts are with the first process", func() bool {
+		return carrier.Stats().ReceiptsSent >= n
+	})
 	if s := carrier.Stats(); s.ReceiptsTaken != 0 {
 		t.Errorf("%d receipts were acknowledged before they were booked", s.ReceiptsTaken)
 	}
@@ -91,7 +97,8 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	}
 }
 
-// TestAReceiptOverSMPPThatNamesNoMessageIsCounted: it is acknowledged, since it would not come better again.
+// TestAReceiptOverSMPPThatNamesNoMessageIsCounted: it is acknowledged, since it would not come
+// better again.
 func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	t.Parallel()
 	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
@@ -104,11 +111,14 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	t.Cleanup(end)
 	t.Cleanup(bound(t, carrier, d))
 	until(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
-	for _, text := range []string{"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007", "id:7\x7f stat:DELIVRD"} {
+	for _, text := range []string{"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007",
+		"id:7\x7f stat:DELIVRD"} {
 		carrier.Deliver(pdu.Message{ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text)})
 	}
 	const metric = "dispatcher_provider_receipts_total"
-	until(t, "all are counted", func() bool { return count(t, registry, metric, "a", "nameless") == 3 })
+	until(t, "all are counted", func() bool {
+		return count(t, registry, metric, "a", "nameless") == 3
+	})
 	if n := b.holds(); n != 0 {
 		t.Errorf("%d were booked", n)
 	}

@@ -54,7 +54,9 @@ func (b *journalBooks) freed(slots int) {
 	b.told = append(b.told, slots)
 }
 
-func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (got ledger.Received, err error) {
+func (b *journalBooks) Receive(
+	ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell,
+) (got ledger.Received, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := time.Since(b.began)
@@ -69,7 +71,10 @@ func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, t
 	if at < b.away {
 		return got, &net.OpError{Op: "dial", Err: errors.New("the database is away")}
 	}
-	if slices.ContainsFunc(receipts, func(r ledger.Receipt) bool { return b.spoil != "" && r.Reference == b.spoil }) {
+	if slices.ContainsFunc(receipts, func(r ledger.Receipt) bool {
+		return b.spoil != "" &&
+			r.Reference == b.spoil
+	}) {
 		return got, &pgconn.PgError{Severity: "ERROR", Code: "22000"}
 	}
 	for _, r := range receipts {
@@ -83,7 +88,9 @@ func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, t
 	return got, ctx.Err()
 }
 
-func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (swept ledger.Swept, err error) {
+func (b *journalBooks) Overdue(
+	_ context.Context, _ int, tell ledger.Tell,
+) (swept ledger.Swept, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looks = append(b.looks, time.Since(b.began))
@@ -97,7 +104,9 @@ func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (swep
 func (b *journalBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
 
 // desk runs a desk over b until stop is called.
-func desk(t *testing.T, b *journalBooks) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
+func desk(
+	t *testing.T, b *journalBooks,
+) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
 	t.Helper()
 	b.began, b.booked, registry = time.Now(), map[string]bool{}, prometheus.NewRegistry()
 	d, err := receive.New(receive.Config{
@@ -156,7 +165,8 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 			t.Error("slots said to have come free", diff)
 		}
 		for state, n := range map[string]float64{"delivered": 0, "undelivered": 1, "pending": 1} {
-			if got := count(t, registry, "dispatcher_provider_receipts_total", "b", state); got != n {
+			if got := count(t, registry, "dispatcher_provider_receipts_total", "b",
+				state); got != n {
 				t.Errorf("%v %s on b", got, state)
 			}
 		}
@@ -188,7 +198,8 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 		b := &journalBooks{}
 		d, registry, stop := desk(t, b)
 		for _, key := range []string{"", "forged"} {
-			if word := take(d, provider.Receipt{Key: key, State: provider.Delivered}); !word.is(true) {
+			if word := take(d, provider.Receipt{Key: key,
+				State: provider.Delivered}); !word.is(true) {
 				t.Error("it is asked for again")
 			}
 		}
@@ -198,13 +209,15 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 		if diff := cmp.Diff([]string{"5ms [a/]"}, b.calls); diff != "" {
 			t.Error(diff)
 		}
-		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "nameless"); got != 2 {
+		if got := count(t, registry, "dispatcher_provider_receipts_total", "a",
+			"nameless"); got != 2 {
 			t.Errorf("%v nameless", got)
 		}
 	})
 }
 
-// TestWhatIsEarlyIsLookedForSoon: the settlements of early receipts may come at any moment, and slots may wait.
+// TestWhatIsEarlyIsLookedForSoon: the settlements of early receipts may come at any moment, and
+// slots may wait.
 func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +239,8 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 				quick++
 			}
 		}
-		if b.looks[0] != time.Second || b.looks[1] != 2*time.Second || b.looks[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
+		if b.looks[0] != time.Second || b.looks[1] != 2*time.Second ||
+			b.looks[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
 			t.Errorf("%d quick looks, the first at %v", quick, b.looks[:3])
 		}
 		if diff := cmp.Diff([]int{2}, b.told); diff != "" {
@@ -260,7 +274,8 @@ func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 10 {
 			callers.Go(func() {
-				if err := d.Book(t.Context(), "a", []provider.Receipt{delivered(fmt.Sprint(i)), {State: provider.Delivered}, delivered(fmt.Sprint("x", i))}); err != nil {
+				if err := d.Book(t.Context(), "a", []provider.Receipt{delivered(fmt.Sprint(i)),
+					{State: provider.Delivered}, delivered(fmt.Sprint("x", i))}); err != nil {
 					t.Error(err)
 				}
 				if !b.has(fmt.Sprint(i)) || !b.has(fmt.Sprint("x", i)) {
@@ -269,7 +284,8 @@ func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if err := d.Book(t.Context(), "a", []provider.Receipt{{State: provider.Delivered}}); err != nil {
+		if err := d.Book(t.Context(), "a",
+			[]provider.Receipt{{State: provider.Delivered}}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -283,7 +299,8 @@ func TestBookEndsWithItsContext(t *testing.T) {
 		defer stop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := d.Book(ctx, "a", []provider.Receipt{delivered("1")}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := d.Book(ctx, "a", []provider.Receipt{delivered("1")}); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		many := make([]provider.Receipt, 20_001)
@@ -300,7 +317,8 @@ func TestBookEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and whoever brought it is not asked again.
+// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and whoever brought it is not asked
+// again.
 func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -310,7 +328,8 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		for i := range 20 {
 			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 		}
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("bad"), delivered("last")}); err != nil {
+		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("bad"),
+			delivered("last")}); err != nil {
 			t.Error(err)
 		}
 		if n := b.holds(); n != 21 || b.has("bad") {

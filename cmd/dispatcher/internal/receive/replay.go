@@ -7,11 +7,13 @@ import (
 )
 
 const (
-	// replayMemory is how long a callback that was booked is remembered at least: longer than any adapter takes a
-	// signed time for. That is five minutes before and after it for most, and an hour after it for the longest.
+	// replayMemory is how long a callback that was booked is remembered at least: longer than any
+	// adapter takes a signed time for. That is five minutes before and after it for most, and an
+	// hour after it for the longest.
 	replayMemory = 65 * time.Minute
-	// maxReplays bounds how many are remembered for one channel, in each of two generations. Beyond it the oldest are
-	// forgotten earlier: then only the rules of booking keep a repeated callback from changing anything.
+	// maxReplays bounds how many are remembered for one channel, in each of two generations. Beyond
+	// it the oldest are forgotten earlier: then only the rules of booking keep a repeated callback
+	// from changing anything.
 	maxReplays = 250_000
 )
 
@@ -41,8 +43,8 @@ func markOf(once string) mark {
 	return mark(sum[:16])
 }
 
-// begin says what is known of a callback; one that was never seen is under way from now on, until end. An
-// empty once tells nothing and is never seen.
+// begin says what is known of a callback; one that was never seen is under way from now on, until
+// end. An empty once tells nothing and is never seen.
 func (r *replays) begin(channel, once string, now time.Time) sighting {
 	if once == "" {
 		return seenNever
@@ -67,8 +69,8 @@ func (r *replays) end(channel, once string, booked bool, now time.Time) {
 	r.channels[channel].end(markOf(once), booked, now)
 }
 
-// generations are the marks of one channel. The older generation is forgotten as a whole when the younger
-// one is old enough or full, so that no mark needs a time of its own.
+// generations are the marks of one channel. The older generation is forgotten as a whole when the
+// younger one is old enough or full, so that no mark needs a time of its own.
 type generations struct {
 	underWay       map[mark]struct{}
 	younger, older map[mark]struct{}

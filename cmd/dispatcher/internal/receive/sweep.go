@@ -12,17 +12,18 @@ const (
 )
 
 const (
-	// sweepInterval is how often it is looked for what is due; it finds nothing in less than a millisecond.
+	// sweepInterval is how often it is looked for what is due; it finds nothing in less than a
+	// millisecond.
 	sweepInterval = time.Second
-	// quickInterval is the same for quickFor after receipts that came before their settlement: they become due
-	// with it, and slots may wait for them.
+	// quickInterval is the same for quickFor after receipts that came before their settlement: they
+	// become due with it, and slots may wait for them.
 	quickInterval = 100 * time.Millisecond
 	quickFor      = 10 * time.Second
 	// sweepSize is how many parts of messages are looked at in one go.
 	sweepSize = 5000
 
-	// tidyInterval is how often receipts are dropped that nobody ever knew the message of, keepEarly how long
-	// they are kept before.
+	// tidyInterval is how often receipts are dropped that nobody ever knew the message of,
+	// keepEarly how long they are kept before.
 	tidyInterval = 10 * time.Minute
 	keepEarly    = 48 * time.Hour
 )

@@ -19,36 +19,38 @@ import (
 
 // Channels says who reads the callbacks of a channel.
 type Channels interface {
-	// Listener is asked once for each callback. known is false for a channel that the routing in force
-	// does not have, or whose provider never calls; the listener of a known one is nil while its
-	// settings cannot be used on this machine. It does not block.
+	// Listener is asked once for each callback. known is false for a channel that the routing in
+	// force does not have, or whose provider never calls; the listener of a known one is nil while
+	// its settings cannot be used on this machine. It does not block.
 	Listener(channel string) (l provider.CallbackReader, known bool)
 }
 
 // Booker writes down what callbacks say.
 type Booker interface {
-	// Book returns nil once everything that was heard is durable. After an error the provider is asked to call
-	// again, so that some of it may be booked twice: booking has to bear that.
+	// Book returns nil once everything that was heard is durable. After an error the provider is
+	// asked to call again, so that some of it may be booked twice: booking has to bear that.
 	Book(ctx context.Context, channel string, heard *provider.CallbackContent) error
 }
 
 // WebhookConfig says where providers call and what becomes of it.
 type WebhookConfig struct {
 	Address string // host:port
-	// PublicURL is where providers see the listener, without a slash at the end; empty when it is called under
-	// its own address. Behind a proxy the Host of a request tells nothing, and some providers sign the URL.
+	// PublicURL is where providers see the listener, without a slash at the end; empty when it is
+	// called under its own address. Behind a proxy the Host of a request tells nothing, and some
+	// providers sign the URL.
 	PublicURL string
 	// TLS encrypts; nil serves plain HTTP. With ClientCAs, certificates of clients are verified.
 	TLS      *tls.Config
 	Channels Channels
 	Booker   Booker
 	Registry prometheus.Registerer
-	// Trouble hears of what is wrong with callbacks, at any rate; see the callbacks' metrics for counts.
+	// Trouble hears of what is wrong with callbacks, at any rate; see the callbacks' metrics for
+	// counts.
 	Trouble func(where string, err error)
 }
 
-// Bounds of one listener. A connection carries one request at a time, so they bound the callbacks under
-// way too.
+// Bounds of one listener. A connection carries one request at a time, so they bound the callbacks
+// under way too.
 const (
 	maxConnections = 1024
 	maxHeader      = 32 << 10
@@ -56,8 +58,8 @@ const (
 	readTimeout    = 10 * time.Second // of a whole request
 	writeTimeout   = 15 * time.Second // from the end of its header
 	idleTimeout    = 30 * time.Second
-	// bookTimeout is how long a provider waits for the database before it is asked to call again: less than
-	// any of them waits by itself.
+	// bookTimeout is how long a provider waits for the database before it is asked to call again:
+	// less than any of them waits by itself.
 	bookTimeout = 1500 * time.Millisecond
 	// confirmTimeout is how long the question whether calls are wanted may take to answer.
 	confirmTimeout = 5 * time.Second
@@ -80,7 +82,8 @@ type Webhooks struct {
 func ListenWebhooks(ctx context.Context, cfg WebhookConfig) (*Webhooks, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s (DISPATCHER_RECEIPTS_LISTEN): %w; choose another address or stop what uses it", cfg.Address, err)
+		return nil, fmt.Errorf("cannot listen on %s (DISPATCHER_RECEIPTS_LISTEN): %w; choose "+
+			"another address or stop what uses it", cfg.Address, err)
 	}
 	w := &Webhooks{
 		cfg: cfg, listener: listener, metrics: newWebhookMetrics(cfg.Registry),
@@ -94,9 +97,11 @@ func ListenWebhooks(ctx context.Context, cfg WebhookConfig) (*Webhooks, error) {
 	onlyHTTP1.SetHTTP1(true)
 	w.server = &http.Server{
 		Handler: w, TLSConfig: cfg.TLS, Protocols: &onlyHTTP1,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader, ConnContext: withConn, ConnState: follow,
-		ErrorLog: log.New(io.Discard, "", 0), // whatever strangers do to a public port; the metrics count it
+		ErrorLog: log.New(io.Discard, "",
+			0), // whatever strangers do to a public port; the metrics count it
 	}
 	return w, nil
 }
@@ -134,8 +139,8 @@ func (w *Webhooks) URL() string {
 // Callback is the address at which the provider of a channel is to call.
 func (w *Webhooks) Callback(channel string) string { return w.base + callbackPath + channel }
 
-// Close ends the listener after the callbacks under way; when ctx ends first it cuts them off, which is no
-// error: their providers call again. It is idempotent.
+// Close ends the listener after the callbacks under way; when ctx ends first it cuts them off,
+// which is no error: their providers call again. It is idempotent.
 func (w *Webhooks) Close(ctx context.Context) error {
 	if w.done == nil {
 		if err := w.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -24,20 +24,25 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// BenchmarkReceiptsByWebhook measures signed callbacks per second over real connections into a durable database, each with
-// the receipt that ends a message, and how long a provider waits for its answer. Claims and settlements are not timed. The bar is
-// 2 000 a second on two cores.
+// BenchmarkReceiptsByWebhook measures signed callbacks per second over real connections into a
+// durable database, each with the receipt that ends a message, and how long a provider waits for
+// its answer. Claims and settlements are not timed. The bar is 2 000 a second on two cores.
 func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
-	desk, err := receive.New(receive.Config{Books: l, Freed: func(int) {}, Trouble: func(_ string, err error) { b.Log(err) }, Registry: prometheus.NewRegistry()})
+	desk, err := receive.New(receive.Config{Books: l, Freed: func(int) {}, Trouble: func(_ string,
+		err error) {
+		b.Log(err)
+	}, Registry: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}
 	run(b, desk.Run)
 	channel, shape := sinchAccount(b)
 	hooks, err := receive.ListenWebhooks(b.Context(), receive.WebhookConfig{
-		Address: "127.0.0.1:0", Channels: only{channel}, Booker: deskBooker{desk}, Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) { b.Log(err) },
+		Address: "127.0.0.1:0", Channels: only{channel}, Booker: deskBooker{desk}, Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) {
+			b.Log(err)
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -47,7 +52,8 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	calls := make(chan *http.Request, b.N)
 	for from := 0; from < b.N; from += 500 {
 		for _, reference := range acceptedMessages(b, l, from, min(500, b.N-from)) {
-			r, err := shape.Receipt(&webtest.Submit{To: "+447700900123", Reference: reference, Callback: hooks.Callback("a")}, webtest.Receipt{State: provider.Delivered})
+			r, err := shape.Receipt(&webtest.Submit{To: "+447700900123", Reference: reference,
+				Callback: hooks.Callback("a")}, webtest.Receipt{State: provider.Delivered})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -81,7 +87,8 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-	if totals, err := l.Totals(context.Background()); err != nil || totals.Messages["delivered"] != int64(b.N) {
+	if totals, err := l.Totals(context.Background()); err != nil ||
+		totals.Messages["delivered"] != int64(b.N) {
 		b.Errorf("%v of %d delivered, %v", totals.Messages, b.N, err)
 	}
 }
@@ -95,7 +102,9 @@ func (o only) Listener(name string) (l provider.CallbackReader, known bool) {
 
 type deskBooker struct{ desk *receive.Batcher }
 
-func (d deskBooker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
+func (d deskBooker) Book(
+	ctx context.Context, channel string, heard *provider.CallbackContent,
+) error {
 	return d.desk.Book(ctx, channel, heard.Receipts)
 }
 
@@ -106,7 +115,8 @@ func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	channel, err := sinch.Open(map[string]any{"service_plan_id": "plan", "token_file": secret, "callback_secret_files": secret},
+	channel, err := sinch.Open(map[string]any{"service_plan_id": "plan", "token_file": secret,
+		"callback_secret_files": secret},
 		web.Environment{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/a"})
 	if err != nil {
 		b.Fatal(err)
@@ -118,11 +128,13 @@ func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 // durableLedger is over a server that loses nothing, with a channel "a".
 func durableLedger(b *testing.B) *ledger.Ledger {
 	b.Helper()
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on"})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.URL(), MaxConns: 4, Region: "test", Host: b.Name()})
+	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.URL(), MaxConns: 4, Region: "test",
+		Host: b.Name()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -130,7 +142,8 @@ func durableLedger(b *testing.B) *ledger.Ledger {
 	if err := l.Register(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(b.Context(), ledger.NewRouting{Author: "test", Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a"}}}); err != nil {
+	if _, err := l.ApplyRouting(b.Context(), ledger.NewRouting{Author: "test",
+		Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a"}}}); err != nil {
 		b.Fatal(err)
 	}
 	return l
@@ -145,16 +158,21 @@ func run(b *testing.B, loop func(context.Context)) {
 	b.Cleanup(func() { cancel(); done.Wait() })
 }
 
-// acceptedMessages claims messages, settles them as accepted with receipts expected, and returns their references.
+// acceptedMessages claims messages, settles them as accepted with receipts expected, and returns
+// their references.
 func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references []string) {
 	b.Helper()
 	messages := make([]ledger.Message, n)
 	for i := range messages {
 		id := fmt.Sprintf("m-%08d", from+i)
 		messages[i] = ledger.Message{
-			ID: id, Lane: "otp", State: ledger.Sending, Origin: ledger.Origin{Topic: "sms.otp", Offset: int64(from + i)},
-			Envelope: []byte(`{"id":"` + id + `","to":"+447700900123","text":"Your code is 123456"}`), ExpiresAt: time.Now().Add(time.Hour),
-			Plan: ledger.Plan{Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1", FirstChoice: "a", Segments: 1, Alphabet: "gsm7"},
+			ID: id, Lane: "otp", State: ledger.Sending, Origin: ledger.Origin{Topic: "sms.otp",
+				Offset: int64(from + i)},
+			Envelope: []byte(`{"id":"` + id +
+				`","to":"+447700900123","text":"Your code is 123456"}`),
+			ExpiresAt: time.Now().Add(time.Hour),
+			Plan: ledger.Plan{Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1",
+				FirstChoice: "a", Segments: 1, Alphabet: "gsm7"},
 		}
 	}
 	tx, err := l.Lock(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}})
@@ -168,10 +186,12 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 	a.Gate.Roll(shown.Now, time.UTC)
 	a.LastAssigned = shown.Now
 	for i := range shown.Messages {
-		a.Gate.Admit(&admission.Moment{Now: shown.Now, Earliest: shown.Now, Zone: time.UTC}, &admission.Need{Segments: 1})
-		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: shown.Messages[i].Plan, Attempt: ledger.Attempt{
-			Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
-		}}
+		a.Gate.Admit(&admission.Moment{Now: shown.Now, Earliest: shown.Now, Zone: time.UTC},
+			&admission.Need{Segments: 1})
+		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: shown.Messages[i].Plan,
+			Attempt: ledger.Attempt{
+				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
+			}}
 	}
 	if err := tx.Commit(b.Context(), d); err != nil {
 		b.Fatal(err)
@@ -179,7 +199,8 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 	settlements := make([]ledger.Settlement, n)
 	for i, m := range shown.Messages {
 		settlements[i] = ledger.Settlement{
-			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Accepted, Reference: "ref-" + m.ID, Segments: 1, State: ledger.Accepted, Await: time.Hour,
+			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Accepted, Reference: "ref-" + m.ID,
+			Segments: 1, State: ledger.Accepted, Await: time.Hour,
 		}
 		references = append(references, settlements[i].Reference)
 	}

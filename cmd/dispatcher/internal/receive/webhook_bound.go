@@ -11,12 +11,13 @@ import (
 
 // maxUnreceived bounds the requests of one address (of IPv6: one /64) that have begun and have not
 // come whole, to half of what there is room for. A provider whose receipts come all at once needs
-// hundreds of them for a moment, and one that is turned away may not call again; whoever dribbles many
-// leaves the others the other half.
+// hundreds of them for a moment, and one that is turned away may not call again; whoever dribbles
+// many leaves the others the other half.
 const maxUnreceived = 512
 
-// bounded is a listener that holds at most so many connections; more wait in the system's queue until
-// one has ended. Of one address it holds at most so many whose request has not come whole; more are closed.
+// bounded is a listener that holds at most so many connections; more wait in the system's queue
+// until one has ended. Of one address it holds at most so many whose request has not come whole;
+// more are closed.
 type bounded struct {
 	net.Listener
 	free chan struct{} // one token for each connection
@@ -30,7 +31,8 @@ type bounded struct {
 
 func newBounded(l net.Listener, connections, share int) *bounded {
 	return &bounded{
-		Listener: l, free: make(chan struct{}, connections), done: make(chan struct{}), share: share, unreceived: map[netip.Addr]int{},
+		Listener: l, free: make(chan struct{}, connections), done: make(chan struct{}),
+		share: share, unreceived: map[netip.Addr]int{},
 	}
 }
 
@@ -60,8 +62,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 // whoever has a network.
 const networkBits = 64
 
-// addressOf is where a connection comes from; of an IPv6 address it is the network. The zero address
-// stands for what has none.
+// addressOf is where a connection comes from; of an IPv6 address it is the network. The zero
+// address stands for what has none.
 func addressOf(conn net.Conn) netip.Addr {
 	ap, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {

@@ -31,10 +31,12 @@ const (
 
 	stale  verdict = "stale"  // by our clock, which may be the wrong one
 	broken verdict = "broken" // its body did not come whole in time
-	// notYet: another instance may know the channel already, because it has read a newer version of the routing.
+	// notYet: another instance may know the channel already, because it has read a newer version of
+	// the routing.
 	notYet   verdict = "not_yet_known_channel"
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
-	busy     verdict = "busy"     // too many long bodies at once, or the same callback under way already
+	// too many long bodies at once, or the same callback under way already
+	busy     verdict = "busy"
 	unbooked verdict = "unbooked" // the database did not take it in time
 	// unconfirmed: the provider could not be told that its calls are wanted.
 	unconfirmed verdict = "unconfirmed"
@@ -43,14 +45,16 @@ const (
 // statuses are what the providers get to see.
 var statuses = map[verdict]int{
 	booked: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK, confirmed: http.StatusOK,
-	forged: http.StatusForbidden, malformed: http.StatusBadRequest, tooLarge: http.StatusRequestEntityTooLarge,
+	forged: http.StatusForbidden, malformed: http.StatusBadRequest,
+	tooLarge:  http.StatusRequestEntityTooLarge,
 	noChannel: http.StatusNotFound, badMethod: http.StatusMethodNotAllowed,
 	stale: tryAgain, broken: tryAgain, notYet: tryAgain,
 	unusable: tryAgain, busy: tryAgain, unbooked: tryAgain, unconfirmed: tryAgain,
 }
 
-// tryAgain is the answer to whatever a retry may bring to a good end. Every vendor that calls again at all does so after a 5xx, and
-// Sinch, Vonage and SNS after no 4xx but 429; see the table in docs/webhooks.md.
+// tryAgain is the answer to whatever a retry may bring to a good end. Every vendor that calls again
+// at all does so after a 5xx, and Sinch, Vonage and SNS after no 4xx but 429; see the table in
+// docs/webhooks.md.
 const tryAgain = http.StatusServiceUnavailable
 
 // ServeHTTP answers one callback, after what it says is durable.
@@ -62,7 +66,9 @@ func (w *Webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 }
 
 // handle returns the channel when there is one of the name that the callback gives.
-func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Time) (channel string, v verdict, heard provider.CallbackContent) {
+func (w *Webhooks) handle(
+	out http.ResponseWriter, r *http.Request, now time.Time,
+) (channel string, v verdict, heard provider.CallbackContent) {
 	name, ok := channelOf(r.URL.Path)
 	if !ok || !strings.HasPrefix(r.RequestURI, "/") {
 		return "", noChannel, heard
@@ -90,7 +96,8 @@ func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Tim
 	heard, err = listener.ReadCallback(callback)
 	switch {
 	case err != nil:
-		w.cfg.Trouble("callbacks of "+name, fmt.Errorf("a callback of channel %s was refused: %w", name, err))
+		w.cfg.Trouble("callbacks of "+name, fmt.Errorf("a callback of channel %s was refused: %w",
+			name, err))
 		return name, verdictOf(err), provider.CallbackContent{}
 	case len(heard.Receipts)+len(heard.Inbound) == 0:
 		return name, w.confirm(r.Context(), name, listener, callback), heard
@@ -98,15 +105,18 @@ func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Tim
 	return name, w.book(r.Context(), name, &heard), heard
 }
 
-// confirmer is a listener whose provider asks once whether its calls are wanted, before it makes any.
+// confirmer is a listener whose provider asks once whether its calls are wanted, before it makes
+// any.
 type confirmer interface {
-	// Confirm answers a callback that is such a question, believing no more than ReadCallback does; any other it leaves
-	// alone and returns false.
+	// Confirm answers a callback that is such a question, believing no more than ReadCallback does;
+	// any other it leaves alone and returns false.
 	Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error)
 }
 
 // confirm answers a genuine callback that says nothing, if it is a question.
-func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.CallbackReader, c *provider.Callback) verdict {
+func (w *Webhooks) confirm(
+	ctx context.Context, channel string, l provider.CallbackReader, c *provider.Callback,
+) verdict {
 	asked, ok := l.(confirmer)
 	if !ok {
 		return empty
@@ -115,7 +125,8 @@ func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.Callb
 	defer cancel()
 	switch done, err := asked.Confirm(ctx, c); {
 	case err != nil:
-		w.cfg.Trouble("callbacks of "+channel, fmt.Errorf("the provider of channel %s could not be told that its calls are wanted: %w", channel, err))
+		w.cfg.Trouble("callbacks of "+channel, fmt.Errorf("the provider of channel %s could not "+
+			"be told that its calls are wanted: %w", channel, err))
 		return unconfirmed
 	case done:
 		return confirmed
@@ -124,7 +135,9 @@ func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.Callb
 }
 
 // book writes down what was heard, unless that was done before.
-func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.CallbackContent) verdict {
+func (w *Webhooks) book(
+	ctx context.Context, channel string, heard *provider.CallbackContent,
+) verdict {
 	switch w.replays.begin(channel, heard.ReplayID, time.Now()) {
 	case seenBooked:
 		return replayed
@@ -138,15 +151,16 @@ func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.Cal
 	done := false
 	defer func() { w.replays.end(channel, heard.ReplayID, done, time.Now()) }()
 	if err := w.cfg.Booker.Book(ctx, channel, heard); err != nil {
-		w.cfg.Trouble("callbacks", fmt.Errorf("callbacks cannot be booked, their providers are asked to call again: %w", err))
+		w.cfg.Trouble("callbacks", fmt.Errorf("callbacks cannot be booked, their providers are "+
+			"asked to call again: %w", err))
 		return unbooked
 	}
 	done = true
 	return booked
 }
 
-// callbackOf is the request as plain data. Its URL is the one that the provider called: what the request says
-// of host and scheme may be a proxy's.
+// callbackOf is the request as plain data. Its URL is the one that the provider called: what the
+// request says of host and scheme may be a proxy's.
 func callbackOf(r *http.Request, base string, body []byte, at time.Time) *provider.Callback {
 	return &provider.Callback{
 		Method: r.Method, URL: base + r.RequestURI, Header: r.Header, Body: body,
@@ -166,7 +180,9 @@ var (
 )
 
 // read returns the body; release has to be called when it is needed no longer.
-func (w *Webhooks) read(out http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+func (w *Webhooks) read(
+	out http.ResponseWriter, r *http.Request,
+) (body []byte, release func(), err error) {
 	release = func() {}
 	if r.ContentLength > provider.MaxCallback {
 		out.Header().Set("Connection", "close") // the rest of it is not read
@@ -205,7 +221,8 @@ func verdictOf(err error) verdict {
 	return broken
 }
 
-// retryAfter is when a provider may call again, in seconds; those that do not heed it have pauses of their own.
+// retryAfter is when a provider may call again, in seconds; those that do not heed it have pauses
+// of their own.
 const retryAfter = "2"
 
 // answer repeats nothing of what the caller said.
@@ -218,7 +235,8 @@ func answer(out http.ResponseWriter, v verdict, heard provider.CallbackContent) 
 	case status == http.StatusOK:
 		out.Header().Set("Content-Type", heard.AnswerType)
 		out.WriteHeader(status)
-		_, _ = io.WriteString(out, heard.Answer) // the caller has gone: what it said is booked all the same
+		// the caller has gone: what it said is booked all the same
+		_, _ = io.WriteString(out, heard.Answer)
 		return
 	case status == tryAgain:
 		out.Header().Set("Retry-After", retryAfter)

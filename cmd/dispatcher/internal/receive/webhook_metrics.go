@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// webhookMetrics counts callbacks. The label channel is a name of the routing in force, and empty for callbacks that
-// name no such channel; verdict is one of the words of type verdict.
+// webhookMetrics counts callbacks. The label channel is a name of the routing in force, and empty
+// for callbacks that name no such channel; verdict is one of the words of type verdict.
 type webhookMetrics struct {
 	callbacks *prometheus.CounterVec
 	seconds   prometheus.Histogram
@@ -21,7 +21,8 @@ func newWebhookMetrics(registry prometheus.Registerer) *webhookMetrics {
 		}, []string{"channel", "verdict"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "dispatcher", Subsystem: "receive", Name: "callback_seconds",
-			Help:    "Time from the header of a callback until it could be answered, the database's commit included.",
+			Help: "Time from the header of a callback until it could be answered, the " +
+				"database's commit included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 	}

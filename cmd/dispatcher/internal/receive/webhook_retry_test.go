@@ -32,8 +32,8 @@ func guideRows(t *testing.T, form string) [][]string {
 	return regexp.MustCompile("(?m)^"+form).FindAllStringSubmatch(string(guide), -1)
 }
 
-// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the guide's table, which has
-// a row for each vendor that calls back.
+// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the guide's table, which
+// has a row for each vendor that calls back.
 func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
 	t.Parallel()
 	var vendors []string
@@ -42,20 +42,24 @@ func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.
 		vendors = append(vendors, vendor)
 		for _, v := range []verdict{stale, broken, notYet, unusable, busy, unbooked, unconfirmed} {
 			if !again(statuses[v]) {
-				t.Errorf("%s does not call again after %d, the answer to what is %s", vendor, statuses[v], v)
+				t.Errorf("%s does not call again after %d, the answer to what is %s", vendor,
+					statuses[v], v)
 			}
 		}
 		for _, v := range []verdict{booked, replayed, empty, confirmed} {
 			if again(statuses[v]) {
-				t.Errorf("%s calls again after %d, the answer to what is %s", vendor, statuses[v], v)
+				t.Errorf("%s calls again after %d, the answer to what is %s", vendor, statuses[v],
+					v)
 			}
 		}
 		if again(statuses[forged]) != (row[3] == "yes") {
-			t.Errorf("the guide says %q of %s after %d, and that it calls again after %s", row[3], vendor, statuses[forged], row[2])
+			t.Errorf("the guide says %q of %s after %d, and that it calls again after %s", row[3],
+				vendor, statuses[forged], row[2])
 		}
 	}
 	slices.Sort(vendors)
-	if want := []string{"AWS SNS", "Bird", "Infobip", "Plivo", "Sinch", "Telnyx", "Twilio", "Vonage"}; !slices.Equal(vendors, want) {
+	if want := []string{"AWS SNS", "Bird", "Infobip", "Plivo", "Sinch", "Telnyx", "Twilio",
+		"Vonage"}; !slices.Equal(vendors, want) {
 		t.Errorf("the guide has rows for %q, want %q", vendors, want)
 	}
 }
@@ -72,8 +76,9 @@ func TestTheGuideHasEachAnswer(t *testing.T) {
 	}
 }
 
-// TestAChannelOfANewerRoutingIsAskedForAgain: another instance has given its address to a provider already. A name that stays unknown is
-// no channel. One that is not remembered, because strangers have invented too many, may be new.
+// TestAChannelOfANewerRoutingIsAskedForAgain: another instance has given its address to a provider
+// already. A name that stays unknown is no channel. One that is not remembered, because strangers
+// have invented too many, may be new.
 func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var u unknownChannels
@@ -109,7 +114,8 @@ func dribble(t *testing.T, r *rig, from string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_, _ = io.WriteString(conn, "POST /receipts/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nSecret: right\r\nContent-Length: 3\r\n\r\nr")
+	_, _ = io.WriteString(conn, "POST /receipts/a HTTP/1.1\r\nHost: x\r\nConnection: "+
+		"close\r\nSecret: right\r\nContent-Length: 3\r\n\r\nr")
 	return conn
 }
 
@@ -121,7 +127,8 @@ func closed(t *testing.T, conn net.Conn) bool {
 	return len(answer) == 0
 }
 
-// TestOneAddressCannotTakeAllRoomWithHalfSentBodies: others are served, and so is it once its own have come whole.
+// TestOneAddressCannotTakeAllRoomWithHalfSentBodies: others are served, and so is it once its own
+// have come whole.
 func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -132,7 +139,8 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	if !closed(t, dribble(t, r, "127.0.0.3")) {
 		t.Error("one more of the same address was taken")
 	}
-	for name, conn := range map[string]net.Conn{"another address": dribble(t, r, "127.0.0.4"), "the first of the same": half[0]} {
+	for name, conn := range map[string]net.Conn{"another address": dribble(t, r, "127.0.0.4"),
+		"the first of the same": half[0]} {
 		_, _ = io.WriteString(conn, "-1")
 		if closed(t, conn) {
 			t.Errorf("%s was not answered", name)
@@ -145,8 +153,8 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	}
 }
 
-// TestAddressesOfOneIPv6NetworkShareABound: whoever has one address there has all of its /64. An IPv4 address that is written as
-// IPv6 is the IPv4 address.
+// TestAddressesOfOneIPv6NetworkShareABound: whoever has one address there has all of its /64. An
+// IPv4 address that is written as IPv6 is the IPv4 address.
 func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -38,7 +38,8 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 	switch c.Get("Secret") {
 	case "right":
 		return provider.CallbackContent{
-			Receipts: []provider.Receipt{{Reference: string(c.Body), State: provider.Delivered, At: c.At}},
+			Receipts: []provider.Receipt{{Reference: string(c.Body), State: provider.Delivered,
+				At: c.At}},
 			ReplayID: c.Get("Nonce"), Answer: "heard", AnswerType: "text/plain",
 		}, nil
 	case "old":
@@ -57,7 +58,9 @@ type scriptedBooker struct {
 	noted []string // guarded by mu: channel and reference
 }
 
-func (b *scriptedBooker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
+func (b *scriptedBooker) Book(
+	ctx context.Context, channel string, heard *provider.CallbackContent,
+) error {
 	if b.book != nil {
 		if err := b.book(ctx); err != nil {
 			return err
@@ -102,10 +105,13 @@ type rig struct {
 
 func setup(t testing.TB, change func(*WebhookConfig)) *rig {
 	t.Helper()
-	r := &rig{t: t, listener: &scriptedListener{}, booker: &scriptedBooker{}, registry: prometheus.NewRegistry(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	r := &rig{t: t, listener: &scriptedListener{}, booker: &scriptedBooker{},
+		registry: prometheus.NewRegistry(),
+		client:   &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 	cfg := WebhookConfig{
-		Address: "127.0.0.1:0", Channels: oneListener{r.listener}, Booker: r.booker, Registry: r.registry,
-		Trouble: func(string, error) {},
+		Address: "127.0.0.1:0", Channels: oneListener{r.listener}, Booker: r.booker,
+		Registry: r.registry,
+		Trouble:  func(string, error) {},
 	}
 	if change != nil {
 		change(&cfg)
@@ -127,7 +133,8 @@ func setup(t testing.TB, change func(*WebhookConfig)) *rig {
 // call returns the status and the body of the answer. Headers are given as "Name: value".
 func (r *rig) call(method, path, body string, headers ...string) (int, string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), method, r.webhooks.URL()+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.webhooks.URL()+path,
+		strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -159,7 +166,8 @@ func (r *rig) count(channel string, v verdict) int {
 			for _, l := range m.GetLabel() {
 				labels[l.GetName()] = l.GetValue()
 			}
-			if family.GetName() == "dispatcher_receive_callbacks_total" && labels["channel"] == channel && labels["verdict"] == string(v) {
+			if family.GetName() == "dispatcher_receive_callbacks_total" &&
+				labels["channel"] == channel && labels["verdict"] == string(v) {
 				return int(m.GetCounter().GetValue())
 			}
 		}
@@ -188,7 +196,8 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 		{"no channel", "POST", "/receipts/", "r-1", "Secret: right", 404, "", noChannel},
 		{"elsewhere", "GET", "/metrics", "", "Secret: right", 404, "", noChannel},
 		{"wrong method", "PUT", "/receipts/a", "r-1", "Secret: right", 405, "a", badMethod},
-		{"channel without usable settings", "POST", "/receipts/broken", "r-1", "Secret: right", 503, "broken", unusable},
+		{"channel without usable settings", "POST", "/receipts/broken", "r-1", "Secret: right", 503,
+			"broken", unusable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -215,7 +224,8 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.webhooks.Callback("a"), io.LimitReader(forever{}, provider.MaxCallback+1))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		r.webhooks.Callback("a"), io.LimitReader(forever{}, provider.MaxCallback+1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,14 +247,15 @@ type forever struct{}
 
 func (forever) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with path and query as they came, whatever the
-// Host says, and the longest body is whole.
+// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with path and query as they
+// came, whatever the Host says, and the longest body is whole.
 func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 	t.Parallel()
 	r := setup(t, func(c *WebhookConfig) { c.PublicURL = "https://sms.example.com/hooks" })
 	body := bytes.Repeat([]byte("y"), provider.MaxCallback)
 	path := "/receipts/a?b=%7E+x&a=%2f&empty"
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.webhooks.URL()+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.webhooks.URL()+path,
+		bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,8 +271,10 @@ func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 	if shown.URL != "https://sms.example.com/hooks"+path {
 		t.Errorf("URL %q", shown.URL)
 	}
-	if !bytes.Equal(shown.Body, body) || shown.Method != http.MethodPost || shown.Certificate || time.Since(shown.At) > time.Minute {
-		t.Errorf("%d bytes by %s at %v, certificate %v", len(shown.Body), shown.Method, shown.At, shown.Certificate)
+	if !bytes.Equal(shown.Body, body) || shown.Method != http.MethodPost || shown.Certificate ||
+		time.Since(shown.At) > time.Minute {
+		t.Errorf("%d bytes by %s at %v, certificate %v", len(shown.Body), shown.Method, shown.At,
+			shown.Certificate)
 	}
 	if got := r.webhooks.Callback("a"); got != "https://sms.example.com/hooks/receipts/a" {
 		t.Errorf("providers are told %q", got)
@@ -272,7 +285,8 @@ func TestAReplayedCallbackIsAnsweredAsTheFirstAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	for range 3 {
-		if status, answer := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != 200 || answer != "heard" {
+		if status, answer := r.call("POST", "/receipts/a", "r-1", "Secret: right",
+			"Nonce: 1"); status != 200 || answer != "heard" {
 			t.Fatalf("answered %d %q", status, answer)
 		}
 	}
@@ -285,8 +299,8 @@ func TestAReplayedCallbackIsAnsweredAsTheFirstAndChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatCouldNotBeBookedIsAskedForAgain: the answer is 503, and the provider's second call is not taken for
-// a replay.
+// TestWhatCouldNotBeBookedIsAskedForAgain: the answer is 503, and the provider's second call is not
+// taken for a replay.
 func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -298,11 +312,13 @@ func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
 		}
 		return nil
 	}
-	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusServiceUnavailable {
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
+		"Nonce: 1"); status != http.StatusServiceUnavailable {
 		t.Errorf("status %d", status)
 	}
 	away.Store(false)
-	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusOK {
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
+		"Nonce: 1"); status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
 	if len(r.booker.list()) != 1 || r.count("a", unbooked) != 1 || r.count("a", booked) != 1 {
@@ -321,12 +337,14 @@ func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right"); status != http.StatusServiceUnavailable {
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: "+
+		"right"); status != http.StatusServiceUnavailable {
 		t.Errorf("status %d", status)
 	}
 }
 
-// TestTheSameCallbackTwiceAtOnceIsBookedOnce: the second is asked for again while the first is under way.
+// TestTheSameCallbackTwiceAtOnceIsBookedOnce: the second is asked for again while the first is
+// under way.
 func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -338,14 +356,16 @@ func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 		first <- status
 	}()
 	<-entered
-	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusServiceUnavailable {
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
+		"Nonce: 1"); status != http.StatusServiceUnavailable {
 		t.Errorf("the second is answered %d", status)
 	}
 	close(release)
 	if status := <-first; status != http.StatusOK {
 		t.Errorf("the first is answered %d", status)
 	}
-	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusOK || len(r.booker.list()) != 1 {
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
+		"Nonce: 1"); status != http.StatusOK || len(r.booker.list()) != 1 {
 		t.Errorf("the third is answered %d, booked %v", status, r.booker.list())
 	}
 }
@@ -360,11 +380,13 @@ func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 		<-gone
 		return ctx.Err()
 	}
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.webhooks.URL(), "http://"))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp",
+		strings.TrimPrefix(r.webhooks.URL(), "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: 3\r\n\r\nr-1")
+	fmt.Fprintf(conn, "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: "+
+		"3\r\n\r\nr-1")
 	<-entered
 	_ = conn.Close()
 	close(gone)
@@ -379,7 +401,9 @@ func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
-	r.listener.hear = func(*provider.Callback) (provider.CallbackContent, error) { return provider.CallbackContent{}, nil }
+	r.listener.hear = func(*provider.Callback) (provider.CallbackContent, error) {
+		return provider.CallbackContent{}, nil
+	}
 	if status, body := r.call("POST", "/receipts/a", "event"); status != 200 || body != "" {
 		t.Errorf("answered %d %q", status, body)
 	}
@@ -412,15 +436,19 @@ func TestAProviderThatAsksIsTold(t *testing.T) {
 		away    bool
 		status  int
 		verdict verdict
-	}{{"question", false, 200, confirmed}, {"event", false, 200, empty}, {"question", true, 503, unconfirmed}} {
+	}{{"question", false, 200, confirmed}, {"event", false, 200, empty}, {"question", true, 503,
+		unconfirmed}} {
 		l.away.Store(c.away)
-		if status, _ := r.call("POST", "/receipts/a", c.body); status != c.status || r.count("a", c.verdict) != 1 {
-			t.Errorf("%s is answered %d, %d counted as %s", c.body, status, r.count("a", c.verdict), c.verdict)
+		if status, _ := r.call("POST", "/receipts/a", c.body); status != c.status || r.count("a",
+			c.verdict) != 1 {
+			t.Errorf("%s is answered %d, %d counted as %s", c.body, status, r.count("a", c.verdict),
+				c.verdict)
 		}
 	}
 }
 
-// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with megabytes that never end.
+// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with megabytes
+// that never end.
 func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -428,14 +456,17 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 		r.webhooks.large <- struct{}{}
 	}
 	long := strings.Repeat("x", smallBody)
-	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusServiceUnavailable {
+	if status, _ := r.call("POST", "/receipts/a", long, "Secret: "+
+		"right"); status != http.StatusServiceUnavailable {
 		t.Errorf("status %d of a long one", status)
 	}
-	if status, _ := r.call("POST", "/receipts/a", "short", "Secret: right"); status != http.StatusOK {
+	if status, _ := r.call("POST", "/receipts/a", "short", "Secret: "+
+		"right"); status != http.StatusOK {
 		t.Errorf("status %d of a short one", status)
 	}
 	<-r.webhooks.large
-	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusOK || len(r.webhooks.large) != maxLarge-1 {
+	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusOK ||
+		len(r.webhooks.large) != maxLarge-1 {
 		t.Errorf("status %d with room; %d long ones held", status, len(r.webhooks.large))
 	}
 }
@@ -444,7 +475,9 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 func TestAnAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
-	_, err := ListenWebhooks(t.Context(), WebhookConfig{Address: strings.TrimPrefix(r.webhooks.URL(), "http://"), Registry: prometheus.NewRegistry()})
+	_, err := ListenWebhooks(t.Context(),
+		WebhookConfig{Address: strings.TrimPrefix(r.webhooks.URL(), "http://"),
+			Registry: prometheus.NewRegistry()})
 	if err == nil || !strings.Contains(err.Error(), "DISPATCHER_RECEIPTS_LISTEN") {
 		t.Errorf("error %v", err)
 	}

@@ -19,8 +19,8 @@ type TLSFiles struct {
 	ClientAuthorities string
 }
 
-// Config reads the files. It returns nil when none is named. The certificate and its key are read again when
-// they have changed, so that a renewal needs no restart; the authorities are not.
+// Config reads the files. It returns nil when none is named. The certificate and its key are read
+// again when they have changed, so that a renewal needs no restart; the authorities are not.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if f == (TLSFiles{}) {
 		return nil, nil //nolint:nilnil // No file is no TLS.
@@ -30,19 +30,23 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 		return nil, err
 	}
 	cfg := &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(time.Now()) },
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return pair.get(time.Now())
+		},
 	}
 	if f.ClientAuthorities == "" {
 		return cfg, nil
 	}
 	text, err := os.ReadFile(f.ClientAuthorities)
 	if err != nil {
-		return nil, fmt.Errorf("DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE: %w; correct the path or its permissions", err)
+		return nil, fmt.Errorf("DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE: %w; correct the path or "+
+			"its permissions", err)
 	}
 	cfg.ClientCAs, cfg.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
 	if !cfg.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, errors.New("DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE: the file holds no certificate in PEM form; write one into it")
+		return nil, errors.New("DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE: the file holds no " +
+			"certificate in PEM form; write one into it")
 	}
 	return cfg, nil
 }
@@ -71,7 +75,8 @@ func (k *keyPair) get(now time.Time) (*tls.Certificate, error) {
 	case err == nil:
 		k.pair = &pair
 	case k.pair == nil:
-		return nil, fmt.Errorf("DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE: %w; name a certificate and its key in PEM form", err)
+		return nil, fmt.Errorf("DISPATCHER_RECEIPTS_TLS_CERT_FILE and "+
+			"DISPATCHER_RECEIPTS_TLS_KEY_FILE: %w; name a certificate and its key in PEM form", err)
 	}
 	k.read = now
 	return k.pair, nil

@@ -25,8 +25,10 @@ func issued(t *testing.T, name string) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -38,7 +40,8 @@ func issued(t *testing.T, name string) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
 func write(t *testing.T, path string, text []byte) string {
@@ -49,14 +52,16 @@ func write(t *testing.T, path string, text []byte) string {
 	return path
 }
 
-// TestOnlyAVerifiedClientCertificateCounts: a caller without one is heard as such, one with a stranger's is cut off.
+// TestOnlyAVerifiedClientCertificateCounts: a caller without one is heard as such, one with a
+// stranger's is cut off.
 func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	cert, key := issued(t, "listener")
 	caller, callerKey := issued(t, "caller")
 	files := TLSFiles{
-		Certificate: write(t, filepath.Join(folder, "cert.pem"), cert), Key: write(t, filepath.Join(folder, "key.pem"), key),
+		Certificate:       write(t, filepath.Join(folder, "cert.pem"), cert),
+		Key:               write(t, filepath.Join(folder, "key.pem"), key),
 		ClientAuthorities: write(t, filepath.Join(folder, "ca.pem"), caller),
 	}
 	secure, err := files.Config()
@@ -70,7 +75,8 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 		cert, key []byte
 		heard     bool
 		known     bool
-	}{{"none", nil, nil, true, false}, {"signed by the authority", caller, callerKey, true, true}, {"a stranger's", stranger, strangerKey, false, false}} {
+	}{{"none", nil, nil, true, false}, {"signed by the authority", caller, callerKey, true,
+		true}, {"a stranger's", stranger, strangerKey, false, false}} {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(cert)
 		client := &tls.Config{RootCAs: roots}
@@ -79,9 +85,13 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+				error) {
+				return &pair, nil
+			}
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.webhooks.Callback("a"), strings.NewReader("r-1"))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			r.webhooks.Callback("a"), strings.NewReader("r-1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +117,8 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	files := TLSFiles{Certificate: filepath.Join(folder, "cert.pem"), Key: filepath.Join(folder, "key.pem")}
+	files := TLSFiles{Certificate: filepath.Join(folder, "cert.pem"), Key: filepath.Join(folder,
+		"key.pem")}
 	renew := func() {
 		cert, key := issued(t, "listener")
 		write(t, files.Certificate, cert)
@@ -139,10 +150,13 @@ func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	cert, key := issued(t, "listener")
-	good := TLSFiles{Certificate: write(t, filepath.Join(folder, "cert.pem"), cert), Key: write(t, filepath.Join(folder, "key.pem"), key)}
+	good := TLSFiles{Certificate: write(t, filepath.Join(folder, "cert.pem"), cert),
+		Key: write(t, filepath.Join(folder, "key.pem"), key)}
 	for setting, files := range map[string]TLSFiles{
-		"DISPATCHER_RECEIPTS_TLS_KEY_FILE":       {Certificate: good.Certificate, Key: filepath.Join(folder, "none")},
-		"DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE": {Certificate: good.Certificate, Key: good.Key, ClientAuthorities: good.Key},
+		"DISPATCHER_RECEIPTS_TLS_KEY_FILE": {Certificate: good.Certificate,
+			Key: filepath.Join(folder, "none")},
+		"DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE": {Certificate: good.Certificate, Key: good.Key,
+			ClientAuthorities: good.Key},
 	} {
 		if _, err := files.Config(); err == nil || !strings.Contains(err.Error(), setting) {
 			t.Errorf("error %v, want one of %s", err, setting)

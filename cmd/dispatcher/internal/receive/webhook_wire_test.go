@@ -34,8 +34,8 @@ func (p *pipeListener) Accept() (net.Conn, error) {
 func (p *pipeListener) Close() error   { close(p.done); return nil }
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// TestSlowCallersAreCutOff: one that dribbles its header and one that dribbles its body are gone after the
-// timeouts, and one that says nothing after the first answer as well.
+// TestSlowCallersAreCutOff: one that dribbles its header and one that dribbles its body are gone
+// after the timeouts, and one that says nothing after the first answer as well.
 func TestSlowCallersAreCutOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -43,22 +43,27 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 		within      time.Duration
 	}{
 		{"header", "POST /receipts/a HTTP/1.1\r\nHost: x\r\n", headerTimeout},
-		{"body", "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: 1000\r\n\r\n", readTimeout},
-		{"idle", "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: 1\r\n\r\nz", idleTimeout},
+		{"body", "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: " +
+			"1000\r\n\r\n", readTimeout},
+		{"idle", "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: " +
+			"1\r\n\r\nz", idleTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := setup(t, nil)
-				if err := r.webhooks.Close(t.Context()); err != nil { // the real socket is not wanted here
+				// the real socket is not wanted here
+				if err := r.webhooks.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				p := &pipeListener{make(chan net.Conn), make(chan struct{})}
 				w := *r.webhooks
 				w.listener = p
 				w.server = &http.Server{
-					Handler: &w, ConnContext: withConn, ConnState: follow, ReadHeaderTimeout: w.server.ReadHeaderTimeout, ReadTimeout: w.server.ReadTimeout,
-					WriteTimeout: w.server.WriteTimeout, IdleTimeout: w.server.IdleTimeout,
+					Handler: &w, ConnContext: withConn, ConnState: follow,
+					ReadHeaderTimeout: w.server.ReadHeaderTimeout,
+					ReadTimeout:       w.server.ReadTimeout,
+					WriteTimeout:      w.server.WriteTimeout, IdleTimeout: w.server.IdleTimeout,
 				}
 				w.Serve()
 				ours, theirs := net.Pipe()
@@ -138,13 +143,16 @@ func TestAnswersRepeatNothingOfTheCaller(t *testing.T) {
 	r := setup(t, nil)
 	const number = "447700900123"
 	for _, request := range []string{
-		"POST /receipts/" + number + "?to=" + number + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
-		"POST /receipts/a?to=" + number + " HTTP/1.1\r\nHost: x\r\nX-To: " + number + "\r\nContent-Length: 12\r\n\r\n" + number,
+		"POST /receipts/" + number + "?to=" + number + " HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+			"0\r\n\r\n",
+		"POST /receipts/a?to=" + number + " HTTP/1.1\r\nHost: x\r\nX-To: " + number +
+			"\r\nContent-Length: 12\r\n\r\n" + number,
 		"OPTIONS * HTTP/1.1\r\nHost: " + number + "\r\n\r\n",
 		"GET http://" + number + "/receipts/a HTTP/1.1\r\nHost: x\r\n\r\n",
 		"BREW /receipts/a#" + number + " HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.webhooks.URL(), "http://"))
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp",
+			strings.TrimPrefix(r.webhooks.URL(), "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +173,8 @@ func TestAnswersRepeatNothingOfTheCaller(t *testing.T) {
 			t.Errorf("%q is answered %d", request, response.StatusCode)
 		}
 	}
-	if families, err := r.registry.Gather(); err != nil || strings.Contains(families[0].String(), number) {
+	if families, err := r.registry.Gather(); err != nil || strings.Contains(families[0].String(),
+		number) {
 		t.Errorf("metrics: %v", err)
 	}
 }
@@ -182,7 +191,9 @@ func BenchmarkWebhooks(b *testing.B) {
 	w, err := ListenWebhooks(b.Context(), WebhookConfig{
 		Address: "127.0.0.1:0", Channels: oneListener{&scriptedListener{hear: func(c *provider.Callback) (provider.CallbackContent, error) {
 			return provider.CallbackContent{Receipts: []provider.Receipt{{Reference: string(c.Body)}}, ReplayID: c.Get("Nonce")}, nil
-		}}}, Booker: &scriptedBooker{}, Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
+		}}}, Booker: &scriptedBooker{}, Registry: prometheus.NewRegistry(), Trouble: func(string,
+			error) {
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -194,7 +205,8 @@ func BenchmarkWebhooks(b *testing.B) {
 	b.SetParallelism(50)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, w.Callback("a"), strings.NewReader("r-1"))
+			request, err := http.NewRequestWithContext(b.Context(), http.MethodPost,
+				w.Callback("a"), strings.NewReader("r-1"))
 			if err != nil {
 				b.Error(err)
 				return

@@ -23,14 +23,20 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 			ledger.AmbiguityRecord{Last: 1, Step: ledger.AwaitReceipt, Until: until},
 			"To find out, a receipt is awaited, until 12:10:00 UTC.",
 		},
-		"taken":         {ledger.AmbiguityRecord{Last: 1, Step: ledger.SameKey, ResolvedAs: ledger.Taken}, "A search found that it had been taken."},
-		"final":         {ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.Unresolved, Asked: 1}, "booked as possibly billable (tried 1 time)."},
-		"nothing asked": {ledger.AmbiguityRecord{Last: 1, Step: ledger.NoStep, ResolvedAs: ledger.Unresolved}, ""},
+		"taken": {ledger.AmbiguityRecord{Last: 1, Step: ledger.SameKey,
+			ResolvedAs: ledger.Taken}, "A search found that it had been taken."},
+		"final": {ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup,
+			ResolvedAs: ledger.Unresolved, Asked: 1}, "booked as possibly billable (tried 1 " +
+			"time)."},
+		"nothing asked": {ledger.AmbiguityRecord{Last: 1, Step: ledger.NoStep,
+			ResolvedAs: ledger.Unresolved}, ""},
 		"by hand": {
-			ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken, Author: "ann", Note: "not in their log."},
+			ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken,
+				Author: "ann", Note: "not in their log."},
 			"ann settled it as not taken: not in their log.",
 		},
-		"of another attempt": {ledger.AmbiguityRecord{Last: 2, Step: ledger.Lookup, ResolvedAs: ledger.Taken}, ""},
+		"of another attempt": {ledger.AmbiguityRecord{Last: 2, Step: ledger.Lookup,
+			ResolvedAs: ledger.Taken}, ""},
 	} {
 		r := newRecord(ledger.Sending, attempt("a", ledger.ByFirstChoice, "", ""))
 		r.Ambiguities = []ledger.AmbiguityRecord{tc.record}
@@ -47,13 +53,19 @@ func TestWhoFoundOutIsNotTakenForTheProvider(t *testing.T) {
 	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	settled := claimed.Add(3300 * time.Millisecond)
 	for _, tc := range []struct{ code, outcome, want string }{
-		{"operator", "accepted", "silent gave no answer; an operator settled after 3.3 s that it had been taken, reference 8a71, 1 segment."},
-		{"operator", "refused", "silent gave no answer; an operator settled after 3.3 s that it had not been taken"},
-		{"lookup", "accepted", "silent gave no answer; the provider was asked and said after 3.3 s that it had been taken"},
-		{"lookup", "refused", "silent gave no answer; the provider was asked and said after 3.3 s that it had not been taken"},
+		{"operator", "accepted", "silent gave no answer; an operator settled after 3.3 s that it " +
+			"had been taken, reference 8a71, 1 segment."},
+		{"operator", "refused", "silent gave no answer; an operator settled after 3.3 s that it " +
+			"had not been taken"},
+		{"lookup", "accepted", "silent gave no answer; the provider was asked and said after 3.3 " +
+			"s that it had been taken"},
+		{"lookup", "refused", "silent gave no answer; the provider was asked and said after 3.3 " +
+			"s " +
+			"that it had not been taken"},
 	} {
 		a := Attempt{
-			Channel: "silent", Code: tc.code, Outcome: tc.outcome, ClaimedAt: claimed, SettledAt: &settled,
+			Channel: "silent", Code: tc.code, Outcome: tc.outcome, ClaimedAt: claimed,
+			SettledAt: &settled,
 		}
 		if tc.outcome == "accepted" {
 			a.Reference, a.Segments = "8a71", 1

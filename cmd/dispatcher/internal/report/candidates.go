@@ -31,7 +31,8 @@ func candidatesOf(r *decide.Ranking) []Candidate {
 	for i, from := range r.Candidates {
 		c := &out[i]
 		*c = Candidate{
-			Channel: from.Channel, Score: from.Score, Reason: from.Reason, Eligible: new(from.Reason == ""),
+			Channel: from.Channel, Score: from.Score, Reason: from.Reason,
+			Eligible: new(from.Reason == ""),
 		}
 		if from.LastAssigned != 0 {
 			c.LastAssigned = new(from.LastAssigned.Time())

@@ -32,16 +32,19 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 		ranked("a", 0, "no_slot"), assigned("c", 0, 420), assigned("b", 0, 300), assigned("d", 0, 200), assigned("e", 0, 100),
 	}}))
 	record.Message.Envelope = []byte(`{"id":"1","to":"+447700900123","text":"x","selectors":[{"key":"language","operator":"equal","value":"en"}]}`)
-	want := map[string]string{"a": "false no_slot", "c": "true ", "b": "false disabled", "d": "false selector", "e": "unknown outranked"}
+	want := map[string]string{"a": "false no_slot", "c": "true ", "b": "false disabled",
+		"d": "false selector", "e": "unknown outranked"}
 	story := explain(t, record, doc)
 	if got := eligibility(story.Candidates); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if !strings.Contains(story.Text, "(0 %, the same as e, which got a message later), at") || strings.Contains(story.Text, "b could not") {
+	if !strings.Contains(story.Text, "(0 %, the same as e, which got a message later), at") ||
+		strings.Contains(story.Text, "b could not") {
 		t.Error(story.Text)
 	}
 
-	record.Message.Plan.Version = 4 // it was planned anew since: nothing is told by the other version
+	// it was planned anew since: nothing is told by the other version
+	record.Message.Plan.Version = 4
 	want["b"], want["d"] = "unknown outranked", "unknown outranked"
 	if got := eligibility(explain(t, record, doc).Candidates); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
@@ -61,14 +64,15 @@ func eligibility(candidates []Candidate) map[string]string {
 	return out
 }
 
-// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the explanation from those that
-// package selector makes: each lies in the interval of the channel that it picked.
+// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the explanation from those
+// that package selector makes: each lies in the interval of the channel that it picked.
 func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
 		var weights []string
 		for i := range rapid.IntRange(2, 8).Draw(r, "channels") {
-			weights = append(weights, "c"+strconv.Itoa(i), strconv.Itoa(rapid.IntRange(0, 9).Draw(r, "weight")))
+			weights = append(weights, "c"+strconv.Itoa(i), strconv.Itoa(rapid.IntRange(0, 9).Draw(r,
+				"weight")))
 		}
 		weights[1] = "3" // the first choice, which stands apart
 		doc := document("default", weights...)
@@ -99,7 +103,8 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 				r.Fatalf("%s: %d is not in %+v", c.Channel, *got.Draw, got)
 			}
 		}
-		if story.Candidates[0].Redraw != nil || slices.ContainsFunc(story.Candidates[len(order)+1:], func(c Candidate) bool { return c.Redraw != nil }) {
+		if story.Candidates[0].Redraw != nil || slices.ContainsFunc(story.Candidates[len(order)+1:],
+			func(c Candidate) bool { return c.Redraw != nil }) {
 			r.Fatalf("%+v", story.Candidates)
 		}
 	})
@@ -109,7 +114,8 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 	t.Parallel()
 	var key selector.Key
 	drawn := []Candidate{
-		{Channel: "c", Redraw: &Redraw{Number: 2, Draw: new(uint64(17)), Size: 75, Low: 15, High: 74}},
+		{Channel: "c", Redraw: &Redraw{Number: 2, Draw: new(uint64(17)), Size: 75, Low: 15,
+			High: 74}},
 		{Channel: "b", Redraw: &Redraw{Number: 3, Size: 15, High: 14}},
 	}
 	for at, want := range []string{
@@ -129,7 +135,8 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 	}
 	story := forecast(t, "order-1", &answer, london(t), key)
 	c := story.Candidates[1]
-	if c.Redraw == nil || c.Redraw.Number != 2 || c.Redraw.Size != 75 || c.Redraw.Draw == nil || c.Redraw.Low != 15 || c.Redraw.High != 74 || story.RedrawKeyID != key.ID() {
+	if c.Redraw == nil || c.Redraw.Number != 2 || c.Redraw.Size != 75 || c.Redraw.Draw == nil ||
+		c.Redraw.Low != 15 || c.Redraw.High != 74 || story.RedrawKeyID != key.ID() {
 		t.Errorf("%+v %+v", c.Redraw, story)
 	}
 	if !strings.Contains(story.Text, "of 0 to 74, in its interval 15 to 74)") {
@@ -142,8 +149,10 @@ func TestOneChannelIsNoDraw(t *testing.T) {
 	record := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
 	record.Message.Plan.Draw, record.Message.Plan.Size = 0, 1
 	for want, doc := range map[string]*config.Routing{
-		"Its first choice was a, the only channel. ":                     document("default", "a", "1"),
-		"Its first choice was a, the only channel that draws can pick. ": document("default", "a", "1", "b", "0"),
+		"Its first choice was a, the only channel. ": document("default", "a",
+			"1"),
+		"Its first choice was a, the only channel that draws can pick. ": document("default", "a",
+			"1", "b", "0"),
 	} {
 		if story := explain(t, record, doc); !strings.Contains(story.Text, want) {
 			t.Errorf("%q is not in %s", want, story.Text)
@@ -154,7 +163,8 @@ func TestOneChannelIsNoDraw(t *testing.T) {
 func TestAForecastNeverSaysThatSomethingHappened(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ledger.State]string{
-		ledger.Sending: "would_send", ledger.Waiting: "would_wait", ledger.Scheduled: "would_schedule", ledger.Failed: "would_fail",
+		ledger.Sending: "would_send", ledger.Waiting: "would_wait",
+		ledger.Scheduled: "would_schedule", ledger.Failed: "would_fail",
 	} {
 		answer := decide.Answer{Plan: ledger.Plan{Route: "default"}, Decision: ledger.Decision{State: state, Attempt: ledger.Attempt{Channel: "a"}}}
 		if got := forecast(t, "order-1", &answer, london(t)).State; got != want {

@@ -11,11 +11,16 @@ import (
 
 // byCountry are documents that go by countries in one way each, and one that does not.
 var byCountry = map[string]string{
-	"match":   `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {country: gb}, weights: {a: 1}}]}`,
-	"price":   `{channels: {a: {provider: sandbox, price: {currency: GBP, default: "1", countries: {gb: "2"}}}}, routes: [{name: default, weights: {a: 1}}]}`,
-	"senders": `{channels: {a: {provider: sandbox, senders: {rules: [{country: gb, allow: [long_code]}]}}}, routes: [{name: default, weights: {a: 1}}]}`,
-	"blocked": `{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], blocked: {country: kp}}`,
-	"":        `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {prefix: "+44"}, weights: {a: 1}}]}`,
+	"match": `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {country: ` +
+		`gb}, weights: {a: 1}}]}`,
+	"price": `{channels: {a: {provider: sandbox, price: {currency: GBP, default: "1", ` +
+		`countries: {gb: "2"}}}}, routes: [{name: default, weights: {a: 1}}]}`,
+	"senders": `{channels: {a: {provider: sandbox, senders: {rules: [{country: gb, allow: ` +
+		`[long_code]}]}}}, routes: [{name: default, weights: {a: 1}}]}`,
+	"blocked": `{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: ` +
+		`1}}], blocked: {country: kp}}`,
+	"": `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {prefix: ` +
+		`"+44"}, weights: {a: 1}}]}`,
 }
 
 // TestExplanationsTellTheCountryWhereItMatters, and never the number.
@@ -27,21 +32,26 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 			t.Fatal(err)
 		}
 		for to, want := range map[string]string{
-			"+442079460123": "Its number is one of GB.", "+447700900123": "Its number has no country that is known",
+			"+442079460123": "Its number is one of GB.", "+447700900123": "Its number has no " +
+				"country that is known",
 			"+979123456789": "Its number is one of the whole world",
 		} {
-			m := ledger.Message{ID: "m", State: ledger.Accepted, Envelope: []byte(`{"id":"m","to":"` + to + `","text":"x"}`), Plan: ledger.Plan{Route: "default", Version: 1}}
+			m := ledger.Message{ID: "m", State: ledger.Accepted,
+				Envelope: []byte(`{"id":"m","to":"` + to + `","text":"x"}`),
+				Plan:     ledger.Plan{Route: "default", Version: 1}}
 			s, err := Explain(&Source{Record: &ledger.Record{Message: m}, Doc: doc})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(s.Text, want); told != (name != "") || strings.Contains(s.Text, to[1:]) || s.Country == nil {
+			if told := strings.Contains(s.Text, want); told != (name != "") ||
+				strings.Contains(s.Text, to[1:]) || s.Country == nil {
 				t.Errorf("%s: %s", name, s.Text)
 			}
 			if strings.Contains(s.Text, "blocked with the main country") {
 				t.Errorf("%s: it went out: %s", name, s.Text)
 			}
-			if spared := strings.Contains(s.Text, "rules about countries block it only if"); spared != (name == "blocked" && *s.Country == "") {
+			if spared := strings.Contains(s.Text, "rules about countries block it only "+
+				"if"); spared != (name == "blocked" && *s.Country == "") {
 				t.Errorf("%s: %s", name, s.Text)
 			}
 		}
@@ -51,7 +61,8 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 // TestAnExplanationWithoutANumberHasNoCountry: the record of a dead letter may be anything.
 func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 	t.Parallel()
-	s, err := Explain(&Source{Record: &ledger.Record{Message: ledger.Message{ID: "m", State: ledger.Dead, Envelope: []byte(`{`)}}})
+	s, err := Explain(&Source{Record: &ledger.Record{Message: ledger.Message{ID: "m",
+		State: ledger.Dead, Envelope: []byte(`{`)}}})
 	if err != nil || s.Country != nil || strings.Contains(s.Text, "country") {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -60,9 +71,12 @@ func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 // TestABlockedMessageIsToldItsCountry although it was planned under no version.
 func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	t.Parallel()
-	m := ledger.Message{ID: "m", State: ledger.Rejected, Reason: "blocked_number", Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`)}
+	m := ledger.Message{ID: "m", State: ledger.Rejected, Reason: "blocked_number",
+		Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`)}
 	s, err := Explain(&Source{Record: &ledger.Record{Message: m}})
-	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "block it only if they block the main country of its calling code") {
+	if err != nil || !strings.Contains(s.Text, "has no country that is known") ||
+		!strings.Contains(s.Text, "block it only if they block the main country of its calling "+
+			"code") {
 		t.Errorf("%s, %v", s.Text, err)
 	}
 }
@@ -71,8 +85,10 @@ func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], blocked: {prefix: "+1357"}}`: false,
-		`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], blocked: {country: us}}`:     true,
+		`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], ` +
+			`blocked: {prefix: "+1357"}}`: false,
+		`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], ` +
+			`blocked: {country: us}}`: true,
 	} {
 		doc, err := config.ParseRouting("r", []byte(text))
 		if err != nil {
@@ -80,7 +96,8 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		}
 		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
 		s := forecast(t, "m", &barred, doc)
-		if said := strings.Contains(s.Text, "main country"); said != want || !strings.Contains(s.Text, "has no country that is known") {
+		if said := strings.Contains(s.Text, "main country"); said != want ||
+			!strings.Contains(s.Text, "has no country that is known") {
 			t.Errorf("%s: %s", text, s.Text)
 		}
 	}
@@ -97,7 +114,8 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 		Country: new("gb"), Plan: ledger.Plan{Route: "default"}, Candidates: []decide.Candidate{{Channel: "a"}},
 		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
-	if s := forecast(t, "m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text, "Its number is one of GB. Route default") {
+	if s := forecast(t, "m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text,
+		"Its number is one of GB. Route default") {
 		t.Errorf("%s", s.Text)
 	}
 	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}

@@ -56,13 +56,14 @@ type DailyRow struct {
 	Currency        string `json:"currency"`
 	// Deviation is the share of the drawn first choices less ConfiguredShare; nil without one.
 	Deviation *float64 `json:"deviation"`
-	// PValue is that of the route's draws as a whole, against the effective shares, and stands in each
-	// of its rows, as the verdicts do. It is nil when nothing was tested. Verdict is TrafficVerdict.
+	// PValue is that of the route's draws as a whole, against the effective shares, and stands in
+	// each of its rows, as the verdicts do. It is nil when nothing was tested. Verdict is
+	// TrafficVerdict.
 	PValue  *float64 `json:"p_value"`
 	Verdict string   `json:"verdict"`
-	// Carried are the messages that the channel carried: it accepted an attempt that was made on the
-	// day. CarriedShare is their part of the route's. Both stand in the first row of a channel only,
-	// as FirstChoice does.
+	// Carried are the messages that the channel carried: it accepted an attempt that was made on
+	// the day. CarriedShare is their part of the route's. Both stand in the first row of a channel
+	// only, as FirstChoice does.
 	Carried      int64   `json:"carried"`
 	CarriedShare float64 `json:"carried_share"`
 	// AgreedShare is what CarriedShare is held against: as ConfiguredShare, but weighted by the
@@ -118,8 +119,9 @@ type Figures struct {
 // nothing: that would be the news.
 func NewDaily(f *Figures) Daily {
 	d := Daily{
-		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(), Complete: f.Complete,
-		Rows: []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
+		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(),
+		Complete: f.Complete,
+		Rows:     []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
 	}
 	for _, name := range f.routes() {
 		route := newRouteDay(f, name)

@@ -155,8 +155,8 @@ func (d *routeDay) lower() {
 type versionSums struct {
 	counts map[string]int64
 	total  int64
-	// agreed and effective are messages by channel, if the shares of the document, or those that the
-	// draws went by, had been exact. They are nil when nothing was counted.
+	// agreed and effective are messages by channel, if the shares of the document, or those that
+	// the draws went by, had been exact. They are nil when nothing was counted.
 	agreed, effective map[string]float64
 	versions          map[int64]*versionSum
 }
@@ -179,7 +179,8 @@ func (s *versionSums) add(version int64, route *config.Route, channel string, me
 	v := s.versions[version]
 	if v == nil {
 		v = &versionSum{
-			counts: map[string]int64{}, agreed: agreedShares(route), effective: effectiveShares(route),
+			counts: map[string]int64{}, agreed: agreedShares(route),
+			effective: effectiveShares(route),
 		}
 		s.versions[version] = v
 	}
@@ -202,7 +203,8 @@ func (s *versionSums) samples(
 	out := make([]Sample, 0, len(s.versions))
 	for _, version := range slices.Sorted(maps.Keys(s.versions)) {
 		v := s.versions[version]
-		one := Sample{Counts: make([]int64, len(channels)), Expected: make([]float64, len(channels))}
+		one := Sample{Counts: make([]int64, len(channels)), Expected: make([]float64,
+			len(channels))}
 		for i, channel := range channels {
 			one.Counts[i], one.Expected[i] = v.counts[channel], shares(v)[channel]*float64(v.total)
 		}

@@ -15,7 +15,8 @@ import (
 
 // document is a routing with one route of the given weights.
 func document(route string, weights ...string) *config.Routing {
-	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route, Mode: "weighted", Fallback: "load_ratio", Tolerance: config.DefaultTolerance}}}
+	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route,
+		Mode: "weighted", Fallback: "load_ratio", Tolerance: config.DefaultTolerance}}}
 	r := &doc.Routes[0]
 	for i := 0; i < len(weights); i += 2 {
 		doc.Channels = append(doc.Channels, config.Channel{Name: weights[i], Capacity: 100})
@@ -58,29 +59,36 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 			{Version: 2, Route: "default", Channel: "a", FirstChoice: 1510},
 			{Version: 2, Route: "default", Channel: "b", FirstChoice: 1490},
 		},
-		Versions: map[int64]*config.Routing{1: document("default", "b", "75", "a", "25"), 2: document("default", "b", "50", "a", "50")},
-		Current:  document("default", "b", "50", "a", "50"),
+		Versions: map[int64]*config.Routing{1: document("default", "b", "75", "a", "25"),
+			2: document("default", "b", "50", "a", "50")},
+		Current: document("default", "b", "50", "a", "50"),
 	})
 	// 1000 messages at 25 % and 3000 at 50 % make 43.75 %.
 	want := []DailyRow{
 		{
-			Route: "default", Channel: "b", ConfiguredShare: new(0.5625), EffectiveShare: new(0.5625),
-			FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: new(-0.005), AgreedShare: new(0.5625),
+			Route: "default", Channel: "b", ConfiguredShare: new(0.5625),
+			EffectiveShare: new(0.5625),
+			FirstChoice:    2230, FirstChoiceShare: 0.5575, Deviation: new(-0.005),
+			AgreedShare: new(0.5625),
 		},
 		{
-			Route: "default", Channel: "a", ConfiguredShare: new(0.4375), EffectiveShare: new(0.4375),
-			FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: new(0.005), AgreedShare: new(0.4375),
+			Route: "default", Channel: "a", ConfiguredShare: new(0.4375),
+			EffectiveShare: new(0.4375),
+			FirstChoice:    1770, FirstChoiceShare: 0.4425, Deviation: new(0.005),
+			AgreedShare: new(0.4375),
 		},
 	}
 	for i := range want {
 		want[i].PValue, want[i].Moved = d.Rows[i].PValue, []Move{}
-		want[i].Verdict, want[i].TrafficVerdict, want[i].DrawsVerdict = TooFew, TooFew, Fair // nothing was carried
+		// nothing was carried
+		want[i].Verdict, want[i].TrafficVerdict, want[i].DrawsVerdict = TooFew, TooFew, Fair
 	}
 	if !cmp.Equal(d.Rows, want, approximately) {
 		t.Error(cmp.Diff(want, d.Rows, approximately))
 	}
 	// x = 10²/250 + 10²/750 + 10²/1500 + 10²/1500 with two degrees of freedom.
-	if p := d.Rows[0].PValue; p == nil || math.Abs(*p-0.7165) > 0.001 || d.Routes[0].DegreesOfFreedom != 2 {
+	if p := d.Rows[0].PValue; p == nil || math.Abs(*p-0.7165) > 0.001 ||
+		d.Routes[0].DegreesOfFreedom != 2 {
 		t.Errorf("p = %v, %+v", p, d.Routes)
 	}
 }
@@ -98,11 +106,13 @@ func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
 			{Version: 2, Route: "default", Channel: "a", FirstChoice: 167},
 			{Version: 2, Route: "default", Channel: "b", FirstChoice: 833},
 		},
-		Versions: map[int64]*config.Routing{1: whole, 2: lower(document("default", "a", "50", "b", "50"), "a", "10")},
-		Current:  whole,
+		Versions: map[int64]*config.Routing{1: whole, 2: lower(document("default", "a", "50", "b",
+			"50"), "a", "10")},
+		Current: whole,
 	})
 	a := d.Rows[0]
-	if a.DrawsVerdict != Fair || !cmp.Equal(a.ConfiguredShare, new(0.5)) || !cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
+	if a.DrawsVerdict != Fair || !cmp.Equal(a.ConfiguredShare, new(0.5)) ||
+		!cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
 		t.Errorf("%+v", a)
 	}
 	if !cmp.Equal(a.Deviation, new(0.3335-0.5), approximately) {
@@ -116,14 +126,18 @@ func TestDailyJudgesNothingWhereNothingIsDrawn(t *testing.T) {
 	d := NewDaily(&Figures{
 		Zone: time.UTC,
 		Choices: []ledger.ChoiceRow{
-			{Version: 1, Route: "default", Channel: "a", FirstChoice: 30}, {Version: 1, Route: "default", Channel: "b", FirstChoice: 10},
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 30},
+			{Version: 1, Route: "default", Channel: "b", FirstChoice: 10},
 		},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
 	want := []DailyRow{
-		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight, TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
-		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight, TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
-		{Route: "default", Channel: "spare", Verdict: NoWeight, TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
+		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight,
+			TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
+		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight,
+			TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
+		{Route: "default", Channel: "spare", Verdict: NoWeight, TrafficVerdict: NoWeight,
+			DrawsVerdict: NoWeight, Moved: []Move{}},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))
@@ -143,10 +157,12 @@ func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 			{Version: 2, Route: "default", Channel: "a", FirstChoice: 45},
 			{Version: 2, Route: "default", Channel: "b", FirstChoice: 45},
 		},
-		Versions: map[int64]*config.Routing{1: document("default", "a", "25", "b", "75"), 2: turns}, Current: turns,
+		Versions: map[int64]*config.Routing{1: document("default", "a", "25", "b", "75"), 2: turns},
+		Current:  turns,
 	})
 	a := d.Rows[0]
-	if a.FirstChoice != 55 || a.DrawsVerdict != Fair || *a.PValue != 1 || *a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
+	if a.FirstChoice != 55 || a.DrawsVerdict != Fair || *a.PValue != 1 ||
+		*a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -155,10 +171,12 @@ func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "50", "b", "50", "spare", "0")
 	d := NewDaily(&Figures{
-		Zone: time.UTC, Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 100}},
+		Zone: time.UTC, Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a",
+			FirstChoice: 100}},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
-	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 || d.Rows[1].Verdict != TooFew || d.Rows[1].DrawsVerdict != Unfair {
+	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 ||
+		d.Rows[1].Verdict != TooFew || d.Rows[1].DrawsVerdict != Unfair {
 		t.Errorf("%+v", d.Rows)
 	}
 }
@@ -169,19 +187,26 @@ func TestDailyKeepsCurrenciesApart(t *testing.T) {
 	d := NewDaily(&Figures{
 		Zone: time.UTC,
 		Rows: []ledger.DailyRow{
-			{Route: "default", Channel: "a", Fallback: 1, Submitted: 7, Accepted: 5, Rejected: 1, Throttled: 1, Segments: 6, CostMicros: 60, Currency: "EUR"},
-			{Route: "default", Channel: "a", Submitted: 1, Accepted: 1, Segments: 1, CostMicros: 9, Currency: "GBP"},
-			{Route: "default", Channel: "b", Submitted: 2, Unknown: 1, Refused: 4, Accepted: 1, Segments: 1, CostMicros: 11, Currency: "GBP"},
+			{Route: "default", Channel: "a", Fallback: 1, Submitted: 7, Accepted: 5, Rejected: 1,
+				Throttled: 1, Segments: 6, CostMicros: 60, Currency: "EUR"},
+			{Route: "default", Channel: "a", Submitted: 1, Accepted: 1, Segments: 1, CostMicros: 9,
+				Currency: "GBP"},
+			{Route: "default", Channel: "b", Submitted: 2, Unknown: 1, Refused: 4, Accepted: 1,
+				Segments: 1, CostMicros: 11, Currency: "GBP"},
 		},
-		Choices:  []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 4}, {Version: 1, Route: "default", Channel: "b", FirstChoice: 2}},
+		Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 4},
+			{Version: 1, Route: "default", Channel: "b", FirstChoice: 2}},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
-	if len(d.Rows) != 3 || d.Rows[0].FirstChoice != 4 || d.Rows[1].FirstChoice != 0 || d.Rows[1].Currency != "GBP" || d.Rows[2].Failed != 4 {
+	if len(d.Rows) != 3 || d.Rows[0].FirstChoice != 4 || d.Rows[1].FirstChoice != 0 ||
+		d.Rows[1].Currency != "GBP" || d.Rows[2].Failed != 4 {
 		t.Errorf("%+v", d.Rows)
 	}
 	want := []DailyTotal{
-		{Route: "default", FirstChoice: 6, Fallback: 1, Submitted: 7, Accepted: 5, Failed: 2, Segments: 6, CostMicros: 60, Currency: "EUR"},
-		{Route: "default", Submitted: 3, Accepted: 2, Failed: 4, Unknown: 1, Segments: 2, CostMicros: 20, Currency: "GBP"},
+		{Route: "default", FirstChoice: 6, Fallback: 1, Submitted: 7, Accepted: 5, Failed: 2,
+			Segments: 6, CostMicros: 60, Currency: "EUR"},
+		{Route: "default", Submitted: 3, Accepted: 2, Failed: 4, Unknown: 1, Segments: 2,
+			CostMicros: 20, Currency: "GBP"},
 	}
 	if !cmp.Equal(d.Totals, want) {
 		t.Error(cmp.Diff(want, d.Totals))
@@ -200,14 +225,19 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 	})
 	want := []DailyRow{
 		{
-			Route: "default", Channel: "a", ConfiguredShare: new(0.25), EffectiveShare: new(0.25), Deviation: new(0.0),
-			AgreedShare: new(0.25), Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
+			Route: "default", Channel: "a", ConfiguredShare: new(0.25), EffectiveShare: new(0.25),
+			Deviation:   new(0.0),
+			AgreedShare: new(0.25), Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew,
+			Moved: []Move{},
 		},
 		{
-			Route: "default", Channel: "b", ConfiguredShare: new(0.75), EffectiveShare: new(0.75), Deviation: new(0.0),
-			AgreedShare: new(0.75), Submitted: 1, Accepted: 1, Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
+			Route: "default", Channel: "b", ConfiguredShare: new(0.75), EffectiveShare: new(0.75),
+			Deviation:   new(0.0),
+			AgreedShare: new(0.75), Submitted: 1, Accepted: 1, Verdict: TooFew,
+			TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
 		},
-		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{}},
+		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew,
+			TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{}},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))
@@ -217,8 +247,10 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 func TestADayWithoutMessagesIsAnEmptyList(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("far east", 9*3600)
-	d := NewDaily(&Figures{Day: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC), Zone: zone, Current: document("default", "a", "1")})
-	if d.Day != "2026-11-22" || d.Timezone != "far east" || d.Rows == nil || len(d.Rows) != 0 || d.Totals == nil {
+	d := NewDaily(&Figures{Day: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC), Zone: zone,
+		Current: document("default", "a", "1")})
+	if d.Day != "2026-11-22" || d.Timezone != "far east" || d.Rows == nil || len(d.Rows) != 0 ||
+		d.Totals == nil {
 		t.Errorf("%+v", d)
 	}
 }
@@ -226,7 +258,8 @@ func TestADayWithoutMessagesIsAnEmptyList(t *testing.T) {
 func TestMoneyIsExact(t *testing.T) {
 	t.Parallel()
 	for micros, want := range map[int64]string{
-		0: "0.00", 1: "0.000001", 28_000: "0.028", 500_000: "0.50", 1_000_000: "1.00", 12_345_600_000: "12345.60", -30_500: "-0.0305",
+		0: "0.00", 1: "0.000001", 28_000: "0.028", 500_000: "0.50", 1_000_000: "1.00",
+		12_345_600_000: "12345.60", -30_500: "-0.0305",
 	} {
 		if got := Money(micros); got != want {
 			t.Errorf("%d micros are %s, want %s", micros, got, want)

@@ -11,7 +11,8 @@ import (
 
 // Causes that are no reason of a ranking.
 const (
-	causeRejected = "rejected"         // the provider or a block of numbers refused the message itself
+	// the provider or a block of numbers refused the message itself
+	causeRejected = "rejected"
 	causeFailed   = "failed"           // it expired, or nobody could send it
 	causeNoAnswer = "no_answer"        // nobody knows whether a channel took it
 	causeOpen     = "open"             // it is not over with yet
@@ -46,10 +47,12 @@ func (t *traffic) text(v *RouteVerdict) []string {
 	case Kept:
 		out = append(out, t.keptSentence())
 	case TooFew:
-		out = append(out, fmt.Sprintf("%s carried: too few to tell whether the agreed shares were kept.",
+		out = append(out, fmt.Sprintf("%s carried: too few to tell whether the agreed shares were "+
+			"kept.",
 			plural(t.traffic.total, "message")))
 	case NoWeight:
-		return append(out, "The route does not draw, so no share is agreed and there is nothing to keep.")
+		return append(out, "The route does not draw, so no share is agreed and there is nothing "+
+			"to keep.")
 	}
 	return append(out, t.drawsSentence(v))
 }
@@ -110,7 +113,8 @@ func (t *traffic) worstDraw() string {
 			x := (got - want) * (got - want) / max(want, 0.001)
 			if x > most && got != want {
 				most = x
-				text = fmt.Sprintf("under version %d they picked %s for %s of the messages instead of %s",
+				text = fmt.Sprintf("under version %d they picked %s for %s of the messages "+
+					"instead of %s",
 					version, channel, Percent(got/float64(v.total)), Percent(v.effective[channel]))
 			}
 		}
@@ -150,7 +154,8 @@ func (t *traffic) lostWords(channel string) (out []string) {
 			out = append(out, t.part(channel, n)+" "+ended)
 		case word == causeHealth:
 			out = append(out, fmt.Sprintf(
-				"health weighting had lowered its weight, which took about %s from it", plural(n, "message")))
+				"health weighting had lowered its weight, which took about %s from it", plural(n,
+					"message")))
 		default:
 			out = append(out, fmt.Sprintf("%s went to %s (%s)",
 				t.part(channel, n), t.wentTo(channel, word), t.why(channel, word)))

@@ -15,19 +15,22 @@ import (
 // drawnFor are first choices under a version: channel and number in turn.
 func drawnFor(version int64, pairs ...any) (out []ledger.ChoiceRow) {
 	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, ledger.ChoiceRow{Version: version, Route: "default", Channel: pairs[i].(string), FirstChoice: int64(pairs[i+1].(int))})
+		out = append(out, ledger.ChoiceRow{Version: version, Route: "default",
+			Channel: pairs[i].(string), FirstChoice: int64(pairs[i+1].(int))})
 	}
 	return out
 }
 
 // carriedRow is what one channel carried of the first choices of another.
 func carriedRow(version int64, first, channel, cause string, n int64) ledger.CarriedRow {
-	return ledger.CarriedRow{Version: version, Route: "default", FirstChoice: first, Channel: channel, Cause: cause, Messages: n}
+	return ledger.CarriedRow{Version: version, Route: "default", FirstChoice: first,
+		Channel: channel, Cause: cause, Messages: n}
 }
 
 // dayOf makes the report of a day under numbered documents, the last of which is in force.
 func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*config.Routing) Daily {
-	f := Figures{Zone: time.UTC, Choices: choices, Carried: carried, Versions: map[int64]*config.Routing{}, Current: docs[len(docs)-1]}
+	f := Figures{Zone: time.UTC, Choices: choices, Carried: carried,
+		Versions: map[int64]*config.Routing{}, Current: docs[len(docs)-1]}
 	for i, doc := range docs {
 		f.Versions[int64(i+1)] = doc
 	}
@@ -53,28 +56,35 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 	}{
 		"a limit lets a tenth through": {
 			dayOf(drawnFor(1, "a", 2100, "b", 900),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100), carriedRow(1, "b", "a", "no_slot", 800)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "",
+					100), carriedRow(1, "b", "a", "no_slot", 800)},
 				limitedTo(thirty(), "b", daily)),
 			Fair, Moved,
 			[]string{
-				"b carried 3.33 % instead of 30.00 %: 800 of 900 messages went to a (its limit of 100 messages a day used up).",
-				"a carried 96.67 % instead of 70.00 %: 800 messages drawn for b went to it (b: its limit of 100 messages a day used up).",
+				"b carried 3.33 % instead of 30.00 %: 800 of 900 messages went to a (its limit " +
+					"of " +
+					"100 messages a day used up).",
+				"a carried 96.67 % instead of 70.00 %: 800 messages drawn for b went to it (b: " +
+					"its limit of 100 messages a day used up).",
 				"The draws were fair (p 1.0000).",
 			},
 			nil,
 		},
 		"everything failed": {
 			dayOf([]ledger.ChoiceRow{
-				{Version: 1, Route: "default", Channel: "a", FirstChoice: 2100, Failed: 2099, Rejected: 1},
+				{Version: 1, Route: "default", Channel: "a", FirstChoice: 2100, Failed: 2099,
+					Rejected: 1},
 				{Version: 1, Route: "default", Channel: "b", FirstChoice: 900, Failed: 898},
 			}, []ledger.CarriedRow{carriedRow(1, "b", "b", "", 2)}, thirty()),
 			Fair, Moved,
-			[]string{"2 of 3000 drawn messages were carried: 1 rejected, 2997 failed without being taken."},
+			[]string{"2 of 3000 drawn messages were carried: 1 rejected, 2997 failed without " +
+				"being taken."},
 			[]string{"too few"},
 		},
 		"a channel agreed at 2 % carries nothing": {
 			dayOf(drawnFor(1, "a", 98000, "d", 2000),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 98000), carriedRow(1, "d", "a", "no_slot", 2000)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 98000), carriedRow(1, "d", "a",
+					"no_slot", 2000)},
 				document("default", "a", "98", "d", "2")),
 			Fair, Moved,
 			[]string{"d carried 0.00 % instead of 2.00 %"},
@@ -82,7 +92,8 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		},
 		"one of two limits": {
 			dayOf(drawnFor(1, "a", 2100, "b", 900),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100), carriedRow(1, "b", "a", "no_slot", 800)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "",
+					100), carriedRow(1, "b", "a", "no_slot", 800)},
 				limitedTo(thirty(), "b", daily, hourly)),
 			Fair, Moved,
 			[]string{"(one of its limits (100 messages a day, 20 messages an hour) used up)"},
@@ -90,10 +101,12 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		},
 		"fallbacks to a channel of 5 %": {
 			dayOf(drawnFor(1, "a", 950, "d", 50),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 500), carriedRow(1, "a", "d", "breaker_open", 450), carriedRow(1, "d", "d", "", 50)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 500), carriedRow(1, "a", "d",
+					"breaker_open", 450), carriedRow(1, "d", "d", "", 50)},
 				document("default", "a", "95", "d", "5")),
 			Fair, Moved,
-			[]string{"d carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: breaker open after repeated failures)."},
+			[]string{"d carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it " +
+				"(a: breaker open after repeated failures)."},
 			nil,
 		},
 		"draws whose faults cancel over two versions": {
@@ -104,14 +117,17 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				},
 				document("default", "a", "50", "b", "50"), document("default", "a", "1", "b", "1")),
 			Unfair, Kept,
-			[]string{"The draws were not fair (p < 1e-6 over 2 versions): under version 1 they picked a for 60.00 % of the messages instead of 50.00 %."},
+			[]string{"The draws were not fair (p < 1e-6 over 2 versions): under version 1 they " +
+				"picked a for 60.00 % of the messages instead of 50.00 %."},
 			nil,
 		},
 		"all as agreed": {
 			dayOf(drawnFor(1, "a", 700, "b", 300),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 295), carriedRow(1, "b", "a", "throttled", 5)}, thirty()),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "",
+					295), carriedRow(1, "b", "a", "throttled", 5)}, thirty()),
 			Fair, Kept,
-			[]string{"The channels carried what was agreed; the largest difference is a with 70.50 % instead of 70.00 %."},
+			[]string{"The channels carried what was agreed; the largest difference is a with " +
+				"70.50 % instead of 70.00 %."},
 			[]string{"throttled"},
 		},
 		"each version by its own shares": {
@@ -126,57 +142,70 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		},
 		"chance alone, of a hundred messages": {
 			dayOf(drawnFor(1, "a", 66, "b", 34),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 66), carriedRow(1, "b", "b", "", 34)}, thirty()),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 66), carriedRow(1, "b", "b", "",
+					34)}, thirty()),
 			Fair, Kept,
 			[]string{", which chance explains with so few messages."},
 			nil,
 		},
 		"moved by more than the tolerance, where chance could be as large": {
 			dayOf(drawnFor(1, "a", 70, "b", 30),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 70), carriedRow(1, "b", "b", "", 26), carriedRow(1, "b", "a", "refused", 4)}, thirty()),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 70), carriedRow(1, "b", "b", "",
+					26), carriedRow(1, "b", "a", "refused", 4)}, thirty()),
 			Fair, Moved,
-			[]string{"b carried 26.00 % instead of 30.00 %: 4 of 30 messages went to a (submit refused)."},
+			[]string{"b carried 26.00 % instead of 30.00 %: 4 of 30 messages went to a (submit " +
+				"refused)."},
 			nil,
 		},
 		"too few to say anything": {
-			dayOf(drawnFor(1, "a", 2, "b", 1), []ledger.CarriedRow{carriedRow(1, "a", "a", "", 3)}, thirty()),
+			dayOf(drawnFor(1, "a", 2, "b", 1), []ledger.CarriedRow{carriedRow(1, "a", "a", "", 3)},
+				thirty()),
 			TooFew, TooFew,
 			[]string{"3 messages carried: too few", "too few draws"},
 			nil,
 		},
 		"a channel without weight carried": {
 			dayOf(drawnFor(1, "a", 100),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 90), carriedRow(1, "a", "spare", "draining", 10)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 90), carriedRow(1, "a", "spare",
+					"draining", 10)},
 				document("default", "a", "1", "spare", "0")),
 			OneWay, Moved,
-			[]string{"spare carried 10.00 % instead of 0.00 %: 10 messages drawn for a went to it (a: being drained)."},
+			[]string{"spare carried 10.00 % instead of 0.00 %: 10 messages drawn for a went to " +
+				"it " +
+				"(a: being drained)."},
 			nil,
 		},
 		"the tolerance of the route": {
 			dayOf(drawnFor(1, "a", 700, "b", 300),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 250), carriedRow(1, "b", "a", "no_slot", 50)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "",
+					250), carriedRow(1, "b", "a", "no_slot", 50)},
 				tolerant(thirty(), 6_000_000)),
 			Fair, Kept, nil, nil,
 		},
 		"what nobody carried": {
 			dayOf([]ledger.ChoiceRow{
 				{Version: 1, Route: "default", Channel: "a", FirstChoice: 700},
-				{Version: 1, Route: "default", Channel: "b", FirstChoice: 300, Rejected: 150, Failed: 1},
-			}, []ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 149)}, thirty()),
+				{Version: 1, Route: "default", Channel: "b", FirstChoice: 300, Rejected: 150,
+					Failed: 1},
+			}, []ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "",
+				149)}, thirty()),
 			Fair, Moved,
 			[]string{"150 of 300 messages rejected; 1 of 300 messages failed without being taken."},
 			nil,
 		},
 		"a lowered weight": {
 			dayOf(drawnFor(1, "a", 900, "b", 100),
-				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 900), carriedRow(1, "b", "b", "", 100)},
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 900), carriedRow(1, "b", "b", "",
+					100)},
 				lower(document("default", "a", "45", "b", "55"), "b", "5")),
 			Fair, Moved,
-			[]string{"b carried 10.00 % instead of 55.00 %: health weighting had lowered its weight, which took about 450 messages from it."},
+			[]string{"b carried 10.00 % instead of 55.00 %: health weighting had lowered its " +
+				"weight, which took about 450 messages from it."},
 			nil,
 		},
 		"a mode that does not draw": {
-			dayOf(drawnFor(1, "a", 70, "b", 30), []ledger.CarriedRow{carriedRow(1, "a", "a", "", 100)}, inMode("default", "round_robin", "a", "b")),
+			dayOf(drawnFor(1, "a", 70, "b", 30), []ledger.CarriedRow{carriedRow(1, "a", "a", "",
+				100)}, inMode("default", "round_robin", "a", "b")),
 			NoWeight, NoWeight,
 			[]string{"no share is agreed"},
 			[]string{"fair"},
@@ -185,13 +214,15 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		v := tc.day.Routes[0]
 		text := strings.Join(v.Text, " ")
 		if v.DrawsVerdict != tc.draws || v.TrafficVerdict != tc.traffic {
-			t.Errorf("%s: draws %s, traffic %s; want %s, %s: %s", name, v.DrawsVerdict, v.TrafficVerdict, tc.draws, tc.traffic, text)
+			t.Errorf("%s: draws %s, traffic %s; want %s, %s: %s", name, v.DrawsVerdict,
+				v.TrafficVerdict, tc.draws, tc.traffic, text)
 		}
 		if found := tc.day.Found(); found != (tc.traffic == Moved || tc.draws == Unfair) {
 			t.Errorf("%s: found is %t", name, found)
 		}
 		for i := range tc.day.Rows {
-			if r := &tc.day.Rows[i]; r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic || r.DrawsVerdict != tc.draws {
+			if r := &tc.day.Rows[i]; r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic ||
+				r.DrawsVerdict != tc.draws {
 				t.Errorf("%s: row %+v", name, r)
 			}
 		}
@@ -224,7 +255,8 @@ func TestRowsShowWhatWasCarriedAndWhyNot(t *testing.T) {
 		carriedRow(1, "b", "a", "no_slot", 10), carriedRow(1, "b", "a", "breaker_open", 20),
 	}, document("default", "a", "1", "b", "1"))
 	a, b := d.Rows[0], d.Rows[1]
-	if a.Carried != 80 || b.Carried != 15 || a.CarriedShare != 80.0/95 || b.CarriedShare != 15.0/95 || *b.AgreedShare != 0.5 {
+	if a.Carried != 80 || b.Carried != 15 || a.CarriedShare != 80.0/95 ||
+		b.CarriedShare != 15.0/95 || *b.AgreedShare != 0.5 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 	want := []Move{{"breaker_open", "a", 20}, {"no_slot", "a", 10}, {"open", "", 5}}

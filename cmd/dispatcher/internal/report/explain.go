@@ -86,7 +86,8 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 	e := Explanation{
 		ID: m.ID, Lane: m.Lane, Tenant: m.Tenant, ReceivedAt: m.ReceivedAt, NextAt: m.NextAt,
 		Segments: p.Segments, Alphabet: p.Alphabet, Route: p.Route, RoutingVersion: p.Version,
-		DrawKeyID: p.KeyID, FirstChoice: p.FirstChoice, Candidates: []Candidate{}, Attempts: []Attempt{},
+		DrawKeyID: p.KeyID, FirstChoice: p.FirstChoice, Candidates: []Candidate{},
+		Attempts: []Attempt{},
 	}
 	route := routeNamed(doc, p.Route)
 	if route != nil {
@@ -134,7 +135,8 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 		Number: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome,
 		Unfit: a.Unfit, Code: a.Code, Reference: a.Reference, Segments: a.Segments,
 		CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt,
-		SettledAt: timeOrNil(a.SettledAt), Candidates: candidatesOf(ranking), Basis: basisOf(ranking),
+		SettledAt: timeOrNil(a.SettledAt), Candidates: candidatesOf(ranking),
+		Basis:   basisOf(ranking),
 		Receipt: string(a.Receipt), ReceiptCause: string(a.Cause), ReceiptCode: a.ReceiptCode,
 		ReceiptAt: timeOrNil(a.ReceiptAt), ContradictedAt: timeOrNil(a.ContradictedAt),
 		ReceiptReferences: a.OtherIDs,

@@ -38,11 +38,14 @@ var ten = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Record {
 	r := &ledger.Record{
 		Message: ledger.Message{
-			ID: "order-7731-otp", Lane: "otp", Tenant: "shop", State: state, ReceivedAt: ten, ExpiresAt: ten.Add(10 * time.Minute),
-			Envelope: []byte(`{"id":"order-7731-otp","to":"+447700900123","text":"Your code is 123456"}`),
-			Origin:   ledger.Origin{Topic: "sms.otp", Partition: 3, Offset: 9},
+			ID: "order-7731-otp", Lane: "otp", Tenant: "shop", State: state, ReceivedAt: ten,
+			ExpiresAt: ten.Add(10 * time.Minute),
+			Envelope: []byte(`{"id":"order-7731-otp","to":"+447700900123","text":"Your code is ` +
+				`123456"}`),
+			Origin: ledger.Origin{Topic: "sms.otp", Partition: 3, Offset: 9},
 			Plan: ledger.Plan{
-				Route: "default", Version: 3, Draw: 17, Size: 100, KeyID: "0a0b0c0d", FirstChoice: "a", Segments: 1, Alphabet: "gsm7",
+				Route: "default", Version: 3, Draw: 17, Size: 100, KeyID: "0a0b0c0d",
+				FirstChoice: "a", Segments: 1, Alphabet: "gsm7",
 			},
 		},
 		Attempts: attempts,
@@ -87,42 +90,62 @@ func ranked(channel string, active int64, reason string) decide.Ranked {
 // records are the records that a golden file shows each.
 func records() map[string]*ledger.Record {
 	first := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
-	fallback := attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "no_slot"), ranked("c", 40, ""))
+	fallback := attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "no_slot"),
+		ranked("c", 40, ""))
 	out := map[string]*ledger.Record{
 		"first-choice": newRecord(ledger.Accepted, first),
 		"fallback":     newRecord(ledger.Accepted, fallback),
-		"fallback-over-two": newRecord(ledger.Accepted, attempt("b", ledger.ByFallback, outcomeAccepted, "",
+		"fallback-over-two": newRecord(ledger.Accepted, attempt("b", ledger.ByFallback,
+			outcomeAccepted, "",
 			ranked("a", 0, "breaker_open"), ranked("c", 40, "connecting"), ranked("b", 80, ""))),
-		"throttled-then-next": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),
-			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "throttled"), ranked("c", 40, ""))),
-		"throttled-then-retried": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),
+		"throttled-then-next": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice,
+			outcomeThrottled, "0x00000058"),
+			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "throttled"),
+				ranked("c", 40, ""))),
+		"throttled-then-retried": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice,
+			outcomeThrottled, "0x00000058"),
 			attempt("a", ledger.ByRetry, outcomeAccepted, "")),
-		"refused-then-next": newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
-			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, ""))),
-		"delivered":         newRecord(ledger.Delivered, receipted(ledger.Delivered, provider.Unspecified, "DELIVRD")),
-		"undelivered":       newRecord(ledger.Undelivered, receipted(ledger.Undelivered, provider.Absent, "UNDELIV/001")),
-		"undelivered-plain": newRecord(ledger.Undelivered, receipted(ledger.Undelivered, provider.Unspecified, "")),
-		"no-receipt":        newRecord(ledger.NoReceipt, receipted(ledger.NoReceipt, provider.Unspecified, "")),
-		"held-back": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "stopping"),
+		"refused-then-next": newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice,
+			outcomeRefused, "dial"),
+			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
+				ranked("c", 40, ""))),
+		"delivered": newRecord(ledger.Delivered, receipted(ledger.Delivered,
+			provider.Unspecified, "DELIVRD")),
+		"undelivered": newRecord(ledger.Undelivered, receipted(ledger.Undelivered,
+			provider.Absent, "UNDELIV/001")),
+		"undelivered-plain": newRecord(ledger.Undelivered, receipted(ledger.Undelivered,
+			provider.Unspecified, "")),
+		"no-receipt": newRecord(ledger.NoReceipt, receipted(ledger.NoReceipt,
+			provider.Unspecified, "")),
+		"held-back": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused,
+			"stopping"),
 			attempt("a", ledger.ByRetry, outcomeAccepted, "")),
-		"unknown":   newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "timeout")),
-		"rejected":  newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected, "0x0000000b")),
+		"unknown": newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown,
+			"timeout")),
+		"rejected": newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected,
+			"0x0000000b")),
 		"pending":   newRecord(ledger.Sending, attempt("a", ledger.ByFirstChoice, "", "")),
 		"scheduled": newRecord(ledger.Scheduled),
 	}
 	out["scheduled"].Message.NextAt = ten.AddDate(0, 0, 1)
-	out["unfit-then-next"] = newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "0x0000000a"),
-		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	out["unfit-then-next"] = newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice,
+		outcomeRefused, "0x0000000a"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
+			ranked("c", 40, "")))
 	out["unfit-then-next"].Attempts[0].Unfit = true
-	inPart := newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected, "0x0000000b"))
+	inPart := newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected,
+		"0x0000000b"))
 	inPart.Message.Plan.Segments, inPart.Attempts[0].Segments, inPart.Attempts[0].PriceMicros = 3, 2, 56_000
 	out["rejected-in-part"] = inPart
-	denied := newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused, "0x00000008"),
-		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	denied := newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused,
+		"0x00000008"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
+			ranked("c", 40, "")))
 	denied.Message.PossibleDuplicate = true
 	denied.Attempts[0].ContradictedAt, denied.Attempts[0].OtherIDs = ten.Add(5*time.Second), []string{"7F31"}
 	out["denied-and-delivered"] = denied
-	renamed := newRecord(ledger.Delivered, receipted(ledger.Delivered, provider.Unspecified, "DELIVRD"))
+	renamed := newRecord(ledger.Delivered, receipted(ledger.Delivered, provider.Unspecified,
+		"DELIVRD"))
 	renamed.Attempts[0].OtherIDs = []string{"0x7F"}
 	out["delivered-under-another-id"] = renamed
 	addWaits(out)
@@ -143,7 +166,8 @@ func receipted(state ledger.State, cause provider.Cause, code string) ledger.Att
 func addWaits(out map[string]*ledger.Record) {
 	waiting := newRecord(ledger.Waiting)
 	waiting.Message.Reason, waiting.Message.NextAt = "no_slot", ten.Add(time.Second)
-	waiting.Seen = encode("load_ratio", ranked("a", 0, "no_slot"), ranked("c", 40, "price_cap"), ranked("b", 80, "draining"))
+	waiting.Seen = encode("load_ratio", ranked("a", 0, "no_slot"), ranked("c", 40, "price_cap"),
+		ranked("b", 80, "draining"))
 	out["waiting"] = waiting
 
 	held := newRecord(ledger.Waiting)
@@ -157,20 +181,26 @@ func addWaits(out map[string]*ledger.Record) {
 	out["waiting-for-a-new-round"] = tried
 
 	waited := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
-	waited.Seen = encode("load_ratio", ranked("a", 0, "no_slot"), ranked("c", 40, "no_active"), ranked("b", 80, "disabled"))
+	waited.Seen = encode("load_ratio", ranked("a", 0, "no_slot"), ranked("c", 40, "no_active"),
+		ranked("b", 80, "disabled"))
 	waited.Attempts[0].ClaimedAt = ten.Add(2400 * time.Millisecond)
 	waited.Attempts[0].SettledAt = ten.Add(2500 * time.Millisecond)
-	waited.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1s messages", For: 2400 * time.Millisecond}}
+	waited.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1s messages",
+		For: 2400 * time.Millisecond}}
 	out["waited"] = waited
 
-	refused := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
-		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	refused := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused,
+		"dial"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
+			ranked("c", 40, "")))
 	refused.Seen = encode("load_ratio", ranked("a", 0, "already_tried"), ranked("c", 40, "no_slot"))
-	refused.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "c 1s messages", For: 1985 * time.Millisecond}}
+	refused.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "c 1s messages",
+		For: 1985 * time.Millisecond}}
 	out["refused-then-waited"] = refused
 
 	slow := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
-		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
+			ranked("c", 40, "")))
 	slow.Seen = encode("load_ratio", ranked("a", 0, "connecting"), ranked("c", 40, "no_slot"))
 	slow.Message.ReceivedAt = ten.Add(-90 * time.Second)
 	slow.Message.Waits = []ledger.Wait{{Reason: "connecting", On: "a", For: 90 * time.Second}}
@@ -181,15 +211,18 @@ func addWaits(out map[string]*ledger.Record) {
 	out["expired"] = expired
 	addLimits(out)
 
-	recut := newRecord(ledger.Failed, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"))
+	recut := newRecord(ledger.Failed, attempt("a", ledger.ByFirstChoice, outcomeThrottled,
+		"0x00000058"))
 	recut.Message.Reason, recut.Message.Plan.Segments, recut.Attempts[0].Segments, recut.Attempts[0].PriceMicros = "cut_otherwise", 3, 2, 56_000
 	recut.Message.Waits = []ledger.Wait{{Reason: "cut_otherwise", On: "a", For: 599 * time.Second}}
-	recut.Seen = encode("load_ratio", ranked("a", 0, "cut_otherwise"), ranked("c", 40, "pinned_elsewhere"), ranked("b", 0, "pinned_elsewhere"))
+	recut.Seen = encode("load_ratio", ranked("a", 0, "cut_otherwise"),
+		ranked("c", 40, "pinned_elsewhere"), ranked("b", 0, "pinned_elsewhere"))
 	out["recut"] = recut
 
 	hopeless := newRecord(ledger.Failed)
 	hopeless.Message.Reason = "no_channel"
-	hopeless.Seen = encode("load_ratio", ranked("a", 0, "selector"), ranked("c", 0, "price_cap"), ranked("b", 0, "selector"))
+	hopeless.Seen = encode("load_ratio", ranked("a", 0, "selector"), ranked("c", 0, "price_cap"),
+		ranked("b", 0, "selector"))
 	out["no-channel"] = hopeless
 }
 
@@ -215,7 +248,8 @@ func addLimits(out map[string]*ledger.Record) {
 
 	still := newRecord(ledger.Waiting)
 	still.Message.Reason, still.Message.NextAt = "no_slot", ten.Add(13*time.Second)
-	still.Seen, still.Message.Waits = encode("load_ratio", ranked("a", 0, "reserved"), ranked("c", 0, "reserved")), long[:1]
+	still.Seen, still.Message.Waits = encode("load_ratio", ranked("a", 0, "reserved"),
+		ranked("c", 0, "reserved")), long[:1]
 	out["waiting-for-limits"] = still
 
 	tooLate := newRecord(ledger.Failed)
@@ -228,18 +262,24 @@ func addLimits(out map[string]*ledger.Record) {
 }
 
 func addOddOnes(out map[string]*ledger.Record) {
-	resent := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "bind_lost"),
-		attempt("c", ledger.ByResend, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	resent := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeUnknown,
+		"bind_lost"),
+		attempt("c", ledger.ByResend, outcomeAccepted, "", ranked("a", 0, "already_tried"),
+			ranked("c", 40, "")))
 	resent.Message.PossibleDuplicate = true
 	out["resent"] = resent
 
-	inVain := newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "bind_lost"),
-		attempt("c", ledger.ByResend, outcomeRejected, "0x0000000b", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	inVain := newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown,
+		"bind_lost"),
+		attempt("c", ledger.ByResend, outcomeRejected, "0x0000000b",
+			ranked("a", 0, "already_tried"), ranked("c", 40, "")))
 	inVain.Message.PossibleDuplicate, inVain.Message.Reason = true, "ambiguous_final"
-	inVain.Ambiguities = []ledger.AmbiguityRecord{{Attempt: 1, Last: 1, Step: ledger.NoStep, ResolvedAs: ledger.Resent}}
+	inVain.Ambiguities = []ledger.AmbiguityRecord{{Attempt: 1, Last: 1, Step: ledger.NoStep,
+		ResolvedAs: ledger.Resent}}
 	out["resent-in-vain"] = inVain
 
-	partly := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),
+	partly := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled,
+		"0x00000058"),
 		attempt("a", ledger.ByRetry, outcomeAccepted, ""))
 	partly.Message.Plan.Segments = 3
 	partly.Attempts[0].Segments, partly.Attempts[0].PriceMicros = 2, 56_000
@@ -255,7 +295,8 @@ func addOddOnes(out map[string]*ledger.Record) {
 
 	nameless := newRecord(ledger.Dead)
 	nameless.Message.Plan, nameless.Message.Reason, nameless.Message.Tenant = ledger.Plan{}, "bad_json", ""
-	nameless.Message.ID = "record without a usable message id, known by its position in Kafka: sms.otp/3/9"
+	nameless.Message.ID = "record without a usable message id, known by its position in Kafka: " +
+		"sms.otp/3/9"
 	out["dead-without-id"] = nameless
 }
 
@@ -283,7 +324,9 @@ func explained(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Exp
 }
 
 // explain is explained for a record that can be explained.
-func explain(t *testing.T, r *ledger.Record, doc *config.Routing, keys ...selector.Key) Explanation {
+func explain(
+	t *testing.T, r *ledger.Record, doc *config.Routing, keys ...selector.Key,
+) Explanation {
 	t.Helper()
 	e, err := explained(r, doc, keys...)
 	if err != nil {
@@ -353,7 +396,8 @@ func golden(t *testing.T, file string, texts map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(),
+		"\n")); diff != "" {
 		t.Errorf("%s: %s", file, diff)
 	}
 }
@@ -368,14 +412,17 @@ func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"": "alphabet ambiguities attempts candidates chosen country deadline draw draw_key_id first_choice id " +
-			"interval lane mode possible_duplicate ranked_by ranked_version reason received_at route " +
+		"": "alphabet ambiguities attempts candidates chosen country deadline draw draw_key_id " +
+			"first_choice id " +
+			"interval lane mode possible_duplicate ranked_by ranked_version reason received_at " +
+			"route " +
 			"routing_version segments size state tenant text waits",
 		"interval":    "high low",
 		"ambiguities": "asked attempt author note resolution step until",
 		"waits":       "on reason seconds",
 		"candidates":  "channel eligible load_ratio reason score",
-		"attempts": "attempt channel claimed_at cost_micros currency outcome provider_code provider_reference " +
+		"attempts": "attempt channel claimed_at cost_micros currency outcome provider_code " +
+			"provider_reference " +
 			"reason segments settled_at",
 	} {
 		var all map[string]json.RawMessage
@@ -402,15 +449,19 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := func(f float64) *float64 { return &f }
-	want := []Candidate{{Channel: "a", LoadRatio: load(0), Eligible: new(false), Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
-	if *story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 || *story.Size != 100 || !cmp.Equal(story.Candidates, want) {
+	want := []Candidate{{Channel: "a", LoadRatio: load(0), Eligible: new(false),
+		Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
+	if *story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 ||
+		*story.Size != 100 || !cmp.Equal(story.Candidates, want) {
 		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))
 	}
-	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" || story.Attempts[1].CostMicros != 28_000 {
+	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" ||
+		story.Attempts[1].CostMicros != 28_000 {
 		t.Errorf("%+v", story.Attempts)
 	}
 	first, err := explained(records()["first-choice"], london(t))
-	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: new(true)}}) {
+	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates,
+		[]Candidate{{Channel: "a", Eligible: new(true)}}) {
 		t.Errorf("%+v %v", first, err)
 	}
 }
@@ -425,7 +476,9 @@ func TestExplanationTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[{"reason":"no_slot","on":"a 1s messages","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop 1m messages","seconds":0.5}]`
+	const want = `[{"reason":"no_slot","on":"a 1s ` +
+		`messages","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop 1m ` +
+		`messages","seconds":0.5}]`
 	if string(raw) != want || len(story.Waits) != 8 {
 		t.Errorf("%d waits, %s", len(story.Waits), raw)
 	}

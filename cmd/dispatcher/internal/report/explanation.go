@@ -22,9 +22,10 @@ type Explanation struct {
 	Lane       string    `json:"lane,omitempty"`
 	Tenant     string    `json:"tenant,omitempty"`
 	ReceivedAt time.Time `json:"received_at,omitzero"`
-	NextAt     time.Time `json:"next_at,omitzero"` // when a message that is not finished is due next
-	Segments   int       `json:"segments,omitempty"`
-	Alphabet   string    `json:"alphabet,omitempty"`
+	// when a message that is not finished is due next
+	NextAt   time.Time `json:"next_at,omitzero"`
+	Segments int       `json:"segments,omitempty"`
+	Alphabet string    `json:"alphabet,omitempty"`
 
 	Route          string `json:"route"`
 	RoutingVersion int64  `json:"routing_version,omitempty"`
@@ -134,8 +135,8 @@ func (c *Candidate) cannot() bool { return c.Eligible != nil && !*c.Eligible }
 // made over the weights that are left: Size is their sum, and Low to High, inclusive, is the
 // interval of the candidate that it picked.
 type Redraw struct {
-	// Number is 2 for the first redraw of a message, 3 for the next and so on; draw 1 is that of its
-	// first choice.
+	// Number is 2 for the first redraw of a message, 3 for the next and so on; draw 1 is that of
+	// its first choice.
 	Number int `json:"number"`
 	// Draw is nil when the key that drew is not at hand, or the candidate was the only one left.
 	Draw *uint64 `json:"draw"`

@@ -21,8 +21,9 @@ const (
 	Unfair = "unfair"  // it does not
 	OneWay = "one_way" // only one channel has a weight: there is nothing to test
 
-	Kept  = "kept"  // the channels carried what was agreed
-	Moved = "moved" // a channel carried more or less than was agreed, or hardly anything was carried
+	Kept = "kept" // the channels carried what was agreed
+	// a channel carried more or less than was agreed, or hardly anything was carried
+	Moved = "moved"
 
 	TooFew   = "too_few"   // not enough messages to say
 	NoWeight = "no_weight" // the route does not choose by weight, so no share is agreed

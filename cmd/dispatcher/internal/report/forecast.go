@@ -17,7 +17,8 @@ func Forecast(
 ) (Explanation, error) {
 	d := &a.Decision
 	m := ledger.Message{
-		ID: id, Plan: a.Plan, State: d.State, Reason: d.Reason, NextAt: d.NextAt, WaitsFor: d.WaitsFor,
+		ID: id, Plan: a.Plan, State: d.State, Reason: d.Reason, NextAt: d.NextAt,
+		WaitsFor: d.WaitsFor,
 	}
 	m.Plan.FirstChoice = cmp.Or(a.Plan.FirstChoice, d.Plan.FirstChoice)
 	e := newExplanation(&m, doc)
@@ -39,8 +40,9 @@ func Forecast(
 	limit := newLimitWait(&m, doc, zoneOf(doc), e.Candidates)
 	e.waitsFor(limit)
 	p := page{
-		Explanation: &e, doc: doc, looked: &look{known: true, candidates: e.Candidates}, Limit: limit,
-		zone: zoneOf(doc), Forecast: true,
+		Explanation: &e, doc: doc, looked: &look{known: true, candidates: e.Candidates},
+		Limit: limit,
+		zone:  zoneOf(doc), Forecast: true,
 	}
 	var err error
 	e.Text, err = p.text("forecast")
@@ -67,8 +69,9 @@ func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 // forecastState says that nothing has happened: a message that would be in flight is would_send.
 func forecastState(s ledger.State) string {
 	words := map[ledger.State]string{
-		ledger.Sending: "would_send", ledger.Scheduled: "would_schedule", ledger.Waiting: "would_wait",
-		ledger.Failed: "would_fail", ledger.Rejected: "would_reject",
+		ledger.Sending: "would_send", ledger.Scheduled: "would_schedule",
+		ledger.Waiting: "would_wait",
+		ledger.Failed:  "would_fail", ledger.Rejected: "would_reject",
 	}
 	return cmp.Or(words[s], string(s))
 }

@@ -86,8 +86,10 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 		if n := len(e.Candidates); n > 0 {
 			last = e.Candidates[n-1].Reason
 		}
-		if e.FirstChoice != tc.first || (e.Chosen == nil) != (tc.chosen == "") || e.Chosen != nil && *e.Chosen != tc.chosen ||
-			last != tc.last || len(e.Candidates) != len(tc.answer.Candidates) || (e.Draw != nil) != (tc.answer.Plan.Size > 0) {
+		if e.FirstChoice != tc.first || (e.Chosen == nil) != (tc.chosen == "") || e.Chosen != nil &&
+			*e.Chosen != tc.chosen ||
+			last != tc.last || len(e.Candidates) != len(tc.answer.Candidates) ||
+			(e.Draw != nil) != (tc.answer.Plan.Size > 0) {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -131,7 +133,8 @@ func TestForecastNamesTheLimitThatNeverHasRoom(t *testing.T) {
 	t.Parallel()
 	closed, small := limitedForecasts()
 	e := forecast(t, "order-1", &closed, withBudgets(t))
-	if e.Limit != "tenant:shop 1d money" || e.Lack != "closed" || e.Until != nil || e.Candidates[0].Never != "closed" {
+	if e.Limit != "tenant:shop 1d money" || e.Lack != "closed" || e.Until != nil ||
+		e.Candidates[0].Never != "closed" {
 		t.Errorf("%+v", e)
 	}
 	raw, err := json.Marshal(forecast(t, "order-1", &small, withBudgets(t)).Candidates[0])

@@ -85,5 +85,6 @@ func list(words []string) string {
 	if len(words) <= mostNamed {
 		return enumerate(words)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:mostNamed], ", "), len(words)-mostNamed)
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:mostNamed], ", "),
+		len(words)-mostNamed)
 }

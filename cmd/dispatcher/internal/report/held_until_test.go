@@ -18,7 +18,8 @@ func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	doc := london(t)
 	doc.Routes[0].Wait = wait
 	doc.Channels[0].Limits = []admission.Limit{budget(admission.Scope{}, 500_000)}
-	doc.Channels[0].Price = config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 28_000}}}
+	doc.Channels[0].Price = config.Price{Currency: "GBP",
+		Lists: []config.PriceList{{Default: 28_000}}}
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_budget", on, ten.Add(50*time.Second), ten.Add(11700*time.Millisecond)
@@ -26,15 +27,20 @@ func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	return explain(t, r, doc)
 }
 
-// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others may
-// have the message after five minutes.
+// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others
+// may have the message after five minutes.
 func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	t.Parallel()
 	for on, want := range map[string]string{
-		"a 1d money": "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 0.50 GBP of the day are spent. " +
-			"It is kept for a until 10:05:00 GMT, then others may have it. The limit has room again on 22 November 2026 at 00:00:00 GMT. ",
-		"a": "It waits for its first choice, as route default lets messages do, because a could not take it (budget of the running window spent). " +
-			"It is kept for a until 10:05:00 GMT, then others may have it. It is considered again at 10:00:50 GMT.",
+		"a 1d money": "It waits for its first choice, as route default lets messages do, and so " +
+			"for the limit of a: its 0.50 GBP of the day are spent. " +
+			"It is kept for a until 10:05:00 GMT, then others may have it. The limit has room " +
+			"again on 22 November 2026 at 00:00:00 GMT. ",
+		"a": "It waits for its first choice, as route default lets messages do, because a could " +
+			"not take it (budget of the running window spent). " +
+			"It is kept for a until 10:05:00 GMT, then others may have it. It is considered " +
+			"again " +
+			"at 10:00:50 GMT.",
 	} {
 		story := heldMessage(t, 5*time.Minute, on)
 		if !strings.Contains(story.Text, want) {
@@ -46,11 +52,12 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	}
 }
 
-// TestExplanationPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first choice is
-// over.
+// TestExplanationPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first
+// choice is over.
 func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
 	t.Parallel()
-	for name, wait := range map[string]time.Duration{"as long as it lives": 10 * time.Minute, "over": 40 * time.Second, "none": 0} {
+	for name, wait := range map[string]time.Duration{"as long as it lives": 10 * time.Minute,
+		"over": 40 * time.Second, "none": 0} {
 		story := heldMessage(t, wait, "a 1d money")
 		if story.HeldUntil != nil || strings.Contains(story.Text, "others may have it") {
 			t.Errorf("%s: %v %s", name, story.HeldUntil, story.Text)
@@ -74,7 +81,8 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 			Candidates: []decide.Candidate{{Channel: "a", Reason: "no_active"}, {Channel: "c", Reason: c.other}},
 			Decision:   ledger.Decision{State: ledger.Waiting, Reason: "no_active", WaitsFor: "a", NextAt: ten},
 		}
-		if text := forecast(t, "order-1", &answer, doc).Text; strings.Contains(text, kept) != c.want {
+		if text := forecast(t, "order-1", &answer, doc).Text; strings.Contains(text,
+			kept) != c.want {
 			t.Errorf("%+v: %s", c, text)
 		}
 	}
@@ -85,16 +93,22 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 	t.Parallel()
 	for words, limit := range map[string]admission.Limit{
-		"1 min 30 s for the limit of messages per minute on a (closed: 0 at the last look) and 2.0 s for the limit of messages per second on a (no room)": minutely(admission.Scope{}, 0),
-		"1 min 30 s for the limit of messages per minute on a (no room) and 2.0 s for the limit of messages per second on a (no room)":                    minutely(admission.Scope{}, 5),
+		"1 min 30 s for the limit of messages per minute on a (closed: 0 at the last look) and " +
+			"2.0 s for the limit of messages per second on a (no room)": minutely(admission.Scope{},
+			0),
+		"1 min 30 s for the limit of messages per minute on a (no room) and 2.0 s for the limit " +
+			"of messages per second on a (no room)": minutely(admission.Scope{},
+			5),
 	} {
 		doc := london(t)
 		doc.Channels[0].Limits = []admission.Limit{limit}
 		r := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
-		r.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1m messages", For: 90 * time.Second}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
+		r.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1m messages",
+			For: 90 * time.Second}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
 		r.Attempts[0].ClaimedAt = ten.Add(92 * time.Second)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-		if story := explain(t, r, doc); !strings.Contains(story.Text, "It had to wait for 1 min 32 s: "+words+".") {
+		if story := explain(t, r, doc); !strings.Contains(story.Text,
+			"It had to wait for 1 min 32 s: "+words+".") {
 			t.Error(story.Text)
 		}
 	}
@@ -103,8 +117,10 @@ func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 func TestSpansAreWrittenOneWay(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		12 * time.Millisecond: "12 ms", 16200 * time.Millisecond: "16.2 s", 59940 * time.Millisecond: "59.9 s", 59960 * time.Millisecond: "1 min",
-		5 * time.Minute: "5 min", 90 * time.Second: "1 min 30 s", time.Hour + 5*time.Second: "1 h 5 s", 50*time.Hour + 3*time.Minute: "2 d 2 h 3 min",
+		12 * time.Millisecond: "12 ms", 16200 * time.Millisecond: "16.2 s",
+		59940 * time.Millisecond: "59.9 s", 59960 * time.Millisecond: "1 min",
+		5 * time.Minute: "5 min", 90 * time.Second: "1 min 30 s", time.Hour +
+			5*time.Second: "1 h 5 s", 50*time.Hour + 3*time.Minute: "2 d 2 h 3 min",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)

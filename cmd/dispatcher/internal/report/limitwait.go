@@ -26,7 +26,8 @@ type limitWait struct {
 	Key     admission.Key
 	Limit   *admission.Limit // nil when the routing document is not known, or has none like it
 	Lack    string
-	// Until is when the limit has room again at the earliest; zero when that is not known, or never.
+	// Until is when the limit has room again at the earliest; zero when that is not known, or
+	// never.
 	Until time.Time
 	// Begins is when a window begins that lies in the future.
 	Begins time.Time

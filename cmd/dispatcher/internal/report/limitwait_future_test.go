@@ -12,13 +12,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestExplanationSaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the last
-// look.
+// TestExplanationSaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the
+// last look.
 func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	t.Parallel()
 	const (
-		begins = "its window begins in the future, 23 November 2026 at 10:00:00 GMT, because the database's clock was ahead when it was opened, and no other is opened before. "
-		unless = `, so it will fail unless the present window is started again ("dispatcher limits set --restart") or another channel can take it.`
+		begins = "its window begins in the future, 23 November 2026 at 10:00:00 GMT, because the " +
+			"database's clock was ahead when it was opened, and no other is opened before. "
+		unless = `, so it will fail unless the present window is started again ("dispatcher ` +
+			`limits set --restart") or another channel can take it.`
 	)
 	for name, c := range map[string]struct {
 		limit admission.Limit
@@ -26,26 +28,34 @@ func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 		until time.Duration
 	}{
 		"a second has no place before": {
-			admission.Limit{Window: admission.Second, Max: 5}, "It waits for the limit of a: " + begins +
-				"Its deadline is 21 November 2026 at 10:10:00 GMT; the limit has no room before 23 November 2026 at 10:00:00 GMT" + unless, 48 * time.Hour,
+			admission.Limit{Window: admission.Second, Max: 5}, "It waits for the limit of a: " +
+				begins +
+				"Its deadline is 21 November 2026 at 10:10:00 GMT; the limit has no room before " +
+				"23 November 2026 at 10:00:00 GMT" + unless, 48 * time.Hour,
 		},
 		"a longer one none before it ends": {
 			minutely(admission.Scope{}, 5), "It waits for the limit of a: " + begins +
-				"Its deadline is 21 November 2026 at 10:10:00 GMT; the limit has no room before 23 November 2026 at 10:01:00 GMT" + unless, 48*time.Hour + time.Minute,
+				"Its deadline is 21 November 2026 at 10:10:00 GMT; the limit has no room before " +
+				"23 November 2026 at 10:01:00 GMT" + unless, 48*time.Hour + time.Minute,
 		},
 		"closed is closed": {
-			minutely(admission.Scope{}, 0), "It waits, because a is closed (its limit of messages per minute is 0). " +
-				"Unless the limit is raised or another channel can take it, it fails at its deadline, 10:10:00 GMT.", 0,
+			minutely(admission.Scope{}, 0), "It waits, because a is closed (its limit of " +
+				"messages " +
+				"per minute is 0). " +
+				"Unless the limit is raised or another channel can take it, it fails at its " +
+				"deadline, 10:10:00 GMT.", 0,
 		},
 	} {
 		doc := london(t)
 		doc.Channels[0].Limits = []admission.Limit{c.limit}
 		story := waitAhead(t, doc, c.limit.Key().On("a"), ten.Add(48*time.Hour))
-		_, told, _ := strings.Cut(story.Text, "so its first choice was a. So far it has waited for 28.3 s. ")
+		_, told, _ := strings.Cut(story.Text, "so its first choice was a. So far it has waited "+
+			"for 28.3 s. ")
 		if diff := cmp.Diff(c.want, told); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if (story.Until == nil) != (c.until == 0) || story.Until != nil && !story.Until.Equal(ten.Add(c.until)) {
+		if (story.Until == nil) != (c.until == 0) || story.Until != nil &&
+			!story.Until.Equal(ten.Add(c.until)) {
 			t.Errorf("%s: until %v", name, story.Until)
 		}
 	}
@@ -59,7 +69,8 @@ func waitAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) E
 	m := &r.Message
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on, ten.Add(10*time.Minute), ten.Add(11700*time.Millisecond)
 	r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-	story, err := Explain(&Source{Record: r, Doc: doc, WaitDoc: doc, Now: lookedBack, Ahead: begins})
+	story, err := Explain(&Source{Record: r, Doc: doc, WaitDoc: doc, Now: lookedBack,
+		Ahead: begins})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 var tenantShop = admission.Scope{Tenant: "shop"}
 
 func budget(scope admission.Scope, micros int64) admission.Limit {
-	return admission.Limit{Scope: scope, Window: admission.Day, Unit: admission.Money, Currency: "GBP", Max: micros}
+	return admission.Limit{Scope: scope, Window: admission.Day, Unit: admission.Money,
+		Currency: "GBP", Max: micros}
 }
 
 // minutely is a limit of messages per minute.
@@ -39,7 +40,8 @@ type limitedCase struct {
 // says otherwise.
 func limitedCases() map[string]limitedCase {
 	all := func(reason string) []byte {
-		return encode("load_ratio", ranked("a", 0, reason), ranked("c", 0, reason), ranked("b", 0, "draining"))
+		return encode("load_ratio", ranked("a", 0, reason), ranked("c", 0, reason),
+			ranked("b", 0, "draining"))
 	}
 	sliding := minutely(admission.Scope{}, 100)
 	sliding.Sliding, sliding.Burst = true, 1
@@ -48,113 +50,178 @@ func limitedCases() map[string]limitedCase {
 	const midnight, deadline = 14 * time.Hour, 10 * time.Minute
 	return map[string]limitedCase{
 		"spent for longer than it lives": {
-			on: "tenant:shop 1d money", reason: "no_budget", next: deadline, over: new(budget(tenantShop, 500_000)), seen: all("no_budget"), until: midnight,
-			want: "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are spent. Besides, b could not take it (being drained). " +
-				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
+			on: "tenant:shop 1d money", reason: "no_budget", next: deadline,
+			over: new(budget(tenantShop, 500_000)), seen: all("no_budget"), until: midnight,
+			want: "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the " +
+				"day are spent. Besides, b could not take it (being drained). " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at " +
+				"00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
 		},
 		"used up until the window ends": {
-			on: "a 1m messages", reason: "no_slot", next: time.Minute, own: new(minutely(admission.Scope{}, 100)), seen: all("no_slot"), until: time.Minute,
-			want: "It waits for the limit of a: its 100 messages of the minute are used up. Besides, c could not take it (sending limit of the running window used up) " +
-				"and b could not take it (being drained). The limit has room again at 10:01:00 GMT, and the message is considered again then.",
+			on: "a 1m messages", reason: "no_slot", next: time.Minute,
+			own: new(minutely(admission.Scope{}, 100)), seen: all("no_slot"), until: time.Minute,
+			want: "It waits for the limit of a: its 100 messages of the minute are used up. " +
+				"Besides, c could not take it (sending limit of the running window used up) " +
+				"and b could not take it (being drained). The limit has room again at 10:01:00 " +
+				"GMT, and the message is considered again then.",
 		},
 		"used up, and others come first": {
-			on: "a tenant:shop 1m messages", reason: "tenant_limit", next: 3 * time.Minute, own: new(minutely(tenantShop, 1)),
+			on: "a tenant:shop 1m messages", reason: "tenant_limit", next: 3 * time.Minute,
+			own:  new(minutely(tenantShop, 1)),
 			seen: encode("load_ratio", ranked("a", 0, "tenant_limit")), until: time.Minute,
-			want: "It waits for the limit of tenant shop on a: its 1 message of the minute is used up. The limit has room again at 10:01:00 GMT. It is considered again at 10:03:00 GMT.",
+			want: "It waits for the limit of tenant shop on a: its 1 message of the minute is " +
+				"used up. The limit has room again at 10:01:00 GMT. It is considered again at " +
+				"10:03:00 GMT.",
 		},
 		"used up, and so many come first that it expires": {
-			on: "a 1m messages", reason: "no_slot", next: deadline, own: new(minutely(admission.Scope{}, 100)),
+			on: "a 1m messages", reason: "no_slot", next: deadline,
+			own:  new(minutely(admission.Scope{}, 100)),
 			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: time.Minute,
-			want: "It waits for the limit of a: its 100 messages of the minute are used up. The limit has room again at 10:01:00 GMT. " +
+			want: "It waits for the limit of a: its 100 messages of the minute are used up. The " +
+				"limit has room again at 10:01:00 GMT. " +
 				"It is considered again at 10:10:00 GMT, its deadline.",
 		},
 		"closed": {
-			on: "tenant:shop 1d money", reason: "no_budget", next: 41 * time.Second, over: new(budget(tenantShop, 0)), seen: all("no_budget"),
-			want: "It waits, because all channels are closed to tenant shop (the limit of money per day is 0). Besides, b could not take it (being drained). " +
-				"It is considered again at 10:00:41 GMT. Unless the limit is raised, it fails at its deadline, 10:10:00 GMT.",
+			on: "tenant:shop 1d money", reason: "no_budget", next: 41 * time.Second,
+			over: new(budget(tenantShop, 0)), seen: all("no_budget"),
+			want: "It waits, because all channels are closed to tenant shop (the limit of money " +
+				"per day is 0). Besides, b could not take it (being drained). " +
+				"It is considered again at 10:00:41 GMT. Unless the limit is raised, it fails at " +
+				"its deadline, 10:10:00 GMT.",
 		},
 		"closed, and not considered again before it is given up": {
-			on: "a 1m messages", reason: "no_slot", next: deadline, own: new(minutely(admission.Scope{}, 0)), seen: encode("load_ratio", ranked("a", 0, "no_slot")),
+			on: "a 1m messages", reason: "no_slot", next: deadline,
+			own: new(minutely(admission.Scope{}, 0)), seen: encode("load_ratio",
+				ranked("a", 0, "no_slot")),
 			want: "It waits, because a is closed (its limit of messages per minute is 0). " +
-				"Unless the limit is raised or another channel can take it, it fails at its deadline, 10:10:00 GMT.",
+				"Unless the limit is raised or another channel can take it, it fails at its " +
+				"deadline, 10:10:00 GMT.",
 		},
 		"a channel closed": {
-			on: "a 1m messages", reason: "no_slot", next: 41 * time.Second, own: new(minutely(admission.Scope{}, 0)), seen: encode("load_ratio", ranked("a", 0, "no_slot")),
-			want: "It waits, because a is closed (its limit of messages per minute is 0). It is considered again at 10:00:41 GMT. " +
-				"Unless the limit is raised or another channel can take it, it fails at its deadline, 10:10:00 GMT.",
+			on: "a 1m messages", reason: "no_slot", next: 41 * time.Second,
+			own: new(minutely(admission.Scope{}, 0)), seen: encode("load_ratio",
+				ranked("a", 0, "no_slot")),
+			want: "It waits, because a is closed (its limit of messages per minute is 0). It is " +
+				"considered again at 10:00:41 GMT. " +
+				"Unless the limit is raised or another channel can take it, it fails at its " +
+				"deadline, 10:10:00 GMT.",
 		},
 		"less than the message costs": {
-			on: "a 1d money", reason: "no_budget", next: 41 * time.Second, own: new(budget(admission.Scope{}, 20_000)), seen: encode("load_ratio", ranked("a", 0, "no_budget")),
-			want: "It waits for the limit of a: the message takes more than its 0.02 GBP of the day. It is considered again at 10:00:41 GMT. " +
-				"Unless the limit is raised or another channel can take it, it fails at its deadline, 10:10:00 GMT.",
+			on: "a 1d money", reason: "no_budget", next: 41 * time.Second,
+			own: new(budget(admission.Scope{}, 20_000)), seen: encode("load_ratio",
+				ranked("a", 0, "no_budget")),
+			want: "It waits for the limit of a: the message takes more than its 0.02 GBP of the " +
+				"day. It is considered again at 10:00:41 GMT. " +
+				"Unless the limit is raised or another channel can take it, it fails at its " +
+				"deadline, 10:10:00 GMT.",
 		},
 		"no place yet in the second": {
-			on: "a 1s messages", reason: "no_slot", next: 43 * time.Second, own: new(admission.Limit{Window: admission.Second, Max: 5}),
+			on: "a 1s messages", reason: "no_slot", next: 43 * time.Second,
+			own:  new(admission.Limit{Window: admission.Second, Max: 5}),
 			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
-			want: "It waits for the limit of 5 messages per second on a: it has no free slot before 10:00:43 GMT.",
+			want: "It waits for the limit of 5 messages per second on a: it has no free slot " +
+				"before 10:00:43 GMT.",
 		},
 		"no place yet under a sliding limit": {
-			on: "a 1m messages", reason: "no_slot", next: 43 * time.Second, own: &sliding, seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
-			want: "It waits for the limit of 100 messages per minute on a: it has no free slot before 10:00:43 GMT.",
+			on: "a 1m messages", reason: "no_slot", next: 43 * time.Second, own: &sliding,
+			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
+			want: "It waits for the limit of 100 messages per minute on a: it has no free slot " +
+				"before 10:00:43 GMT.",
 		},
 		"no place while it lives": {
-			on: "a 1m messages", reason: "no_slot", next: deadline, own: &sliding, seen: encode("load_ratio", ranked("a", 0, "no_slot")),
-			want: "It waits for the limit of 100 messages per minute on a: it has no free slot before the deadline of the message. " +
-				"Its deadline is 10:10:00 GMT, so it will fail unless the limit is raised or another channel can take it.",
+			on: "a 1m messages", reason: "no_slot", next: deadline, own: &sliding,
+			seen: encode("load_ratio", ranked("a", 0, "no_slot")),
+			want: "It waits for the limit of 100 messages per minute on a: it has no free slot " +
+				"before the deadline of the message. " +
+				"Its deadline is 10:10:00 GMT, so it will fail unless the limit is raised or " +
+				"another channel can take it.",
 		},
 		"kept for other lanes": {
-			on: "a 1m messages", reason: "reserved", next: 54 * time.Second, own: new(minutely(admission.Scope{}, 100)),
+			on: "a 1m messages", reason: "reserved", next: 54 * time.Second,
+			own:  new(minutely(admission.Scope{}, 100)),
 			seen: encode("load_ratio", ranked("a", 0, "reserved")), until: 54 * time.Second,
-			want: "It waits for the limit of a: what is left of its 100 messages of the minute is kept for other lanes. It is considered again at 10:00:54 GMT.",
+			want: "It waits for the limit of a: what is left of its 100 messages of the minute " +
+				"is " +
+				"kept for other lanes. It is considered again at 10:00:54 GMT.",
 		},
 		"not this process's share": {
-			on: "a 1m messages", reason: "no_share", next: 44 * time.Second, own: new(minutely(admission.Scope{}, 100)),
+			on: "a 1m messages", reason: "no_share", next: 44 * time.Second,
+			own:  new(minutely(admission.Scope{}, 100)),
 			seen: encode("load_ratio", ranked("a", 0, "no_share")), until: 44 * time.Second,
-			want: "It waits for the limit of 100 messages per minute on a: the channel's policy left no slots to the process that looked. It is considered again at 10:00:44 GMT.",
+			want: "It waits for the limit of 100 messages per minute on a: the channel's policy " +
+				"left no slots to the process that looked. It is considered again at 10:00:44 GMT.",
 		},
 		"money with a reserve, spent": {
-			on: "tenant:shop 1d money", reason: "no_budget", next: time.Minute, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "no_budget")), until: midnight,
-			want: "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are spent. " +
-				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
+			on: "tenant:shop 1d money", reason: "no_budget", next: time.Minute, over: &reserved,
+			seen: encode("load_ratio", ranked("a", 0, "no_budget")), until: midnight,
+			want: "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the " +
+				"day are spent. " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at " +
+				"00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
 		},
 		"money kept for other lanes": {
-			on: "tenant:shop 1d money", reason: "reserved", next: time.Minute, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "reserved")), until: time.Minute,
-			want: "It waits for the limit of tenant shop over all channels: what is left of its 0.50 GBP of the day is kept for other lanes. It is considered again at 10:01:00 GMT.",
+			on: "tenant:shop 1d money", reason: "reserved", next: time.Minute, over: &reserved,
+			seen: encode("load_ratio", ranked("a", 0, "reserved")), until: time.Minute,
+			want: "It waits for the limit of tenant shop over all channels: what is left of its " +
+				"0.50 GBP of the day is kept for other lanes. It is considered again at 10:01:00 " +
+				"GMT.",
 		},
 		"money kept for other lanes for longer than it lives": {
-			on: "tenant:shop 1d money", reason: "reserved", next: deadline, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "reserved")),
-			want: "It waits for the limit of tenant shop over all channels: what is left of its 0.50 GBP of the day is kept for other lanes. It is considered again at 10:10:00 GMT, its deadline.",
+			on: "tenant:shop 1d money", reason: "reserved", next: deadline, over: &reserved,
+			seen: encode("load_ratio", ranked("a", 0, "reserved")),
+			want: "It waits for the limit of tenant shop over all channels: what is left of its " +
+				"0.50 GBP of the day is kept for other lanes. It is considered again at 10:10:00 " +
+				"GMT, its deadline.",
 		},
 		"money divided among processes, spent": {
-			on: "a 1d money", reason: "no_budget", next: time.Minute, own: new(budget(admission.Scope{}, 500_000)), policy: admission.Even{},
+			on: "a 1d money", reason: "no_budget", next: time.Minute,
+			own: new(budget(admission.Scope{}, 500_000)), policy: admission.Even{},
 			seen: encode("load_ratio", ranked("a", 0, "no_budget")), until: midnight,
 			want: "It waits for the limit of a: its 0.50 GBP of the day are spent. " +
-				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back or another channel can take it.",
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at " +
+				"00:00:00 GMT, so it will fail unless the limit is raised or money comes back " +
+				"or another channel can take it.",
 		},
 		"money that is left to other processes": {
-			on: "a 1d money", reason: "no_share", next: 44 * time.Second, own: new(budget(admission.Scope{}, 500_000)), policy: admission.Even{},
+			on: "a 1d money", reason: "no_share", next: 44 * time.Second,
+			own: new(budget(admission.Scope{}, 500_000)), policy: admission.Even{},
 			seen: encode("load_ratio", ranked("a", 0, "no_share")), until: 44 * time.Second,
-			want: "It waits for the limit of 0.50 GBP per day on a: the channel's policy left no slots to the process that looked. It is considered again at 10:00:44 GMT.",
+			want: "It waits for the limit of 0.50 GBP per day on a: the channel's policy left no " +
+				"slots to the process that looked. It is considered again at 10:00:44 GMT.",
 		},
 		"held for its first choice": {
-			on: "a 1m messages", reason: "no_slot", next: 50 * time.Second, own: new(minutely(admission.Scope{}, 100)), seen: encode("wait", ranked("a", 0, "no_slot")), until: time.Minute,
-			want: "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 100 messages of the minute are used up. " +
+			on: "a 1m messages", reason: "no_slot", next: 50 * time.Second,
+			own: new(minutely(admission.Scope{}, 100)), seen: encode("wait",
+				ranked("a", 0, "no_slot")), until: time.Minute,
+			want: "It waits for its first choice, as route default lets messages do, and so for " +
+				"the limit of a: its 100 messages of the minute are used up. " +
 				"The limit has room again at 10:01:00 GMT. It is considered again at 10:00:50 GMT.",
 		},
 		"held for its first choice, whose limit has no room while the message lives": {
-			on: "a 1d messages", reason: "no_slot", next: 50 * time.Second, own: &admission.Limit{Window: admission.Day, Max: 9}, seen: encode("wait", ranked("a", 0, "no_slot")), until: midnight,
-			want: "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 9 messages of the day are used up. " +
-				"The limit has room again on 22 November 2026 at 00:00:00 GMT. It is considered again on 21 November 2026 at 10:00:50 GMT.",
+			on: "a 1d messages", reason: "no_slot", next: 50 * time.Second,
+			own: &admission.Limit{Window: admission.Day, Max: 9}, seen: encode("wait",
+				ranked("a", 0, "no_slot")), until: midnight,
+			want: "It waits for its first choice, as route default lets messages do, and so for " +
+				"the limit of a: its 9 messages of the day are used up. " +
+				"The limit has room again on 22 November 2026 at 00:00:00 GMT. It is considered " +
+				"again on 21 November 2026 at 10:00:50 GMT.",
 		},
 		"less than it costs on one channel alone": {
-			on: "tenant:shop 1d money", reason: "no_budget", next: deadline, over: new(budget(tenantShop, 20_000)), seen: encode("load_ratio", ranked("a", 0, "no_budget"), ranked("c", 0, "no_budget")), until: midnight,
-			want: "It waits for the limit of tenant shop over all channels: its 0.02 GBP of the day are spent. " +
-				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
+			on: "tenant:shop 1d money", reason: "no_budget", next: deadline,
+			over: new(budget(tenantShop, 20_000)), seen: encode("load_ratio",
+				ranked("a", 0, "no_budget"), ranked("c", 0, "no_budget")), until: midnight,
+			want: "It waits for the limit of tenant shop over all channels: its 0.02 GBP of the " +
+				"day are spent. " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at " +
+				"00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
 		},
 		"a limit that the document does not have": {
-			on: "a prefix:+44 1h segments", reason: "prefix_limit", next: time.Hour, seen: encode("load_ratio", ranked("a", 0, "prefix_limit")), until: time.Hour,
-			want: "It waits for the limit of segments per hour of numbers that begin with +44 on a: it is used up. " +
-				"Its deadline is 10:10:00 GMT; the limit has no room before 11:00:00 GMT, so it will fail unless the limit is raised or another channel can take it.",
+			on: "a prefix:+44 1h segments", reason: "prefix_limit", next: time.Hour,
+			seen: encode("load_ratio", ranked("a", 0, "prefix_limit")), until: time.Hour,
+			want: "It waits for the limit of segments per hour of numbers that begin with +44 on " +
+				"a: it is used up. " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 11:00:00 GMT, so it " +
+				"will fail unless the limit is raised or another channel can take it.",
 		},
 	}
 }
@@ -163,7 +230,8 @@ func limitedCases() map[string]limitedCase {
 func (tc *limitedCase) story(t *testing.T) Explanation {
 	t.Helper()
 	doc := london(t)
-	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 28_000}}}
+	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{Currency: "GBP",
+		Lists: []config.PriceList{{Default: 28_000}}}
 	if tc.over != nil {
 		doc.Limits = []admission.Limit{*tc.over}
 	}
@@ -185,7 +253,8 @@ func TestExplanationNamesTheLimitThatIsWaitedForAndWhatEndsTheWait(t *testing.T)
 		if diff := cmp.Diff("So far it has waited for 28.3 s. "+tc.want, told); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if story.Limit != tc.on || (story.Until == nil) != (tc.until == 0) || story.Until != nil && !story.Until.Equal(ten.Add(tc.until)) {
+		if story.Limit != tc.on || (story.Until == nil) != (tc.until == 0) || story.Until != nil &&
+			!story.Until.Equal(ten.Add(tc.until)) {
 			t.Errorf("%s: limit %q until %v", name, story.Limit, story.Until)
 		}
 		if story.Deadline == nil || !story.Deadline.Equal(ten.Add(10*time.Minute)) {
@@ -198,21 +267,26 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
-	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", "a 1s messages", ten.Add(41*time.Second), ten.Add(38*time.Second)
-	m.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1s messages", For: 1500 * time.Millisecond}, {Reason: "connecting", On: "b", For: time.Second}}
+	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", "a 1s "+
+		"messages", ten.Add(41*time.Second), ten.Add(38*time.Second)
+	m.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1s messages", For: 1500 * time.Millisecond},
+		{Reason: "connecting", On: "b", For: time.Second}}
 	r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 	story := explain(t, r, london(t))
 	want := []Wait{{"no_slot", "a 1s messages", 3.5}, {"connecting", "b", 1}}
 	if diff := cmp.Diff(want, story.Waits); diff != "" {
 		t.Error(diff)
 	}
-	const said = "So far it has waited for 4.5 s: 3.5 s for the limit of messages per second on a (no room) and 1.0 s for b (no connection). It waits for"
+	const said = "So far it has waited for 4.5 s: 3.5 s for the limit of messages per second on " +
+		"a " +
+		"(no room) and 1.0 s for b (no connection). It waits for"
 	if !strings.Contains(story.Text, said) {
 		t.Error(story.Text)
 	}
 
 	m.Reason, m.WaitsFor = "connecting", "c"
-	if got := explain(t, r, london(t)); len(got.Waits) != 3 || got.Waits[2] != (Wait{"connecting", "c", 2}) || got.Limit != "" || got.Until != nil {
+	if got := explain(t, r, london(t)); len(got.Waits) != 3 || got.Waits[2] != (Wait{"connecting",
+		"c", 2}) || got.Limit != "" || got.Until != nil {
 		t.Errorf("%+v", got)
 	}
 	m.WaitingSince = lookedBack.Add(time.Second) // the clock was set back
@@ -238,7 +312,9 @@ func TestExplanationCutsDaysInTheBusinessZone(t *testing.T) {
 	doc := london(t)
 	doc.Timezone = tokyo
 	story := explain(t, r, doc)
-	if story.Until == nil || !story.Until.Equal(ten.Add(5*time.Hour)) || !strings.Contains(story.Text, "the limit has no room before 22 November 2026 at 00:00:00 JST") {
+	if story.Until == nil || !story.Until.Equal(ten.Add(5*time.Hour)) ||
+		!strings.Contains(story.Text, "the limit has no room before 22 November 2026 at 00:00:00 "+
+			"JST") {
 		t.Errorf("%v %s", story.Until, story.Text)
 	}
 }
@@ -267,7 +343,8 @@ func TestExplanationWithoutALimitNamesItsDeadline(t *testing.T) {
 	r := newRecord(ledger.Waiting)
 	r.Message.Reason, r.Message.NextAt = "no_route", r.Message.ExpiresAt
 	story := explain(t, r, london(t))
-	const want = "It waits, because its route is no longer part of the routing. It is considered again at 10:10:00 GMT, its deadline."
+	const want = "It waits, because its route is no longer part of the routing. It is considered " +
+		"again at 10:10:00 GMT, its deadline."
 	if !strings.HasSuffix(story.Text, want) {
 		t.Error(story.Text)
 	}
@@ -282,22 +359,33 @@ func TestExplanationOfAClosedChannelSaysSo(t *testing.T) {
 		limit    string
 		never    string
 	}{
-		"no_slot":      {on: &admission.Limit{Window: admission.Minute}, words: "closed: its limit is 0", limit: "a 1m messages", never: "closed"},
-		"tenant_limit": {over: new(minutely(tenantShop, 0)), words: "closed to the tenant: the limit is 0", limit: "tenant:shop 1m messages", never: "closed"},
-		"prefix_limit": {on: new(minutely(admission.Scope{Prefix: "+44"}, 0)), words: "closed to numbers with this prefix: the limit is 0", limit: "a prefix:+44 1m messages", never: "closed"},
-		"no_budget":    {on: new(budget(admission.Scope{}, 27_999)), words: "the message costs more than the budget of a window", limit: "a 1d money", never: "too_small"},
+		"no_slot": {on: &admission.Limit{Window: admission.Minute},
+			words: "closed: its limit is 0", limit: "a 1m messages", never: "closed"},
+		"tenant_limit": {over: new(minutely(tenantShop, 0)),
+			words: "closed to the tenant: the limit is 0", limit: "tenant:shop 1m messages",
+			never: "closed"},
+		"prefix_limit": {on: new(minutely(admission.Scope{Prefix: "+44"}, 0)),
+			words: "closed to numbers with this prefix: the limit is 0",
+			limit: "a prefix:+44 1m messages", never: "closed"},
+		"no_budget": {on: new(budget(admission.Scope{}, 27_999)),
+			words: "the message costs more than the budget of a window", limit: "a 1d money",
+			never: "too_small"},
 	} {
 		doc := london(t)
-		doc.Channels[0].Price = config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 28_000}}}
+		doc.Channels[0].Price = config.Price{Currency: "GBP",
+			Lists: []config.PriceList{{Default: 28_000}}}
 		if tc.on != nil {
-			doc.Channels[0].Limits = []admission.Limit{minutely(admission.Scope{Tenant: "other"}, 0), minutely(admission.Scope{Prefix: "+1"}, 0), *tc.on}
+			doc.Channels[0].Limits = []admission.Limit{minutely(admission.Scope{Tenant: "other"},
+				0), minutely(admission.Scope{Prefix: "+1"}, 0), *tc.on}
 		}
 		if tc.over != nil {
 			doc.Limits = []admission.Limit{*tc.over}
 		}
-		r := newRecord(ledger.Accepted, attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, reason), ranked("c", 40, "")))
+		r := newRecord(ledger.Accepted, attempt("c", ledger.ByFallback, outcomeAccepted, "",
+			ranked("a", 0, reason), ranked("c", 40, "")))
 		story := explain(t, r, doc)
-		if c := story.Candidates[0]; c.Limit != tc.limit || c.Never != tc.never || !strings.Contains(story.Text, "because a could not take it ("+tc.words+").") {
+		if c := story.Candidates[0]; c.Limit != tc.limit || c.Never != tc.never ||
+			!strings.Contains(story.Text, "because a could not take it ("+tc.words+").") {
 			t.Errorf("%s: %+v %s", reason, c, story.Text)
 		}
 		r.Message.Plan.Version++ // the choice went by another version than the document

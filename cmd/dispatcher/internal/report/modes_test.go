@@ -159,7 +159,8 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 		{Channel: "c", Score: new(0.675), Eligible: new(true)},
 		{Channel: "a", Score: new(0.675), Reason: "outranked"},
 	}
-	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" || story.FirstChoice != "c" {
+	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" ||
+		story.FirstChoice != "c" {
 		t.Error(cmp.Diff(want, story.Candidates))
 	}
 	raw, err := json.Marshal(story)

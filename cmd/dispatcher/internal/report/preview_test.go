@@ -7,7 +7,8 @@ import (
 
 func TestPreviewIsTheContract(t *testing.T) {
 	t.Parallel()
-	p, err := NewPreview(document("default", "A", "34.5", "B", "1.3", "spare", "0", "C", "58.7", "D", "5.5"))
+	p, err := NewPreview(document("default", "A", "34.5", "B", "1.3", "spare", "0", "C", "58.7",
+		"D", "5.5"))
 	if err != nil {
 		t.Fatal(err)
 	}

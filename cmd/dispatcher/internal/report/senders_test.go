@@ -26,15 +26,21 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		channel  string
 		want     bool
 	}{
-		"a name to America":      {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "a", true},
-		"a number to America":    {`{"id":"m","to":"+14155552671","from":"+14155550111","text":"x"}`, "a", false},
-		"a name to Britain":      {`{"id":"m","to":"+447400123456","from":"ACME","text":"x"}`, "a", false},
-		"no sender":              {`{"id":"m","to":"+14155552671","text":"x"}`, "a", false},
-		"on another channel":     {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "b", false},
-		"a channel that is gone": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "c", false},
-		"a damaged record":       {`{`, "a", false},
+		"a name to America": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "a",
+			true},
+		"a number to America": {`{"id":"m","to":"+14155552671","from":"+14155550111","text":"x"}`,
+			"a", false},
+		"a name to Britain": {`{"id":"m","to":"+447400123456","from":"ACME","text":"x"}`, "a",
+			false},
+		"no sender": {`{"id":"m","to":"+14155552671","text":"x"}`, "a", false},
+		"on another channel": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "b",
+			false},
+		"a channel that is gone": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "c",
+			false},
+		"a damaged record": {`{`, "a", false},
 	} {
-		r := newRecord(ledger.Accepted, attempt(c.channel, ledger.ByFirstChoice, outcomeAccepted, ""))
+		r := newRecord(ledger.Accepted, attempt(c.channel, ledger.ByFirstChoice, outcomeAccepted,
+			""))
 		r.Message.Envelope = []byte(c.envelope)
 		e := explain(t, r, doc)
 		told := strings.Contains(e.Text, "under the sender that it has for the country in place of")
@@ -51,7 +57,8 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 
 func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	t.Parallel()
-	doc, err := config.ParseRouting("r", []byte(`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}]}`))
+	doc, err := config.ParseRouting("r",
+		[]byte(`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,17 +68,20 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
 	s := forecast(t, "m", &answer, doc)
-	for _, want := range []string{"It would cost 0.062 GBP for 2 segments.", "Its sender would be replaced"} {
+	for _, want := range []string{"It would cost 0.062 GBP for 2 segments.",
+		"Its sender would be replaced"} {
 		if !strings.Contains(s.Text, want) {
 			t.Errorf("%q does not say %q", s.Text, want)
 		}
 	}
-	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" || !c.SenderReplaced {
+	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" ||
+		!c.SenderReplaced {
 		t.Errorf("%+v", c)
 	}
 	blocked := decide.Answer{Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
 	s = forecast(t, "m", &blocked, doc)
-	if s.State != "would_reject" || !strings.Contains(s.Text, "rejected, because nothing is sent to such numbers") {
+	if s.State != "would_reject" || !strings.Contains(s.Text,
+		"rejected, because nothing is sent to such numbers") {
 		t.Errorf("%s: %s", s.State, s.Text)
 	}
 }

@@ -25,7 +25,9 @@ var templates = template.Must(template.New("").Funcs(functions).Funcs((&clock{})
 var functions = template.FuncMap{
 	"list": list, "money": Money, "percent": percent, "span": span, "plural": plural[int],
 	"score": func(f float64) string { return strconv.FormatFloat(f, 'g', 4, 64) },
-	"upper": strings.ToUpper, "trimDot": func(s string) string { return strings.TrimSuffix(s, ".") },
+	"upper": strings.ToUpper, "trimDot": func(s string) string {
+		return strings.TrimSuffix(s, ".")
+	},
 	"words":      func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"dead":       func(reason string) string { return because(deadWords, reason) },
 	"scoring":    func(trouble string) string { return because(scoringWords, trouble) },
@@ -135,7 +137,8 @@ func (p *page) Lowered() (out []string) {
 	}
 	for _, w := range route.Weights {
 		if w.Weight != w.Configured {
-			out = append(out, fmt.Sprintf("%s was %s instead of %s", w.Channel, w.Weight, w.Configured))
+			out = append(out, fmt.Sprintf("%s was %s instead of %s", w.Channel, w.Weight,
+				w.Configured))
 		}
 	}
 	return out
@@ -172,7 +175,8 @@ func usesCountries(doc *config.Routing) bool {
 	sender := func(r config.SenderRule) bool { return len(r.Countries) > 0 }
 	match := func(r config.Route) bool { return len(r.Match.Countries) > 0 }
 	channel := func(c config.Channel) bool {
-		return slices.ContainsFunc(c.Price.Lists, price) || slices.ContainsFunc(c.Senders.Rules, sender)
+		return slices.ContainsFunc(c.Price.Lists, price) || slices.ContainsFunc(c.Senders.Rules,
+			sender)
 	}
 	return doc != nil && (len(doc.Blocked.Countries) > 0 ||
 		slices.ContainsFunc(doc.Channels, channel) || slices.ContainsFunc(doc.Routes, match))
@@ -190,8 +194,11 @@ func (p *page) Resolving() bool {
 // took it then.
 func (p *page) ResentInVain() bool {
 	resent := func(a Ambiguity) bool { return a.Resolution == "resent" }
-	unanswered := func(a Attempt) bool { return a.Reason == "resend" && a.Outcome == outcomeUnknown }
-	return slices.ContainsFunc(p.Ambiguities, resent) && !slices.ContainsFunc(p.Attempts, unanswered)
+	unanswered := func(a Attempt) bool {
+		return a.Reason == "resend" && a.Outcome == outcomeUnknown
+	}
+	return slices.ContainsFunc(p.Ambiguities, resent) && !slices.ContainsFunc(p.Attempts,
+		unanswered)
 }
 
 // MayHaveArrivedTwice reports whether more than one attempt may have been taken, and the paragraph

@@ -25,13 +25,18 @@ var misprinted = regexp.MustCompile(`<nil>|<no value>|%!| \.|\.\.| ,|\(\)|0x[0-9
 func TestEveryRecordIsExplained(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
-		pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(r, label) }
+		pick := func(label string, of ...string) string {
+			return rapid.SampledFrom(of).Draw(r, label)
+		}
 		reasons := []string{
-			"", "no_slot", "reserved", "no_share", "tenant_limit", "no_budget", "connecting", "selector",
-			"expired", "cut_otherwise", "all_tried", "opted_out", "blocked_number", "no_channel", "never_heard_of",
+			"", "no_slot", "reserved", "no_share", "tenant_limit", "no_budget", "connecting",
+			"selector",
+			"expired", "cut_otherwise", "all_tried", "opted_out", "blocked_number", "no_channel",
+			"never_heard_of",
 		}
 		on := []string{"", "a", "a 1s messages", "a 1d money", "tenant:shop 1m segments"}
-		record := newRecord(ledger.State(pick("state", "scheduled", "waiting", "retry", "failed", "unknown",
+		record := newRecord(ledger.State(pick("state", "scheduled", "waiting", "retry", "failed",
+			"unknown",
 			"delivered", "undelivered", "no_receipt", "rejected", "sending", "accepted", "dead")))
 		m := &record.Message
 		m.Reason, m.WaitsFor = pick("reason", reasons...), pick("on", on...)
@@ -49,7 +54,8 @@ func TestEveryRecordIsExplained(t *testing.T) {
 			for _, channel := range []string{"a", "b", "c", "gone"}[:n] {
 				all = append(all, ranked(channel, 3, pick("why", reasons...)))
 			}
-			return encode(pick("by", "load_ratio", "best_worker", "round_robin", "redraw", "wait"), all...)
+			return encode(pick("by", "load_ratio", "best_worker", "round_robin", "redraw", "wait"),
+				all...)
 		}
 		if rapid.Bool().Draw(r, "seen") {
 			record.Seen = ranking()
@@ -76,14 +82,16 @@ func TestEveryRecordIsExplained(t *testing.T) {
 			record.Attempts = append(record.Attempts, a)
 			record.Ambiguities = append(record.Ambiguities, ledger.AmbiguityRecord{
 				Last: i + 1, Until: ten,
-				Step:       ledger.Step(pick("step", "same_key", "lookup", "receipt", "none")),
-				ResolvedAs: ledger.ResolvedAs(pick("resolution", "", "taken", "not_taken", "resent", "final")),
+				Step: ledger.Step(pick("step", "same_key", "lookup", "receipt", "none")),
+				ResolvedAs: ledger.ResolvedAs(pick("resolution", "", "taken", "not_taken", "resent",
+					"final")),
 			})
 		}
 		src := &Source{Record: record}
 		if rapid.Bool().Draw(r, "document") {
 			doc := document("default", "a", "25", "b", "15", "c", "60")
-			doc.Routes[0].Mode = config.Mode(pick("mode", "weighted", "round_robin", "longest_idle", "best_worker"))
+			doc.Routes[0].Mode = config.Mode(pick("mode", "weighted", "round_robin", "longest_idle",
+				"best_worker"))
 			doc.Channels[0].Limits = []admission.Limit{
 				{Window: admission.Second, Max: rapid.Int64Range(0, 2).Draw(r, "max")},
 				budget(admission.Scope{}, 5),

@@ -77,7 +77,8 @@ func (p *page) lacked(w *Wait) string {
 	for i := range p.looked.candidates {
 		if c := &p.looked.candidates[i]; c.Limit == w.On && c.Reason == w.Reason && c.Never != "" {
 			return map[string]string{
-				lackOpen: "closed: 0 at the last look", lackSize: "too small for the message at the last look",
+				lackOpen: "closed: 0 at the last look", lackSize: "too small for the message at " +
+					"the last look",
 			}[c.Never]
 		}
 	}

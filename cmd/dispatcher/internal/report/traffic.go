@@ -24,8 +24,8 @@ type Traffic struct {
 	// Unroutable are those that no route of the document takes, or whose route does not take so
 	// many segments.
 	Unroutable int64 `json:"unroutable"`
-	// Redrawn were drawn again under their own key, ByShare were counted by the shares of the weights
-	// because their key is not at hand, and Undecided fell to routes that do not draw.
+	// Redrawn were drawn again under their own key, ByShare were counted by the shares of the
+	// weights because their key is not at hand, and Undecided fell to routes that do not draw.
 	Redrawn   int64 `json:"redrawn"`
 	ByShare   int64 `json:"by_share"`
 	Undecided int64 `json:"undecided"`
@@ -117,8 +117,9 @@ func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *T
 	c := &TrafficCounter{
 		doc:     doc,
 		traffic: Traffic{Day: day, Timezone: zone, Against: against, NotHonored: notHonored(doc)},
-		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{}, missing: map[string]bool{},
-		shares: map[string]map[string]float64{},
+		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{},
+		missing: map[string]bool{},
+		shares:  map[string]map[string]float64{},
 	}
 	if usesCountries(doc) {
 		c.countries = numbers.NewCountries()

@@ -58,10 +58,11 @@ var exclusionWords = map[string]string{
 
 // waitWords say why a message waits, to follow "because", where its channels are not the reason.
 var waitWords = map[string]string{
-	"no_route":  "its route is no longer part of the routing",
-	"disabled":  "no channel of its route is switched on",
-	"selector":  "no channel meets its selectors until the first of them expires",
-	"all_tried": "every channel of its route has refused it, and they are tried again after a pause",
+	"no_route": "its route is no longer part of the routing",
+	"disabled": "no channel of its route is switched on",
+	"selector": "no channel meets its selectors until the first of them expires",
+	"all_tried": "every channel of its route has refused it, and they are tried again after a " +
+		"pause",
 }
 
 // deadWords say why a record could not be used, to follow "because".
@@ -111,7 +112,8 @@ var resolutionWords = map[string]string{
 	"taken":     "that it had been taken",
 	"not_taken": "that it had not been taken",
 	"resent":    "nothing, so the lane had it sent once more",
-	"final":     "nothing: nobody knows whether it was taken, and it is booked as possibly billable",
+	"final": "nothing: nobody knows whether it was taken, and it is booked as possibly " +
+		"billable",
 }
 
 // answeredWords say who told what became of an attempt without an answer, by the attempt's code.

@@ -57,7 +57,8 @@ func (s *smppCarrier) messageID(n uint64) string { return strconv.FormatUint(s.f
 
 // statuses are the verdicts in SMPP.
 var statuses = map[providertest.Reply]pdu.Status{
-	providertest.Reject: pdu.StatusInvDstAdr, providertest.Refuse: pdu.StatusSysErr, providertest.Throttle: pdu.StatusThrottled,
+	providertest.Reject: pdu.StatusInvDstAdr, providertest.Refuse: pdu.StatusSysErr,
+	providertest.Throttle: pdu.StatusThrottled,
 	// Not taken; the answer is not sent.
 	providertest.Lose: pdu.StatusSysErr, providertest.Cut: pdu.StatusSysErr,
 }

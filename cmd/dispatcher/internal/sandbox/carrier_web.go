@@ -38,8 +38,9 @@ type setting struct {
 
 func startWeb(c *Carrier, v *vendor, a *account, in *setting) (*webCarrier, error) {
 	w := &webCarrier{
-		profile: c.Profile, counter: in.counter, rate: rate{max: c.Profile.Rate}, callback: in.callback,
-		started: make(chan struct{}),
+		profile: c.Profile, counter: in.counter, rate: rate{max: c.Profile.Rate},
+		callback: in.callback,
+		started:  make(chan struct{}),
 	}
 	carrier, err := webtest.Start(webtest.Config{
 		Protocol: forgetful(a.shape), Address: c.Address, Log: keptSubmits, OnSubmit: w.early,

@@ -90,7 +90,9 @@ func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			results <- channel.Send(ctx, provider.Submission{ID: fmt.Sprint(i), Attempt: 1, Key: fmt.Sprintf("%032x", i), To: "+447700900123", From: "Sandbox", Text: "Hello"}).Outcome
+			results <- channel.Send(ctx, provider.Submission{ID: fmt.Sprint(i), Attempt: 1,
+				Key: fmt.Sprintf("%032x", i), To: "+447700900123", From: "Sandbox", Text: "Hello"}).
+				Outcome
 		}()
 	}
 	outcomes := map[provider.Outcome]int{}
@@ -128,7 +130,8 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		channel := (&ear{Server: deaf, channels: map[string]provider.Channel{}}).open(t, text)["plivo"]
+		channel := (&ear{Server: deaf, channels: map[string]provider.Channel{}}).
+			open(t, text)["plivo"]
 		if outcomes := submit(t, channel, 1); outcomes[provider.Accepted] != 1 {
 			t.Fatalf("%v", outcomes)
 		}
@@ -183,13 +186,16 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 		"there is no channel": {"channel": {"pigeon"}, "from": {"+1"}, "to": {"+2"}, "text": {"x"}},
 		"name from":           {"channel": {"smpp"}, "from": {"+1"}},
 	} {
-		if status, answer := post(t, page.URL()+"/inbound", values); status != http.StatusUnprocessableEntity ||
+		if status, answer := post(t, page.URL()+"/inbound",
+			values); status != http.StatusUnprocessableEntity ||
 			!strings.Contains(answer, want) {
 			t.Errorf("%d %s, want %s", status, answer, want)
 		}
 	}
 	hears.Close()
-	if status, answer := post(t, page.URL()+"/inbound", url.Values{"channel": {"plivo"}, "from": {"+447700900123"}, "to": {"+15550100100"}, "text": {"x"}}); status != http.StatusUnprocessableEntity ||
+	if status, answer := post(t, page.URL()+"/inbound", url.Values{"channel": {"plivo"},
+		"from": {"+447700900123"}, "to": {"+15550100100"},
+		"text": {"x"}}); status != http.StatusUnprocessableEntity ||
 		!strings.Contains(answer, "was not reached") {
 		t.Errorf("%d %s", status, answer)
 	}
@@ -214,7 +220,8 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 	channels := e.open(t, text)
 	for _, place := range s.Places() {
 		until(t, "ready", func() bool { ok, _ := channels[place.Channel].Ready(); return ok })
-		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{From: "+447700900123", To: "+15550100100", Text: "STOP"}); err != nil {
+		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{From: "+447700900123",
+			To: "+15550100100", Text: "STOP"}); err != nil {
 			t.Errorf("%s: %v", place.Channel, err)
 			continue
 		}

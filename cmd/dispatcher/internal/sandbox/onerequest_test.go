@@ -53,8 +53,11 @@ var faults = []fault{
 		answer: func(net.Conn, int) bool { return false },
 	},
 	{
-		name:   "the answer breaks off in its header",
-		answer: func(c net.Conn, n int) bool { says("HTTP/1.1 200 OK\nContent-")(c, n); return false },
+		name: "the answer breaks off in its header",
+		answer: func(c net.Conn, n int) bool {
+			says("HTTP/1.1 200 OK\nContent-")(c, n)
+			return false
+		},
 	},
 	{name: "the answer breaks off in its body", answer: func(c net.Conn, n int) bool {
 		says("HTTP/1.1 200 OK\nContent-Length: 100\n\n{")(c, n)

@@ -117,18 +117,29 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 		`carriers: {provider: smpp}`:     "line 1: carriers: is no list",
 		`carriers: [smpp]`:               "carriers[0]: is no mapping",
 		`[]`:                             "the plan: is no mapping",
-		`carrier: []`:                    "line 1: carrier: there is no such key; known are carriers, profile; did you mean carriers?",
-		`carriers: [{provider: smpp, weight: heavy}]`:                   `carriers.smpp.weight: "heavy" is no weight`,
-		`carriers: [{provider: smpp, name: "a b"}]`:                     `"a b" cannot name a channel`,
-		`carriers: [{provider: smpp, address: here}]`:                   `carriers.smpp.address: "here" is not host:port`,
-		`carriers: [{provider: smpp, profile: {rejct: 1}}]`:             "carriers[0].profile.rejct: there is no such key",
-		`carriers: [{provider: smpp, profile: {reject: much}}]`:         `carriers[0].profile.reject: "much" is no number such as 0.05`,
-		`carriers: [{provider: smpp, profile: {rate: 1.5}}]`:            `carriers[0].profile.rate: "1.5" is no whole number`,
-		`carriers: [{provider: smpp, profile: {reject: }}]`:             "is no number",
-		`carriers: [{provider: smpp, address: "0.0.0.0:2775"}]`:         `carriers.smpp.address: "0.0.0.0:2775" is not on loopback, and a sandbox asks nobody for a password: write 127.0.0.1:2775`,
-		`carriers: [{provider: smpp, profile: {latency: -1s}}]`:         "carriers.smpp.profile.latency: cannot be negative",
-		`carriers: [{provider: smpp}, {provider: smpp}]`:                "used twice",
-		`carriers: [{provider: smpp, profile: {reject: 1.5}}]`:          "carriers.smpp.profile.reject: 1.5 is not between 0 and 1",
+		`carrier: []`: "line 1: carrier: there is no such key; known are " +
+			"carriers, profile; did you mean carriers?",
+		`carriers: [{provider: smpp, weight: heavy}]`: `carriers.smpp.weight: ` +
+			`"heavy" is no weight`,
+		`carriers: [{provider: smpp, name: "a b"}]`: `"a b" cannot name a ` +
+			`channel`,
+		`carriers: [{provider: smpp, address: ` +
+			`here}]`: `carriers.smpp.address: "here" is not host:port`,
+		`carriers: [{provider: smpp, profile: {rejct: ` +
+			`1}}]`: "carriers[0].profile.rejct: there is no such key",
+		`carriers: [{provider: smpp, profile: {reject: ` +
+			`much}}]`: `carriers[0].profile.reject: "much" is no number such as 0.05`,
+		`carriers: [{provider: smpp, profile: {rate: ` +
+			`1.5}}]`: `carriers[0].profile.rate: "1.5" is no whole number`,
+		`carriers: [{provider: smpp, profile: {reject: }}]`: "is no number",
+		`carriers: [{provider: smpp, address: ` +
+			`"0.0.0.0:2775"}]`: `carriers.smpp.address: "0.0.0.0:2775" is not on ` +
+			`loopback, and a sandbox asks nobody for a password: write 127.0.0.1:2775`,
+		`carriers: [{provider: smpp, profile: {latency: ` +
+			`-1s}}]`: "carriers.smpp.profile.latency: cannot be negative",
+		`carriers: [{provider: smpp}, {provider: smpp}]`: "used twice",
+		`carriers: [{provider: smpp, profile: {reject: ` +
+			`1.5}}]`: "carriers.smpp.profile.reject: 1.5 is not between 0 and 1",
 		`carriers: [{provider: smpp, profile: {reject: 0.7, lose: 1}}]`: "more than all",
 		`carriers: [{provider: smpp, profile: {delay: 1s}}]`:            "delay",
 		`carriers: [{provider: smpp, port: 1}]`:                         "port",
@@ -140,7 +151,8 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 		if err != nil &&
-			(strings.Contains(err.Error(), "sandbox.") || strings.Contains(err.Error(), "float64")) {
+			(strings.Contains(err.Error(), "sandbox.") || strings.Contains(err.Error(),
+				"float64")) {
 			t.Errorf("%s: %v shows a type of Go", text, err)
 		}
 	}
@@ -149,8 +161,10 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 func TestASandboxListensOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
-		"127.0.0.1:0": true, "127.1.2.3:80": true, "[::1]:2775": true, "localhost:2775": true, "[::ffff:127.0.0.1]:1": true,
-		"0.0.0.0:0": false, ":8090": false, "[::]:0": false, "192.168.1.10:80": false, "carrier.example:80": false, "127.0.0.1": false, "127.0.0.1:": false, "": false,
+		"127.0.0.1:0": true, "127.1.2.3:80": true, "[::1]:2775": true, "localhost:2775": true,
+		"[::ffff:127.0.0.1]:1": true,
+		"0.0.0.0:0":            false, ":8090": false, "[::]:0": false, "192.168.1.10:80": false,
+		"carrier.example:80": false, "127.0.0.1": false, "127.0.0.1:": false, "": false,
 	} {
 		if err := CheckLoopback(address); (err == nil) != want {
 			t.Errorf("%q: %v", address, err)

@@ -146,7 +146,10 @@ func (e *ear) channel(c *config.Channel) (provider.Channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) { answer(e.take(c.Name, r)) }
+		cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
+			answer(e.take(c.Name,
+				r))
+		}
 		cfg.OnInbound = func(in provider.Inbound) bool { e.takeInbound(c.Name, in); return true }
 		return smpp.New(cfg)
 	}
@@ -164,7 +167,8 @@ func submit(t *testing.T, channel provider.Channel, n int) map[provider.Outcome]
 			ID: fmt.Sprintf(
 				"m-%d",
 				i,
-			), Attempt: 1, Key: fmt.Sprintf("%032x", i+1), To: fmt.Sprintf("+4477009%05d", i), From: "Sandbox", Text: "Hello",
+			), Attempt: 1, Key: fmt.Sprintf("%032x", i+1), To: fmt.Sprintf("+4477009%05d", i),
+			From: "Sandbox", Text: "Hello",
 			Validity: time.Now().Add(time.Hour),
 		})
 		cancel()
@@ -230,7 +234,9 @@ func TestEveryCarrierWorksWithItsWrittenChannel(t *testing.T) {
 			until(
 				t,
 				"receipts",
-				func() bool { return e.planned(count.Channel) == [2]int{got.Delivered, got.Undelivered} },
+				func() bool {
+					return e.planned(count.Channel) == [2]int{got.Delivered, got.Undelivered}
+				},
 			)
 		})
 	}
@@ -295,7 +301,9 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		}
 		documents = append(documents, string(text))
 		text, _ = s.Routing()
-		for name, channel := range (&ear{Server: &httptest.Server{URL: "http://127.0.0.1:1"}, channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}}).open(t, text) {
+		for name, channel := range (&ear{Server: &httptest.Server{URL: "http://127.0.0.1:1"},
+			channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}}).
+			open(t, text) {
 			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			r := channel.Send(
 				t.Context(),

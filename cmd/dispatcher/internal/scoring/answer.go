@@ -70,7 +70,8 @@ func assign(scores []scored, about []decide.ScoreCandidate, out []float64) (word
 	return ""
 }
 
-// notNumbers are what programs write for a float that is no number, in lower case and without a sign.
+// notNumbers are what programs write for a float that is no number, in lower case and without a
+// sign.
 var notNumbers = []string{"nan", "inf", "infinity"}
 
 // number reads a score. JavaScript writes NaN as null and leaves undefined out; others write

@@ -36,7 +36,9 @@ func (c *Client) ask(
 	values, size := make([]float64, len(q.Candidates)), callSize(f)
 	for low := 0; low < len(values); low += size {
 		high := min(low+size, len(values))
-		group.Go(func() error { return c.call(ctx, f, q, q.Candidates[low:high], values[low:high]) })
+		group.Go(func() error {
+			return c.call(ctx, f, q, q.Candidates[low:high], values[low:high])
+		})
 	}
 	if p, failed := errors.AsType[problem](group.Wait()); failed {
 		return nil, p

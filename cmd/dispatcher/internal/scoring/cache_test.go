@@ -62,7 +62,8 @@ func TestOldFunctionsAreForgotten(t *testing.T) {
 	r, now := newRests(), time.Now()
 	for i := range 1000 {
 		now = now.Add(time.Second)
-		r.leave(identity{url: string(rune('a' + i))}, []string{"function_timeout", ""}[i%2], now, now)
+		r.leave(identity{url: string(rune('a' + i))}, []string{"function_timeout", ""}[i%2], now,
+			now)
 	}
 	if len(r.of) > int((forgetAfter+restTime)/time.Second)+1 {
 		t.Errorf("%d functions are remembered", len(r.of))

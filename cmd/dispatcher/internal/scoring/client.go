@@ -61,20 +61,22 @@ func New(cfg Config) (*Client, error) {
 	}
 	return &Client{
 		public: newHTTP(false), private: newHTTP(true),
-		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(), rests: newRests(), gates: newGates(),
+		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(),
+		rests: newRests(), gates: newGates(),
 	}, nil
 }
 
-// newHTTP is a client that follows the rules of calls to providers: no proxy of the environment, which would read the token, no redirect,
-// and no private address unless the routing document allows it.
+// newHTTP is a client that follows the rules of calls to providers: no proxy of the environment,
+// which would read the token, no redirect, and no private address unless the routing document
+// allows it.
 func newHTTP(allowPrivate bool) *http.Client {
 	return &http.Client{Transport: transport(allowPrivate), CheckRedirect: web.NoRedirect}
 }
 
-// transport keeps connections: a question may be asked twice without harm, so the silent resend
-// of net/http on a dead connection is welcome here. Answers are small, so they are not compressed
-// and cannot unfold. It does not bound connections: calls would wait for one while their deadline runs. The
-// gates bound the calls.
+// transport keeps connections: a question may be asked twice without harm, so the silent resend of
+// net/http on a dead connection is welcome here. Answers are small, so they are not compressed and
+// cannot unfold. It does not bound connections: calls would wait for one while their deadline runs.
+// The gates bound the calls.
 func transport(allowPrivate bool) *http.Transport {
 	t := web.NewTransport(&web.Config{ConnectTimeout: dialTimeout, AllowPrivate: allowPrivate})
 	t.MaxIdleConnsPerHost = maxConnections

@@ -23,7 +23,8 @@ func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
 		size, candidates  int
 		wantCalls, wantIn int
 	}{
-		{true, 20, 1, 1, 1}, {true, 20, 20, 1, 20}, {true, 20, 21, 2, 20}, {true, 20, 45, 3, 20}, {true, 1, 3, 3, 1}, {false, 20, 5, 5, 1},
+		{true, 20, 1, 1, 1}, {true, 20, 20, 1, 20}, {true, 20, 21, 2, 20}, {true, 20, 45, 3, 20},
+		{true, 1, 3, 3, 1}, {false, 20, 5, 5, 1},
 	} {
 		var mu sync.Mutex
 		largest := 0
@@ -60,7 +61,8 @@ func TestTheTokenTravelsInTheHeader(t *testing.T) {
 	if s := newClient(t).Scores(t.Context(), f, about(1)); s.Trouble != "" {
 		t.Fatal(s.Trouble)
 	}
-	if diff := cmp.Diff([]string{"POST", "application/json", "Bearer s3cret"}, got.Load()); diff != "" {
+	if diff := cmp.Diff([]string{"POST", "application/json", "Bearer s3cret"},
+		got.Load()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -69,9 +71,15 @@ func TestTheTokenTravelsInTheHeader(t *testing.T) {
 func TestEveryTroubleEndsInItsWord(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
-	other, _ := newFunction(t, func(w http.ResponseWriter, r *http.Request) { elsewhere.Add(1); scoresByName(w, r) })
+	other, _ := newFunction(t, func(w http.ResponseWriter, r *http.Request) {
+		elsewhere.Add(1)
+		scoresByName(w, r)
+	})
 	status := func(code int) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code); scoresByName(w, r) }
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(code)
+			scoresByName(w, r)
+		}
 	}
 	for name, tc := range map[string]struct {
 		handle http.HandlerFunc
@@ -172,7 +180,9 @@ func TestAnswersAboutManyCandidatesMayBeLonger(t *testing.T) {
 
 func TestTheFirstFailureEndsTheQuestion(t *testing.T) {
 	t.Parallel()
-	f, calls := newFunction(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	f, calls := newFunction(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	})
 	f.Batch = false
 	c := newClient(t)
 	if got := c.Scores(t.Context(), f, about(200)); got.Trouble != decide.FunctionStatus {

@@ -9,8 +9,8 @@ import (
 // connections to it.
 const maxConnections = 64
 
-// gate lets questions through to one function, each as a whole: one that is let through can make all its
-// calls at once, so while its deadline runs it waits for nobody but the function. They are
+// gate lets questions through to one function, each as a whole: one that is let through can make
+// all its calls at once, so while its deadline runs it waits for nobody but the function. They are
 // served in the order in which they came.
 type gate struct {
 	turn chan struct{} // holds one token: who has it may collect from free
@@ -26,7 +26,8 @@ func newGate() *gate {
 	return g
 }
 
-// enter blocks until there is room for so many calls, at most maxConnections. On error there is none.
+// enter blocks until there is room for so many calls, at most maxConnections. On error there is
+// none.
 func (g *gate) enter(ctx context.Context, calls int) error {
 	select {
 	case <-g.turn:

@@ -23,7 +23,8 @@ func TestTheGateLetsNoMoreThroughThanItsBound(t *testing.T) {
 				}
 				defer g.leave(n)
 				now := inside.Add(int64(n))
-				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen,
+					now); seen = most.Load() {
 				}
 				time.Sleep(time.Millisecond) // on the fake clock
 				inside.Add(int64(-n))
@@ -57,7 +58,8 @@ func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 				if err := g.enter(t.Context(), one.calls); err != nil {
 					t.Error(err)
 				}
-				order = append(order, one.name) // the gate keeps them apart: large needs all there is
+				// the gate keeps them apart: large needs all there is
+				order = append(order, one.name)
 				g.leave(one.calls)
 			})
 			synctest.Wait()
@@ -82,7 +84,8 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		for range 2 { // the first holds the turn and all but one place, the second waits for its turn
+		// the first holds the turn and all but one place, the second waits for its turn
+		for range 2 {
 			group.Go(func() {
 				if g.enter(ctx, maxConnections) == nil {
 					t.Error("it went through")

@@ -70,7 +70,8 @@ type load struct {
 
 func loads() []load {
 	var out []load
-	for _, latency := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 120 * time.Millisecond} {
+	for _, latency := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond,
+		120 * time.Millisecond} {
 		for _, batch := range []bool{true, false} {
 			for _, candidates := range []int{3, 20} {
 				out = append(out, load{latency, batch, candidates})
@@ -81,9 +82,10 @@ func loads() []load {
 }
 
 // TestNobodyAccusesAHealthyFunction asks over real connections. Each answer comes within the
-// default deadline of 200 ms, so whatever is late is late because of this side: of its code, or of a machine that
-// is busy otherwise. The two are told apart by doing all of it again at half the speed, at a
-// quarter and so on: that makes more room for a busy machine, and none for calls that wait for each other.
+// default deadline of 200 ms, so whatever is late is late because of this side: of its code, or of
+// a machine that is busy otherwise. The two are told apart by doing all of it again at half the
+// speed, at a quarter and so on: that makes more room for a busy machine, and none for calls that
+// wait for each other.
 //
 // It is not parallel, so that the tests of this package do not take the processor from it.
 func TestNobodyAccusesAHealthyFunction(t *testing.T) {
@@ -113,21 +115,24 @@ func askHealthy(t *testing.T, l load, slower int) map[string]int {
 	f.Batch, f.Deadline, f.Cache = l.batch, time.Duration(slower)*200*time.Millisecond, 0
 	began := time.Now()
 	words := askAll(t, newClient(t), f, 64, l.candidates, time.Duration(slower)*batchHold)
-	t.Logf("%+v: %v, %d calls in %s at 1/%d of the speed", l, words, calls.Load(), time.Since(began).Round(time.Millisecond), slower)
+	t.Logf("%+v: %v, %d calls in %s at 1/%d of the speed", l, words, calls.Load(),
+		time.Since(began).Round(time.Millisecond), slower)
 	return words
 }
 
-// TestHealthyFunctionsAreNeverLateOnTheFakeClock is the same without a processor that may be busy, up
-// to a function that takes all of its deadline but a millisecond; and it counts connections.
+// TestHealthyFunctionsAreNeverLateOnTheFakeClock is the same without a processor that may be busy,
+// up to a function that takes all of its deadline but a millisecond; and it counts connections.
 func TestHealthyFunctionsAreNeverLateOnTheFakeClock(t *testing.T) {
 	t.Parallel()
-	for _, l := range append(loads(), load{199 * time.Millisecond, true, 20}, load{199 * time.Millisecond, false, 20}) {
+	for _, l := range append(loads(), load{199 * time.Millisecond, true, 20},
+		load{199 * time.Millisecond, false, 20}) {
 		synctest.Test(t, func(t *testing.T) {
 			var under, most atomic.Int64
 			c, f := over(t, func(r *http.Request) (*http.Response, error) {
 				now := under.Add(1)
 				defer under.Add(-1)
-				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen,
+					now); seen = most.Load() {
 				}
 				return answerAfter(l.latency, r)
 			})
@@ -140,8 +145,10 @@ func TestHealthyFunctionsAreNeverLateOnTheFakeClock(t *testing.T) {
 			}
 			together := maxConnections / calls
 			want := time.Duration((64+together-1)/together) * l.latency
-			if took := time.Since(began); words[""] != 64 || took != want || most.Load() > maxConnections {
-				t.Errorf("%+v: answers %v after %s with %d calls at once, want all after %s", l, words, took, most.Load(), want)
+			if took := time.Since(began); words[""] != 64 || took != want ||
+				most.Load() > maxConnections {
+				t.Errorf("%+v: answers %v after %s with %d calls at once, want all after %s", l,
+					words, took, most.Load(), want)
 			}
 		})
 	}
@@ -223,15 +230,16 @@ func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
 		group.Go(func() { askAll(t, c, dead, 300, 3, batchHold) })
 		synctest.Wait()
 		began := time.Now()
-		if words := askAll(t, c, &good, 300, 3, batchHold); words[""] != 300 || time.Since(began) != 0 {
+		if words := askAll(t, c, &good, 300, 3, batchHold); words[""] != 300 ||
+			time.Since(began) != 0 {
 			t.Errorf("%v after %s", words, time.Since(began))
 		}
 		group.Wait()
 	})
 }
 
-// TestSingleFlightHoldsUnderLoad has many askers of few questions, some of whom give up, while nothing is cached.
-// Nobody may get an answer to another question, and whoever waits gets one.
+// TestSingleFlightHoldsUnderLoad has many askers of few questions, some of whom give up, while
+// nothing is cached. Nobody may get an answer to another question, and whoever waits gets one.
 func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 	t.Parallel()
 	const questions, askers = 5, 40
@@ -241,7 +249,8 @@ func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 		if !ok {
 			return
 		}
-		// The score of each candidate is the customer's number, so that answers tell what they belong to.
+		// The score of each candidate is the customer's number, so that answers tell what they
+		// belong to.
 		fmt.Fprintf(w, `{"scores":[{"channel":"c0","score":%v}]}`, b.Labels["customer"])
 	})
 	f.Cache, f.Batch = 0, false
@@ -254,7 +263,8 @@ func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 				customer := (a + n) % questions
 				ctx, cancel := context.WithCancel(t.Context())
 				if (a+n)%7 == 0 {
-					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(rand.IntN(500))*time.Microsecond)
+					ctx, cancel = context.WithTimeout(t.Context(),
+						time.Duration(rand.IntN(500))*time.Microsecond)
 				}
 				got := c.Scores(ctx, f, distinct(customer, 1))
 				switch {

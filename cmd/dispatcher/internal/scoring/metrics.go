@@ -30,17 +30,21 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	const namespace, room = "dispatcher", "scoring"
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "calls_total", Help: "Calls of scoring functions by what came of them.",
+			Namespace: namespace, Subsystem: room, Name: "calls_total",
+			Help: "Calls of scoring functions by what came of them.",
 		}, []string{"route", "result"}),
 		questions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "questions_total", Help: "Messages to be scored by a function, by where the answer came from.",
+			Namespace: namespace, Subsystem: room, Name: "questions_total",
+			Help: "Messages to be scored by a function, by where the answer came from.",
 		}, []string{"route", "by"}),
 		queue: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: room, Name: "queue_seconds", Help: "How long a question waited until it was its turn to be asked.",
+			Namespace: namespace, Subsystem: room, Name: "queue_seconds",
+			Help:    "How long a question waited until it was its turn to be asked.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"route"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: room, Name: "seconds", Help: "Duration of all calls about one message together.",
+			Namespace: namespace, Subsystem: room, Name: "seconds",
+			Help:    "Duration of all calls about one message together.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"route"}),
 	}

@@ -35,7 +35,8 @@ type candidateBody struct {
 func encode(f *decide.Function, q *decide.ScoreQuestion, about []decide.ScoreCandidate) ([]byte, error) {
 	b := body{
 		Route: q.Route, Lane: q.Lane, Labels: plain(q.Labels), Parameters: plain(f.Parameters),
-		Selectors: make([]selectorBody, len(q.Selectors)), Candidates: make([]candidateBody, len(about)),
+		Selectors: make([]selectorBody, len(q.Selectors)), Candidates: make([]candidateBody,
+			len(about)),
 	}
 	for i, s := range q.Selectors {
 		b.Selectors[i] = selectorBody{s.Key, s.Operator, plainValue(s.Value)}

@@ -34,7 +34,8 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 	}
 }
 
-// askInEnvironment makes a process of the next test call a function. net/http reads the proxies of the environment once in a process.
+// askInEnvironment makes a process of the next test call a function. net/http reads the proxies of
+// the environment once in a process.
 const askInEnvironment = "SCORING_TEST_ASK"
 
 // TestTheProxyOfTheEnvironmentIsNotUsed: it would read the token of a function.
@@ -55,7 +56,8 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // This test itself.
 	// No proxy is used for loopback addresses, so the function has a name that nobody has.
-	child.Env = append(os.Environ(), askInEnvironment+"=http://scores.invalid/", "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
+	child.Env = append(os.Environ(), askInEnvironment+"=http://scores.invalid/",
+		"HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "scores: ") {
 		t.Fatalf("%v: %s", err, out)

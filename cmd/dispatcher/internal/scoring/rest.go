@@ -8,11 +8,11 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// restTime is how long a function is not asked again after it could not be reached, did not
-// answer in time or answered with a status that would meet any question, unless it gave somebody
-// else a good answer meanwhile: then it is alive, and only this question was too much for it. Everybody who
-// asks while it rests gets the same word at once, so a dead function costs at most one deadline a
-// second. Afterwards one question tries first. An answer that is wrong for its question is
+// restTime is how long a function is not asked again after it could not be reached, did not answer
+// in time or answered with a status that would meet any question, unless it gave somebody else a
+// good answer meanwhile: then it is alive, and only this question was too much for it. Everybody
+// who asks while it rests gets the same word at once, so a dead function costs at most one deadline
+// a second. Afterwards one question tries first. An answer that is wrong for its question is
 // remembered as long, for that question alone.
 const restTime = time.Second
 

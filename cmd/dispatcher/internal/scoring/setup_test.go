@@ -101,8 +101,10 @@ func over(t *testing.T, network fakeNetwork) (*Client, *decide.Function) {
 func about(candidates int) *decide.ScoreQuestion {
 	q := &decide.ScoreQuestion{
 		Route: "default", Lane: "otp",
-		Labels:    map[string]selector.Value{"language": selector.TextValue("en"), "tier": selector.NumberValue(2)},
-		Selectors: []selector.Selector{{Key: "quality", Operator: selector.GreaterThanEqual, Value: selector.NumberValue(5)}},
+		Labels: map[string]selector.Value{"language": selector.TextValue("en"),
+			"tier": selector.NumberValue(2)},
+		Selectors: []selector.Selector{{Key: "quality", Operator: selector.GreaterThanEqual,
+			Value: selector.NumberValue(5)}},
 	}
 	for i := range candidates {
 		q.Candidates = append(q.Candidates, decide.ScoreCandidate{

@@ -40,7 +40,8 @@ func TestCallsOfOneQuestionRunTogetherUpToTheBound(t *testing.T) {
 		f.Batch = false
 		began := time.Now()
 		got := c.Scores(t.Context(), f, about(3*maxConnections))
-		if took := time.Since(began); took != 30*time.Millisecond || got.Trouble != "" || most.Load() != maxConnections {
+		if took := time.Since(began); took != 30*time.Millisecond || got.Trouble != "" ||
+			most.Load() != maxConnections {
 			t.Errorf("%+v after %s with %d calls together", got, took, most.Load())
 		}
 	})
@@ -130,7 +131,10 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls int
-		c, f := over(t, func(r *http.Request) (*http.Response, error) { calls++; return silence(r) })
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			calls++
+			return silence(r)
+		})
 		began := time.Now()
 		var waited time.Duration
 		for i := 0; time.Since(began) < 10*time.Second; i++ {
@@ -158,7 +162,10 @@ func TestAfterTheRestOneQuestionTriesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		c, f := over(t, func(r *http.Request) (*http.Response, error) { calls.Add(1); return silence(r) })
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			calls.Add(1)
+			return silence(r)
+		})
 		f.BatchSize = 100 // one call for each question
 		c.Scores(t.Context(), f, about(1))
 		time.Sleep(restTime)
@@ -190,8 +197,8 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 	})
 }
 
-// TestACallerWithoutTimeSaysNothingAboutTheFunction has one who leaves a moment before the function's
-// own deadline, as the last questions of a batch that cannot wait longer do.
+// TestACallerWithoutTimeSaysNothingAboutTheFunction has one who leaves a moment before the
+// function's own deadline, as the last questions of a batch that cannot wait longer do.
 func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +221,10 @@ func TestAnAnswerHoldsForItsTimeAndNoLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls int
-		c, f := over(t, func(r *http.Request) (*http.Response, error) { calls++; return goodAnswer(r) })
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			calls++
+			return goodAnswer(r)
+		})
 		for _, step := range []struct {
 			pause time.Duration
 			want  int
@@ -243,7 +253,8 @@ func TestAFailedCallCutsOffTheOthers(t *testing.T) {
 			if calls.Add(1) < 8 {
 				return silence(r)
 			}
-			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: http.StatusInternalServerError,
+				Body: http.NoBody}, nil
 		})
 		f.Batch = false
 		began := time.Now()

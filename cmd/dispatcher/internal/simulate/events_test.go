@@ -15,19 +15,26 @@ import (
 
 func drawScenario(t *rapid.T) *Scenario {
 	s := &Scenario{
-		Limit: rapid.Int64Range(0, 300).Draw(t, "limit"), Utilisation: rapid.Float64Range(0, 1).Draw(t, "utilisation"),
+		Limit: rapid.Int64Range(0, 300).Draw(t, "limit"), Utilisation: rapid.Float64Range(0, 1).
+			Draw(t, "utilisation"),
 		CurveFactor: rapid.Float64Range(0.1, 3).Draw(t, "factor"), Region: "a",
-		History: map[string]int64{"a": rapid.Int64Range(0, 100).Draw(t, "history a"), "b": rapid.Int64Range(0, 100).Draw(t, "history b"), "Anywhere": 20},
-		Workers: map[string]int64{"a": rapid.Int64Range(1, 20).Draw(t, "workers a"), "b": rapid.Int64Range(1, 20).Draw(t, "workers b")},
-		Window:  time.Minute, Windows: rapid.IntRange(1, 4).Draw(t, "windows"), StateInterval: 2 * time.Second,
-		Near: time.Millisecond, Far: 60 * time.Millisecond, Seed: rapid.Uint64().Draw(t, "seed"),
+		History: map[string]int64{"a": rapid.Int64Range(0, 100).Draw(t, "history a"),
+			"b": rapid.Int64Range(0, 100).Draw(t, "history b"), "Anywhere": 20},
+		Workers: map[string]int64{"a": rapid.Int64Range(1, 20).Draw(t, "workers a"),
+			"b": rapid.Int64Range(1, 20).Draw(t, "workers b")},
+		Window: time.Minute, Windows: rapid.IntRange(1, 4).Draw(t, "windows"),
+		StateInterval: 2 * time.Second,
+		Near:          time.Millisecond, Far: 60 * time.Millisecond, Seed: rapid.Uint64().
+				Draw(t, "seed"),
 	}
 	s.Active = rapid.Int64Range(0, s.Limit).Draw(t, "active")
 	s.Total = s.Workers["a"] + s.Workers["b"]
 	for range rapid.IntRange(1, 4).Draw(t, "kinds") {
 		a := Arrival{
-			Region: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "region"), Count: rapid.Int64Range(0, 200).Draw(t, "count"),
-			First: 1, Last: s.Windows, Random: rapid.Bool().Draw(t, "random"), Skew: rapid.Float64Range(0, 2).Draw(t, "skew"),
+			Region: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "region"),
+			Count:  rapid.Int64Range(0, 200).Draw(t, "count"),
+			First:  1, Last: s.Windows, Random: rapid.Bool().Draw(t, "random"),
+			Skew: rapid.Float64Range(0, 2).Draw(t, "skew"),
 		}
 		a.At = time.Duration(rapid.Int64Range(0, int64(time.Minute)-1).Draw(t, "at"))
 		a.For = time.Duration(rapid.Int64Range(0, int64(time.Minute-a.At)).Draw(t, "for"))
@@ -54,7 +61,8 @@ func TestEventsAreAllArrivalsInOrder(t *testing.T) {
 		f := s.floor()
 		for _, e := range events {
 			a := s.Arrivals[e.kind]
-			if e.At < a.At || e.At > a.At+a.For || e.Worker < f.first[e.region] || e.Worker >= f.first[e.region+1] || f.regions[e.region] != a.Region {
+			if e.At < a.At || e.At > a.At+a.For || e.Worker < f.first[e.region] ||
+				e.Worker >= f.first[e.region+1] || f.regions[e.region] != a.Region {
 				t.Fatalf("%+v of %+v", e, a)
 			}
 		}
@@ -73,7 +81,8 @@ func perWorker(s *Scenario) []int {
 func TestArrivalsFollowTheWeightsOfTheWorkers(t *testing.T) {
 	t.Parallel()
 	for _, random := range []bool{false, true} {
-		s := read(t, `{"limit": 1, "region": "a", "workers": {"a": 4}, "arrivals": [{"count": 2500, "skew": 1}]}`)
+		s := read(t, `{"limit": 1, "region": "a", "workers": {"a": 4}, "arrivals": [{"count": `+
+			`2500, "skew": 1}]}`)
 		s.Arrivals[0].Random = random
 		for k, n := range perWorker(s) { // weights 1, 1/2, 1/3, 1/4 of 25/12
 			if want := 1200 / float64(k+1); math.Abs(float64(n)-want) > 80 {

@@ -249,7 +249,8 @@ func (d *drawing) division(s *Scenario, outcomes []Outcome, top float64) (bottom
 		d.line("limit", x, y-4, x, y+barHeight+4)
 	}
 	bottom = top + float64(len(outcomes))*barStep
-	d.label("soft middle", barLeft+float64(s.Free())*scale, bottom+8, fmt.Sprintf("%d free", s.Free()))
+	d.label("soft middle", barLeft+float64(s.Free())*scale, bottom+8, fmt.Sprintf("%d free",
+		s.Free()))
 	return bottom + 44
 }
 

@@ -19,7 +19,8 @@ const (
 
 var (
 	scenarioKeys = []string{
-		"description", "limit", "active", "utilisation", "history", "workers", "region", "curve_factor",
+		"description", "limit", "active", "utilisation", "history", "workers", "region",
+		"curve_factor",
 		"window", "windows", "state_interval", "call_ms", "home", "seed", "arrivals",
 	}
 	callKeys    = []string{"near", "far"}
@@ -71,7 +72,8 @@ func readLimit(v value, f map[string]value, s *Scenario) {
 	}
 	limit, ok := f["limit"]
 	if !ok {
-		v.fail(`limit is missing: how many messages may be admitted in a window, such as "limit": 200`)
+		v.fail(`limit is missing: how many messages may be admitted in a window, such as ` +
+			`"limit": 200`)
 	} else {
 		s.Limit = limit.whole(0, maxLimit)
 	}
@@ -120,7 +122,8 @@ func readRegions(f map[string]value, s *Scenario) {
 			}
 		}
 	}
-	if only := s.regions(); len(only) == 2 && s.Region == "" { // the nameless one and the only other
+	// the nameless one and the only other
+	if only := s.regions(); len(only) == 2 && s.Region == "" {
 		s.Region = only[1]
 	}
 	if home, ok := f["home"]; ok {

@@ -30,7 +30,8 @@ func readArrivals(v value, s *Scenario) {
 		s.Arrivals = append(s.Arrivals, a)
 		total += a.Count * int64(a.Last-a.First+1)
 		if total > maxArrivals {
-			item.fail("with these more than %d messages arrive: take fewer or fewer windows", maxArrivals)
+			item.fail("with these more than %d messages arrive: take fewer or fewer windows",
+				maxArrivals)
 			return
 		}
 	}
@@ -110,7 +111,8 @@ func checkArrival(v value, s *Scenario, counted map[string]int64, a *Arrival) {
 	case !isCounted:
 		s.Workers[a.Region] = max(s.Workers[a.Region], a.Worker, 1)
 	case a.Worker > known:
-		v.fail("this is for worker %d of %s, and workers says that it has %d", a.Worker, a.Region, known)
+		v.fail("this is for worker %d of %s, and workers says that it has %d", a.Worker, a.Region,
+			known)
 	case known == 0 && a.Count > 0:
 		v.fail("%s has no worker at which messages could arrive", a.Region)
 	}

@@ -40,13 +40,14 @@ type run struct {
 	floor  floor
 	bill   bill
 
-	// What has been admitted in this window: by worker, by region from its own slots, of those of no
-	// region, and by region altogether.
+	// What has been admitted in this window: by worker, by region from its own slots, of those of
+	// no region, and by region altogether.
 	byWorker, byRegion []int64
 	anywhere           int64
 	grown              []int64
 	admitted, before   int64 // in this window, and in the one before it
-	// wronged were queued in this window although the limit had room for them in the order of arrival.
+	// wronged were queued in this window although the limit had room for them in the order of
+	// arrival.
 	wronged int64
 
 	history map[string]int64 // of the window before

@@ -23,14 +23,19 @@ func replay(t *testing.T, s *Scenario) map[string]Outcome {
 func TestExamplesOfTheSource(t *testing.T) {
 	t.Parallel()
 	type row struct{ Admitted, Early, Over, Unused int64 }
-	two := `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "curve_factor": 0.204, "arrivals": `
+	two := `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, ` +
+		`"region": "a", "curve_factor": 0.204, "arrivals": `
 	for arrivals, want := range map[string]map[string]row{
-		`[7, 1]}`: {"even": {6, 2, 0, 4}, "curve": {8, 0, 0, 2}, "counter": {8, 0, 0, 2}, "exact": {8, 0, 0, 2}},
-		`[8, 7]}`: {"even": {10, 0, 0, 0}, "curve": {15, 0, 5, 0}, "counter": {10, 0, 0, 0}, "exact": {10, 0, 0, 0}},
-		`[15]}`:   {"even": {5, 5, 0, 5}, "curve": {8, 2, 0, 2}, "counter": {10, 0, 0, 0}, "exact": {10, 0, 0, 0}},
+		`[7, 1]}`: {"even": {6, 2, 0, 4}, "curve": {8, 0, 0, 2}, "counter": {8, 0, 0, 2},
+			"exact": {8, 0, 0, 2}},
+		`[8, 7]}`: {"even": {10, 0, 0, 0}, "curve": {15, 0, 5, 0}, "counter": {10, 0, 0, 0},
+			"exact": {10, 0, 0, 0}},
+		`[15]}`: {"even": {5, 5, 0, 5}, "curve": {8, 2, 0, 2}, "counter": {10, 0, 0, 0},
+			"exact": {10, 0, 0, 0}},
 	} {
 		for policy, o := range replay(t, read(t, two+arrivals)) {
-			if diff := cmp.Diff(want[policy], row{o.Admitted, o.Early, o.Over, o.Unused}); diff != "" {
+			if diff := cmp.Diff(want[policy], row{o.Admitted, o.Early, o.Over,
+				o.Unused}); diff != "" {
 				t.Errorf("%s of %s (-want +got):\n%s", policy, arrivals, diff)
 			}
 		}
@@ -49,7 +54,8 @@ func TestPercentagesAreOfWhatTheySay(t *testing.T) {
 		t.Errorf("curve: %+v, want 6 beyond a limit of 20", o.Traffic)
 	}
 	s.Arrivals[1].Count = 1
-	if o := replay(t, s)["even"]; o.Early != 4 || o.EarlyPercent != 100*4.0/11 || o.UnusedPercent != 40 || o.StrandedPercent != 40 {
+	if o := replay(t, s)["even"]; o.Early != 4 || o.EarlyPercent != 100*4.0/11 ||
+		o.UnusedPercent != 40 || o.StrandedPercent != 40 {
 		t.Errorf("even: %+v, want 4 early of 11, and 4 of 10 unused", o.Traffic)
 	}
 }
@@ -61,7 +67,8 @@ func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 	t.Parallel()
 	type row struct{ Early, Overtaken, Unused, Stranded int64 }
 	for others, want := range map[string]row{
-		`0`: {5, 0, 5, 5}, `1`: {4, 1, 4, 4}, `4`: {1, 4, 1, 1}, `5`: {0, 5, 0, 0}, `9`: {0, 5, 0, 0},
+		`0`: {5, 0, 5, 5}, `1`: {4, 1, 4, 4}, `4`: {1, 4, 1, 1}, `5`: {0, 5, 0, 0},
+		`9`: {0, 5, 0, 0},
 	} {
 		s := read(t, `{"limit": 10, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "arrivals": [
 			{"worker": 1, "count": 30, "at": "0s"}, {"worker": 2, "count": `+others+`, "at": "5s"}]}`)
@@ -71,7 +78,8 @@ func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 			t.Errorf("30 and then %s (-want +got):\n%s", others, diff)
 		}
 		if o.Early+o.Admitted != all["exact"].Admitted {
-			t.Errorf("30 and then %s: %d early beside %d admitted, and exact admits %d", others, o.Early, o.Admitted, all["exact"].Admitted)
+			t.Errorf("30 and then %s: %d early beside %d admitted, and exact admits %d", others,
+				o.Early, o.Admitted, all["exact"].Admitted)
 		}
 		if o.OvertakenPercent != percent(o.Overtaken, o.Arrived) {
 			t.Errorf("30 and then %s: %v %%", others, o.OvertakenPercent)
@@ -85,14 +93,16 @@ func TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "curve_factor": 0.204,
 		"arrivals": [{"worker": 1, "count": 9, "at": "0s"}, {"worker": 2, "count": 8, "at": "0.5s"}]}`)
-	if o := replay(t, s)["curve"]; o.Admitted != 16 || o.Over != 6 || o.Early != 0 || o.Overtaken != 1 {
+	if o := replay(t, s)["curve"]; o.Admitted != 16 || o.Over != 6 || o.Early != 0 ||
+		o.Overtaken != 1 {
 		t.Errorf("%+v", o.Traffic)
 	}
 }
 
 func TestCallsAndWhatTheyTake(t *testing.T) {
 	t.Parallel()
-	s := read(t, `{"limit": 100, "history": {"a": 50, "Anywhere": 50}, "region": "a", "call_ms": {"near": 2, "far": 50}, "arrivals": [80]}`)
+	s := read(t, `{"limit": 100, "history": {"a": 50, "Anywhere": 50}, "region": "a", `+
+		`"call_ms": {"near": 2, "far": 50}, "arrivals": [80]}`)
 	type row struct{ Calls, Mean, P95 float64 }
 	for policy, o := range replay(t, s) {
 		want := map[string]row{
@@ -163,7 +173,8 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 		exact := s.Replay(admission.Exact{}, events)
 		for _, p := range s.Policies() {
 			o := s.Replay(p, events)
-			if o.Arrived != int64(len(events)) || o.Admitted+o.Queued != o.Arrived || o.Early+o.Overtaken > o.Queued {
+			if o.Arrived != int64(len(events)) || o.Admitted+o.Queued != o.Arrived ||
+				o.Early+o.Overtaken > o.Queued {
 				t.Fatalf("%s: %+v", p, o.Traffic)
 			}
 			// What a policy queued early is what exact admits in addition.
@@ -185,7 +196,8 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 				if w.Early > w.Unused || w.Overtaken < 0 {
 					t.Fatalf("%s: %+v", p, w)
 				}
-				if free := s.Free(); w.Admitted-w.Over+w.Unused != free && w.Over == 0 || w.Admitted > free && w.Over != w.Admitted-free {
+				if free := s.Free(); w.Admitted-w.Over+w.Unused != free && w.Over == 0 ||
+					w.Admitted > free && w.Over != w.Admitted-free {
 					t.Fatalf("%s: %+v of %d", p, w, free)
 				}
 			}
@@ -205,7 +217,8 @@ func BenchmarkReplay(b *testing.B) {
 			for b.Loop() {
 				s.Replay(p, events)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(events)), "ns/decision")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(events)),
+				"ns/decision")
 		})
 	}
 }

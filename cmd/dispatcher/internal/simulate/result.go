@@ -15,15 +15,16 @@ type Traffic struct {
 	Arrived  int64 `json:"arrived"`
 	Admitted int64 `json:"admitted"`
 	Queued   int64 `json:"queued"`
-	// Early were queued although a slot of their window stood free and stayed so to its end: exactly
-	// these would have been admitted in addition by a policy that hands out all there is.
+	// Early were queued although a slot of their window stood free and stayed so to its end:
+	// exactly these would have been admitted in addition by a policy that hands out all there is.
 	Early int64 `json:"early"`
 	// Overtaken were queued although the limit had room for them in the order of arrival, and a
 	// later message had the slot: they wait in place of it, but no slot is lost.
 	Overtaken int64 `json:"overtaken"`
 	Over      int64 `json:"over"`   // admitted beyond the limit
 	Unused    int64 `json:"unused"` // left at the end of windows, wanted or not
-	// Stranded are those of the unused that queued messages could have had: one for each of the early.
+	// Stranded are those of the unused that queued messages could have had: one for each of the
+	// early.
 	Stranded int64 `json:"stranded"`
 
 	EarlyPercent     float64 `json:"early_percent"`     // of what arrived
@@ -33,8 +34,9 @@ type Traffic struct {
 	StrandedPercent  float64 `json:"stranded_percent"`  // of what was free
 
 	CallsPerMessage float64 `json:"calls_per_message"` // synchronous ones to a counter
-	LatencyMs       float64 `json:"latency_ms"`        // what the calls of a decision take, on average
-	LatencyP95Ms    float64 `json:"latency_p95_ms"`
+	// what the calls of a decision take, on average
+	LatencyMs    float64 `json:"latency_ms"`
+	LatencyP95Ms float64 `json:"latency_p95_ms"`
 	// DecisionNs is what a decision took of this machine's time, without calls; whoever measured it
 	// fills it in.
 	DecisionNs float64  `json:"decision_ns"`
@@ -76,9 +78,11 @@ func (s *Scenario) total(windows []Window) Traffic {
 	}
 	t.Queued, t.Stranded = t.Arrived-t.Admitted, t.Early
 	n := int64(len(windows))
-	t.EarlyPercent, t.OvertakenPercent = percent(t.Early, t.Arrived), percent(t.Overtaken, t.Arrived)
+	t.EarlyPercent, t.OvertakenPercent = percent(t.Early, t.Arrived), percent(t.Overtaken,
+		t.Arrived)
 	t.OverPercent = percent(t.Over, s.Limit*n)
-	t.UnusedPercent, t.StrandedPercent = percent(t.Unused, s.Free()*n), percent(t.Stranded, s.Free()*n)
+	t.UnusedPercent, t.StrandedPercent = percent(t.Unused, s.Free()*n), percent(t.Stranded,
+		s.Free()*n)
 	return t
 }
 

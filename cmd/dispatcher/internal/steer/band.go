@@ -18,14 +18,14 @@ const (
 	chance = 4
 )
 
-// outOfBand says which figure of a ramp's route has left the band since the last step or since the ramp was
-// resumed; empty when none has, or too little was carried to tell.
+// outOfBand says which figure of a ramp's route has left the band since the last step or since the
+// ramp was resumed; empty when none has, or too little was carried to tell.
 //
-// Errors are a channel's refused and unanswered attempts among all of its own; fewer than leastErrors
-// are never held against it. The deviation is between a channel's share of the accepted messages,
-// fallbacks included, and its effective share: what health weighting has moved is no deviation. It counts
-// the messages that were planned under the version in force, since others went by other weights, and must be
-// larger than the band and than what chance explains.
+// Errors are a channel's refused and unanswered attempts among all of its own; fewer than
+// leastErrors are never held against it. The deviation is between a channel's share of the accepted
+// messages, fallbacks included, and its effective share: what health weighting has moved is no
+// deviation. It counts the messages that were planned under the version in force, since others went
+// by other weights, and must be larger than the band and than what chance explains.
 func outOfBand(r *ledger.Ramp, route *config.Route, carried []ledger.Carried) string {
 	var attempts, accepted int64
 	for _, c := range carried {
@@ -50,12 +50,15 @@ func tooManyErrors(c ledger.Carried, most float64) string {
 		return ""
 	}
 	if rate := float64(c.Errors) / float64(c.Attempts); rate > most {
-		return fmt.Sprintf("channel %s: errors %s above the band of %s: %d of %d attempts", c.Channel, percent(rate), percent(most), c.Errors, c.Attempts)
+		return fmt.Sprintf("channel %s: errors %s above the band of %s: %d of %d attempts",
+			c.Channel, percent(rate), percent(most), c.Errors, c.Attempts)
 	}
 	return ""
 }
 
-func tooFarOff(r *ledger.Ramp, route *config.Route, carried []ledger.Carried, accepted float64) string {
+func tooFarOff(
+	r *ledger.Ramp, route *config.Route, carried []ledger.Carried, accepted float64,
+) string {
 	by := make(map[string]int64, len(carried))
 	for _, c := range carried {
 		by[c.Channel] += c.InForce
@@ -68,7 +71,8 @@ func tooFarOff(r *ledger.Ramp, route *config.Route, carried []ledger.Carried, ac
 		want, has := number(w.Weight)/sum, float64(by[w.Channel])/accepted
 		off := math.Abs(has - want)
 		if off > r.MaxDeviation && off > chance*math.Sqrt(want*(1-want)/accepted) {
-			return fmt.Sprintf("channel %s: carried %s of %.0f messages, its share is %s: deviation %s above the band of %s",
+			return fmt.Sprintf("channel %s: carried %s of %.0f messages, its share is %s: "+
+				"deviation %s above the band of %s",
 				w.Channel, percent(has), accepted, percent(want), percent(off), percent(r.MaxDeviation))
 		}
 	}

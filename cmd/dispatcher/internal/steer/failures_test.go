@@ -20,7 +20,8 @@ func (r *rig) twoRamps() (first, second ledger.Ramp) {
 	r.t.Helper()
 	first = r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour})
 	second, err := r.ledger.StartRamp(r.t.Context(), ledger.Ramp{
-		Route: "second", Author: "alice", From: m("a", "1", "b", "1"), To: m("a", "3", "b", "1"), Steps: 2, Every: time.Hour,
+		Route: "second", Author: "alice", From: m("a", "1", "b", "1"), To: m("a", "3", "b", "1"),
+		Steps: 2, Every: time.Hour,
 	}, nil)
 	if err != nil {
 		r.t.Fatal(err)
@@ -33,8 +34,10 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first, second := r.twoRamps()
-	r.exec(`create function refuse_ramp() returns trigger language plpgsql as 'begin raise exception ''refused''; end'`)
-	r.exec(`create trigger refuse before update on dispatcher.ramps for each row when (old.route = 'default') execute function refuse_ramp()`)
+	r.exec(`create function refuse_ramp() returns trigger language plpgsql as 'begin raise ` +
+		`exception ''refused''; end'`)
+	r.exec(`create trigger refuse before update on dispatcher.ramps for each row when ` +
+		`(old.route = 'default') execute function refuse_ramp()`)
 	r.carry("a", provider.Refused, 6)
 	s := r.steerer()
 	err := s.look(t.Context())
@@ -73,7 +76,8 @@ func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `select from dispatcher.ramps where id = $1 for update`, first.ID); err != nil {
+	if _, err := tx.Exec(t.Context(), `select from dispatcher.ramps where id = $1 for update`,
+		first.ID); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -111,15 +115,21 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 		if took := time.Since(began); took != longestTry {
 			t.Errorf("three tries took %s", took)
 		}
-		if moved, err := failed.try(t.Context(), "ramp 2", func(context.Context) (bool, error) { return true, nil }); !moved || err != nil {
+		if moved, err := failed.try(t.Context(), "ramp 2", func(context.Context) (bool,
+			error) {
+			return true, nil
+		}); !moved || err != nil {
 			t.Errorf("the next one: %v %v", moved, err)
 		}
 		bad := errors.New("bad")
-		_, _ = failed.try(t.Context(), "route default", func(context.Context) (bool, error) { return true, bad })
+		_, _ = failed.try(t.Context(), "route default", func(context.Context) (bool, error) {
+			return true, bad
+		})
 		if err := failed.join(); !errors.Is(err, bad) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("joined: %v", err)
 		}
-		if diff := cmp.Diff("ramp 1: context deadline exceeded\nroute default: bad", failed.join().Error()); diff != "" {
+		if diff := cmp.Diff("ramp 1: context deadline exceeded\nroute default: bad",
+			failed.join().Error()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -129,7 +139,9 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 func TestWhoWasOutrunEndsTheLook(t *testing.T) {
 	t.Parallel()
 	failed := failures{}
-	_, err := failed.try(t.Context(), "ramp 1", func(context.Context) (bool, error) { return false, ledger.ErrRampMoved })
+	_, err := failed.try(t.Context(), "ramp 1", func(context.Context) (bool, error) {
+		return false, ledger.ErrRampMoved
+	})
 	if !outrun(err) || failed.join() != nil {
 		t.Errorf("%v, and failures %v", err, failed.join())
 	}

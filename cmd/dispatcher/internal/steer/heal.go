@@ -15,19 +15,22 @@ import (
 const healthAuthor = "health"
 
 // health makes the first move that is due on any route with health weighting.
-func (s *Steerer) health(ctx context.Context, now time.Time, failed failures) (moved bool, err error) {
+func (s *Steerer) health(
+	ctx context.Context, now time.Time, failed failures,
+) (moved bool, err error) {
 	for i := range s.seen.doc.Routes {
 		route := &s.seen.doc.Routes[i]
 		if route.Health == nil {
 			continue
 		}
-		moved, err := failed.try(ctx, "health of route "+route.Name, func(ctx context.Context) (bool, error) {
-			move, due, err := s.decide(ctx, route, now)
-			if err != nil || !due {
-				return false, err
-			}
-			return true, s.heal(ctx, move)
-		})
+		moved, err := failed.try(ctx, "health of route "+route.Name,
+			func(ctx context.Context) (bool, error) {
+				move, due, err := s.decide(ctx, route, now)
+				if err != nil || !due {
+					return false, err
+				}
+				return true, s.heal(ctx, move)
+			})
 		if moved || err != nil {
 			return moved, err
 		}
@@ -35,9 +38,11 @@ func (s *Steerer) health(ctx context.Context, now time.Time, failed failures) (m
 	return false, nil
 }
 
-// decide makes up its mind about a route on figures that may be a little old, and makes a move only if
-// fresh ones call for it too.
-func (s *Steerer) decide(ctx context.Context, route *config.Route, now time.Time) (move HealthMove, due bool, err error) {
+// decide makes up its mind about a route on figures that may be a little old, and makes a move only
+// if fresh ones call for it too.
+func (s *Steerer) decide(
+	ctx context.Context, route *config.Route, now time.Time,
+) (move HealthMove, due bool, err error) {
 	last, err := s.lastMove(ctx, route, now)
 	if err != nil || now.Before(last.Add(route.Health.Interval)) {
 		return move, false, err // whatever the figures say
@@ -57,8 +62,8 @@ func (s *Steerer) decide(ctx context.Context, route *config.Route, now time.Time
 	return move, due, nil
 }
 
-// patience is the part of a window, one in so many, that figures about it may be old: counting takes
-// the longer the longer the window is.
+// patience is the part of a window, one in so many, that figures about it may be old: counting
+// takes the longer the longer the window is.
 const patience = 100
 
 // counted are figures and when they were read.
@@ -68,7 +73,9 @@ type counted struct {
 }
 
 // faults are the figures about a window.
-func (s *Steerer) faults(ctx context.Context, window time.Duration, now time.Time, fresh bool) ([]ledger.Fault, error) {
+func (s *Steerer) faults(
+	ctx context.Context, window time.Duration, now time.Time, fresh bool,
+) ([]ledger.Fault, error) {
 	known, ok := s.figures[window]
 	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/patience) {
 		return known.faults, nil
@@ -85,7 +92,8 @@ func (s *Steerer) faults(ctx context.Context, window time.Duration, now time.Tim
 // routes that no longer have health weighting are not in what was read, so they end with it.
 func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
 	_, err := s.cfg.Ledger.ApplyOverrides(ctx, ledger.NewOverrides{
-		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason, Overrides: effectsAfter(s.seen.doc, move).Encode(),
+		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason,
+		Overrides: effectsAfter(s.seen.doc, move).Encode(),
 	})
 	if err != nil {
 		return err
@@ -95,14 +103,17 @@ func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
 	if move.Kind == HealthUp {
 		level = zerolog.InfoLevel
 	}
-	s.cfg.Log.WithLevel(level).Str("route", move.Route).Str("channel", move.Channel).Msg("health: " + move.Reason)
+	s.cfg.Log.WithLevel(level).Str("route", move.Route).Str("channel",
+		move.Channel).Msg("health: " + move.Reason)
 	return nil
 }
 
-// lastMove is when health weighting last moved a weight of a route; zero when that is longer ago than
-// its interval, or never was. It stands in the routing versions, so that a restart and other
+// lastMove is when health weighting last moved a weight of a route; zero when that is longer ago
+// than its interval, or never was. It stands in the routing versions, so that a restart and other
 // instances keep the interval too.
-func (s *Steerer) lastMove(ctx context.Context, route *config.Route, now time.Time) (time.Time, error) {
+func (s *Steerer) lastMove(
+	ctx context.Context, route *config.Route, now time.Time,
+) (time.Time, error) {
 	version := s.seen.Version
 	for ; version > 1; version-- {
 		m, err := s.moment(ctx, version)

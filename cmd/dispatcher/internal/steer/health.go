@@ -34,29 +34,34 @@ type HealthMove struct {
 // the route's window and within its quiet time.
 type Faults struct{ Window, Quiet []ledger.Fault }
 
-// NextHealthMove decides on the one move that health weighting makes on a route now; false when there is none
-// to make. lastMove is when it last moved a weight of this route, zero for never.
+// NextHealthMove decides on the one move that health weighting makes on a route now; false when
+// there is none to make. lastMove is when it last moved a weight of this route, zero for never.
 //
 // Down goes the channel with the most errors within the window, by Step percent of its configured
-// weight and never below Floor percent of it. It does not when every channel that could carry the messages
-// is bad too: then a lower weight only moves the harm. A channel whose lowered weight has not had
-// its quiet time still counts as bad. When nothing goes down, the channel furthest below its
-// configured weight goes up by Step percent, once it had fewer errors in the quiet time than the window allows.
+// weight and never below Floor percent of it. It does not when every channel that could carry the
+// messages is bad too: then a lower weight only moves the harm. A channel whose lowered weight has
+// not had its quiet time still counts as bad. When nothing goes down, the channel furthest below
+// its configured weight goes up by Step percent, once it had fewer errors in the quiet time than
+// the window allows.
 //
-// Weights are exact: Step and Floor are percentages, so two more decimals hold them. A weight that has no
-// room for these, because of its own decimals or its size, moves by the nearest amount that has,
-// and its floor is rounded up.
-func NextHealthMove(routing *config.Routing, route *config.Route, faults Faults, lastMove, now time.Time) (HealthMove, bool) {
+// Weights are exact: Step and Floor are percentages, so two more decimals hold them. A weight that
+// has no room for these, because of its own decimals or its size, moves by the nearest amount that
+// has, and its floor is rounded up.
+func NextHealthMove(
+	routing *config.Routing, route *config.Route, faults Faults, lastMove, now time.Time,
+) (HealthMove, bool) {
 	h := route.Health
 	if h == nil || now.Before(lastMove.Add(h.Interval)) {
 		return HealthMove{}, false
 	}
 	members := membersOf(routing, route, faults)
 	if m := worst(members); m != nil {
-		return m.move(route, HealthDown, m.lower(), fmt.Sprintf("%d errors in %s", m.recent, h.Window)), true
+		return m.move(route, HealthDown, m.lower(), fmt.Sprintf("%d errors in %s", m.recent,
+			h.Window)), true
 	}
 	if m := furthest(members); m != nil {
-		return m.move(route, HealthUp, m.raise(), fmt.Sprintf("%d errors in %s", m.quiet, h.Quiet)), true
+		return m.move(route, HealthUp, m.raise(), fmt.Sprintf("%d errors in %s", m.quiet,
+			h.Quiet)), true
 	}
 	return HealthMove{}, false
 }
@@ -92,7 +97,8 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 		out = append(out, member{
 			Weight: w, enabled: states[w.Channel] == config.Enabled,
 			recent: recent[w.Channel], quiet: quiet[w.Channel], limit: route.Health.Errors,
-			step: share(w.Configured, route.Health.Step), floor: atLeast(share(w.Configured, route.Health.Floor), places), places: places,
+			step:  share(w.Configured, route.Health.Step),
+			floor: atLeast(share(w.Configured, route.Health.Floor), places), places: places,
 		})
 	}
 	return out
@@ -130,7 +136,8 @@ func worst(members []member) *member {
 			continue // nothing is sent there, and it can take nothing over
 		}
 		good = good || !m.bad()
-		if m.failing() && exact(m.Weight.Weight).Cmp(exact(m.floor)) > 0 && (out == nil || m.recent > out.recent) {
+		if m.failing() && exact(m.Weight.Weight).Cmp(exact(m.floor)) > 0 &&
+			(out == nil || m.recent > out.recent) {
 			out = m
 		}
 	}
@@ -183,7 +190,9 @@ func (m *member) unlessStuck(to, end selector.Weight) selector.Weight {
 	return to
 }
 
-func (m *member) move(route *config.Route, kind HealthKind, to selector.Weight, why string) HealthMove {
+func (m *member) move(
+	route *config.Route, kind HealthKind, to selector.Weight, why string,
+) HealthMove {
 	return HealthMove{
 		Kind: kind, Route: route.Name, Channel: m.Channel, From: m.Weight.Weight, To: to,
 		Reason: fmt.Sprintf("%s: %s %s -> %s: %s", route.Name, m.Channel, m.Weight.Weight, to, why),

@@ -23,8 +23,8 @@ const maxHistory = 10_000
 // history is what is known of past versions.
 type history map[int64]moment
 
-// movedBy tells the routes whose weights health weighting moved in a version, given the one before it. A new
-// document is no move: it keeps every effect at the same part of its own weights.
+// movedBy tells the routes whose weights health weighting moved in a version, given the one before
+// it. A new document is no move: it keeps every effect at the same part of its own weights.
 func movedBy(version, before *ledger.RoutingVersion) ([]string, error) {
 	if version.Base == version.Version {
 		return nil, nil
@@ -57,8 +57,8 @@ func union(a, b map[string]map[string]selector.Weight) map[string]bool {
 	return out
 }
 
-// effectsAfter are the effects in force once a move has been made: every weight that then differs from
-// the configured one.
+// effectsAfter are the effects in force once a move has been made: every weight that then differs
+// from the configured one.
 func effectsAfter(routing *config.Routing, move HealthMove) config.Effects {
 	var e config.Effects
 	for i := range routing.Routes {

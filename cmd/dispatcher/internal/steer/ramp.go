@@ -40,9 +40,11 @@ type RampMove struct {
 //
 // A ramp whose route no longer has the weights that its last step left, held or not, is superseded:
 // whoever set others wants those. Channels that the ramp does not name are none of its business. A
-// running ramp whose figures have left the band is held at once, not only when its next step is due;
-// no figures hold nothing. Held, it goes on only when an operator resumes it.
-func NextRampMove(r *ledger.Ramp, routing *config.Routing, carried []ledger.Carried, now time.Time) RampMove {
+// running ramp whose figures have left the band is held at once, not only when its next step is
+// due; no figures hold nothing. Held, it goes on only when an operator resumes it.
+func NextRampMove(
+	r *ledger.Ramp, routing *config.Routing, carried []ledger.Carried, now time.Time,
+) RampMove {
 	if r.State.Final() || r.Step >= r.Steps {
 		return RampMove{Kind: RampFinished, Reason: "it has ended"}
 	}
@@ -143,7 +145,8 @@ func parse(texts map[string]string) (map[string]selector.Weight, error) {
 	for channel, text := range texts {
 		w, err := selector.ParseWeight(text)
 		if err != nil {
-			return nil, fmt.Errorf("the ramp's weight of channel %s cannot be used: %w", channel, err)
+			return nil, fmt.Errorf("the ramp's weight of channel %s cannot be used: %w", channel,
+				err)
 		}
 		out[channel] = w
 	}
@@ -169,7 +172,8 @@ func (p *path) at(channel string, step int) selector.Weight {
 	return nearest(way.Add(way, from), p.places)
 }
 
-// departure says which weight of the route is not what so many steps made of it; empty when all are.
+// departure says which weight of the route is not what so many steps made of it; empty when all
+// are.
 func (p *path) departure(route *config.Route, step int) string {
 	has := make(map[string]selector.Weight, len(route.Weights))
 	for _, w := range route.Weights {
@@ -178,7 +182,8 @@ func (p *path) departure(route *config.Route, step int) string {
 	for _, channel := range slices.Sorted(maps.Keys(p.to)) {
 		// A channel that the route does not list has weight 0.
 		if want := p.at(channel, step); has[channel] != want {
-			return fmt.Sprintf("channel %s has weight %s, not the %s that the ramp left after step %d: the weights were set otherwise",
+			return fmt.Sprintf("channel %s has weight %s, not the %s that the ramp left after "+
+				"step %d: the weights were set otherwise",
 				channel, has[channel], want, step)
 		}
 	}

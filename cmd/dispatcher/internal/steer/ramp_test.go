@@ -23,12 +23,17 @@ func TestARampWalksInEqualSteps(t *testing.T) {
 		steps    int
 		want     []string // weights of a and b after each step
 	}{
-		"whole":           {m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4, []string{"25 75", "50 50", "75 25", "100 0"}},
-		"tenths":          {m("a", "25", "b", "75"), m("a", "30", "b", "70"), 5, []string{"26 74", "27 73", "28 72", "29 71", "30 70"}},
-		"thirds":          {m("a", "25", "b", "75"), m("a", "30", "b", "70"), 3, []string{"26.667 73.333", "28.333 71.667", "30 70"}},
-		"halves go up":    {m("a", "0", "b", "1"), m("a", "0.0001", "b", "1"), 32, nil},
-		"one step":        {m("a", "1", "b", "1"), m("a", "34.5", "b", "1.3"), 1, []string{"34.5 1.3"}},
-		"fractions":       {m("a", "34.5", "b", "1.3"), m("a", "34.6", "b", "1.3"), 2, []string{"34.55 1.3", "34.6 1.3"}},
+		"whole": {m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4,
+			[]string{"25 75", "50 50", "75 25", "100 0"}},
+		"tenths": {m("a", "25", "b", "75"), m("a", "30", "b", "70"), 5,
+			[]string{"26 74", "27 73", "28 72", "29 71", "30 70"}},
+		"thirds": {m("a", "25", "b", "75"), m("a", "30", "b", "70"), 3,
+			[]string{"26.667 73.333", "28.333 71.667", "30 70"}},
+		"halves go up": {m("a", "0", "b", "1"), m("a", "0.0001", "b", "1"), 32, nil},
+		"one step": {m("a", "1", "b", "1"), m("a", "34.5", "b", "1.3"), 1,
+			[]string{"34.5 1.3"}},
+		"fractions": {m("a", "34.5", "b", "1.3"), m("a", "34.6", "b", "1.3"), 2,
+			[]string{"34.55 1.3", "34.6 1.3"}},
 		"a stays unnamed": {m("a", "5", "b", "1"), m("b", "3"), 2, []string{"5 2", "5 3"}},
 		"b is new":        {m("a", "5"), m("a", "5", "b", "10"), 2, []string{"5 5", "5 10"}},
 	} {
@@ -78,7 +83,8 @@ func TestARampReachesItsEndInExactlyItsSteps(t *testing.T) {
 		}
 		routing := routed(pairs...)
 		r := ramped(from, to, rapid.IntRange(1, 2000).Draw(t, "steps"))
-		r.Steps = min(r.Steps, rapid.SampledFrom([]int{1, 2, 3, 7, 10, 100, 2000}).Draw(t, "at most"))
+		r.Steps = min(r.Steps, rapid.SampledFrom([]int{1, 2, 3, 7, 10, 100, 2000}).Draw(t,
+			"at most"))
 		for step := 1; step <= r.Steps; step++ {
 			move := NextRampMove(r, routing, nil, midnight)
 			if move.Kind != RampStep || move.Step != step {
@@ -90,7 +96,8 @@ func TestARampReachesItsEndInExactlyItsSteps(t *testing.T) {
 			}
 			for _, w := range routing.Routes[0].Weights {
 				if !between(w.Weight, from[w.Channel], to[w.Channel]) {
-					t.Fatalf("step %d of %d: %s has %s, which is not between %s and %s", step, r.Steps, w.Channel, w.Weight, from[w.Channel], to[w.Channel])
+					t.Fatalf("step %d of %d: %s has %s, which is not between %s and %s", step,
+						r.Steps, w.Channel, w.Weight, from[w.Channel], to[w.Channel])
 				}
 			}
 			r.Step = step
@@ -110,9 +117,11 @@ func ends(t *rapid.T, channels int, label string) map[string]string {
 	out := map[string]string{}
 	decimals := rapid.IntRange(0, 9).Draw(t, label+" decimals")
 	for i := range channels {
-		units := rapid.OneOf(rapid.Uint64Range(0, 100), rapid.Uint64Range(0, 1_000_000_000_000/uint64(channels))).Draw(t, label)
+		units := rapid.OneOf(rapid.Uint64Range(0, 100), rapid.Uint64Range(0,
+			1_000_000_000_000/uint64(channels))).Draw(t, label)
 		text := fmt.Sprintf("%010d", units)
-		out[name(i)] = strings.TrimSuffix(text[:len(text)-decimals]+"."+text[len(text)-decimals:], ".")
+		out[name(i)] = strings.TrimSuffix(text[:len(text)-decimals]+"."+text[len(text)-decimals:],
+			".")
 	}
 	if allZero(out) {
 		out[name(0)] = "1"
@@ -144,7 +153,8 @@ func TestARampWaitsForItsTime(t *testing.T) {
 	t.Parallel()
 	r := ramped(m("a", "0", "b", "1"), m("a", "1", "b", "0"), 2)
 	routing := routed("a", "0", "b", "1")
-	if move := NextRampMove(r, routing, nil, midnight.Add(-time.Microsecond)); move.Kind != RampWait {
+	if move := NextRampMove(r, routing, nil,
+		midnight.Add(-time.Microsecond)); move.Kind != RampWait {
 		t.Errorf("before: %+v", move)
 	}
 	if move := NextRampMove(r, routing, nil, midnight); move.Kind != RampStep {
@@ -159,17 +169,22 @@ func TestARampWaitsForItsTime(t *testing.T) {
 func TestARampIsSupersededByOtherWeights(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*config.Routing){
-		"a weight was set":        func(r *config.Routing) { put(r, []config.Weight{weightOf("a", selector.MustWeight("7"))}) },
-		"a channel was taken out": func(r *config.Routing) { r.Routes[0].Weights = r.Routes[0].Weights[:1] },
-		"the route is gone":       func(r *config.Routing) { r.Routes[0].Name = "other" },
-		"weights are gone":        func(r *config.Routing) { r.Routes[0].Weights = nil },
+		"a weight was set": func(r *config.Routing) {
+			put(r, []config.Weight{weightOf("a", selector.MustWeight("7"))})
+		},
+		"a channel was taken out": func(r *config.Routing) {
+			r.Routes[0].Weights = r.Routes[0].Weights[:1]
+		},
+		"the route is gone": func(r *config.Routing) { r.Routes[0].Name = "other" },
+		"weights are gone":  func(r *config.Routing) { r.Routes[0].Weights = nil },
 	} {
 		for _, state := range []ledger.RampState{ledger.RampRunning, ledger.RampHeld} {
 			r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)
 			r.Step, r.State = 2, state
 			routing := routed("a", "50", "b", "50")
 			change(routing)
-			if move := NextRampMove(r, routing, nil, midnight); move.Kind != RampSupersede || move.Reason == "" {
+			if move := NextRampMove(r, routing, nil, midnight); move.Kind != RampSupersede ||
+				move.Reason == "" {
 				t.Errorf("%s, %s: %+v", name, state, move)
 			}
 		}
@@ -183,7 +198,8 @@ func TestARampGoesByConfiguredWeightsAndItsOwnChannels(t *testing.T) {
 	routing := routed("a", "50", "c", "5", "b", "50")
 	routing.Routes[0].Weights[0].Weight = selector.MustWeight("25") // lowered by health weighting
 	move := NextRampMove(r, routing, nil, midnight)
-	want := []config.Weight{weightOf("a", selector.MustWeight("75")), weightOf("b", selector.MustWeight("25"))}
+	want := []config.Weight{weightOf("a", selector.MustWeight("75")),
+		weightOf("b", selector.MustWeight("25"))}
 	if diff := cmp.Diff(want, move.Weights, exactly); move.Kind != RampStep || diff != "" {
 		t.Errorf("%s: %s", move.Kind, diff)
 	}
@@ -194,7 +210,8 @@ var exactly = cmp.Comparer(func(a, b selector.Weight) bool { return a == b })
 func TestARampWithUnreadableWeightsIsHeld(t *testing.T) {
 	t.Parallel()
 	r := ramped(m("a", "-1"), m("a", "1"), 1)
-	if move := NextRampMove(r, routed("a", "1"), nil, midnight); move.Kind != RampHold || !strings.Contains(move.Reason, "channel a") {
+	if move := NextRampMove(r, routed("a", "1"), nil, midnight); move.Kind != RampHold ||
+		!strings.Contains(move.Reason, "channel a") {
 		t.Errorf("%+v", move)
 	}
 	r.State = ledger.RampHeld
@@ -212,26 +229,39 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 	}{
 		"nothing carried": {nil, ""},
 		"errors above": {
-			[]ledger.Carried{{Channel: "a", Attempts: 1000, Accepted: 927, Errors: 73}, {Channel: "b", Attempts: 1000, Accepted: 1000}},
+			[]ledger.Carried{{Channel: "a", Attempts: 1000, Accepted: 927, Errors: 73},
+				{Channel: "b", Attempts: 1000, Accepted: 1000}},
 			"channel a: errors 7.3 % above the band of 5 %: 73 of 1000 attempts",
 		},
-		"errors in the band":   {[]ledger.Carried{{Channel: "a", Attempts: 1000, Accepted: 950, Errors: 50}, {Channel: "b", Attempts: 950, Accepted: 950}}, ""},
-		"too little to tell":   {[]ledger.Carried{{Channel: "a", Attempts: 49, Errors: 49}, {Channel: "b", Attempts: 50, Accepted: 50}}, ""},
-		"one error of one":     {[]ledger.Carried{{Channel: "a", Attempts: 1, Errors: 1}, {Channel: "b", Attempts: 99, Accepted: 99}}, ""},
-		"a breaker soon opens": {[]ledger.Carried{{Channel: "a", Attempts: 5, Errors: 5}, {Channel: "b", Attempts: 96, Accepted: 96}}, "channel a: errors 100 % above the band of 5 %: 5 of 5 attempts"},
+		"errors in the band": {[]ledger.Carried{{Channel: "a", Attempts: 1000, Accepted: 950,
+			Errors: 50}, {Channel: "b", Attempts: 950, Accepted: 950}}, ""},
+		"too little to tell": {[]ledger.Carried{{Channel: "a", Attempts: 49, Errors: 49},
+			{Channel: "b", Attempts: 50, Accepted: 50}}, ""},
+		"one error of one": {[]ledger.Carried{{Channel: "a", Attempts: 1, Errors: 1},
+			{Channel: "b", Attempts: 99, Accepted: 99}}, ""},
+		"a breaker soon opens": {[]ledger.Carried{{Channel: "a", Attempts: 5, Errors: 5},
+			{Channel: "b", Attempts: 96, Accepted: 96}}, "channel a: errors 100 % above the band " +
+			"of 5 %: 5 of 5 attempts"},
 		"carried elsewhere": {
-			[]ledger.Carried{{Channel: "a", FirstChoice: 500, Attempts: 300, Accepted: 300}, {Channel: "b", FirstChoice: 500, Attempts: 700, Accepted: 700}},
-			"channel a: carried 30 % of 1000 messages, its share is 50 %: deviation 20 % above the band of 10 %",
+			[]ledger.Carried{{Channel: "a", FirstChoice: 500, Attempts: 300, Accepted: 300},
+				{Channel: "b", FirstChoice: 500, Attempts: 700, Accepted: 700}},
+			"channel a: carried 30 % of 1000 messages, its share is 50 %: deviation 20 % above " +
+				"the band of 10 %",
 		},
 		"not carried at all": {
 			[]ledger.Carried{{Channel: "b", FirstChoice: 500, Attempts: 500, Accepted: 500}},
-			"channel a: carried 0 % of 500 messages, its share is 50 %: deviation 50 % above the band of 10 %",
+			"channel a: carried 0 % of 500 messages, its share is 50 %: deviation 50 % above the " +
+				"band of 10 %",
 		},
-		"within the band":    {[]ledger.Carried{{Channel: "a", Attempts: 410, Accepted: 410}, {Channel: "b", Attempts: 590, Accepted: 590}}, ""},
-		"chance explains it": {[]ledger.Carried{{Channel: "a", Attempts: 40, Accepted: 40}, {Channel: "b", Attempts: 64, Accepted: 64}}, ""},
+		"within the band": {[]ledger.Carried{{Channel: "a", Attempts: 410, Accepted: 410},
+			{Channel: "b", Attempts: 590, Accepted: 590}}, ""},
+		"chance explains it": {[]ledger.Carried{{Channel: "a", Attempts: 40, Accepted: 40},
+			{Channel: "b", Attempts: 64, Accepted: 64}}, ""},
 		"chance does not any more": {
-			[]ledger.Carried{{Channel: "a", Attempts: 400, Accepted: 380, Errors: 0}, {Channel: "b", Attempts: 640, Accepted: 640}},
-			"channel a: carried 37.3 % of 1020 messages, its share is 50 %: deviation 12.7 % above the band of 10 %",
+			[]ledger.Carried{{Channel: "a", Attempts: 400, Accepted: 380, Errors: 0},
+				{Channel: "b", Attempts: 640, Accepted: 640}},
+			"channel a: carried 37.3 % of 1020 messages, its share is 50 %: deviation 12.7 % " +
+				"above the band of 10 %",
 		},
 	} {
 		for i := range tc.carried {
@@ -248,7 +278,8 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 		if got.Kind != want.Kind || tc.why != "" && got.Reason != tc.why {
 			t.Errorf("%s: %s %q, want %s %q", name, got.Kind, got.Reason, want.Kind, want.Reason)
 		}
-		if got := NextRampMove(r, routing, tc.carried, midnight.Add(-time.Second)); tc.why != "" && got.Kind != RampHold {
+		if got := NextRampMove(r, routing, tc.carried, midnight.Add(-time.Second)); tc.why != "" &&
+			got.Kind != RampHold {
 			t.Errorf("%s: not held before its next step: %s", name, got.Kind)
 		}
 		r.MaxErrors, r.MaxDeviation = 0, 0
@@ -258,8 +289,8 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 	}
 }
 
-// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so that b is to carry two thirds
-// and more. Who carries what is in the document would deviate.
+// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so that b is to carry two
+// thirds and more. Who carries what is in the document would deviate.
 func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -270,16 +301,19 @@ func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
 		"as in the document": {
 			ledger.Carried{InForce: 500},
 			ledger.Carried{InForce: 500},
-			"channel a: carried 50 % of 1000 messages, its share is 33.3 %: deviation 16.7 % above the band of 10 %",
+			"channel a: carried 50 % of 1000 messages, its share is 33.3 %: deviation 16.7 % " +
+				"above the band of 10 %",
 		},
-		"as in the document, before that": {ledger.Carried{Accepted: 5000, InForce: 33}, ledger.Carried{Accepted: 5000, InForce: 67}, ""},
+		"as in the document, before that": {ledger.Carried{Accepted: 5000, InForce: 33},
+			ledger.Carried{Accepted: 5000, InForce: 67}, ""},
 	} {
 		tc.a.Channel, tc.b.Channel = "a", "b"
 		r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)
 		r.Step, r.MaxDeviation, r.LeastMessages = 2, 0.1, 100
 		routing := routed("a", "50", "b", "50")
 		routing.Routes[0].Weights[0].Weight = selector.MustWeight("25")
-		if got := NextRampMove(r, routing, []ledger.Carried{tc.a, tc.b}, midnight.Add(-time.Second)); got.Reason != tc.why {
+		if got := NextRampMove(r, routing, []ledger.Carried{tc.a, tc.b},
+			midnight.Add(-time.Second)); got.Reason != tc.why {
 			t.Errorf("%s: %s %q, want %q", name, got.Kind, got.Reason, tc.why)
 		}
 	}

@@ -14,16 +14,19 @@ import (
 const by = "dispatcher"
 
 // ramps makes the first move that is due on any ramp.
-func (s *Steerer) ramps(ctx context.Context, ramps []ledger.Ramp, now time.Time, failed failures) (moved bool, err error) {
+func (s *Steerer) ramps(
+	ctx context.Context, ramps []ledger.Ramp, now time.Time, failed failures,
+) (moved bool, err error) {
 	for i := range ramps {
 		r := &ramps[i]
-		moved, err := failed.try(ctx, fmt.Sprintf("ramp %d of route %s", r.ID, r.Route), func(ctx context.Context) (bool, error) {
-			carried, err := s.carried(ctx, r, now)
-			if err != nil {
-				return false, err
-			}
-			return s.ramp(ctx, r, NextRampMove(r, s.seen.doc, carried, now))
-		})
+		moved, err := failed.try(ctx, fmt.Sprintf("ramp %d of route %s", r.ID, r.Route),
+			func(ctx context.Context) (bool, error) {
+				carried, err := s.carried(ctx, r, now)
+				if err != nil {
+					return false, err
+				}
+				return s.ramp(ctx, r, NextRampMove(r, s.seen.doc, carried, now))
+			})
 		if moved || err != nil {
 			return moved, err
 		}
@@ -31,13 +34,16 @@ func (s *Steerer) ramps(ctx context.Context, ramps []ledger.Ramp, now time.Time,
 	return false, nil
 }
 
-// looksPerStep is how often the figures of a running ramp are counted between two steps, since counting
-// takes the longer the more there is.
+// looksPerStep is how often the figures of a running ramp are counted between two steps, since
+// counting takes the longer the more there is.
 const looksPerStep = 20
 
-// carried is what a ramp's route carried since its last change, or nil when the ramp does not go by it now:
-// it is held, watches nothing, or was judged a moment ago. It is always counted before a step.
-func (s *Steerer) carried(ctx context.Context, r *ledger.Ramp, now time.Time) ([]ledger.Carried, error) {
+// carried is what a ramp's route carried since its last change, or nil when the ramp does not go by
+// it now: it is held, watches nothing, or was judged a moment ago. It is always counted before a
+// step.
+func (s *Steerer) carried(
+	ctx context.Context, r *ledger.Ramp, now time.Time,
+) ([]ledger.Carried, error) {
 	watched := r.State == ledger.RampRunning && (r.MaxErrors > 0 || r.MaxDeviation > 0)
 	if !watched || now.Before(r.NextAt) && now.Sub(s.judged[r.ID]) < r.Every/looksPerStep {
 		return nil, nil
@@ -75,7 +81,8 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 	if move.Kind == RampHold {
 		level = zerolog.WarnLevel
 	}
-	s.cfg.Log.WithLevel(level).Int64("ramp", r.ID).Str("route", r.Route).Str("move", string(move.Kind)).Msg(move.Reason)
+	s.cfg.Log.WithLevel(level).Int64("ramp", r.ID).Str("route", r.Route).Str("move",
+		string(move.Kind)).Msg(move.Reason)
 	return true, nil
 }
 
@@ -87,7 +94,9 @@ func (s *Steerer) unchanged(ctx context.Context) (bool, error) {
 
 // step applies the document with the weights of the next step. A document that cannot take
 // them holds the ramp, for the reason that is returned: trying again would end the same.
-func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) (impossible string, err error) {
+func (s *Steerer) step(
+	ctx context.Context, r *ledger.Ramp, move RampMove,
+) (impossible string, err error) {
 	doc, err := s.seen.document.SetWeights(r.Route, move.Weights)
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)
@@ -98,7 +107,8 @@ func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) (impo
 	if r.Reason != "" {
 		reason += ": " + r.Reason
 	}
-	n := s.cfg.NewRouting(doc, s.seen.doc, fmt.Sprintf("ramp %d of %s", r.ID, r.Author), reason, &expect)
+	n := s.cfg.NewRouting(doc, s.seen.doc, fmt.Sprintf("ramp %d of %s", r.ID, r.Author), reason,
+		&expect)
 	next := *r
 	next.Step = move.Step
 	n.Ramp = &next

@@ -58,7 +58,8 @@ func emptyRig(t *testing.T) *rig {
 	r := &rig{t: t, url: ledgertest.URL(t)}
 	r.out = zerolog.SyncWriter(&r.log)
 	var err error
-	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: r.url, Region: "test", Host: "test"}); err != nil {
+	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: r.url, Region: "test",
+		Host: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.ledger.Close)
@@ -68,7 +69,8 @@ func emptyRig(t *testing.T) *rig {
 	if r.db, err = pgx.Connect(t.Context(), r.url); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.db.Close(context.Background()) }) // t.Context has ended when cleanups run
+	// t.Context has ended when cleanups run
+	t.Cleanup(func() { _ = r.db.Close(context.Background()) })
 	return r
 }
 
@@ -76,7 +78,8 @@ func emptyRig(t *testing.T) *rig {
 func (r *rig) logged(level, text string) {
 	r.t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
-	if last := lines[len(lines)-1]; !strings.Contains(last, `"level":"`+level+`"`) || !strings.Contains(last, text) {
+	if last := lines[len(lines)-1]; !strings.Contains(last, `"level":"`+level+`"`) ||
+		!strings.Contains(last, text) {
 		r.t.Errorf("%s\nis not at level %s or lacks %s", last, level, text)
 	}
 }
@@ -91,7 +94,8 @@ func (r *rig) steerer() *Steerer {
 func (r *rig) patient(sendTimeout time.Duration) *Steerer {
 	r.t.Helper()
 	s, err := New(Config{
-		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout, Registry: prometheus.NewRegistry(), Log: zerolog.New(r.out),
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout,
+		Registry: prometheus.NewRegistry(), Log: zerolog.New(r.out),
 		Trouble: func(where string, err error) { r.t.Errorf("%s: %v", where, err) },
 	})
 	if err != nil {
@@ -100,9 +104,12 @@ func (r *rig) patient(sendTimeout time.Duration) *Steerer {
 	return s
 }
 
-func asRouting(document *config.Document, _ *config.Routing, author, reason string, expect *int64) ledger.NewRouting {
+func asRouting(
+	document *config.Document, _ *config.Routing, author, reason string, expect *int64,
+) ledger.NewRouting {
 	doc := document.Routing
-	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason, Document: string(document.Text)}
+	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason,
+		Document: string(document.Text)}
 	n.Effects = func(current ledger.RoutingVersion) []byte {
 		before, err := config.ParseVersion("current", []byte(current.Document), current.Effects)
 		if err != nil {
@@ -114,7 +121,8 @@ func asRouting(document *config.Document, _ *config.Routing, author, reason stri
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c})
 	}
 	for i := range doc.Routes {
-		n.Routes = append(n.Routes, ledger.RouteSpec{Name: doc.Routes[i].Name, Members: doc.Routes[i].Channels})
+		n.Routes = append(n.Routes, ledger.RouteSpec{Name: doc.Routes[i].Name,
+			Members: doc.Routes[i].Channels})
 	}
 	return n
 }
@@ -126,7 +134,8 @@ func (r *rig) apply(text string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, nil, "test", "test", nil)); err != nil {
+	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, nil, "test", "test",
+		nil)); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -195,8 +204,10 @@ func (r *rig) age(by time.Duration) {
 	r.t.Helper()
 	r.exec(`update dispatcher.routing_versions set created_at = created_at - $1::interval`, by)
 	r.exec(`update dispatcher.messages set received_at = received_at - $1::interval`, by)
-	r.exec(`update dispatcher.attempts set claimed_at = claimed_at - $1::interval, settled_at = settled_at - $1::interval`, by)
-	r.exec(`update dispatcher.ramps set changed_at = changed_at - $1::interval, next_at = next_at - $1::interval`, by)
+	r.exec(`update dispatcher.attempts set claimed_at = claimed_at - $1::interval, settled_at = `+
+		`settled_at - $1::interval`, by)
+	r.exec(`update dispatcher.ramps set changed_at = changed_at - $1::interval, next_at = `+
+		`next_at - $1::interval`, by)
 }
 
 // carry sends n messages of route default to a channel with the same outcome.
@@ -207,13 +218,16 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 		r.sent++
 		id := fmt.Sprintf("m-%06d", r.sent)
 		messages[i] = ledger.Message{
-			ID: id, Lane: "otp", State: ledger.Sending, Digest: 1, Envelope: []byte(`{"id":"` + id + `"}`),
+			ID: id, Lane: "otp", State: ledger.Sending, Digest: 1, Envelope: []byte(`{"id":"` + id +
+				`"}`),
 			Origin:    ledger.Origin{Topic: "sms.otp", Offset: int64(r.sent)},
 			ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
-			Plan:      ledger.Plan{Route: "default", Version: 1, Draw: 1, Size: 100, KeyID: "k", FirstChoice: channel, Segments: 1, Alphabet: "gsm7"},
+			Plan: ledger.Plan{Route: "default", Version: 1, Draw: 1, Size: 100, KeyID: "k",
+				FirstChoice: channel, Segments: 1, Alphabet: "gsm7"},
 		}
 	}
-	tx, err := r.ledger.Lock(r.t.Context(), ledger.Claim{Messages: messages, Channels: []string{channel}})
+	tx, err := r.ledger.Lock(r.t.Context(), ledger.Claim{Messages: messages,
+		Channels: []string{channel}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -225,9 +239,11 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 	for i := range seen.Messages {
 		c.Gate.Active.Count++
 		c.LastAssigned = seen.Now
-		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
-			Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
-		}}
+		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan,
+			Attempt: ledger.Attempt{
+				Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1,
+				Currency: "GBP",
+			}}
 	}
 	if err := tx.Commit(r.t.Context(), d); err != nil {
 		r.t.Fatal(err)
@@ -235,7 +251,8 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 	claimed := seen.Messages
 	settlements := make([]ledger.Settlement, len(claimed))
 	for i := range claimed {
-		settlements[i] = ledger.Settlement{Seq: claimed[i].Seq, ID: claimed[i].ID, Attempt: 1, Outcome: outcome, State: ledger.Failed, Reason: "test"}
+		settlements[i] = ledger.Settlement{Seq: claimed[i].Seq, ID: claimed[i].ID, Attempt: 1,
+			Outcome: outcome, State: ledger.Failed, Reason: "test"}
 		if outcome == provider.Accepted {
 			settlements[i].State, settlements[i].Segments, settlements[i].Reference = ledger.Accepted, 1, "ref"
 		}

@@ -21,7 +21,8 @@ func routed(pairs ...string) *config.Routing {
 	for i := 0; i < len(pairs); i += 2 {
 		r.Channels = append(r.Channels, config.Channel{Name: pairs[i], State: config.Enabled})
 		r.Routes[0].Channels = append(r.Routes[0].Channels, pairs[i])
-		r.Routes[0].Weights = append(r.Routes[0].Weights, weightOf(pairs[i], selector.MustWeight(pairs[i+1])))
+		r.Routes[0].Weights = append(r.Routes[0].Weights, weightOf(pairs[i],
+			selector.MustWeight(pairs[i+1])))
 	}
 	return r
 }
@@ -54,7 +55,8 @@ func texts(r *config.Routing) map[string]string {
 // ramped is a running ramp that is due now.
 func ramped(from, to map[string]string, steps int) *ledger.Ramp {
 	return &ledger.Ramp{
-		ID: 3, Route: "default", From: from, To: to, Steps: steps, Every: time.Minute, NextAt: midnight, ChangedAt: midnight,
+		ID: 3, Route: "default", From: from, To: to, Steps: steps, Every: time.Minute,
+		NextAt: midnight, ChangedAt: midnight,
 		State: ledger.RampRunning, Author: "alice",
 	}
 }

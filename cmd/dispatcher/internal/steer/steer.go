@@ -1,6 +1,6 @@
-// Package steer changes weights by itself, as far as operators have asked for it: it makes the steps of
-// ramps and holds them when figures leave their band, and it lowers the effective weights of
-// channels that fail.
+// Package steer changes weights by itself, as far as operators have asked for it: it makes the
+// steps of ramps and holds them when figures leave their band, and it lowers the effective weights
+// of channels that fail.
 //
 //	ramp.go     what is to be done about a ramp (pure)
 //	band.go     whether its figures are in the band (pure)
@@ -10,8 +10,8 @@
 //	ramps.go    what it does about ramps
 //	heal.go     what it does about health
 //
-// Every instance runs the loop and none leads. Each write says what it is based on: a
-// routing version, or where a ramp stands. Who comes second is refused, changes nothing and looks again.
+// Every instance runs the loop and none leads. Each write says what it is based on: a routing
+// version, or where a ramp stands. Who comes second is refused, changes nothing and looks again.
 package steer
 
 import (
@@ -36,10 +36,12 @@ const DefaultEvery = 2 * time.Second
 type Config struct {
 	Ledger *ledger.Ledger
 	// NewRouting makes of a document what the ledger applies; before is the routing in force.
-	NewRouting func(doc *config.Document, before *config.Routing, author, reason string, expect *int64) ledger.NewRouting
+	NewRouting func(doc *config.Document, before *config.Routing, author, reason string,
+		expect *int64) ledger.NewRouting
 	// Every is how often it looks.
 	Every time.Duration
-	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has come.
+	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has
+	// come.
 	SendTimeout time.Duration
 	Registry    prometheus.Registerer
 	Log         zerolog.Logger
@@ -72,10 +74,12 @@ func New(cfg Config) (*Steerer, error) {
 	case cfg.Every <= 0 || cfg.SendTimeout <= 0:
 		return nil, errors.New("steer: Every and SendTimeout must be above 0")
 	}
-	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{}, judged: map[int64]time.Time{}, figures: map[time.Duration]counted{}}, nil
+	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{},
+		judged: map[int64]time.Time{}, figures: map[time.Duration]counted{}}, nil
 }
 
-// bookingTime is what an answer may take to come into the ledger, while that is busy; no channel is judged by what takes longer.
+// bookingTime is what an answer may take to come into the ledger, while that is busy; no channel is
+// judged by what takes longer.
 const bookingTime = time.Minute
 
 // late is what lies at most between the claim of an attempt and the booking of its answer.
@@ -83,10 +87,11 @@ func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + bookingTime 
 
 // Bounds of one look.
 const (
-	// maxMoves is what it does in a row, so that an error in reasoning cannot write versions without end.
+	// maxMoves is what it does in a row, so that an error in reasoning cannot write versions
+	// without end.
 	maxMoves = 100
-	// longestLook is how long it takes in all, and longestTry what it spends on one move of one ramp or one
-	// route: a count over a table that has grown too large, or a lock that nobody gives
+	// longestLook is how long it takes in all, and longestTry what it spends on one move of one
+	// ramp or one route: a count over a table that has grown too large, or a lock that nobody gives
 	// back, must not end all steering.
 	longestLook = 30 * time.Second
 	longestTry  = 5 * time.Second
@@ -108,8 +113,8 @@ func (s *Steerer) Run(ctx context.Context) {
 	}
 }
 
-// look makes all moves that are due. After each it reads the routing anew. What fails on one ramp or
-// route stops no other; the errors are joined.
+// look makes all moves that are due. After each it reads the routing anew. What fails on one ramp
+// or route stops no other; the errors are joined.
 func (s *Steerer) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
@@ -118,7 +123,8 @@ func (s *Steerer) look(ctx context.Context) error {
 		moved, err := s.once(ctx, failed)
 		switch {
 		case outrun(err):
-			return failed.join() // somebody else was quicker: what he did is judged at the next look
+			// somebody else was quicker: what he did is judged at the next look
+			return failed.join()
 		case err != nil || !moved:
 			return errors.Join(failed.join(), err)
 		}
@@ -130,8 +136,11 @@ func (s *Steerer) look(ctx context.Context) error {
 // are left alone until the next look.
 type failures map[string]error
 
-// try makes the move that is due on one ramp or route, if one is. The error is one that ends the look.
-func (f failures) try(ctx context.Context, what string, move func(context.Context) (moved bool, err error)) (moved bool, err error) {
+// try makes the move that is due on one ramp or route, if one is. The error is one that ends the
+// look.
+func (f failures) try(
+	ctx context.Context, what string, move func(context.Context) (moved bool, err error),
+) (moved bool, err error) {
 	if f[what] != nil {
 		return false, nil
 	}
@@ -168,8 +177,8 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 	case err != nil:
 		return false, err
 	}
-	// Read after the routing, which may have changed in between: what a ramp does about that is refused
-	// by the ledger, or checked before it is superseded.
+	// Read after the routing, which may have changed in between: what a ramp does about that is
+	// refused by the ledger, or checked before it is superseded.
 	ramps, err := s.cfg.Ledger.Ramps(ctx, false)
 	if err != nil {
 		return false, err
@@ -193,7 +202,8 @@ func (s *Steerer) refresh(ctx context.Context) error {
 	if current.Version == s.seen.Version {
 		return nil
 	}
-	document, err := config.ParseApplied(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document))
+	document, err := config.ParseApplied(fmt.Sprintf("routing version %d", current.Version),
+		[]byte(current.Document))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 	r := newRig(t)
 	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "45", "c", "30"), Steps: 3, Every: time.Hour})
 	s := r.steerer()
-	for step, weights := range []string{"a: 25, b: 25, c: 50", "a: 25, b: 35, c: 40", "a: 25, b: 45, c: 30"} {
+	for step, weights := range []string{"a: 25, b: 25, c: 50", "a: 25, b: 35, c: 40",
+		"a: 25, b: 45, c: 30"} {
 		r.look(s)
 		r.look(s) // the next step is not due
 		v, _ := r.current()
@@ -32,8 +33,10 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 			t.Errorf("step %d: %s", step+1, diff)
 		}
 		reason := fmt.Sprintf("ramp %d: step %d of 3: cheaper", ramp.ID, step+1)
-		if v.Version != int64(step+2) || v.Author != fmt.Sprintf("ramp %d of alice", ramp.ID) || v.Reason != reason {
-			t.Errorf("step %d is version %d of %q because %q", step+1, v.Version, v.Author, v.Reason)
+		if v.Version != int64(step+2) || v.Author != fmt.Sprintf("ramp %d of alice", ramp.ID) ||
+			v.Reason != reason {
+			t.Errorf("step %d is version %d of %q because %q", step+1, v.Version, v.Author,
+				v.Reason)
 		}
 		if at := r.ramp(ramp.ID); at.Step != step+1 || at.Version != v.Version {
 			t.Errorf("after step %d the ramp stands at %d, version %d", step+1, at.Step, at.Version)
@@ -51,7 +54,8 @@ func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const steps = 12
-	ramp := r.start(ledger.Ramp{To: m("a", "85", "b", "15", "c", "0"), Steps: steps, Every: time.Microsecond})
+	ramp := r.start(ledger.Ramp{To: m("a", "85", "b", "15", "c", "0"), Steps: steps,
+		Every: time.Microsecond})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
@@ -80,24 +84,29 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.steerer()
-	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour, MaxErrors: 0.05, LeastMessages: 50})
+	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour,
+		MaxErrors: 0.05, LeastMessages: 50})
 	r.look(s)
 	r.carry("a", provider.Refused, 4)
 	r.carry("c", provider.Accepted, 60)
 	r.age(time.Hour)
-	r.exec(`update dispatcher.attempts set claimed_at = claimed_at + interval '59 minutes'`) // after the step
+	// after the step
+	r.exec(`update dispatcher.attempts set claimed_at = claimed_at + interval '59 minutes'`)
 	r.look(s)
 	held := r.ramp(ramp.ID)
-	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 %: 4 of 4 attempts" || held.Step != 1 {
+	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 "+
+		"%: 4 of 4 attempts" || held.Step != 1 {
 		t.Fatalf("%+v", held)
 	}
-	r.logged("warn", `"move":"hold","message":"channel a: errors 100 % above the band of 5 %: 4 of 4 attempts"`)
+	r.logged("warn", `"move":"hold","message":"channel a: errors 100 % above the band of 5 %: 4 `+
+		`of 4 attempts"`)
 	r.age(time.Hour)
 	r.look(s)
 	if v, _ := r.current(); v.Version != 2 {
 		t.Errorf("a held ramp made version %d", v.Version)
 	}
-	if err := r.ledger.SetRamp(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, "", "bob"); err != nil {
+	if err := r.ledger.SetRamp(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, "",
+		"bob"); err != nil {
 		t.Fatal(err)
 	}
 	r.look(s)
@@ -121,7 +130,8 @@ func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
 	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
 	r.look(s)
 	got := r.ramp(ramp.ID)
-	if got.State != ledger.RampSuperseded || !strings.Contains(got.Held, "channel a has weight 25, not the 45 that the ramp left after step 1") {
+	if got.State != ledger.RampSuperseded || !strings.Contains(got.Held,
+		"channel a has weight 25, not the 45 that the ramp left after step 1") {
 		t.Errorf("%+v", got)
 	}
 	if v, _ := r.current(); v.Version != 3 {
@@ -129,15 +139,16 @@ func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
 	}
 }
 
-// TestARampOfALaterRoutingIsNotSuperseded: a command applied new weights and started a ramp from them after
-// this instance read the routing.
+// TestARampOfALaterRoutingIsNotSuperseded: a command applied new weights and started a ramp from
+// them after this instance read the routing.
 func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.steerer()
 	r.look(s)
 	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
-	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "70"), To: m("a", "25", "b", "15", "c", "80"), Steps: 2, Every: time.Hour})
+	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "70"), To: m("a", "25", "b",
+		"15", "c", "80"), Steps: 2, Every: time.Hour})
 	moved, err := s.ramps(t.Context(), []ledger.Ramp{ramp}, time.Now(), failures{})
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
@@ -153,10 +164,12 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "15", "c", "60", "nowhere", "5"), Steps: 2, Every: time.Hour})
+	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "15", "c", "60", "nowhere", "5"), Steps: 2,
+		Every: time.Hour})
 	r.look(r.steerer())
 	got := r.ramp(ramp.ID)
-	if got.State != ledger.RampHeld || !strings.Contains(got.Held, `step 1 cannot be made: there is no channel "nowhere"`) {
+	if got.State != ledger.RampHeld || !strings.Contains(got.Held,
+		`step 1 cannot be made: there is no channel "nowhere"`) {
 		t.Errorf("%+v", got)
 	}
 	r.logged("warn", `"move":"hold","message":"step 1 cannot be made`)
@@ -165,12 +178,16 @@ func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 func TestARampBringsAChannelIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.apply(strings.Replace(document, "c: 60}", "c: 60}", 1) + `  - {name: third, weights: {a: 1}}` + "\n")
-	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "60"), To: m("a", "25", "b", "15", "c", "60"), Steps: 1, Every: time.Hour})
-	r.exec(`update dispatcher.ramps set route = 'third', from_weights = '{"a":"1"}', to_weights = '{"a":"1","c":"3"}'`)
+	r.apply(strings.Replace(document, "c: 60}", "c: 60}", 1) +
+		`  - {name: third, weights: {a: 1}}` + "\n")
+	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "60"), To: m("a", "25", "b",
+		"15", "c", "60"), Steps: 1, Every: time.Hour})
+	r.exec(`update dispatcher.ramps set route = 'third', from_weights = '{"a":"1"}', to_weights ` +
+		`= '{"a":"1","c":"3"}'`)
 	r.look(r.steerer())
 	_, doc := r.current()
-	if got := doc.Routes[2].Weights; len(got) != 2 || got[1].Channel != "c" || got[1].Weight.String() != "3" || r.ramp(ramp.ID).State != ledger.RampDone {
+	if got := doc.Routes[2].Weights; len(got) != 2 || got[1].Channel != "c" ||
+		got[1].Weight.String() != "3" || r.ramp(ramp.ID).State != ledger.RampDone {
 		t.Errorf("%+v, ramp %+v", got, r.ramp(ramp.ID))
 	}
 }
@@ -194,7 +211,8 @@ func TestHealthWritesAVersionOfItsOwnForEachMove(t *testing.T) {
 	if diff := cmp.Diff(m("a", "25", "b", "15", "c", "45"), effective(doc)); diff != "" {
 		t.Error(diff)
 	}
-	if v.Version != 2 || v.Base != 1 || v.Document != document || v.Author != "health" || v.Reason != "default: c 60 -> 45: 6 errors in 1m0s" {
+	if v.Version != 2 || v.Base != 1 || v.Document != document || v.Author != "health" ||
+		v.Reason != "default: c 60 -> 45: 6 errors in 1m0s" {
 		t.Errorf("version %d on %d by %s: %s", v.Version, v.Base, v.Author, v.Reason)
 	}
 }
@@ -249,8 +267,10 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 		_, doc := r.current()
 		seen = append(seen, effective(doc)["c"])
 	}
-	r.logged("info", "health: default: c 45 -> 60")                              // recovery is no warning
-	want := []string{"30", "45", "60", "60", "60", "60", "60", "60", "60", "60"} // two minutes of quiet, then a step a minute
+	r.logged("info", "health: default: c 45 -> "+
+		"60") // recovery is no warning
+	want := []string{"30", "45", "60", "60", "60", "60", "60", "60", "60",
+		"60"} // two minutes of quiet, then a step a minute
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -269,7 +289,8 @@ func TestRoutesHaveIntervalsOfTheirOwn(t *testing.T) {
 	r.look(s)
 	r.look(s)
 	v, doc := r.current()
-	if v.Version != 3 || doc.Routes[0].Weights[0].Weight.String() != "18.75" || doc.Routes[1].Weights[0].Weight.String() != "0.5" {
+	if v.Version != 3 || doc.Routes[0].Weights[0].Weight.String() != "18.75" ||
+		doc.Routes[1].Weights[0].Weight.String() != "0.5" {
 		t.Errorf("version %d: %s", v.Version, v.Effects)
 	}
 }
@@ -282,7 +303,8 @@ func TestANewDocumentKeepsEffectsAndIntervals(t *testing.T) {
 	r.look(s)
 	r.apply(strings.Replace(document, "c: 60", "c: 80", 1))
 	r.look(s)
-	if v, doc := r.current(); v.Version != 3 || effective(doc)["c"] != "60" { // three quarters, as before
+	if v, doc := r.current(); v.Version != 3 ||
+		effective(doc)["c"] != "60" { // three quarters, as before
 		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
 	}
 	r.age(time.Minute)
@@ -303,7 +325,8 @@ func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	out := map[string]string{}
 	for _, route := range doc.Routes {
 		for _, w := range route.Weights {
-			if part := new(big.Rat).Quo(exact(w.Weight), exact(w.Configured)); w.Weight != w.Configured {
+			if part := new(big.Rat).Quo(exact(w.Weight),
+				exact(w.Configured)); w.Weight != w.Configured {
 				out[route.Name+" "+w.Channel] = part.FloatString(6)
 			}
 		}
@@ -311,17 +334,19 @@ func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	return out
 }
 
-// TestNoDocumentMovesWhatHealthHasLowered lets c fail for ten minutes while a ramp takes weight from it, b is drained
-// and comes back, and the second route gets other weights, then lets it recover under more of that. Over
-// all versions: a document leaves every part as it was, and health moves one channel of a route by
-// one step, at most once an interval.
+// TestNoDocumentMovesWhatHealthHasLowered lets c fail for ten minutes while a ramp takes weight
+// from it, b is drained and comes back, and the second route gets other weights, then lets it
+// recover under more of that. Over all versions: a document leaves every part as it was, and health
+// moves one channel of a route by one step, at most once an interval.
 func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ramp := r.start(ledger.Ramp{To: m("a", "55", "b", "15", "c", "30"), Steps: 6, Every: 2 * time.Minute})
+	ramp := r.start(ledger.Ramp{To: m("a", "55", "b", "15", "c", "30"), Steps: 6,
+		Every: 2 * time.Minute})
 	edits := []func(string) string{
 		func(d string) string {
-			return strings.Replace(d, "b: {provider: sandbox}", "b: {provider: sandbox, state: draining}", 1)
+			return strings.Replace(d, "b: {provider: sandbox}",
+				"b: {provider: sandbox, state: draining}", 1)
 		},
 		func(d string) string { return strings.Replace(d, "{a: 1, b: 1}", "{a: 2, b: 1}", 1) },
 		func(d string) string { return strings.Replace(d, ", state: draining", "", 1) },
@@ -360,19 +385,22 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		}
 		if v.Author != "health" {
 			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("version %d by %s (%s) moved effective weights: %s", v.Version, v.Author, v.Reason, diff)
+				t.Errorf("version %d by %s (%s) moved effective weights: %s", v.Version, v.Author,
+					v.Reason, diff)
 			}
 			continue
 		}
 		moves++
 		route, _, _ := strings.Cut(v.Reason, ":")
-		if since := v.CreatedAt.Sub(lastMove[route]); since < time.Minute-time.Second { // ages are exact, moments pass
+		// ages are exact, moments pass
+		if since := v.CreatedAt.Sub(lastMove[route]); since < time.Minute-time.Second {
 			t.Errorf("version %d moves route %s %s after its last move", v.Version, route, since)
 		}
 		lastMove[route] = v.CreatedAt
 	}
 	if lowest != "0.100000" || moves != 8 || len(parts(t, &versions[len(versions)-1])) != 0 {
-		t.Errorf("c went down to %s in %d moves and came to rest at %v", lowest, moves, parts(t, &versions[len(versions)-1]))
+		t.Errorf("c went down to %s in %d moves and came to rest at %v", lowest, moves,
+			parts(t, &versions[len(versions)-1]))
 	}
 }
 
@@ -401,12 +429,15 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 			for _, l := range metric.GetLabel() {
 				name += " " + l.GetValue()
 			}
-			got[name] = fmt.Sprintf("%.3f", metric.GetGauge().GetValue()+metric.GetCounter().GetValue())
+			got[name] = fmt.Sprintf("%.3f",
+				metric.GetGauge().GetValue()+metric.GetCounter().GetValue())
 		}
 	}
 	want := map[string]string{
-		"effective_share a default": "0.294", "effective_share b default": "0.176", "effective_share c default": "0.529",
-		"effective_share a second": "0.500", "effective_share b second": "0.500", "moves_total health_down": "1.000",
+		"effective_share a default": "0.294", "effective_share b default": "0.176",
+		"effective_share c default": "0.529",
+		"effective_share a second":  "0.500", "effective_share b second": "0.500",
+		"moves_total health_down": "1.000",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -417,7 +448,8 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 func TestRunLooksUntilItIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Microsecond})
+	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
+		Every: time.Microsecond})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	ended := make(chan struct{})
@@ -439,7 +471,8 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	good := Config{
-		Ledger: r.ledger, NewRouting: asRouting, Every: time.Second, SendTimeout: time.Second, Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Second, SendTimeout: time.Second,
+		Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
 	}
 	for name, spoil := range map[string]func(*Config){
 		"ledger":  func(c *Config) { c.Ledger = nil },
@@ -457,20 +490,26 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 	}
 }
 
-// TestTimeoutsCountHoweverLongTheyTake, in health weighting and in a ramp whose steps are shorter than a submit may wait, and no longer
-// than that.
+// TestTimeoutsCountHoweverLongTheyTake, in health weighting and in a ramp whose steps are shorter
+// than a submit may wait, and no longer than that.
 func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	t.Parallel()
-	for timeout, counts := range map[time.Duration]bool{10 * time.Minute: true, 7 * time.Minute: false} {
+	for timeout, counts := range map[time.Duration]bool{10 * time.Minute: true,
+		7 * time.Minute: false} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			s := r.patient(timeout)
-			ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Minute, NextAt: time.Now().Add(time.Hour), MaxErrors: 0.05, LeastMessages: 6})
+			ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
+				Every: time.Minute, NextAt: time.Now().Add(time.Hour), MaxErrors: 0.05,
+				LeastMessages: 6})
 			r.carry("c", provider.Unknown, 6)
 			r.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 minutes'`)
 			r.look(s)
-			if got, want := r.ramp(ramp.ID), map[bool]string{true: "channel c: errors 100 % above the band of 5 %: 6 of 6 attempts"}[counts]; got.Held != want {
+			if got, want := r.ramp(ramp.ID), map[bool]string{true: "channel c: errors 100 % " +
+				"above " +
+				"" +
+				"the band of 5 %: 6 of 6 attempts"}[counts]; got.Held != want {
 				t.Errorf("%+v", got)
 			}
 			if _, doc := r.current(); (effective(doc)["c"] == "45") != counts {
@@ -480,12 +519,13 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	}
 }
 
-// TestOldFiguresRaiseNothing: figures about a long quiet time are kept for a while, and errors that came since
-// then still count.
+// TestOldFiguresRaiseNothing: figures about a long quiet time are kept for a while, and errors that
+// came since then still count.
 func TestOldFiguresRaiseNothing(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
-	r.apply(strings.ReplaceAll(strings.ReplaceAll(document, "quiet: 2m", "quiet: 24h"), "interval: 1m", "interval: 1s"))
+	r.apply(strings.ReplaceAll(strings.ReplaceAll(document, "quiet: 2m", "quiet: 24h"),
+		"interval: 1m", "interval: 1s"))
 	s := r.steerer()
 	r.look(s) // reads that there were no errors in 24 hours
 	r.carry("c", provider.Refused, 6)
