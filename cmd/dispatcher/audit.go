@@ -107,7 +107,8 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 		ByKind: map[string]int{}, Mismatches: []audit.Mismatch{},
 	}
 	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
-	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when, zone), Sample: sample}
+	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when,
+		zone), Sample: sample}
 	err = l.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
 		found.Attempts += len(r.Attempts)
@@ -207,7 +208,8 @@ func (v *verification) title() string {
 
 func verificationSheet(v *verification, as format) sheet {
 	s := list(as, v.Mismatches, []column[audit.Mismatch]{
-		{key: "id", name: "message"}, {key: "attempt"}, {key: "what"}, {key: "stored"}, {key: "derived"},
+		{key: "id", name: "message"}, {key: "attempt"}, {key: "what"}, {key: "stored"},
+		{key: "derived"},
 	}...)
 	s.title = v.title()
 	return s

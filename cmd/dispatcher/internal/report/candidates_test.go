@@ -28,9 +28,11 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 		doc.Channels[i].State, doc.Channels[i].Labels = config.Enabled, label
 	}
 	doc.Channels[1].State, doc.Channels[3].Labels = config.Disabled, nil
-	record := undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{By: "load_ratio", Candidates: []decide.Ranked{
-		ranked("a", 0, "no_slot"), assigned("c", 0, 420), assigned("b", 0, 300), assigned("d", 0, 200), assigned("e", 0, 100),
-	}}))
+	record := undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{By: "load_ratio",
+		Candidates: []decide.Ranked{
+			ranked("a", 0, "no_slot"), assigned("c", 0, 420), assigned("b", 0, 300),
+			assigned("d", 0, 200), assigned("e", 0, 100),
+		}}))
 	record.Message.Envelope = []byte(`{"id":"1","to":"+447700900123","text":"x","selectors":[{"key":"language","operator":"equal","value":"en"}]}`)
 	want := map[string]string{"a": "false no_slot", "c": "true ", "b": "false disabled",
 		"d": "false selector", "e": "unknown outranked"}
@@ -86,7 +88,9 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 		for _, at := range order {
 			names = append(names, ranked(table.Entry(at).Name, 0, "no_slot"))
 		}
-		record := newRecord(ledger.Accepted, choice("x", ledger.ByFallback, &decide.Ranking{By: "redraw", KeyID: key.ID(), Candidates: append(names, ranked("x", 0, ""))}))
+		record := newRecord(ledger.Accepted, choice("x", ledger.ByFallback,
+			&decide.Ranking{By: "redraw", KeyID: key.ID(), Candidates: append(names,
+				ranked("x", 0, ""))}))
 		record.Message.Plan.FirstChoice = "c0"
 		story, err := explained(record, doc, selector.Key{}, key)
 		if err != nil {
@@ -129,9 +133,11 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 		}
 	}
 	answer := decide.Answer{
-		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a", KeyID: key.ID()}, By: decide.Redraw,
-		Candidates: []decide.Candidate{{Channel: "a", Reason: "no_slot"}, {Channel: "c"}, {Channel: "b"}},
-		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "c"}},
+		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a", KeyID: key.ID()},
+		By:   decide.Redraw,
+		Candidates: []decide.Candidate{{Channel: "a", Reason: "no_slot"}, {Channel: "c"},
+			{Channel: "b"}},
+		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "c"}},
 	}
 	story := forecast(t, "order-1", &answer, london(t), key)
 	c := story.Candidates[1]
@@ -166,7 +172,8 @@ func TestAForecastNeverSaysThatSomethingHappened(t *testing.T) {
 		ledger.Sending: "would_send", ledger.Waiting: "would_wait",
 		ledger.Scheduled: "would_schedule", ledger.Failed: "would_fail",
 	} {
-		answer := decide.Answer{Plan: ledger.Plan{Route: "default"}, Decision: ledger.Decision{State: state, Attempt: ledger.Attempt{Channel: "a"}}}
+		answer := decide.Answer{Plan: ledger.Plan{Route: "default"},
+			Decision: ledger.Decision{State: state, Attempt: ledger.Attempt{Channel: "a"}}}
 		if got := forecast(t, "order-1", &answer, london(t)).State; got != want {
 			t.Errorf("%s: %s, want %s", state, got, want)
 		}

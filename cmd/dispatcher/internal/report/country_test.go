@@ -94,7 +94,8 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected,
+			Reason: "blocked_number"}}
 		s := forecast(t, "m", &barred, doc)
 		if said := strings.Contains(s.Text, "main country"); said != want ||
 			!strings.Contains(s.Text, "has no country that is known") {
@@ -111,15 +112,18 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := decide.Answer{
-		Country: new("gb"), Plan: ledger.Plan{Route: "default"}, Candidates: []decide.Candidate{{Channel: "a"}},
-		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
+		Country: new("gb"), Plan: ledger.Plan{Route: "default"},
+		Candidates: []decide.Candidate{{Channel: "a"}},
+		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
 	if s := forecast(t, "m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text,
 		"Its number is one of GB. Route default") {
 		t.Errorf("%s", s.Text)
 	}
-	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
-	if s := forecast(t, "m", &barred, doc); *s.Country != "" || !strings.Contains(s.Text, "such numbers. Its number has no country") {
+	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected,
+		Reason: "blocked_number"}}
+	if s := forecast(t, "m", &barred, doc); *s.Country != "" || !strings.Contains(s.Text,
+		"such numbers. Its number has no country") {
 		t.Errorf("%s", s.Text)
 	}
 }

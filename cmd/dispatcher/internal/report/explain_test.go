@@ -61,8 +61,11 @@ func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Rec
 	return r
 }
 
-func attempt(channel string, reason ledger.AttemptReason, outcome, code string, ranking ...decide.Ranked) ledger.AttemptRecord {
-	a := ledger.AttemptRecord{Attempt: ledger.Attempt{Channel: channel, Reason: reason}, Outcome: outcome, Code: code}
+func attempt(
+	channel string, reason ledger.AttemptReason, outcome, code string, ranking ...decide.Ranked,
+) ledger.AttemptRecord {
+	a := ledger.AttemptRecord{Attempt: ledger.Attempt{Channel: channel, Reason: reason},
+		Outcome: outcome, Code: code}
 	if outcome == outcomeAccepted || outcome == outcomeUnknown {
 		a.Segments, a.PriceMicros = 1, 28_000
 	}

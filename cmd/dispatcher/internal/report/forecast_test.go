@@ -117,7 +117,8 @@ func limitedForecasts() (closed, small decide.Answer) {
 	}
 	a := decide.Candidate{Channel: "a", Reason: "no_budget", Limit: "a 1d money", Never: true}
 	closed = decide.Answer{
-		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"}, By: decide.LoadRatio,
+		Plan:       ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
+		By:         decide.LoadRatio,
 		Candidates: []decide.Candidate{c, {Channel: "b", Reason: "connecting"}},
 		Decision: ledger.Decision{
 			State: ledger.Waiting, Reason: "no_budget", WaitsFor: c.Limit, NextAt: ten,

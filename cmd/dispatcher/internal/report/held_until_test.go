@@ -77,9 +77,11 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 		doc := london(t)
 		doc.Routes[0].Wait = c.wait
 		answer := decide.Answer{
-			Plan:       ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
-			Candidates: []decide.Candidate{{Channel: "a", Reason: "no_active"}, {Channel: "c", Reason: c.other}},
-			Decision:   ledger.Decision{State: ledger.Waiting, Reason: "no_active", WaitsFor: "a", NextAt: ten},
+			Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
+			Candidates: []decide.Candidate{{Channel: "a", Reason: "no_active"},
+				{Channel: "c", Reason: c.other}},
+			Decision: ledger.Decision{State: ledger.Waiting, Reason: "no_active", WaitsFor: "a",
+				NextAt: ten},
 		}
 		if text := forecast(t, "order-1", &answer, doc).Text; strings.Contains(text,
 			kept) != c.want {

@@ -48,7 +48,8 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		if told != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
 			t.Errorf("%s: %q", name, e.Text)
 		}
-		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{Version: 4, By: "load_ratio"})
+		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{Version: 4,
+			By: "load_ratio"})
 		if explain(t, r, doc).Attempts[0].SenderReplaced {
 			t.Errorf("%s: told of an attempt that was decided under another version", name)
 		}
@@ -63,9 +64,10 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := decide.Answer{
-		Plan:       ledger.Plan{Route: "default"},
-		Candidates: []decide.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP", Replaced: true}},
-		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
+		Plan: ledger.Plan{Route: "default"},
+		Candidates: []decide.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP",
+			Replaced: true}},
+		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
 	s := forecast(t, "m", &answer, doc)
 	for _, want := range []string{"It would cost 0.062 GBP for 2 segments.",
@@ -78,7 +80,8 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		!c.SenderReplaced {
 		t.Errorf("%+v", c)
 	}
-	blocked := decide.Answer{Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+	blocked := decide.Answer{Decision: ledger.Decision{State: ledger.Rejected,
+		Reason: "blocked_number"}}
 	s = forecast(t, "m", &blocked, doc)
 	if s.State != "would_reject" || !strings.Contains(s.Text,
 		"rejected, because nothing is sent to such numbers") {

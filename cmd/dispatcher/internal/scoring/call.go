@@ -30,8 +30,12 @@ func (p problem) Error() string { return p.word }
 
 // post makes one call and writes the scores of the candidates it is about into out. ctx
 // ends with the deadline of the question.
-func (c *Client) post(ctx context.Context, f *decide.Function, payload []byte, about []decide.ScoreCandidate, out []float64) problem {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, bytes.NewReader(payload))
+func (c *Client) post(
+	ctx context.Context, f *decide.Function, payload []byte, about []decide.ScoreCandidate,
+	out []float64,
+) problem {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL,
+		bytes.NewReader(payload))
 	if err != nil {
 		return problem{decide.FunctionUnreachable, true} // no such address can be called
 	}
@@ -83,7 +87,8 @@ func aboutTheFunction(status int) bool {
 }
 
 func wordOfTransport(err error) string {
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err,
+		context.DeadlineExceeded) {
 		return decide.FunctionTimeout
 	}
 	return decide.FunctionUnreachable

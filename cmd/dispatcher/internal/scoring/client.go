@@ -92,11 +92,13 @@ func (c *Client) client(f *decide.Function) *http.Client {
 	return c.public
 }
 
-// Scores asks f to score the candidates of q. It blocks until it is the question's turn and then for at
-// most f.Deadline, or until ctx ends.
-// The answer has one value per candidate in the order of q, or the word for what
-// went wrong. Values may be shared with other callers and must not be changed.
-func (c *Client) Scores(ctx context.Context, f *decide.Function, q *decide.ScoreQuestion) decide.Scores {
+// Scores asks f to score the candidates of q. It blocks until it is the question's turn and then
+// for at most f.Deadline, or until ctx ends. The answer has one value per candidate in the order of
+// q, or the word for what went wrong. Values may be shared with other callers and must not be
+// changed.
+func (c *Client) Scores(
+	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion,
+) decide.Scores {
 	if len(q.Candidates) == 0 {
 		return decide.Scores{}
 	}
@@ -123,7 +125,9 @@ func (c *Client) Scores(ctx context.Context, f *decide.Function, q *decide.Score
 }
 
 // lead asks on behalf of all who want to know the same now.
-func (c *Client) lead(ctx context.Context, f *decide.Function, q *decide.ScoreQuestion, key key, flight *flight) decide.Scores {
+func (c *Client) lead(
+	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion, key key, flight *flight,
+) decide.Scores {
 	defer c.flights.land(key, flight)
 	function := identify(f)
 	if word := c.rests.resting(function, time.Now()); word != "" {
@@ -166,7 +170,9 @@ func (c *Client) rested(q *decide.ScoreQuestion, word string, flight *flight) de
 }
 
 // remember keeps an answer, or what a question or its function is known by after a trouble.
-func (c *Client) remember(f *decide.Function, key key, values []float64, p problem, began, now time.Time) {
+func (c *Client) remember(
+	f *decide.Function, key key, values []float64, p problem, began, now time.Time,
+) {
 	general := ""
 	if p.general {
 		general = p.word

@@ -96,7 +96,8 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, decide.FunctionStatus},
-		"a broken line": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, decide.FunctionUnreachable},
+		"a broken line": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			decide.FunctionUnreachable},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"scores":[`)
@@ -129,7 +130,8 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 	}
 	for _, url := range []string{"http://" + free, "http://127.0.0.1:bad", "gopher://127.0.0.1"} {
 		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
-		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != decide.FunctionUnreachable {
+		if got := newClient(t).Scores(t.Context(), f,
+			about(1)); got.Trouble != decide.FunctionUnreachable {
 			t.Errorf("%s: %+v", url, got)
 		}
 	}
@@ -156,7 +158,8 @@ func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 				}
 			}
 		})
-		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != decide.FunctionTooLarge {
+		if got := newClient(t).Scores(t.Context(), f,
+			about(1)); got.Trouble != decide.FunctionTooLarge {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if n := <-written; n >= size {
@@ -228,7 +231,8 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 		}
 	})
 	c := newClient(t)
-	for lane, word := range map[string]string{"bulk": decide.FunctionNotFinite, "transactional": decide.FunctionStatus} {
+	for lane, word := range map[string]string{"bulk": decide.FunctionNotFinite,
+		"transactional": decide.FunctionStatus} {
 		odd := about(1)
 		odd.Lane = lane
 		for range 3 {
@@ -290,7 +294,8 @@ func TestAClientNeedsItsRegistry(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("it was made without")
 	}
-	if got := newClient(t).Scores(t.Context(), &decide.Function{}, &decide.ScoreQuestion{}); got.Trouble != "" || len(got.Values) != 0 {
+	if got := newClient(t).Scores(t.Context(), &decide.Function{},
+		&decide.ScoreQuestion{}); got.Trouble != "" || len(got.Values) != 0 {
 		t.Errorf("without candidates: %+v", got)
 	}
 }

@@ -26,9 +26,11 @@ func distinct(n, candidates int) *decide.ScoreQuestion {
 	return q
 }
 
-// askAll puts so many distinct questions at once, as a batch of the pipeline does, and counts the answers by
-// their word.
-func askAll(t *testing.T, c *Client, f *decide.Function, questions, candidates int, hold time.Duration) map[string]int {
+// askAll puts so many distinct questions at once, as a batch of the pipeline does, and counts the
+// answers by their word.
+func askAll(
+	t *testing.T, c *Client, f *decide.Function, questions, candidates int, hold time.Duration,
+) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hold)
 	defer cancel()
@@ -194,8 +196,10 @@ func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 			t.Errorf("answers: %v", words)
 		}
 		began, calls := time.Now(), late.Load()
-		if again := askAll(t, c, f, 500, 3, batchHold); again[decide.FunctionTimeout] != 1 || late.Load() != calls || time.Since(began) != 0 {
-			t.Errorf("asked again: %v after %d calls and %s; the late one is remembered for its question", again, late.Load()-calls, time.Since(began))
+		if again := askAll(t, c, f, 500, 3, batchHold); again[decide.FunctionTimeout] != 1 ||
+			late.Load() != calls || time.Since(began) != 0 {
+			t.Errorf("asked again: %v after %d calls and %s; the late one is remembered for its "+
+				"question", again, late.Load()-calls, time.Since(began))
 		}
 	})
 }

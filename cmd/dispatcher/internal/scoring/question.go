@@ -32,7 +32,9 @@ type candidateBody struct {
 }
 
 // encode makes the body of the call about some of the question's candidates.
-func encode(f *decide.Function, q *decide.ScoreQuestion, about []decide.ScoreCandidate) ([]byte, error) {
+func encode(
+	f *decide.Function, q *decide.ScoreQuestion, about []decide.ScoreCandidate,
+) ([]byte, error) {
 	b := body{
 		Route: q.Route, Lane: q.Lane, Labels: plain(q.Labels), Parameters: plain(f.Parameters),
 		Selectors: make([]selectorBody, len(q.Selectors)), Candidates: make([]candidateBody,

@@ -17,7 +17,8 @@ import (
 // a text or an id.
 func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 	t.Parallel()
-	f := &decide.Function{Parameters: map[string]selector.Value{"region": selector.TextValue("eu"), "factor": selector.NumberValue(1.5)}}
+	f := &decide.Function{Parameters: map[string]selector.Value{"region": selector.TextValue("eu"),
+		"factor": selector.NumberValue(1.5)}}
 	q := about(3)
 	got, err := encode(f, q, q.Candidates[1:2])
 	if err != nil {
@@ -33,7 +34,8 @@ func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 
 func TestACallWithoutLabelsHasEmptyOnes(t *testing.T) {
 	t.Parallel()
-	got, err := encode(&decide.Function{}, &decide.ScoreQuestion{Route: "r", Lane: "bulk"}, []decide.ScoreCandidate{{Channel: "a"}})
+	got, err := encode(&decide.Function{}, &decide.ScoreQuestion{Route: "r", Lane: "bulk"},
+		[]decide.ScoreCandidate{{Channel: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,28 +74,52 @@ func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
 	t.Parallel()
 	seen := map[key]string{}
 	for name, change := range map[string]func(*decide.Function, *decide.ScoreQuestion){
-		"nothing":    func(*decide.Function, *decide.ScoreQuestion) {},
-		"URL":        func(f *decide.Function, _ *decide.ScoreQuestion) { f.URL = "http://y" },
-		"token":      func(f *decide.Function, _ *decide.ScoreQuestion) { f.Token = "t" },
-		"batch":      func(f *decide.Function, _ *decide.ScoreQuestion) { f.Batch = true },
-		"batch size": func(f *decide.Function, _ *decide.ScoreQuestion) { f.Batch, f.BatchSize = true, 3 },
+		"nothing": func(*decide.Function, *decide.ScoreQuestion) {},
+		"URL":     func(f *decide.Function, _ *decide.ScoreQuestion) { f.URL = "http://y" },
+		"token":   func(f *decide.Function, _ *decide.ScoreQuestion) { f.Token = "t" },
+		"batch":   func(f *decide.Function, _ *decide.ScoreQuestion) { f.Batch = true },
+		"batch size": func(f *decide.Function, _ *decide.ScoreQuestion) {
+			f.Batch, f.BatchSize = true, 3
+		},
 		"parameters": func(f *decide.Function, _ *decide.ScoreQuestion) {
 			f.Parameters = map[string]selector.Value{"a": {}}
 		},
-		"route":               func(_ *decide.Function, q *decide.ScoreQuestion) { q.Route = "other" },
-		"lane":                func(_ *decide.Function, q *decide.ScoreQuestion) { q.Lane = "bulk" },
-		"label":               func(_ *decide.Function, q *decide.ScoreQuestion) { q.Labels["tier"] = selector.NumberValue(3) },
-		"label as text":       func(_ *decide.Function, q *decide.ScoreQuestion) { q.Labels["tier"] = selector.TextValue("2") },
-		"one label more":      func(_ *decide.Function, q *decide.ScoreQuestion) { q.Labels["x"] = selector.Value{} },
-		"selector's key":      func(_ *decide.Function, q *decide.ScoreQuestion) { q.Selectors[0].Key = "speed" },
-		"selector's operator": func(_ *decide.Function, q *decide.ScoreQuestion) { q.Selectors[0].Operator = selector.Equal },
-		"selector's value":    func(_ *decide.Function, q *decide.ScoreQuestion) { q.Selectors[0].Value.Number = 6 },
+		"route": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Route = "other"
+		},
+		"lane": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Lane = "bulk"
+		},
+		"label": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Labels["tier"] = selector.NumberValue(3)
+		},
+		"label as text": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Labels["tier"] = selector.TextValue("2")
+		},
+		"one label more": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Labels["x"] = selector.Value{}
+		},
+		"selector's key": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Selectors[0].Key = "speed"
+		},
+		"selector's operator": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Selectors[0].Operator = selector.Equal
+		},
+		"selector's value": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Selectors[0].Value.Number = 6
+		},
 		"a selector twice": func(_ *decide.Function, q *decide.ScoreQuestion) {
 			q.Selectors = append(q.Selectors, q.Selectors[0])
 		},
-		"a candidate less":  func(_ *decide.Function, q *decide.ScoreQuestion) { q.Candidates = q.Candidates[:1] },
-		"candidate's order": func(_ *decide.Function, q *decide.ScoreQuestion) { slices.Reverse(q.Candidates) },
-		"candidate's price": func(_ *decide.Function, q *decide.ScoreQuestion) { q.Candidates[0].Price = 0.032 },
+		"a candidate less": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Candidates = q.Candidates[:1]
+		},
+		"candidate's order": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			slices.Reverse(q.Candidates)
+		},
+		"candidate's price": func(_ *decide.Function, q *decide.ScoreQuestion) {
+			q.Candidates[0].Price = 0.032
+		},
 		"candidate's label": func(_ *decide.Function, q *decide.ScoreQuestion) {
 			q.Candidates[0].Labels["quality"] = selector.NumberValue(9)
 		},

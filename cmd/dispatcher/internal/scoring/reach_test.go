@@ -24,7 +24,8 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 	for _, function := range []*decide.Function{f, &byName} {
 		inward := *function
 		inward.AllowPrivate = false
-		if got := newClient(t).Scores(t.Context(), &inward, about(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
+		if got := newClient(t).Scores(t.Context(), &inward,
+			about(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
 			t.Errorf("%s: %+v after %d calls", inward.URL, got, calls.Load())
 		}
 		if got := newClient(t).Scores(t.Context(), function, about(1)); got.Trouble != "" {
@@ -42,7 +43,8 @@ const askInEnvironment = "SCORING_TEST_ASK"
 func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(askInEnvironment); url != "" {
-		f := &decide.Function{URL: url, Token: "s3cret", AllowPrivate: true, Deadline: 5 * time.Second}
+		f := &decide.Function{URL: url, Token: "s3cret", AllowPrivate: true,
+			Deadline: 5 * time.Second}
 		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, about(1)))
 		return
 	}

@@ -36,7 +36,8 @@ func newFunction(t *testing.T, handle http.HandlerFunc) (_ *decide.Function, cal
 		handle(w, r)
 	}))
 	t.Cleanup(server.Close)
-	return &decide.Function{URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20, Deadline: 5 * time.Second, Cache: time.Minute}, calls
+	return &decide.Function{URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20,
+		Deadline: 5 * time.Second, Cache: time.Minute}, calls
 }
 
 // says answers every call with the same text.
@@ -93,7 +94,8 @@ func over(t *testing.T, network fakeNetwork) (*Client, *decide.Function) {
 	c := newClient(t)
 	c.public.Transport = network
 	return c, &decide.Function{
-		URL: "http://scores.example.com/", Batch: true, BatchSize: 20, Deadline: 200 * time.Millisecond, Cache: 10 * time.Second,
+		URL: "http://scores.example.com/", Batch: true, BatchSize: 20,
+		Deadline: 200 * time.Millisecond, Cache: 10 * time.Second,
 	}
 }
 
@@ -108,7 +110,9 @@ func about(candidates int) *decide.ScoreQuestion {
 	}
 	for i := range candidates {
 		q.Candidates = append(q.Candidates, decide.ScoreCandidate{
-			Channel: fmt.Sprintf("c%d", i), Labels: map[string]selector.Value{"quality": selector.NumberValue(float64(i))}, Price: 0.031,
+			Channel: fmt.Sprintf("c%d", i),
+			Labels:  map[string]selector.Value{"quality": selector.NumberValue(float64(i))},
+			Price:   0.031,
 		})
 	}
 	return q

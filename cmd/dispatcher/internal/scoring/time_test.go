@@ -118,7 +118,8 @@ func TestWhoOnlyFollowsMayGiveUpToo(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		got := c.Scores(ctx, f, about(1))
-		if took := time.Since(began); took != f.Deadline/4 || got.Trouble != decide.FunctionTimeout {
+		if took := time.Since(began); took != f.Deadline/4 ||
+			got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v after %s", got, took)
 		}
 		group.Wait()
