@@ -28,10 +28,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 		ledger.ChannelSpec{Name: "a", ActiveMax: 60, Limits: []admission.Limit{limit(admission.Second, 200), limit(admission.Day, 700)}},
 		ledger.ChannelSpec{Name: "b", Limits: []admission.Limit{limit(admission.Hour, 500), {Window: admission.Day, Max: 5000, Unit: admission.Segments}}},
 		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{limit(admission.Minute, 300)}})
-	rounds := 30
-	if !tier.Long() {
-		rounds = 8
-	}
+	rounds := tier.Size(8, 30)
 	subsets := [][]string{{"a", "b", "c"}, {"b", "c"}, {"a", "c"}, {"a", "b"}}
 	var given atomic.Int64
 	var workers sync.WaitGroup

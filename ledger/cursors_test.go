@@ -91,10 +91,7 @@ func circle(n int) string {
 func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
-	claims := 40
-	if !tier.Long() {
-		claims = 8
-	}
+	claims := tier.Size(8, 40)
 	want := 0
 	for generation := range 2 {
 		var workers sync.WaitGroup
@@ -300,10 +297,7 @@ func TestAClaimWithACursorTakesTwoRoundTripsToo(t *testing.T) {
 func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 	t.Parallel()
 	ledgers, _ := openTurns(t, 4)
-	rounds := 60
-	if !tier.Long() {
-		rounds = 15
-	}
+	rounds := tier.Size(15, 60)
 	var workers sync.WaitGroup
 	for i, l := range ledgers {
 		workers.Go(func() {
@@ -410,10 +404,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	rounds := 60
-	if !tier.Long() {
-		rounds = 15
-	}
+	rounds := tier.Size(15, 60)
 	var workers sync.WaitGroup
 	for i, l := range ledgers[:3] {
 		workers.Go(func() {

@@ -106,10 +106,7 @@ func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 	rig := lend(t)
 	first := rig.l
 	apply(t, first)
-	rounds := 25
-	if !tier.Long() {
-		rounds = 8
-	}
+	rounds := tier.Size(8, 25)
 	var workers sync.WaitGroup
 	for worker := range 4 {
 		l := connect(t, ledger.Config{URL: rig.url})

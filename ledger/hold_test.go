@@ -425,10 +425,7 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	url := ledgertest.URL(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{Name: "b", ActiveMax: 1000})
-	rounds := 10
-	if !tier.Long() {
-		rounds = 3
-	}
+	rounds := tier.Size(3, 10)
 	for round := range rounds {
 		settlements := accepted(claimAll(t, l, batch(fmt.Sprintf("a%d", round), 100), "a").Messages)
 		settlements = append(settlements, accepted(claimAll(t, l, batch(fmt.Sprintf("b%d", round), 100), "b").Messages)...)

@@ -292,10 +292,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	url := ledgertest.URL(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	rounds := 8
-	if !tier.Long() {
-		rounds = 3
-	}
+	rounds := tier.Size(3, 8)
 	for round := range rounds {
 		messages := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 200), "a").Messages
 		late := accepted(messages)

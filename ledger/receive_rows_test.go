@@ -196,10 +196,7 @@ func TestSettlementsAndReceiptsContend(t *testing.T) {
 	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 6}), connect(t, ledger.Config{URL: url, MaxConns: 6})}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{Name: "b", ActiveMax: 10000})
-	rounds := 8
-	if !tier.Long() {
-		rounds = 3
-	}
+	rounds := tier.Size(3, 8)
 	for round := range rounds {
 		contend(t, ledgers, round)
 		overdue(t, ledgers[0])

@@ -540,10 +540,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 			scoped(tenant("t0"), admission.Day, 1000), scoped(tenant("t1"), admission.Day, 150), budget(tenant("t2"), 90*28000), scoped(prefix("+44"), admission.Day, 500))
 	}
 	again()
-	rounds := 20
-	if !tier.Long() {
-		rounds = 6
-	}
+	rounds := tier.Size(6, 20)
 	var workers sync.WaitGroup
 	for worker := range 8 {
 		l := instances[worker%2]

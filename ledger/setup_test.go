@@ -19,9 +19,9 @@ import (
 
 func TestMain(m *testing.M) {
 	// Flags of the command line win over these.
-	settings := map[string]string{"test.parallel": "6"} // many tests wait, for locks or a standby
-	if !tier.Long() {
-		settings["rapid.checks"] = "50"
+	settings := map[string]string{
+		"test.parallel": "6", // many tests wait, for locks or a standby
+		"rapid.checks":  tier.Size("50", "100"),
 	}
 	for name, value := range settings {
 		if err := flag.Set(name, value); err != nil {

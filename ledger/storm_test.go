@@ -44,10 +44,7 @@ func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
 	ledgers := [2]*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}), connect(t, ledger.Config{URL: url, MaxConns: 8})}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
-	rounds := 5
-	if !tier.Long() {
-		rounds = 2
-	}
+	rounds := tier.Size(2, 5)
 	for round := range rounds {
 		s := brew(t, ledgers, round)
 		s.rage()

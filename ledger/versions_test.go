@@ -62,10 +62,7 @@ func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 3)
-	rounds := 40
-	if !tier.Long() {
-		rounds = 10
-	}
+	rounds := tier.Size(10, 40)
 	var workers sync.WaitGroup
 	for i, l := range ledgers[1:] {
 		workers.Go(func() {

@@ -56,10 +56,7 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 // of as many claims before, on the same machine.
 func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
 	t.Parallel()
-	rows := 1_000_000
-	if !tier.Long() {
-		rows = 50_000
-	}
+	rows := tier.Size(50_000, 1_000_000)
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Second, 1e6), limit(admission.Day, 1e9)}})
