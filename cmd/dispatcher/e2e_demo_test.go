@@ -143,7 +143,7 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	folder := openFolder(t)
 	settings := map[string]string{"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0"}
 	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
-	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", strconv.Itoa(tier.Size(8_000, 30_000))}, ports...)...)
+	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", strconv.Itoa(30_000)}, ports...)...)
 	p.says(t, "publishing to Kafka and sending")
 	await(t.Context(), 500*time.Millisecond)
 	p.signal(t, syscall.SIGINT)

@@ -15,21 +15,23 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half on the way there and half on the way back. Nothing
-// is sent without a slot, nothing leaves in another second than its own, and all arrives.
-// It runs alone, as TestThreeProcessesPaceAsOne does.
+// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half on the way there and half on
+// the way back. Then one process waits on the way there and the other on the way back, so that neither can
+// know the database's clock: what they take for the middle of a statement is 200 ms apart. Nothing is sent
+// without a slot, nothing leaves in another second than its own, and all arrives.
+// It runs before the stories that run side by side, as TestThreeProcessesPaceAsOne does.
 func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 	tier.LongOnly(t)
-	const half = 100 * time.Millisecond
-	keepsLimitsFromAfar(t, distance{there: half, back: half}, distance{there: half, back: half})
-}
-
-// TestUnevenWaysToTheDatabaseKeepTheLimits: one process waits on the way there and the other on the way back, so that neither
-// can know the database's clock, and what they take for the middle of a statement is 200 ms apart. It runs alone, as above.
-func TestUnevenWaysToTheDatabaseKeepTheLimits(t *testing.T) {
-	tier.LongOnly(t)
-	const whole = 200 * time.Millisecond
-	keepsLimitsFromAfar(t, distance{there: whole}, distance{back: whole})
+	const half, whole = 100 * time.Millisecond, 200 * time.Millisecond
+	for name, ways := range map[string][]distance{
+		"even ways":   {{there: half, back: half}, {there: half, back: half}},
+		"uneven ways": {{there: whole}, {back: whole}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // with the other, and with no other story
+			keepsLimitsFromAfar(t, ways...)
+		})
+	}
 }
 
 // keepsLimitsFromAfar has a process work over each distance, and checks what arrives in each second at a carrier that is
@@ -37,7 +39,7 @@ func TestUnevenWaysToTheDatabaseKeepTheLimits(t *testing.T) {
 func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	t.Helper()
 	const perSecond = 50
-	seconds := tier.Size(4, 10)
+	const seconds = 8
 	server := ledgertest.Server(t, nil)
 	s := newStage(t, plot{
 		postgres: server.URL(),
@@ -79,7 +81,7 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 40
-	seconds := tier.Size(3, 8)
+	const seconds = 6
 	s := newStage(t, plot{
 		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)}},
 		settings: map[string]string{"SEND_TIMEOUT": "10s", "DEAD_AFTER": "6s"},
@@ -118,7 +120,7 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 func TestDatabaseFailsOver(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	n, outage := tier.Size(400, 2_000), time.Duration(tier.Size(3, 6))*time.Second
+	const n, outage = 2_000, 6 * time.Second
 	server := ledgertest.Server(t, nil)
 	s := newStage(t, plot{
 		postgres: server.URL(),

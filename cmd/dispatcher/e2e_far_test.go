@@ -17,6 +17,7 @@ func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 	const perSecond, n = 20, 60
 	for name, limits := range map[string]string{"without a limit": "", "with a limit": limitPerSecond(perSecond)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // with the other, and with no other story
 			server := ledgertest.Server(t, nil)
 			s := newStage(t, plot{
 				postgres: server.URL(),

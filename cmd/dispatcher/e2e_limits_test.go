@@ -123,7 +123,7 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const most = 10
-	n := tier.Size(160, 600)
+	const n = 600
 	s := newStage(t, plot{channels: []channel{
 		{name: "a", weight: "50", behaviour: quick(), document: `limits: [{prefix: "+9997", window: 1d, max: 10}]`},
 		{name: "b", weight: "50", behaviour: quick()},
@@ -165,7 +165,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const budget, price = 1_500_000, 30_000
-	n := tier.Size(120, 300)
+	const n = 300
 	s := newStage(t, plot{
 		limits: `[{tenant: shop, window: 1d, max: "1.50", unit: money, currency: GBP}]`,
 		channels: []channel{
@@ -251,7 +251,7 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const perSecond, window = 40, 100
-	n := tier.Size(60, 120)
+	const n = 120
 	answers := make(chan struct{})
 	s := newStage(t, plot{
 		channels: []channel{{

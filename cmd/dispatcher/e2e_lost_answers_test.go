@@ -16,7 +16,7 @@ import (
 func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	n := tier.Size(4_000, 12_000)
+	const n = 12_000
 	var submits atomic.Int64
 	lossy := smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		if i := submits.Add(1); i%50 == 0 || i > 400 && i <= 440 {

@@ -50,7 +50,7 @@ func (p *pick) ranking(t *testing.T) decide.Ranking {
 func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	n := tier.Size(403, 4_003)
+	const n = 4_003
 	names := []string{"a", "b", "c", "d", "e"}
 	channels := make([]channel, len(names))
 	for i, name := range names {

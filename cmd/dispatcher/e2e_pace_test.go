@@ -43,7 +43,7 @@ func (s *stage) arrived(carrier string) []time.Time {
 func TestThreeProcessesPaceAsOne(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 100
-	seconds := tier.Size(4, 10)
+	const seconds = 8
 	s := newStage(t, plot{channels: []channel{
 		{name: "calendar", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d}]", perSecond)},
 		{name: "sliding", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d, sliding: true}]", perSecond)},
@@ -175,7 +175,7 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
-	n := perSecond * tier.Size(20, 30)
+	const n = perSecond * 24
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
 	eventually(t, stepTimeout, "the full rate", func() bool { return carrier.Stats().Accepted > 5*perSecond })

@@ -18,7 +18,7 @@ import (
 func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	n := tier.Size(100, 600)
+	const n = 600
 	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()}}})
 	p := s.runAll(1)[0]
 	ids := s.publish("bulk", short("killed", n))

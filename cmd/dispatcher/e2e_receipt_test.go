@@ -42,7 +42,7 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const slots, hold = 5, 3 * time.Second
-	n := tier.Size(60, 150)
+	const n = 150
 	never := func(s smpptest.Submit) bool { return strings.HasSuffix(idOf(s.Text), "7") }
 	s := newStage(t, plot{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 3s}",
@@ -122,7 +122,7 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const slots = 2
-	n := tier.Size(10, 24)
+	const n = 24
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	s := newStage(t, plot{

@@ -42,7 +42,7 @@ func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 // once a part of the rest has been submitted.
 func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *ledgertest.Pair) {
 	t.Helper()
-	n, outage := tier.Size(600, 3_000), time.Duration(tier.Size(3, 6))*time.Second
+	const n, outage = 3_000, 6 * time.Second
 	pair := ledgertest.NewPair(t)
 	if err := migrations.Migrate(t.Context(), pair.URL("")); err != nil {
 		t.Fatal(err)

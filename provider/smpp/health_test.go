@@ -21,34 +21,36 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			healthy, sick := startServer(t, smpptest.Config{Log: -1}),
-				startServer(t, smpptest.Config{Log: -1, Behaviour: behaviour})
-			cfg := fastConfig(sick.Addr(), healthy.Addr())
-			cfg.Binds, cfg.Window, cfg.ResponseTimeout = 2, 8, 100*time.Millisecond
-			c := startClient(t, cfg)
-			eventually(t, "both are bound", func() bool { return c.bound() == 2 })
-			unhealthy := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.unhealthy }
-			eventually(t, "the bind is known to take nothing",
-				func() bool { unaccepted(c, 8); return unhealthy() == 1 })
-			eventually(t, "it is told",
-				func() bool {
-					s := c.States()[0]
-					return s.Phase == Bound &&
-						errors.Is(s.Err, ErrUnhealthy)
-				})
-			sick.SetBehaviour(behaviour) // counts "every n-th" anew
-			before, began := sick.Stats().Submits, time.Now()
-			const messages = 400
-			lost := unaccepted(c, messages)
-			probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
-			if n := int(sick.Stats().Submits - before); n > probes || lost > probes {
-				t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n,
-					messages, lost, probes)
-			}
-			sick.SetBehaviour(smpptest.Behaviour{})
-			eventually(t, "the bind takes part again once it works",
-				func() bool { unaccepted(c, 8); return unhealthy() == 0 })
-			eventually(t, "that is told too", func() bool { return c.States()[0].Err == nil })
+			synctest.Test(t, func(t *testing.T) {
+				sick := smpptest.New(smpptest.Config{Behaviour: behaviour})
+				healthy := smpptest.New(
+					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
+				cfg := Config{Window: 8, ResponseTimeout: 100 * time.Millisecond}
+				c := startPair(t, cfg, sick, healthy)
+				eventually(t, "the bind is known to take nothing",
+					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 1 })
+				if s := c.States()[0]; s.Phase != Bound || !errors.Is(s.Err, ErrUnhealthy) {
+					t.Errorf("the bind is told as %+v", s)
+				}
+				before, began := sick.Stats().Submits, time.Now()
+				const messages = 400
+				lost := unaccepted(c, messages)
+				probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
+				if n := int(sick.Stats().Submits - before); n == 0 || n > probes || lost > probes {
+					t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n,
+						messages, lost, probes)
+				}
+				sick.SetBehaviour(smpptest.Behaviour{})
+				eventually(t, "the bind takes part again once it works",
+					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 0 })
+				synctest.Wait()
+				if err := c.States()[0].Err; err != nil {
+					t.Errorf("it still tells %v", err)
+				}
+				closeIn(t, c)
+				sick.Close()
+				healthy.Close()
+			})
 		})
 	}
 }
