@@ -12,6 +12,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/provider/sms"
@@ -320,7 +321,7 @@ func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 // day.
 func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		l, job := newLife(drawnRouting(t)), drawnJob(t)
 		bounds := drawnBounds(t, l.live)
 		l.bound(bounds)

@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -595,7 +596,7 @@ func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 	t.Parallel()
 	lives := []func(testing.TB) *life{fallbackLife, resentLife, partLife, waitLife, turnLife, scoreLife, drawLife}
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		l := rapid.SampledFrom(lives).Draw(rt, "life")(t)
 		number := rapid.SampledFrom([]int{-1 << 31, -1, 0, 1, 2, 3, 7, 8, 40, 1 << 31})
 		word := rapid.SampledFrom([]string{"", "a", "b", "zzz", "wait", "load_ratio", "best_worker", "round_robin", "redraw", "function", "expression", decide.Removed, decide.NoSlot, "5778f985"})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -140,7 +141,7 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 // claim decides the same again.
 func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		drawnTerms(rt, w)
 		w.stored()

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -67,7 +68,7 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 // and what is stored gives the same order again.
 func TestTakenIsTheFirstOfTheRankingWithoutObstacle(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		w, tasks := disordered(rt, t)
 		a := w.assigner()
 		for _, task := range tasks {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -37,7 +38,7 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, fates []ledger.Intak
 func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		tasks, fates := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
 		got := turns(tasks, fates, noon)
 		var want []int
@@ -106,7 +107,7 @@ func checkAge(t *rapid.T, tasks []Task, fates []ledger.Intake, order []int) {
 // another's few.
 func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		slots := rapid.Int64Range(0, 40).Draw(rt, "slots")
 		for c := range w.seen.Channels {

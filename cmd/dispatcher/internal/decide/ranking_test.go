@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -53,7 +54,7 @@ func rankings() *rapid.Generator[Ranking] {
 
 func TestStoredRankingIsReadBackWhole(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		want := rankings().Draw(t, "ranking")
 		raw := AppendRanking([]byte("kept"), &want)
 		got, err := ReadRanking(raw[len("kept"):])

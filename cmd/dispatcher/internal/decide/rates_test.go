@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dispatcher/internal/tier"
 )
 
 func TestConvertedPricesAreRoundedHalfUpToAMicro(t *testing.T) {
@@ -30,7 +32,7 @@ func TestConvertedPricesAreRoundedHalfUpToAMicro(t *testing.T) {
 
 func TestConvertedPricesAreExact(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(0, 255_000_000_000_000).Draw(t, "micros")
 		rate := rapid.Int64Range(1, 1_000_000_000_000_000).Draw(t, "rate")
 		exact := new(big.Int).Mul(big.NewInt(micros), big.NewInt(rate))

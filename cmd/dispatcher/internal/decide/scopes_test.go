@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
 
@@ -35,7 +36,7 @@ func drawnLimits(t *rapid.T) []admission.Limit {
 // TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a walk over all limits.
 func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		w.routing.Limits = drawnLimits(rt)
 		for c := range w.routing.Channels {

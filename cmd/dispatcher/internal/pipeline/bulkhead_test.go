@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/internal/tier"
 )
 
 func TestRooms(t *testing.T) {
@@ -104,7 +105,7 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 // bounded below three quarters of the total.
 func TestNoMoreUnderWayThanTheBounds(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 600).Draw(t, "total")
 		channels := make([]underWay, rapid.IntRange(1, 6).Draw(t, "channels"))
 		for i := range channels {

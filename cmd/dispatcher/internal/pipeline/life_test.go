@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 )
 
@@ -169,7 +170,7 @@ func TestAMessageEndsAsTheOracleSays(t *testing.T) {
 	t.Parallel()
 	rig := newLifeRig(t)
 	if os.Getenv("DISPATCHER_LIVES") != "" {
-		rapid.Check(t, func(rt *rapid.T) { rig.play(rt, t, scripts().Draw(rt, "life")) })
+		tier.Check(t, func(rt *rapid.T) { rig.play(rt, t, scripts().Draw(rt, "life")) })
 		return
 	}
 	gen := scripts()

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/internal/tier"
 	"dispatcher/selector"
 )
 
@@ -26,7 +27,7 @@ func references(t *testing.T, keys ...byte) *References {
 func TestReferencesOpenWhatTheyMade(t *testing.T) {
 	t.Parallel()
 	before, after := references(t, 1), references(t, 2, 1)
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		seq, attempt := rapid.Int64Range(1, math.MaxInt64).Draw(t, "seq"), rapid.IntRange(1, math.MaxInt16).Draw(t, "attempt")
 		for _, made := range []string{before.Key(seq, attempt), after.Key(seq, attempt)} {
 			if gotSeq, gotAttempt, ok := after.Open(made); !ok || gotSeq != seq || gotAttempt != attempt {
