@@ -36,7 +36,10 @@ var insertMessages = `
 var selectDue = `
 	select ` + messageColumns + `, t.accepted_at, t.claimed_at, ` + optedOut(recipientOf) + `,
 	  m.possible_duplicate and exists (
-	    select from dispatcher.attempts e where e.message_seq = m.seq and e.outcome is not null and ` + mayBeTaken("e", "0") + `)
+	    select from dispatcher.attempts e
+	    where e.message_seq = m.seq and e.outcome in ('unknown', 'accepted') and not exists (
+	      select from dispatcher.ambiguous b where b.message_seq = e.message_seq
+	        and e.attempt >= b.attempt and e.attempt <= b.last and b.verdict = 'not_taken'))
 	from dispatcher.due($1, $2, $3, $4) m left join lateral (
 	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at from dispatcher.attempts a
 	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts and a.channel = m.pinned

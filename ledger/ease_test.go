@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,9 +25,11 @@ func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 	}
 	ctx := t.Context()
 	t.Cleanup(func() { closeConn(db) })
-	sql := `update dispatcher.channels c set ease_rate = ` + easedRate("$1::timestamptz") +
-		`, ease_since = ` + easedSince("$1::timestamptz") + `, ease_until = ` + easedUntil("$1::timestamptz", "$2::interval") + `
-		returning ease_rate, ease_since, ease_until`
+	_, set, _ := strings.Cut(settleMore, "ease_rate = ")
+	set, _, _ = strings.Cut(set, "from leaving l")
+	sql := `update dispatcher.channels c set ease_rate = ` +
+		strings.NewReplacer("now()", "$1::timestamptz", "l.slow", "$2::interval").Replace(set) +
+		`returning ease_rate, ease_since, ease_until`
 	tier.Check(t, func(t *rapid.T) {
 		if _, err := db.Exec(ctx, `delete from dispatcher.channels`); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,256 @@
+-- settle.sql for attempts that keep their slots, were throttled, get money back, were refused as
+-- unfit, or say how many receipts are expected. What it has beyond settle.sql: said, ahead, the
+-- columns from held_until on, the lowered rate of a throttled channel (admission.Ease), and back to
+-- refunded.
+with
+-- What the settlements say about receipts.
+said as materialized (
+  select seq,
+    coalesce(attempt, (@attempts::smallint[])[1]) as attempt,
+    coalesce(owed, (@receipts_owed::smallint[])[1]) as owed
+  from unnest(@seqs::bigint[], @attempts::smallint[], @receipts_owed::smallint[])
+    as u(seq, attempt, owed)
+),
+-- All attempts of the batch are locked first, in their order, when one that another process has
+-- settled before gets something said about its receipts: done leaves that one alone, and the
+-- statement that corrects it comes after messages and channels, where it must not wait.
+ahead as materialized (
+  select from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
+  where exists (
+    select from said t join dispatcher.attempts b on b.message_seq = t.seq
+      and b.attempt = t.attempt
+    where t.owed > 0 and b.outcome is not null)
+  order by s.seq, s.attempt for update of a
+),
+-- The outcomes. An attempt that has one is left alone, except that a later answer replaces
+-- unknown. To write twice has no second effect.
+done as (
+  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
+    provider_reference = nullif(g.reference, ''), segments = g.segments,
+    price_micros = g.price_micros,
+    settled_at = now(), answers = a.answers + 1,
+    held_until = case when a.answers = 0 and not a.freed and g.hold > 0
+      then now() + g.hold * interval '1 microsecond' else a.held_until end,
+    receipts_owed = case when g.owed > 0 and (a.receipts_owed is not null or g.telling)
+      then g.owed else a.receipts_owed end,
+    receipts_within = case when g.owed > 0 and (a.receipts_owed is not null or g.telling)
+      then g.within else a.receipts_within end,
+    cut_short = case when g.owed > 0 and (a.receipts_owed is not null or g.telling)
+      then g.cut else a.cut_short end,
+    unfit = coalesce(g.unfit, a.unfit), denied_parts = coalesce(g.denied, a.denied_parts)
+  from (
+    select seq,
+      coalesce(attempt, (@attempts::smallint[])[1]) as attempt,
+      coalesce(outcome, (@outcomes::text[])[1]) as outcome,
+      coalesce(code, (@codes::text[])[1]) as code,
+      reference,
+      coalesce(segments, (@segments::smallint[])[1]) as segments,
+      coalesce(price_micros, (@prices::bigint[])[1]) as price_micros,
+      coalesce(state, (@states::text[])[1]) as state,
+      coalesce(reason, (@reasons::text[])[1]) as reason,
+      next_at,
+      coalesce(tried, (@tried::boolean[])[1]) as tried,
+      coalesce(pinned, (@pinned::text[])[1]) as pinned,
+      coalesce(parts_left, (@parts_left::text[])[1]) as parts_left,
+      coalesce(parts_cut, (@parts_cut::text[])[1]) as parts_cut,
+      coalesce(possible_duplicate, (@possible_duplicates::boolean[])[1]) as possible_duplicate,
+      nr,
+      coalesce(hold, (@holds::bigint[])[1]) as hold,
+      coalesce(slow, (@slows::bigint[])[1]) as slow,
+      coalesce(owed, (@receipts_owed::smallint[])[1]) as owed,
+      coalesce(telling, (@receipts_telling::boolean[])[1]) as telling,
+      nullif(coalesce(within, (@receipts_within::bigint[])[1]),
+        0) * interval '1 microsecond' as within,
+      nullif(coalesce(cut, (@cut_short::boolean[])[1]), false) as cut,
+      nullif(coalesce(unfit, (@unfit::boolean[])[1]), false) as unfit,
+      nullif(coalesce(denied, (@denied_parts::smallint[])[1]), 0) as denied
+    from unnest(@seqs::bigint[], @attempts::smallint[], @outcomes::text[], @codes::text[],
+      @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
+      @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
+      @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
+      @holds::bigint[], @slows::bigint[], @receipts_owed::smallint[],
+      @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
+      @unfit::boolean[], @denied_parts::smallint[]) with ordinality
+      as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
+        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, hold, slow, owed,
+        telling, within, cut, unfit, denied, nr)
+  ) g
+  where a.message_seq = g.seq and a.attempt = g.attempt
+    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
+    and (select count(*) from ahead) >= 0
+  returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
+    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
+      g.possible_duplicate, g.nr, a.held_until, a.claimed_at, g.slow
+),
+-- Slots that are given back: with the first outcome of an attempt, unless they were before.
+leaving as (
+  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
+    max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow
+  from done group by channel
+  having count(*) filter (where answers = 1 and not freed and held_until is null) > 0
+    or max(slow) >= 0
+),
+-- Channels are locked by name before they are written, as in a claim.
+locked as materialized (
+  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
+  order by c.channel for update
+),
+-- active_max falls with active after it was lowered below it.
+freed as (
+  update dispatcher.channels c set active = c.active - l.n,
+    active_max = case when c.configured_max = 0 then 0
+      else greatest(c.configured_max, c.active - l.n) end,
+    ease_rate = case when l.slow is null then c.ease_rate
+      else case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
+        then 0.5 * least(1, coalesce(c.ease_rate, 1)
+          + coalesce(0.05 * greatest(extract(epoch from now() - c.ease_since)::float8, 0), 0))
+        else c.ease_rate end end,
+    ease_since = case when l.slow is null then c.ease_since
+      else case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
+        then now() else c.ease_since end end,
+    ease_until = case when l.slow is null then c.ease_until
+      else greatest(c.ease_until, now() + l.slow) end
+  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+),
+-- Money goes back with the first outcome of an attempt alone.
+back as (
+  select r.channel, r.scope, r.window_seconds, r.micros, array[r.lane, r.pool] as tallies,
+    d.claimed_at
+  from unnest(@refund_nrs::bigint[], @refund_channels::text[], @refund_scopes::text[],
+    @refund_windows::int[], @refund_micros::bigint[], @refund_lanes::text[],
+    @refund_pools::text[])
+    as r(nr, channel, scope, window_seconds, micros, lane, pool)
+  join done d on d.nr = r.nr where d.answers = 1
+),
+-- Limits are locked after channels. They are read as they are locked, because whoever held the
+-- lock before may have changed them.
+creditors as materialized (
+  select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since
+  from dispatcher.limits m
+  where (m.channel, m.scope, m.window_seconds) in (
+      select channel, scope, window_seconds from back)
+    and m.unit = 'money' and (select count(*) from locked) >= 0
+  order by m.channel, m.scope, m.window_seconds, m.unit for update
+),
+-- Money goes back only to the window that it was taken from: that of the claim began before the
+-- claim, and any later one after it.
+owed as (
+  select channel, scope, window_seconds, b.micros, b.tallies
+  from creditors o join back b using (channel, scope, window_seconds)
+  where b.claimed_at >= o.since
+),
+-- The tallies of lanes and pools that the money was counted in.
+apart as (
+  select channel, scope, window_seconds, jsonb_object_agg(tally, micros) as tallies from (
+    select channel, scope, window_seconds, t.tally, sum(micros)::bigint as micros
+    from owed, unnest(tallies) as t(tally) where t.tally <> ''
+    group by channel, scope, window_seconds, t.tally
+  ) s group by channel, scope, window_seconds
+),
+-- One row for each limit.
+refund as (
+  select channel, scope, window_seconds, w.micros, a.tallies
+  from (
+    select channel, scope, window_seconds, sum(micros)::bigint as micros
+    from owed group by channel, scope, window_seconds
+  ) w
+  left join apart a using (channel, scope, window_seconds)
+),
+-- What changes is computed from the row itself: another refund may have come between.
+refunded as (
+  update dispatcher.limits m set granted = greatest(m.granted - r.micros, 0),
+    max = case when m.max > m.configured_max
+      then greatest(m.configured_max, m.granted - r.micros)
+      else m.max end,
+    taken = case when r.tallies is null then m.taken else (
+      select jsonb_object_agg(t.key, greatest(
+        t.value::bigint - coalesce((r.tallies ->> t.key)::bigint, 0), 0))
+      from jsonb_each_text(m.taken) t) end
+  from refund r where m.channel = r.channel and m.scope = r.scope
+    and m.window_seconds = r.window_seconds
+    and m.unit = 'money'
+),
+-- The other attempts of messages of which an attempt was not taken; locked before messages.
+others as materialized (
+  select d.nr, e.message_seq, e.attempt, e.outcome, d.attempt as denied, d.outcome as denial
+  from done d join dispatcher.attempts e on e.message_seq = d.seq and e.attempt <> d.attempt
+  where d.outcome in ('rejected', 'refused', 'throttled')
+    and (d.state = 'unknown' or d.answers > 1)
+  order by e.message_seq, e.attempt for update of e
+),
+-- Messages that were sent more than once and that nobody has taken, as it turns out. They are not
+-- unknown any more: the next claim ends them or sends them again. All attempts under one key are
+-- one submission: what is certain of the last of them holds for those before it.
+nobody as (
+  select o.nr, case when bool_or(o.outcome = 'rejected' or o.denial = 'rejected')
+    then 'rejected' else 'refused' end as reason
+  from others o group by o.nr having not bool_or(
+    (o.outcome is null or o.outcome in ('unknown', 'accepted'))
+    and not exists (
+      select from dispatcher.ambiguous b where b.message_seq = o.message_seq
+        and o.attempt >= b.attempt and o.attempt <= b.last
+        and (b.verdict = 'not_taken' or b.last = o.denied)))
+),
+-- When the batch has a late answer, all its messages are locked, in their order: the holder of a
+-- lock may have taken a message on, and two batches, each with a late answer about the resend that
+-- the other has the answer of, would wait for each other.
+late as materialized (
+  select m.seq, m.state, m.reason, m.attempts from done d
+    join dispatcher.messages m on m.seq = d.seq
+  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
+  order by m.seq for update of m
+),
+-- Messages whose last attempt this is go on, unless they did before. A late yes or no also stops a
+-- message that waits to be sent again. So does a late yes to an earlier attempt, even while the
+-- last one is under way: its answer changes nothing then.
+moved as (
+  update dispatcher.messages m set state = w.state, reason = nullif(w.reason, ''),
+    next_at = case when w.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
+    finished_at = case when w.state in ('rejected', 'failed', 'unknown') then now() end,
+    tried = case when d.tried then array_append(m.tried, d.channel) else m.tried end,
+    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
+    parts_cut = coalesce(nullif(d.parts_cut, ''), m.parts_cut),
+    waiting_since = case when w.state = 'waiting' then now() end, waits_for = null,
+    possible_duplicate = case when m.state in ('retry', 'waiting')
+        and not exists (select from dispatcher.attempts r where r.message_seq = m.seq
+          and r.reason = 'resend') then false
+      else m.possible_duplicate or d.possible_duplicate end
+  from done d left join late t on t.seq = d.seq left join nobody n on n.nr = d.nr
+  cross join lateral (
+    select case when f.again then 'retry' else d.state end as state,
+      case when f.again then n.reason else d.reason end as reason
+    from (
+      select n.nr is not null and (d.state = 'unknown' or t.attempts > d.attempt) as again
+    ) f) w
+  where m.seq = d.seq
+    and (m.attempts = d.attempt and coalesce(t.state, m.state) in ('sending', 'unknown')
+      or m.attempts = d.attempt and coalesce(t.state, m.state) in ('retry', 'waiting')
+        and d.answers = 2 and d.state in ('accepted', 'rejected')
+      or m.attempts > d.attempt and d.answers = 2 and d.state = 'accepted'
+        and t.state in ('sending', 'retry', 'waiting', 'unknown')
+      or m.attempts > d.attempt and n.nr is not null and t.state = 'unknown')
+  returning d.nr, m.possible_duplicate and not d.possible_duplicate as flags,
+    d.state = w.state and (t.state is null
+      or (t.state, t.reason) is distinct from (w.state, nullif(w.reason, ''))) as tells
+),
+-- Whether the notices go to the outbox as they are given, which is nearly always so.
+told as (
+  select count(*) = cardinality(@seqs::bigint[]) and @all_told::boolean
+    and bool_and(tells and not flags) as everything
+  from moved
+)
+-- A notice tells of its message if that moved and changed. Who composed it may not know that the
+-- message has been flagged since. The seq is drawn after the rows were locked, see Ledger.Publish.
+insert into dispatcher.outbox (kind, keys, "values")
+select 'status', @notice_keys::text[], @notice_values::bytea[] from told where everything
+union all
+select 'status', array_agg(n.key order by n.nr),
+  array_agg(case
+    when m.flags then substring(n.value from 1 for length(n.value) - 1)
+      || convert_to(',"possible_duplicate":true}', 'UTF8')
+    else n.value end order by n.nr)
+from told, unnest(@notice_keys::text[], @notice_values::bytea[]) with ordinality
+  as n(key, value, nr)
+join moved m on m.nr = n.nr and m.tells
+where everything is not true and n.value <> ''
+having count(*) > 0
