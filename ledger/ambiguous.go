@@ -9,7 +9,7 @@ import (
 // Step is how it is tried to learn what became of a submission that nobody answered.
 type Step string
 
-// Steps, in the order in which they are thought of. A receipt is heeded under all of them.
+// Steps, in the order in which they are thought of. A receipt counts under all of them.
 const (
 	SameKey      Step = "same_key" // submit again under the same key: the provider knows whether it is a second one
 	Lookup       Step = "lookup"   // ask the provider for the key
@@ -17,7 +17,7 @@ const (
 	NoStep       Step = "none"     // the provider offers nothing
 )
 
-// ResolvedAs is how a doubt ended.
+// ResolvedAs is how an ambiguity ended.
 type ResolvedAs string
 
 // Verdicts.
@@ -30,7 +30,7 @@ const (
 
 // Ambiguity is about a submission of which nobody knows whether the provider took it.
 type Ambiguity struct {
-	// Key is its Submission.Key. Attempts that repeat it under the same key are the same doubt.
+	// Key is its Submission.Key. Attempts that repeat it under the same key are the same ambiguity.
 	Key  string
 	Step Step
 	// Until is when the search ends, by the database's clock.
@@ -39,13 +39,13 @@ type Ambiguity struct {
 	Account string
 	// NextAt is when the next try is due; not used with a ResolvedAs.
 	NextAt time.Time
-	// ResolvedAs is set when the doubt ends with this settlement.
+	// ResolvedAs is set when the ambiguity ends with this settlement.
 	ResolvedAs ResolvedAs
 	// Partly says that a part of the message is known to have been taken, by this attempt or an earlier one.
 	Partly bool
 }
 
-// OpenAmbiguity is a doubt that is due.
+// OpenAmbiguity is an ambiguity that is due.
 type OpenAmbiguity struct {
 	Ambiguity
 	Message  Message
@@ -82,7 +82,7 @@ func (o *OpenAmbiguity) Answered() bool {
 // Repeats reports whether the message waits to be submitted again under the key, or is being so.
 func (o *OpenAmbiguity) Repeats() bool { return o.Message.SameKey == o.Key }
 
-// AmbiguityRecord is a doubt for people to look at. It holds no number and no text.
+// AmbiguityRecord is an ambiguity for people to look at. It holds no number and no text.
 type AmbiguityRecord struct {
 	ID, Lane, Tenant, Channel string
 	Attempt, Last             int // the first and the latest attempt under its key
@@ -98,7 +98,7 @@ type AmbiguityRecord struct {
 	Author, Note              string
 }
 
-// Resolution ends a doubt.
+// Resolution ends an ambiguity.
 type Resolution struct {
 	Seq int64
 	Key string

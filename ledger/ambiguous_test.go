@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// doubted settles the attempt of one message without an answer and opens a doubt that is due at once.
-func recordAmbiguities(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
+// openAmbiguity settles the attempt of one message without an answer and opens an ambiguity that is due at once.
+func openAmbiguity(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
 	t.Helper()
 	l, m, see := one(t)
 	s := unknown(m)
@@ -32,7 +32,7 @@ func recordAmbiguities(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.M
 	return l, m, see
 }
 
-func doubts(t *testing.T, l *ledger.Ledger) []ledger.OpenAmbiguity {
+func ambiguities(t *testing.T, l *ledger.Ledger) []ledger.OpenAmbiguity {
 	t.Helper()
 	open, err := l.DueAmbiguities(t.Context(), 10, time.Minute)
 	if err != nil {
@@ -41,7 +41,7 @@ func doubts(t *testing.T, l *ledger.Ledger) []ledger.OpenAmbiguity {
 	return open
 }
 
-func judge(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
+func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 	t.Helper()
 	ended, err := l.Resolve(t.Context(), &j)
 	if err != nil {
@@ -50,7 +50,7 @@ func judge(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 	return ended
 }
 
-// final is the judgement that nobody will know.
+// final is the resolution that nobody will know.
 func final(m ledger.Message) ledger.Resolution {
 	return ledger.Resolution{
 		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Note: "asked the carrier",
@@ -63,37 +63,37 @@ const seeDoubt = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.a
 
 func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 	t.Parallel()
-	l, m, _ := recordAmbiguities(t, ledger.Lookup)
-	open := doubts(t, l)
+	l, m, _ := openAmbiguity(t, ledger.Lookup)
+	open := ambiguities(t, l)
 	if len(open) != 1 || open[0].Message.ID != m.ID || open[0].Key != "k" || open[0].Attempt.Channel != "a" || open[0].Asked != 1 || open[0].Step != ledger.Lookup {
 		t.Fatalf("%+v", open)
 	}
-	if again := doubts(t, l); len(again) != 0 {
-		t.Error("a leased doubt was given away twice")
+	if again := ambiguities(t, l); len(again) != 0 {
+		t.Error("a leased ambiguity was given away twice")
 	}
 	if err := l.Postpone(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if again := doubts(t, l); len(again) != 1 || again[0].Asked != 2 {
+	if again := ambiguities(t, l); len(again) != 1 || again[0].Asked != 2 {
 		t.Errorf("%+v", again)
 	}
 }
 
 func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.Lookup)
+	l, m, see := openAmbiguity(t, ledger.Lookup)
 	if err := l.Postpone(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if open := doubts(t, l); len(open) != 0 {
+	if open := ambiguities(t, l); len(open) != 0 {
 		t.Fatalf("%+v", open)
 	}
 	settleAll(t, l, accepted([]ledger.Message{m}))
-	open := doubts(t, l)
+	open := ambiguities(t, l)
 	if len(open) != 1 || open[0].Answer != "accepted" || open[0].First != 1 || open[0].Attempt.Number != 1 {
 		t.Fatalf("%+v", open)
 	}
-	if !judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken}) {
+	if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken}) {
 		t.Error("nothing was ended")
 	}
 	if got := see(seeDoubt); got != "accepted taken closed" {
@@ -106,8 +106,8 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 
 func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.AwaitReceipt)
-	if !judge(t, l, final(m)) {
+	l, m, see := openAmbiguity(t, ledger.AwaitReceipt)
+	if !resolve(t, l, final(m)) {
 		t.Fatal("nothing was ended")
 	}
 	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
@@ -120,7 +120,7 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	truth := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0]}
-	if !judge(t, l, truth) {
+	if !resolve(t, l, truth) {
 		t.Error("a final word could not be overruled")
 	}
 	if got := see(seeDoubt); got != "accepted taken ops closed" {
@@ -129,18 +129,18 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if got := see(`select note from dispatcher.ambiguous`); got != "in its log (before: final, ops: asked the carrier)" {
 		t.Error(got)
 	}
-	if judge(t, l, final(m)) || see(seeDoubt) != "accepted taken ops closed" {
+	if resolve(t, l, final(m)) || see(seeDoubt) != "accepted taken ops closed" {
 		t.Error("a certain verdict was overruled")
 	}
 }
 
 func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.AwaitReceipt)
+	l, m, see := openAmbiguity(t, ledger.AwaitReceipt)
 	j := final(m)
 	j.As, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
 	j.Move.PossibleDuplicate, j.Move.Tried = true, true
-	if !judge(t, l, j) {
+	if !resolve(t, l, j) {
 		t.Fatal("nothing was ended")
 	}
 	if got := see(seeDoubt); got != "retry resend resent ops closed duplicate" {
@@ -154,11 +154,11 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 // TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel was closed for as long as the search lasted.
 func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.SameKey)
+	l, m, see := openAmbiguity(t, ledger.SameKey)
 	if got := see(seeDoubt); got != "retry k" {
 		t.Fatal(got)
 	}
-	if !judge(t, l, final(m)) {
+	if !resolve(t, l, final(m)) {
 		t.Fatal("nothing was ended")
 	}
 	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
@@ -166,7 +166,7 @@ func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	}
 }
 
-// claimAgain makes the message of a doubt due and claims its next attempt under the key.
+// claimAgain makes the message of an ambiguity due and claims its next attempt under the key.
 func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 	t.Helper()
 	see(`with w as (update dispatcher.messages set next_at = now() where state = 'retry' returning 1) select count(*)::text from w`)
@@ -192,7 +192,7 @@ const seeBill = `select string_agg(concat_ws(' ', outcome, segments, price_micro
 
 func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.SameKey)
+	l, m, see := openAmbiguity(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
 	if got := see(seeBill); got != "unknown 0 f, unknown 1 t" {
@@ -302,13 +302,13 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 
 func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.SameKey)
+	l, m, see := openAmbiguity(t, ledger.SameKey)
 	claimAgain(t, l, see)
-	if judge(t, l, final(m)) {
+	if resolve(t, l, final(m)) {
 		t.Error("a verdict was passed while the answer may be on its way")
 	}
 	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
-	if !judge(t, l, final(m)) || see(seeDoubt) != "unknown ambiguous_final final ops closed" {
+	if !resolve(t, l, final(m)) || see(seeDoubt) != "unknown ambiguous_final final ops closed" {
 		t.Error(see(seeDoubt))
 	}
 }
@@ -316,7 +316,7 @@ func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 // TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: whoever made the first submission knows nothing of its repetition.
 func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.SameKey)
+	l, m, see := openAmbiguity(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
 	for _, step := range []ledger.Step{ledger.AwaitReceipt, ledger.SameKey} {
@@ -329,8 +329,8 @@ func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	}
 }
 
-// TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway: whoever looks for doubts has leased it by then.
-func TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway(t *testing.T) {
+// TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway: whoever looks for ambiguities has leased it by then.
+func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l := rig.l
@@ -341,11 +341,11 @@ func TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{s})
 	leased := 0
 	looker := connect(t, ledger.Config{URL: rig.url, Tracer: afterQuery{"for update of d skip locked", func() {
-		if leased++; !judge(t, l, final(m)) {
+		if leased++; !resolve(t, l, final(m)) {
 			t.Error("it was not ended")
 		}
 	}}})
-	if open := doubts(t, looker); len(open) != 0 || leased != 1 {
+	if open := ambiguities(t, looker); len(open) != 0 || leased != 1 {
 		t.Errorf("leased %d times, given away %+v", leased, open)
 	}
 }
@@ -356,7 +356,7 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
-			l, m, see := recordAmbiguities(t, ledger.SameKey)
+			l, m, see := openAmbiguity(t, ledger.SameKey)
 			claimAgain(t, l, see)
 			settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
 			_, err := l.Receive(t.Context(), []ledger.Receipt{{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state}},
@@ -364,7 +364,7 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			open := doubts(t, l)
+			open := ambiguities(t, l)
 			if len(open) != 1 || open[0].Answer != "accepted" || open[0].Attempt.Number != 2 {
 				t.Fatalf("%+v", open)
 			}
@@ -376,7 +376,7 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 				want = state.String()
 				j.Move = &ledger.Move{State: ledger.State(want)}
 			}
-			if !judge(t, l, j) || see(`select state from dispatcher.messages`) != want {
+			if !resolve(t, l, j) || see(`select state from dispatcher.messages`) != want {
 				t.Errorf("the message is %s, want %s", see(`select state from dispatcher.messages`), want)
 			}
 			if got := see(seeBill); got != "accepted 0 f, accepted 1 t" {
@@ -388,13 +388,13 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 
 func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.SameKey)
+	l, m, see := openAmbiguity(t, ledger.SameKey)
 	no := unknown(m)
 	no.Outcome, no.State, no.Reason, no.Tried, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, "refused", true, 0, 0
 	j := ledger.Resolution{
 		Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
 	}
-	if !judge(t, l, j) {
+	if !resolve(t, l, j) {
 		t.Fatal("nothing was ended")
 	}
 	if got := see(seeDoubt + ` where m.tried = '{a}' and m.pinned is null and m.next_at <= now()`); got != "retry refused not_taken ops closed" {
@@ -410,16 +410,16 @@ func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
 	late.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now(), NextAt: time.Now()}
 	settleAll(t, l, []ledger.Settlement{late})
 	if got := see(`select count(*)::text from dispatcher.ambiguous`); got != "0" {
-		t.Errorf("%s doubts about what is known", got)
+		t.Errorf("%s ambiguities about what is known", got)
 	}
 	if late.Outcome != provider.Unknown {
 		t.Fatal("the settlement was to be unknown")
 	}
 }
 
-// TestADoubtIsToldWithWhatItsLatestAttemptSays, also when that is settled at the moment at which somebody looks for doubts: a judgement goes
+// TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays, also when that is settled at the moment at which somebody looks for ambiguities: a resolution uses
 // by it, and would await no receipts.
-func TestADoubtIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
+func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	again := func(m ledger.Message, n int) ledger.Settlement {

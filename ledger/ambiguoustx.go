@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// doubted writes down what a batch of settlements says about doubts. It goes with them in one
+// recordAmbiguities writes down what a batch of settlements says about ambiguities. It goes with them in one
 // transaction, after them, and only when there is something to write; lockRepeated comes before them.
 //
 //   - repeated keeps the key under which a message is submitted again, or forgets it. It passes over a message that somebody else has
 //     locked: the settlement has not moved that one, or it would have it locked itself, and must not wait for it after channels.
-//   - opened begins a doubt, or goes on with it when an attempt under the same key was settled. It
+//   - opened begins an ambiguity, or goes on with it when an attempt under the same key was settled. It
 //     looks whether the attempt is unknown: a settlement that comes twice or late opens nothing.
 //   - the end leaves the price of a submission to the latest attempt under its key: the provider bills it once. What was
 //     accepted keeps its price when a later attempt under the key was rejected.
@@ -46,7 +46,7 @@ const recordAmbiguities = `
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt and a.attempt < o.last
 	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
 
-// ambiguityArrays are the parameters of doubted; nil when no settlement says anything about a doubt.
+// ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything about an ambiguity.
 func ambiguityArrays(order []*Settlement) []any {
 	var seq []int64
 	var attempt []int16
@@ -71,7 +71,7 @@ func ambiguityArrays(order []*Settlement) []any {
 }
 
 // lockRepeated locks attempts in their order: those that are settled and, where one comes after another of which nobody knew, those
-// before it. Without it doubted, which takes the price of these away, and others in settleMoved would lock them too late.
+// before it. Without it recordAmbiguities, which takes the price of these away, and others in settle would lock them too late.
 const lockRepeated = `
 	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
 	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt and (a.attempt = g.attempt or g.after)
@@ -94,19 +94,19 @@ func repeatArrays(order []*Settlement) []any {
 	return []any{seq, attempt, after}
 }
 
-// ambiguityColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanAmbiguity.
+// ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a, and of message m, for scanAmbiguity.
 const ambiguityColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, case when a.outcome in ('accepted', 'rejected') then a.outcome else coalesce(f.outcome, 'unknown') end,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
-// ambiguityJoins add to doubt d what ambiguityColumns name.
+// ambiguityJoins add to ambiguity d what ambiguityColumns name.
 const ambiguityJoins = `
 	join dispatcher.messages m on m.seq = d.message_seq
 	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
-// leaseAmbiguities leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
+// leaseAmbiguities leases the ambiguities that are due, and those about which an answer or a receipt has told something: nobody else
 // gets them before the lease is over. That the first attempt was refused or never left says nothing about one that repeated it
 // under the same key.
 const leaseAmbiguities = `
@@ -124,27 +124,27 @@ const leaseAmbiguities = `
 	)
 	select array_agg(message_seq), array_agg(key) from leased`
 
-// readAmbiguities reads doubts by their keys, leaving out those that were closed meanwhile. It comes after leaseAmbiguities, which locks the newest
-// version of a doubt while all else it saw may be older: what one settlement says of a doubt and of its attempt is read together here.
+// readAmbiguities reads ambiguities by their keys, leaving out those that were closed meanwhile. It comes after leaseAmbiguities, which locks the newest
+// version of an ambiguity while all else it saw may be older: what one settlement says of an ambiguity and of its attempt is read together here.
 const readAmbiguities = `
 	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
 	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + ambiguityJoins + `
 	order by d.opened_at`
 
-// DueAmbiguities picks up to limit open doubts that are due, or have been answered meanwhile, and keeps others from those that are
+// DueAmbiguities picks up to limit open ambiguities that are due, or have been answered meanwhile, and keeps others from those that are
 // due for the lease.
 func (l *Ledger) DueAmbiguities(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
 	var seqs []int64
 	var keys []string
 	if err := l.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
-		return nil, wrap("look for doubts", err)
+		return nil, wrap("look for ambiguities", err)
 	}
 	r, err := l.hot.Query(ctx, readAmbiguities, seqs, keys)
 	if err != nil {
-		return nil, wrap("look for doubts", err)
+		return nil, wrap("look for ambiguities", err)
 	}
-	doubts, err := pgx.CollectRows(r, scanAmbiguity)
-	return doubts, wrap("look for doubts", err)
+	ambiguities, err := pgx.CollectRows(r, scanAmbiguity)
+	return ambiguities, wrap("look for ambiguities", err)
 }
 
 func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
@@ -167,35 +167,35 @@ func (l *Ledger) AmbiguityOf(ctx context.Context, id string, last int) (OpenAmbi
 		from dispatcher.ambiguous d`+ambiguityJoins+`
 		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc limit 1`, id, last)
 	if err != nil {
-		return OpenAmbiguity{}, wrap("look for a doubt", err)
+		return OpenAmbiguity{}, wrap("look for an ambiguity", err)
 	}
 	d, err := pgx.CollectExactlyOneRow(r, scanAmbiguity)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return OpenAmbiguity{}, ErrNotAmbiguous
 	}
-	return d, wrap("look for a doubt", err)
+	return d, wrap("look for an ambiguity", err)
 }
 
 // ErrNotAmbiguous means that what became of a message is known, or that there is no such message.
-var ErrNotAmbiguous = errors.New("there is no doubt about this message")
+var ErrNotAmbiguous = errors.New("this message is not ambiguous")
 
-// Postpone sets when a doubt is looked at again, unless it has been closed.
+// Postpone sets when an ambiguity is looked at again, unless it has been closed.
 func (l *Ledger) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
 	_, err := l.hot.Exec(ctx, `
 		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2 and closed_at is null`, seq, key, until)
-	return wrap("put off a doubt", err)
+	return wrap("postpone an ambiguity", err)
 }
 
-// lockResolved and lockMessage lock what is judged in the order of settlements and receipts, by statements of their own: judged has to see
+// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by statements of their own: resolveAmbiguity has to see
 // what those it waited for have committed. A settlement that goes before has the attempt locked already.
 const (
 	lockResolved = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
 	lockMessage  = `select from dispatcher.messages where seq = $1 for update`
 )
 
-// judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can. Its attempts and
+// resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its message on where no settlement can. Its attempts and
 // its message are locked. While it is being submitted again under the key, nothing is
-// judged: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
+// resolved: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
 const resolveAmbiguity = `
 	with held as (
 	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
@@ -229,19 +229,19 @@ const resolveAmbiguity = `
 	)
 	select exists (select from closed)`
 
-// Resolve ends a doubt, and says whether there was one to end: a doubt that somebody else has ended with
+// Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else has ended with
 // certainty is left as it is, and so is one whose message is being submitted again just now. It is one transaction.
 func (l *Ledger) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
 	tx, err := l.hot.Begin(ctx)
 	if err != nil {
-		return false, wrap("judge a doubt", err)
+		return false, wrap("resolve an ambiguity", err)
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
 	closed, err := resolveIn(ctx, tx, j)
 	if err != nil || !closed {
-		return false, wrap("judge a doubt", err)
+		return false, wrap("resolve an ambiguity", err)
 	}
-	return true, wrap("judge a doubt", tx.Commit(ctx))
+	return true, wrap("resolve an ambiguity", tx.Commit(ctx))
 }
 
 // resolveIn is Resolve in its transaction.
@@ -258,7 +258,7 @@ func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err 
 	return closed, err
 }
 
-// resolveArguments are the parameters of judged.
+// resolveArguments are the parameters of resolveAmbiguity.
 func resolveArguments(j *Resolution) []any {
 	move := j.Move
 	if move == nil {
@@ -275,7 +275,7 @@ func resolveArguments(j *Resolution) []any {
 	}
 }
 
-// ambiguityRecords reads doubts for people; what follows is a condition.
+// ambiguityRecords reads ambiguities for people; what follows is a condition.
 const ambiguityRecords = `
 	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author, d.note
@@ -322,7 +322,7 @@ func (l *Ledger) CountAmbiguous(ctx context.Context, f *AmbiguousFilter) (n int6
 	return n, wrap("count ambiguous attempts", err)
 }
 
-// ambiguitiesOf are all doubts about one message.
+// ambiguitiesOf are all ambiguities about one message.
 func (l *Ledger) ambiguitiesOf(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
 	return rows(ctx, l, scanAmbiguityRecord, ambiguityRecords+`d.message_seq = $1 order by d.attempt`, seq)
 }

@@ -37,7 +37,7 @@ const carried = `
 	from counted group by channel order by channel`
 
 // Carried counts what the channels of a route did since an instant, by the database's
-// clock; version is what Carried.InForce goes by. Rows are sorted by channel; one that did nothing has none. Of the attempts claimed
+// clock; version decides Carried.InForce. Rows are sorted by channel; one that did nothing has none. Of the attempts claimed
 // before, it counts those that were answered since then, unless the answer was booked more than late after the claim, as in
 // Faults: whoever asks about shorter times than submits may take would see no timeout otherwise.
 //

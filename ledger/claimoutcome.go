@@ -32,7 +32,7 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 	if len(t.attempts) == 0 {
 		return fmt.Errorf("%w: %w", errConnection, lost)
 	}
-	// The caller's patience does not count here: attempts that were committed and that
+	// The caller's deadline does not count here: attempts that were committed and that
 	// nobody sends would be worse than a claim that takes long. Nothing can be sent
 	// meanwhile anyway.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,21 +84,21 @@ func (l *Ledger) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	return yes, err
 }
 
-// selectRunning goes by the lock that a transaction has on its own number until everybody can see
+// selectRunning uses the lock that a transaction has on its own number until everybody can see
 // what it did. Neither a snapshot nor pg_xact_status would do: to them a number that is newer than
 // all completed ones may as well never have been given.
 const selectRunning = `
 	select exists (select from pg_locks where locktype = 'transactionid' and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
 
-// selectCommitted looks for an attempt, and commits something after it, see vouch.
+// selectCommitted looks for an attempt, and commits something after it, see replicationBarrier.
 const selectCommitted = `
 	select exists (
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)
 	from ` + barrierRecord
 
-// vouch commits something that changes nothing. Where commits wait for a standby, one whose wait
-// was cut off is seen on its server although the standby lacks it. Whoever goes by what he sees
-// there, and has nothing to write, vouches for it: this commit waits in the other's stead, and has
+// replicationBarrier commits something that changes nothing. Where commits wait for a standby, one whose wait
+// was cut off is seen on its server although the standby lacks it. Whoever relies on what it sees
+// there, and has nothing to write, confirms it: this commit waits in the other's stead, and has
 // no answer on a server that another has taken over from. A transaction that writes, or that locks
 // a row, need not do this: its own commit waits.
 const replicationBarrier = `select 1 from ` + barrierRecord

@@ -19,7 +19,7 @@ func (d *Durability) Unwaited() int {
 	return d.Followers
 }
 
-// Weaknesses say what of it may cost commits that were reported as done, and which setting mends that; none when a
+// Weaknesses say what of it may cost commits that were reported as done, and which setting fixes that; none when a
 // commit is on the disk of this server before it is reported.
 func (d *Durability) Weaknesses() []Weakness {
 	const last = "what was committed last: counters, and attempts that went out already"

@@ -12,11 +12,11 @@ import (
 )
 
 // ErrNotRegistered is returned by Lock before Register, and after another instance
-// has taken this one for dead and forgotten it. The next Beat mends the latter.
+// has taken this one for dead and forgotten it. The next Beat corrects the latter.
 var ErrNotRegistered = errors.New("this instance has no row in the ledger")
 
 // ErrSilent is returned by Lock when this instance has not sent a heart-beat for so
-// long that attempts claimed now would not be found by a recovery. The next Beat mends it.
+// long that attempts claimed now would not be found by a recovery. The next Beat corrects it.
 var ErrSilent = errors.New("this instance has not sent a heart-beat for too long")
 
 // MissingChannelsError is returned by Commit when a named channel has no row: it was

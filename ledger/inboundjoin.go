@@ -45,7 +45,7 @@ func (in *Inbound) split() bool {
 // maxParts is what the one octet of a concatenation header counts (3GPP TS 23.040, 9.2.3.24.1).
 const maxParts = 255
 
-// puzzle puts messages together. Of each part of a group it keeps a queue: the heads of all queues
+// reassembler puts messages together. Of each part of a group it keeps a queue: the heads of all queues
 // are one message.
 type reassembler struct {
 	waiting map[group][][]piece

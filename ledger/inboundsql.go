@@ -65,7 +65,7 @@ const putOn = `
 // that nobody waits in a circle.
 //
 // No entry is ended that is younger than what would end it. Two times of one provider are compared with each other.
-// Otherwise it counts when the STOP arrived, which is not before it was sent: in doubt somebody stays on the list.
+// Otherwise it counts when the STOP arrived, which is not before it was sent: when that is unclear somebody stays on the list.
 const relist = `
 	with changed as (
 	  update dispatcher.opt_outs o set

@@ -127,8 +127,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	reports.MaxConns = 2
 	l.single = hot.ConnConfig.Copy()
-	l.out = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadership, read: selectOutbox, remove: removePublished, vouch: vouchOutbox, roundTrip: l.timeouts.roundTrip}
-	l.heard = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadershipHeard, read: selectHeard, remove: removeHeard, vouch: vouchHeard, roundTrip: l.timeouts.roundTrip}
+	l.out = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadership, read: selectOutbox, remove: removePublished, barrier: barrierOutbox, roundTrip: l.timeouts.roundTrip}
+	l.heard = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadershipHeard, read: selectHeard, remove: removeHeard, barrier: barrierHeard, roundTrip: l.timeouts.roundTrip}
 	l.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.

@@ -69,7 +69,7 @@ type outlet struct {
 	lock     int64                     // that the process holds which publishes
 	read     string                    // rows by seq until they hold so many notices
 	remove   string                    // those of some seqs
-	vouch    string                    // for the rows, if there are any
+	barrier  string                    // replication barrier, if there are any
 
 	roundTrip time.Duration // how long an answer may take
 
@@ -168,8 +168,8 @@ func (o *outlet) resign() {
 const (
 	removePublished = `delete from dispatcher.outbox where seq = any($1)`
 	removeHeard     = `delete from dispatcher.inbound_outbox where seq = any($1)`
-	vouchOutbox     = replicationBarrier + ` where exists (select from dispatcher.outbox)`
-	vouchHeard      = replicationBarrier + ` where exists (select from dispatcher.inbound_outbox)`
+	barrierOutbox   = replicationBarrier + ` where exists (select from dispatcher.outbox)`
+	barrierHeard    = replicationBarrier + ` where exists (select from dispatcher.inbound_outbox)`
 )
 
 // selectOutbox and selectHeard read rows by seq until they hold so many notices.
@@ -196,7 +196,7 @@ func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notic
 		return err
 	})
 	if len(o.published) == 0 {
-		batch.Queue(o.vouch) // after them: none of what was read goes away before
+		batch.Queue(o.barrier) // after them: none of what was read goes away before
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.roundTrip)
 	defer cancel()

@@ -12,7 +12,7 @@ type Receipt struct {
 	// Reference is the provider's id of the part; it may be empty when Seq is set.
 	Reference string
 	// Seq and Attempt name the submission when the receipt carries our own key; both are 0 when it does not. The
-	// caller vouches for them.
+	// caller has checked them.
 	Seq     int64
 	Attempt int
 	State   provider.ReceiptState

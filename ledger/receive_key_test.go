@@ -285,7 +285,7 @@ const dueNow = `with u as (update dispatcher.receipts set due_at = now() where d
 	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days' where settled_at is not null)
 	select count(*)::text from u`
 
-// TestLateTruthsFromBothSidesContend: doubts about submits, their late answers and the receipts that prove them taken
+// TestLateTruthsFromBothSidesContend: ambiguities about submits, their late answers and the receipts that prove them taken
 // are written at the same time.
 func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	t.Parallel()
@@ -296,11 +296,11 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	for round := range rounds {
 		messages := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 200), "a").Messages
 		late := accepted(messages)
-		var doubts []ledger.Settlement
+		var ambiguities []ledger.Settlement
 		var receipts []ledger.Receipt
 		for i := range late {
 			late[i].Await = time.Hour
-			doubts = append(doubts, unknown(messages[i]))
+			ambiguities = append(ambiguities, unknown(messages[i]))
 			receipts = append(receipts, keyed(messages[i], 1, late[i].Reference, provider.Delivered))
 		}
 		var workers sync.WaitGroup
@@ -309,7 +309,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 				var err error
 				switch worker % 3 {
 				case 0:
-					for few := range slices.Chunk(doubts, 8) {
+					for few := range slices.Chunk(ambiguities, 8) {
 						err = errors.Join(err, l.Settle(t.Context(), few))
 					}
 				case 1:

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWhereNoReceiptsAreExpectedNoneIsMissing: a channel that gives no receipts has said all with its answer, however late that was, and
-// whatever it says under our key before the last word, which it need not say.
+// whatever its receipts say under our key before the last word, which it need not say.
 func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 	t.Parallel()
 	type deed func(*testing.T, *ledger.Ledger, ledger.Message)

@@ -202,11 +202,11 @@ func TestALateAnswerToTheWholeCorrectsWhatWasOwed(t *testing.T) {
 // TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown: the operator looked before it came.
 func TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.AwaitReceipt)
+	l, m, see := openAmbiguity(t, ledger.AwaitReceipt)
 	receive(t, l, keyed(m, 1, "r1", provider.Pending))
 	no := unknown(m)
 	no.Outcome, no.State, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, 0, 0
-	if judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no}) || judge(t, l, final(m)) {
+	if resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no}) || resolve(t, l, final(m)) {
 		t.Error("it was")
 	}
 	if got := see(parts); got != "accepted accepted f r1" {

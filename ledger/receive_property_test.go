@@ -109,7 +109,7 @@ func deeds(t *rapid.T, l *life) []deed {
 	return append(first, rapid.Permutation(all).Draw(t, "order")...)
 }
 
-// judged is what the operator's verdicts came to: the last one that was not refused because something else was known already.
+// resolved is what the operator's verdicts came to: the last one that was not refused because something else was known already.
 type resolveAmbiguity struct {
 	verdict ledger.ResolvedAs
 	part    int // whose id was named; -1 for none
@@ -193,16 +193,16 @@ func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 // rule passes a verdict, and reports whether it was one to pass.
 func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed) bool {
 	t.Helper()
-	doubt, err := on.AmbiguityOf(t.Context(), m.ID, 0)
-	if errors.Is(err, ledger.ErrNotAmbiguous) || d.verdict == ledger.NotTaken && doubt.Partly {
+	ambiguity, err := on.AmbiguityOf(t.Context(), m.ID, 0)
+	if errors.Is(err, ledger.ErrNotAmbiguous) || d.verdict == ledger.NotTaken && ambiguity.Partly {
 		return false
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := ledger.Resolution{Seq: m.Seq, Key: doubt.Key, As: d.verdict, Author: "ops", Note: "in its log"}
-	s := expecting(m, doubt.Reference)[0]
-	s.Await = doubt.Await
+	j := ledger.Resolution{Seq: m.Seq, Key: ambiguity.Key, As: d.verdict, Author: "ops", Note: "in its log"}
+	s := expecting(m, ambiguity.Reference)[0]
+	s.Await = ambiguity.Await
 	switch d.verdict {
 	case ledger.Taken:
 		if d.part >= 0 {
@@ -215,7 +215,7 @@ func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []s
 	default:
 		j.Move = &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final"}
 	}
-	return judge(t, on, j)
+	return resolve(t, on, j)
 }
 
 // fixedLives once ended otherwise than they should.

@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider"
 )
 
-// rested settles the attempt of a message of two parts that nobody answered for, but for r1, under a doubt. The time of r1 ends while
+// rested settles the attempt of a message of two parts that nobody answered for, but for r1, under an ambiguity. The time of r1 ends while
 // nobody knows whether the message was taken, so that nobody is going to look at its row.
 func rested(t *testing.T) (*ledger.Ledger, ledger.Message, func(string) string) {
 	t.Helper()
@@ -53,14 +53,14 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		return func(m ledger.Message) ledger.Receipt { return keyed(m, 1, reference, state) }
 	}
 	verdict := func(t *testing.T, l *ledger.Ledger, m ledger.Message, reference string) {
-		doubt, err := l.AmbiguityOf(t.Context(), m.ID, 0)
+		ambiguity, err := l.AmbiguityOf(t.Context(), m.ID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := expecting(m, doubt.Reference+reference)
-		s[0].Await = doubt.Await
-		if !judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &s[0]}) {
-			t.Fatal("there was no doubt")
+		s := expecting(m, ambiguity.Reference+reference)
+		s[0].Await = ambiguity.Await
+		if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &s[0]}) {
+			t.Fatal("there was no ambiguity")
 		}
 	}
 	for name, prove := range map[string]func(*testing.T, *ledger.Ledger, ledger.Message){
@@ -107,7 +107,7 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 }
 
 // TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem: the provider gave an id with an answer that says nothing. For how long receipts are awaited
-// is kept with the attempt, and its parts are heeded once an operator knows that it was taken, those that nobody told of and those
+// is kept with the attempt, and its parts count once an operator knows that it was taken, those that nobody told of and those
 // whose last word came before.
 func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	t.Parallel()
@@ -122,14 +122,14 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			receive(t, l, given...)
 			see(dueNow)
 			overdue(t, l)
-			doubt, err := l.AmbiguityOf(t.Context(), m.ID, 0)
-			if err != nil || doubt.Await != time.Hour {
-				t.Fatalf("receipts are awaited for %s, %v", doubt.Await, err)
+			ambiguity, err := l.AmbiguityOf(t.Context(), m.ID, 0)
+			if err != nil || ambiguity.Await != time.Hour {
+				t.Fatalf("receipts are awaited for %s, %v", ambiguity.Await, err)
 			}
-			truth := expecting(m, doubt.Reference)[0]
-			truth.Await = doubt.Await
-			if !judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &truth}) {
-				t.Fatal("there was no doubt")
+			truth := expecting(m, ambiguity.Reference)[0]
+			truth.Await = ambiguity.Await
+			if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &truth}) {
+				t.Fatal("there was no ambiguity")
 			}
 			see(dueNow)
 			overdue(t, l)
@@ -193,7 +193,7 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 // repeat is answered with the same id. A part of another name, told by the key of the first, does not keep the message from its end.
 func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	t.Parallel()
-	l, m, see := recordAmbiguities(t, ledger.SameKey)
+	l, m, see := openAmbiguity(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	first := expecting(m, "r1")
 	settleAll(t, l, first)

@@ -78,7 +78,7 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 		r.Attempts[i].OtherIDs = others[r.Attempts[i].Number]
 	}
 	if r.Ambiguities, err = l.ambiguitiesOf(ctx, r.Message.Seq); err != nil {
-		return Record{}, wrap("read doubts", err)
+		return Record{}, wrap("read ambiguities", err)
 	}
 	if r.Message.Plan.Version == 0 {
 		return r, nil

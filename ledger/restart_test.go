@@ -118,7 +118,7 @@ func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	if got := scalar[string](t, db, `select string_agg(w->>'granted' || ' of ' || (w->>'max'), ', ') from audit.limit_restarts, jsonb_array_elements(set_aside) w`); got != "1 of 10, 1 of 10" {
 		t.Errorf("set aside are %s", got)
 	}
-	for range 3 { // as time goes by
+	for range 3 { // as time passes
 		execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
 		execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 day'`)
 		if _, sent := mustClaim(t, l, of("shop", 2)); len(sent) != 2 {

@@ -80,15 +80,15 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
-	doubt, truth := unanswered(m, ""), expecting(m, "r1")[0]
-	settleAll(t, l, []ledger.Settlement{doubt})
-	doubt.Receipts, truth.Receipts = 2, 1
-	settleAll(t, l, []ledger.Settlement{doubt, truth})
+	ambiguity, truth := unanswered(m, ""), expecting(m, "r1")[0]
+	settleAll(t, l, []ledger.Settlement{ambiguity})
+	ambiguity.Receipts, truth.Receipts = 2, 1
+	settleAll(t, l, []ledger.Settlement{ambiguity, truth})
 	for range 2 {
 		if got := see(seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 1" {
 			t.Error(got)
 		}
-		settleAll(t, l, []ledger.Settlement{doubt}) // it comes too late to say anything
+		settleAll(t, l, []ledger.Settlement{ambiguity}) // it comes too late to say anything
 	}
 }
 

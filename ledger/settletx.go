@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see vouch) and all or nothing. To
+// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see replicationBarrier) and all or nothing. To
 // settle again what was settled has no effect, so a call that failed, in whatever way,
 // is simply repeated.
 func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
@@ -28,7 +28,7 @@ func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
 			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
 		}
 	}
-	conn, err := l.hot.Acquire(ctx) // one for both statements, so that nothing is vouched for on another server
+	conn, err := l.hot.Acquire(ctx) // one for both statements, so that the barrier is on the same server
 	if err != nil {
 		return wrap("settle", err)
 	}
@@ -48,11 +48,11 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	doubts, expectations, corrections := ambiguityArrays(order), expectArrays(order), correctedArrays(order)
+	ambiguities, expectations, corrections := ambiguityArrays(order), expectArrays(order), correctedArrays(order)
 	repeats := repeatArrays(order)
-	if doubts == nil && expectations == nil && corrections == nil && repeats == nil {
+	if ambiguities == nil && expectations == nil && corrections == nil && repeats == nil {
 		tag, err := db.Exec(ctx, sql, args...)
-		return vouchUnless(ctx, db, tag.RowsAffected() > 0, err)
+		return barrierUnless(ctx, db, tag.RowsAffected() > 0, err)
 	}
 	var told int64 // rows of the outbox
 	batch := &pgx.Batch{}
@@ -69,15 +69,15 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if corrections != nil {
 		batch.Queue(corrected, corrections...)
 	}
-	if doubts != nil {
-		batch.Queue(recordAmbiguities, doubts...)
+	if ambiguities != nil {
+		batch.Queue(recordAmbiguities, ambiguities...)
 	}
 	err := db.SendBatch(ctx, batch).Close()
-	return vouchUnless(ctx, db, told > 0, err)
+	return barrierUnless(ctx, db, told > 0, err)
 }
 
-// vouchUnless vouches for a settlement that told nobody anything: it may have been in the books already.
-func vouchUnless(ctx context.Context, db executor, told bool, err error) error {
+// barrierUnless is the replication barrier of a settlement that published nothing: it may have been written before.
+func barrierUnless(ctx context.Context, db executor, told bool, err error) error {
 	if err == nil && !told {
 		_, err = db.Exec(ctx, replicationBarrier)
 	}
@@ -162,7 +162,7 @@ func refundArrays(order []*Settlement) (refunds, tallies []any) {
 	return []any{nr, channel, scope, seconds, micros}, []any{lane, pool}
 }
 
-// saidArrays are what the settlements say about receipts, see saidNames.
+// saidArrays are what the settlements say about receipts, see settleNames.
 func saidArrays(order []*Settlement) []any {
 	n := len(order)
 	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
@@ -194,7 +194,7 @@ func correctedArrays(order []*Settlement) []any {
 	return []any{seq, attempt, outcome, owed, telling, within, cut}
 }
 
-// said is what a settlement says about receipts, of which it names a number, see saidNames; within is in microseconds.
+// said is what a settlement says about receipts, of which it names a number, see settleNames; within is in microseconds.
 func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
 	known := names(s.Reference)
 	slices.Sort(known)

@@ -35,10 +35,10 @@ type storm struct {
 	claimed map[int64]int // the latest attempts of messages that have been claimed again; guarded by mu
 }
 
-// TestDoubtsRepeatsAndReceiptsContend: lost attempts are closed by two instances that know different things of them, submitted again under
-// their keys, answered late, received for, judged and given up, while others look for what is due. Nobody waits in a circle, no message
+// TestAmbiguitiesRepeatsAndReceiptsContend: lost attempts are closed by two instances that know different things of them, submitted again under
+// their keys, answered late, received for, resolved and given up, while others look for what is due. Nobody waits in a circle, no message
 // rests before its end or is given up although it was answered, and no slot is lost.
-func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
+func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	ledgers := [2]*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}), connect(t, ledger.Config{URL: url, MaxConns: 8})}
@@ -83,11 +83,11 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 
 // add makes up what is said of one message, whose two parts have the references.
 func (s *storm) add(i int, m ledger.Message, references [2]string) {
-	doubt := func(step ledger.Step, verdict ledger.ResolvedAs) *ledger.Ambiguity {
+	ambiguity := func(step ledger.Step, verdict ledger.ResolvedAs) *ledger.Ambiguity {
 		return &ledger.Ambiguity{Key: "k", Step: step, Until: time.Now().Add(time.Hour), NextAt: time.Now(), ResolvedAs: verdict}
 	}
 	lost := unknown(m)
-	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Ambiguity = ledger.Retry, time.Hour, 3, 2, doubt(ledger.SameKey, "")
+	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Ambiguity = ledger.Retry, time.Hour, 3, 2, ambiguity(ledger.SameKey, "")
 	switch i % 4 {
 	case 0:
 		lost.Reference = references[0]
@@ -99,9 +99,9 @@ func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	taken := expecting(m, references[0]+" "+references[1])[0]
 	taken.Segments, taken.Await, taken.Receipts = 2, time.Hour, 2
 	repeat := taken
-	repeat.Attempt, repeat.Hold, repeat.Ambiguity = 2, time.Hour, doubt(ledger.SameKey, ledger.Taken)
+	repeat.Attempt, repeat.Hold, repeat.Ambiguity = 2, time.Hour, ambiguity(ledger.SameKey, ledger.Taken)
 	if i%3 == 0 {
-		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Ambiguity = provider.Unknown, ledger.Unknown, 0, "", doubt(ledger.AwaitReceipt, "")
+		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Ambiguity = provider.Unknown, ledger.Unknown, 0, "", ambiguity(ledger.AwaitReceipt, "")
 	}
 	sent := taken
 	sent.Hold = time.Hour
@@ -136,7 +136,7 @@ func (s *storm) rage() {
 	said, over := context.WithCancel(s.t.Context())
 	var speakers, lookers sync.WaitGroup
 	for i, l := range s.ledgers {
-		for _, look := range []func(*ledger.Ledger) error{s.sweep, s.claim, s.judge} {
+		for _, look := range []func(*ledger.Ledger) error{s.sweep, s.claim, s.resolve} {
 			lookers.Go(func() {
 				for said.Err() == nil {
 					s.check(look(l))
@@ -249,11 +249,11 @@ func (s *storm) claim(l *ledger.Ledger) error {
 	return err
 }
 
-// judge ends doubts as taken: those that have been answered, and some of the others.
-func (s *storm) judge(l *ledger.Ledger) error {
-	doubts, err := l.DueAmbiguities(s.t.Context(), 30, 50*time.Millisecond)
-	for i := range doubts {
-		d := &doubts[i]
+// resolve ends ambiguities as taken: those that have been answered, and some of the others.
+func (s *storm) resolve(l *ledger.Ledger) error {
+	ambiguities, err := l.DueAmbiguities(s.t.Context(), 30, 50*time.Millisecond)
+	for i := range ambiguities {
+		d := &ambiguities[i]
 		answered := d.Answer == "accepted"
 		if !answered && rand.IntN(4) > 0 {
 			continue

@@ -58,7 +58,7 @@ func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// Claims and documents race; what a day's audit goes by holds for every attempt.
+// Claims and documents race; what a day's audit relies on holds for every attempt.
 func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 3)

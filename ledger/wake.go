@@ -12,13 +12,13 @@ const (
 	// wakeBatch is how many messages one transaction wakes: few enough that nobody waits
 	// long for a row that it holds.
 	wakeBatch = 500
-	// wakePatience is how long an applier may take to wake all before another instance
+	// wakeTimeout is how long an applier may take to wake all before another instance
 	// takes it for gone and does it in its place.
-	wakePatience = 30 * time.Second
+	wakeTimeout = 30 * time.Second
 )
 
 // selectWaiting lists who is to be woken. They are listed before the first is woken, so
-// that a message that looks again and goes on waiting is not woken a second time.
+// that a message that was decided again and goes on waiting is not woken a second time.
 const selectWaiting = `select seq from dispatcher.messages where next_at > now() and state = 'waiting' order by seq`
 
 // wakeSome waits for nobody: a row that is locked is being decided upon, under the
@@ -50,7 +50,7 @@ func (l *Ledger) wake(ctx context.Context, version int64) error {
 func (l *Ledger) wakeForOthers(ctx context.Context) error {
 	left, err := rows(ctx, l, pgx.RowTo[int64], `
 		select version from dispatcher.routing_versions
-		where waking and created_at < clock_timestamp() - $1::interval order by version desc limit 1`, wakePatience)
+		where waking and created_at < clock_timestamp() - $1::interval order by version desc limit 1`, wakeTimeout)
 	if err != nil || len(left) == 0 {
 		return err
 	}

@@ -99,7 +99,7 @@ func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 	}
 }
 
-// A message that looks again and goes on waiting is left alone, or waking would never end.
+// A message that was decided again and goes on waiting is left alone, or waking would never end.
 func TestAMessageIsWokenOnceForADocument(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -10,7 +10,7 @@ import (
 	"dispatcher/provider"
 )
 
-// disputed is a message about whose first attempt there is a doubt, while somebody else has it locked.
+// disputed is a message about whose first attempt there is an ambiguity, while somebody else has it locked.
 type disputed struct {
 	l, other  *ledger.Ledger
 	lock, see *pgx.Conn
@@ -33,7 +33,7 @@ func dispute(t *testing.T) *disputed {
 	return d
 }
 
-// after passes a judgement that has to wait until work, which began before it, has come to its end.
+// after resolves it, which has to wait until work, which began before it, has come to its end.
 func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) (ended bool) {
 	t.Helper()
 	execute(t, d.lock, `begin`)
@@ -67,7 +67,7 @@ func refusedLate(s ledger.Settlement) ledger.Settlement {
 	return s
 }
 
-// sentAgain is the judgement that the message is sent once more.
+// sentAgain is the resolution that the message is sent once more.
 func sentAgain(m ledger.Message) ledger.Resolution {
 	j := final(m)
 	j.As = ledger.Resent
@@ -75,8 +75,8 @@ func sentAgain(m ledger.Message) ledger.Resolution {
 	return j
 }
 
-// TestAJudgementGoesByWhatWasCommittedLast: the truth about an attempt is being written down when somebody gives the search up.
-func TestAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
+// TestAResolutionSeesWhatWasCommittedLast: the truth about an attempt is being written down when somebody gives the search up.
+func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	truths := map[string]struct {
 		tell func(*testing.T, *disputed) error
@@ -96,13 +96,13 @@ func TestAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
 	}
 	verdicts := map[string]func(ledger.Message) ledger.Resolution{"gives up": final, "resends": sentAgain}
 	for truth, told := range truths {
-		for verdict, judgement := range verdicts {
+		for verdict, resolve := range verdicts {
 			t.Run(verdict+" behind "+truth, func(t *testing.T) {
 				t.Parallel()
 				d := dispute(t)
-				j := judgement(d.m)
+				j := resolve(d.m)
 				if d.after(t, func() error { return told.tell(t, d) }, &j) {
-					t.Error("it was judged")
+					t.Error("it was resolved")
 				}
 				if got := scalar[string](t, d.see, seeDoubt); got+scalar[string](t, d.see, `select coalesce(' ' || tried::text, '') from dispatcher.messages`) != told.want {
 					t.Errorf("the message is %s, want %s", got, told.want)
@@ -122,7 +122,7 @@ func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 	done := waiting(t, d.see, func() error {
 		ended, err := d.other.Resolve(t.Context(), &j)
 		if ended {
-			t.Error("it was judged")
+			t.Error("it was resolved")
 		}
 		return err
 	})
@@ -152,7 +152,7 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	done := waiting(t, d.see, func() error {
 		ended, err := d.other.Resolve(t.Context(), &j)
 		if !ended {
-			t.Error("the doubt was not ended")
+			t.Error("the ambiguity was not closed")
 		}
 		return err
 	})
