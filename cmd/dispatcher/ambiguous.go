@@ -43,7 +43,7 @@ type ambiguityLine struct {
 }
 
 func (c *cli) ambiguousListCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var filter ambiguousFilter
 	var limit int
 	cmd := &cobra.Command{
@@ -64,7 +64,7 @@ days, with --all all.`,
 	}
 	filter.add(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", 100, "so many at most")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

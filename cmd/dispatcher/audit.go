@@ -30,7 +30,7 @@ func (c *cli) auditCommand() *cobra.Command {
 }
 
 func (c *cli) auditVerifyCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var day string
 	var sample int
 	cmd := &cobra.Command{
@@ -57,7 +57,7 @@ one.`,
 		"ended in (default today)")
 	cmd.Flags().IntVar(&sample, "sample", 0, "look at so many messages of the day, evenly spread; "+
 		"the same ones each time (default all)")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -20,7 +20,7 @@ func (c *cli) benchCommand() *cobra.Command {
 		faults           bool
 		rate             float64
 		seconds          int
-		as               = format(formatTable)
+		as               format
 	)
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -75,7 +75,7 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 		"the others")
 	cmd.Flags().Float64Var(&rate, "rate", 1500, "messages a second, with --faults")
 	cmd.Flags().IntVar(&seconds, "seconds", 16, "how long each fault lasts, with --faults")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

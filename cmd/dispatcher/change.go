@@ -26,14 +26,13 @@ type changeFlags struct {
 
 // addTo defines the flags. The author is who is logged in, unless named.
 func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
-	f.as = formatTable
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history "+
 		"(required)")
 	c.authorFlag(cmd.Flags(), &f.author)
 	cmd.Flags().Var(&f.expect, "expect-version", "refuse when the document of this version is not "+
 		"in force any more; 0: when there is one at all")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, change nothing")
-	cmd.Flags().Var(&f.as, "format", "output format")
+	f.as.addTo(cmd.Flags())
 }
 
 // check refuses a change without a reason. A dry run changes nothing, so it needs none.

@@ -108,14 +108,14 @@ func (l *limitShown) words(form string) string {
 }
 
 func (c *cli) channelListCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the channels with their state, what they carry and what their limits leave",
 		Args:  cobra.NoArgs,
 		RunE:  work(func(ctx context.Context, _ []string) error { return c.listChannels(ctx, as) }),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // commands is the one list of all commands.
 func (c *cli) commands() []*cobra.Command {
@@ -30,5 +34,125 @@ func (c *cli) commands() []*cobra.Command {
 		c.benchCommand(),
 		c.benchFloorCommand(),
 		c.versionCommand(),
+	}
+}
+
+// commandFacts are what users need to know of a command beside its name, synopsis, purpose and
+// flags, which cobra holds. "dispatcher help" prints them and docs/commands.md lists them.
+type commandFacts struct {
+	path  string // without "dispatcher", such as "weights set"
+	needs string // what the command reaches or reads
+	csv   string // what one row of its CSV is; empty for a command without --format
+	fails string // what else than a failure of its work ends it with exit code 1
+}
+
+// What commands need.
+const (
+	needsNothing  = "nothing"
+	needsBroker   = "broker"
+	needsDatabase = "database"
+	needsKeys     = "database, draw keys"
+	needsKeyFile  = "key file"
+)
+
+// lostRace is how a change of the routing fails without being wrong.
+const lostRace = "another version was applied first"
+
+// facts has one line for each command that does something, in the order of docs/commands.md.
+var facts = []commandFacts{
+	{"demo", needsNothing, "a channel", ""},
+	{"run", "broker, database, draw key; with --embedded nothing", "", ""},
+	{"topics create", needsBroker, "a topic", "a topic differs from the flags or cannot be " +
+		"created"},
+	{"send", needsBroker, "the totals; with --wait the last event",
+		"a line cannot be sent; with --wait: the message was not delivered"},
+	{"tail", needsBroker, "an event", "with --until-final: a message was not delivered"},
+	{"explain", "database; with --routing nothing", "a candidate of the latest choice",
+		"no message has the id; with --message: it would be a dead letter"},
+	{"report", needsDatabase, "a channel of a route, without totals",
+		"a route's traffic moved or its draws were unfair"},
+	{"report daily", needsDatabase, "a channel of a route, without totals",
+		"a route's traffic moved or its draws were unfair"},
+	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
+	{"preview", "nothing; with --day or --against database, draw keys",
+		"an interval of a route; with --day or --against a channel of a route", ""},
+	{"routing show", needsDatabase, "the version, its document in one cell", ""},
+	{"routing apply", needsDatabase, "a change", lostRace},
+	{"routing diff", needsDatabase, "a change", "with --exit-code: the meaning differs"},
+	{"routing history", needsDatabase, "a version, without ramps", ""},
+	{"routing rollback", needsDatabase, "a change", lostRace},
+	{"weights show", needsDatabase, "a channel of a route", ""},
+	{"weights set", needsDatabase, "a change", lostRace},
+	{"weights ramp", needsDatabase, "a planned step; the ramp when it is held, resumed or " +
+		"cancelled", "another ramp of the route is under way, or none is"},
+	{"channel list", needsDatabase, "a channel", ""},
+	{"channel drain", needsDatabase, "a change", lostRace},
+	{"channel enable", needsDatabase, "a change", lostRace},
+	{"channel disable", needsDatabase, "a change", lostRace},
+	{"limits show", needsDatabase, "a limit with what JSON has of its channel", ""},
+	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace +
+		"; with --restart: the limit's window does not begin in the future"},
+	{"limits history", needsDatabase, "a change", ""},
+	{"ambiguous list", needsDatabase, "a submission", ""},
+	{"ambiguous settle", needsDatabase, "a submission that was left",
+		"a message could not be settled"},
+	{"optouts list", needsDatabase, "a source of a tenant", ""},
+	{"optouts show", needsDatabase, "an opt-out of the number", ""},
+	{"optouts add", needsDatabase, "the totals", ""},
+	{"optouts remove", needsDatabase, "the totals", ""},
+	{"optouts import", needsDatabase, "the totals", ""},
+	{"keys new", needsNothing, "a key", "the file exists"},
+	{"keys show", needsKeyFile, "a key", ""},
+	{"keys add", needsKeyFile, "a key", ""},
+	{"keys promote", needsKeyFile, "a key", ""},
+	{"keys rotate", needsKeyFile, "a key", ""},
+	{"segments", needsNothing, "a text", "a line is not an object with a text"},
+	{"simulate admission", needsNothing, "a policy, without its windows", ""},
+	{"sandbox", needsNothing, "a carrier", "a carrier could not read a request"},
+	{"doctor", "whatever it is to check", "a check", "a check failed"},
+	{"migrate", needsDatabase, "the versions", ""},
+	{"config", needsNothing, "a setting; with --routing the document", ""},
+	{"bench", needsNothing, "a figure; with --faults a fault", ""},
+	{"version", needsNothing, "the version", ""},
+}
+
+// exitCodes are the meanings of exit codes, the same for all commands.
+var exitCodes = []struct {
+	code    int
+	meaning string
+}{
+	{exitOK, "done"},
+	{exitFailed, "the work failed, or a check found something"},
+	{exitUsage, "wrong arguments or configuration: the sentence names the flag, variable or file " +
+		"and how to correct it"},
+	{exitInterrupted, "ended by Ctrl-C; what was under way was stopped in order"},
+	{exitTerminated, "cut short by SIGTERM. `run` and `sandbox` run until they are told to " +
+		"stop, so SIGTERM ends them with 0"},
+}
+
+// text is what help says of the facts, below the details of a command.
+func (f *commandFacts) text() string {
+	var out strings.Builder
+	out.WriteString("\n\nNeeds: " + f.needs + ".")
+	if f.csv != "" {
+		out.WriteString("\nA row of CSV: " + f.csv + ".")
+	}
+	if f.fails != "" {
+		out.WriteString("\nExit code 1 also: " + f.fails + ".")
+	}
+	return out.String()
+}
+
+// addFacts lets the help of each command say its facts.
+func addFacts(root *cobra.Command) {
+	for i := range facts {
+		cmd, _, err := root.Find(strings.Fields(facts[i].path))
+		if err != nil {
+			continue // TestEveryCommandHasFacts
+		}
+		if cmd.Long == "" {
+			cmd.Long = cmd.Short + "."
+		}
+		cmd.Long += facts[i].text()
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func (c *cli) configCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var file string
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -28,7 +28,7 @@ With --routing FILE it checks a routing document instead and reports each proble
 		}),
 	}
 	cmd.Flags().StringVar(&file, "routing", "", "routing document to check")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

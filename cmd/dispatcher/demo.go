@@ -27,7 +27,7 @@ type demoFlags struct {
 }
 
 func (c *cli) demoCommand() *cobra.Command {
-	f := demoFlags{as: formatTable}
+	var f demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job: 15 000 messages through Kafka, PostgreSQL and three carriers",
@@ -45,7 +45,7 @@ folder, or with --keep to DISPATCHER_DATA_DIR (./data), where "run --embedded" f
 		"port of the embedded Kafka on loopback, with --keep")
 	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort,
 		"port of the embedded PostgreSQL on loopback, with --keep")
-	cmd.Flags().Var(&f.as, "format", "output format")
+	f.as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -48,7 +48,7 @@ func broken(check string, err error) finding {
 }
 
 func (c *cli) doctorCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check settings, broker, topics, database, channels and ports, and say what to do",
@@ -57,7 +57,7 @@ channels are bound once and unbound; nothing is sent. It exits with 1 when a che
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error { return c.doctor(ctx, as) }),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

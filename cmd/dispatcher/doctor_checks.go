@@ -4,23 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
-// patient is what the checks of the second round need to know from the first.
-type patient struct {
+// checker is what checks share: those of the second round need what the first found.
+type checker struct {
 	settings *config.Settings
 	embedded bool // the settings are those of a running "run --embedded"
 	routing  *config.Routing
@@ -33,7 +29,7 @@ func examine(ctx context.Context) []finding {
 	if err != nil {
 		return problems("settings", err)
 	}
-	p := &patient{settings: &s}
+	p := &checker{settings: &s}
 	_, p.embedded = embedded.ReadEndpoints(s.DataDir)
 	fromEmbedded(&s)
 	first := []finding{fine("settings", "%d variables are good", len(s.List()))}
@@ -77,7 +73,7 @@ func round(ctx context.Context, checks ...func(context.Context) []finding) []fin
 }
 
 // checkDrawKey reads the keys and looks at who else may read them.
-func (p *patient) checkDrawKey(context.Context) []finding {
+func (p *checker) checkDrawKey(context.Context) []finding {
 	path := p.settings.DrawKeyFile
 	if path == "" && p.embedded {
 		path = filepath.Join(p.settings.DataDir, config.EmbeddedDrawKey)
@@ -96,7 +92,7 @@ func (p *patient) checkDrawKey(context.Context) []finding {
 }
 
 // checkDatabase looks at server, schema and clock.
-func (p *patient) checkDatabase(ctx context.Context) []finding {
+func (p *checker) checkDatabase(ctx context.Context) []finding {
 	if p.settings.PostgresURL == "" {
 		return nil // the check of the settings has said it
 	}
@@ -207,7 +203,7 @@ func durabilityMend(weak []ledger.Weakness) string {
 }
 
 // checkRouting finds the routing in force, which the later checks go by.
-func (p *patient) checkRouting(ctx context.Context) []finding {
+func (p *checker) checkRouting(ctx context.Context) []finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	s := p.settings
@@ -232,21 +228,7 @@ func (p *patient) checkRouting(ctx context.Context) []finding {
 		closedFindings(doc)...)
 }
 
-// checkLimits looks at what the limits of the routing in force leave.
-func (p *patient) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
-	if p.routing == nil {
-		return nil // the check of the routing has said it
-	}
-	out := closedFindings(p.routing)
-	present, err := l.Present(ctx)
-	if err != nil {
-		return append(out, broken("limits", postgresTrouble(p.settings, err)))
-	}
-	out = append(out, spentFindings(p.routing, &present)...)
-	return append(out, aheadFindings(p.routing, &present)...)
-}
-
-func (p *patient) storedRouting(v *ledger.RoutingVersion) []finding {
+func (p *checker) storedRouting(v *ledger.RoutingVersion) []finding {
 	doc, err := storedRouting(v)
 	if err != nil {
 		return problems("routing", err)
@@ -254,52 +236,4 @@ func (p *patient) storedRouting(v *ledger.RoutingVersion) []finding {
 	p.routing = doc
 	return []finding{fine("routing", "version %d is in force: %d channels, %d routes", v.Version,
 		len(doc.Channels), len(doc.Routes))}
-}
-
-// checkListen tries the address of the admin server. An instance that runs there already is fine.
-func (p *patient) checkListen(ctx context.Context) []finding {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	address := p.settings.Listen
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	switch {
-	case err == nil:
-		_ = listener.Close() // nobody has connected
-		if openAddress(address) {
-			return []finding{warned("listen", address+" is free, and other networks may reach it: "+
-				"metrics and profiles are there", listenAdvice)}
-		}
-		return []finding{fine("listen", "%s is free", address)}
-	case errors.Is(err, syscall.EADDRINUSE) && healthy(ctx, address):
-		return []finding{fine("listen", "a dispatcher runs at %s", address)}
-	case errors.Is(err, syscall.EADDRINUSE):
-		return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN is taken: stop what "+
-			"listens there, or choose another port", address))}
-	}
-	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on "+
-		"(%s): choose an address of this machine", address, app.Cause(err)))}
-}
-
-// healthTimeout is more than a dispatcher on this machine takes to say that it is alive.
-const healthTimeout = time.Second
-
-// healthy reports whether a dispatcher answers at an address.
-func healthy(ctx context.Context, address string) bool {
-	return answers(ctx, address, "/healthz", http.StatusOK)
-}
-
-// answers reports whether a page at an address is answered with a status.
-func answers(ctx context.Context, address, page string, status int) bool {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+page, nil)
-	if err != nil {
-		return false
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = answer.Body.Close() // only the status counts
-	return answer.StatusCode == status
 }

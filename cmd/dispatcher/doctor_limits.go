@@ -1,12 +1,27 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"dispatcher/admission"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
+
+// checkLimits looks at what the limits of the routing in force leave.
+func (p *checker) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
+	if p.routing == nil {
+		return nil // the check of the routing has said it
+	}
+	out := closedFindings(p.routing)
+	present, err := l.Present(ctx)
+	if err != nil {
+		return append(out, broken("limits", postgresTrouble(p.settings, err)))
+	}
+	out = append(out, spentFindings(p.routing, &present)...)
+	return append(out, aheadFindings(p.routing, &present)...)
+}
 
 // closedFindings warns of channels that a limit of 0 closes, and of routes that no channel is open
 // for.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -13,10 +15,11 @@ import (
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/web"
 )
 
 // checkKafka looks at brokers, topics and the consumer group.
-func (p *patient) checkKafka(ctx context.Context) []finding {
+func (p *checker) checkKafka(ctx context.Context) []finding {
 	s := p.settings
 	if len(s.KafkaBrokers) == 0 {
 		return nil // the check of the settings has said it
@@ -39,7 +42,7 @@ func (p *patient) checkKafka(ctx context.Context) []finding {
 }
 
 // checkTopics asks for every topic that is read or written.
-func (p *patient) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
+func (p *checker) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
 	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic, p.settings.InboundTopic}
 	if p.routing != nil {
 		var in []string
@@ -59,7 +62,7 @@ func (p *patient) checkTopics(ctx context.Context, admin *kadm.Client) []finding
 	return out
 }
 
-func (p *patient) topicFinding(name string, topic kadm.TopicDetail) finding {
+func (p *checker) topicFinding(name string, topic kadm.TopicDetail) finding {
 	check := "topic " + name
 	switch n := len(topic.Partitions); {
 	case topic.Err != nil:
@@ -74,7 +77,7 @@ func (p *patient) topicFinding(name string, topic kadm.TopicDetail) finding {
 }
 
 // checkGroups asks for the coordinator of each lane's group.
-func (p *patient) checkGroups(ctx context.Context, admin *kadm.Client) []finding {
+func (p *checker) checkGroups(ctx context.Context, admin *kadm.Client) []finding {
 	if p.routing == nil {
 		return nil // the check of the routing has said it
 	}
@@ -97,7 +100,7 @@ func (p *patient) checkGroups(ctx context.Context, admin *kadm.Client) []finding
 }
 
 // checkChannels connects to every channel of the routing at the same time.
-func (p *patient) checkChannels(ctx context.Context) []finding {
+func (p *checker) checkChannels(ctx context.Context) []finding {
 	if p.routing == nil {
 		return nil // the check of the routing has said it
 	}
@@ -111,7 +114,7 @@ func (p *patient) checkChannels(ctx context.Context) []finding {
 }
 
 // checkChannel binds once and unbinds.
-func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
+func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 	check := "channel " + c.Name
 	switch {
 	case c.State == config.Disabled:
@@ -151,7 +154,7 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 
 // checkTest looks at a channel that is marked test. It needs no settings; those that it has are
 // kept for the day when the mark is taken away.
-func (p *patient) checkTest(check string, c *config.Channel) finding {
+func (p *checker) checkTest(check string, c *config.Channel) finding {
 	if len(c.Settings) == 0 {
 		return fine(check, "marked test, so nothing is sent and no settings are needed")
 	}
@@ -207,3 +210,56 @@ func awaitBind(ctx context.Context, states <-chan smpp.State, addresses int) err
 	}
 	return last
 }
+
+// checkWebbed reads the settings of a channel with an HTTP API. There is no call that costs nothing
+// at all of them, so that none is made.
+func (p *checker) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
+	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
+		return finding{check, statusFail, err.Error(), "correct the settings of this channel in " +
+			"the routing document"}
+	}
+	if host := plainChannel(c); host != "" {
+		return warned(check, "numbers, texts and its secrets go to "+host+" without encryption",
+			"write base_url with https")
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if host := inward(ctx, c); host != "" {
+		return warned(check, host+" of base_url lies in a private network, so every send fails "+
+			"before it is made",
+			"set allow_private: true in the settings of this channel, if that is meant")
+	}
+	switch {
+	case p.settings.PublicURL == "" && !app.Local(c):
+		return warned(check, "its settings can be used, but "+c.Provider+" is not asked for "+
+			"receipts, because it would not know where to call",
+			"set DISPATCHER_PUBLIC_URL to the address under which providers reach "+
+				""+p.settings.ReceiptsListen)
+	}
+	return fine(check, "its settings can be used; the API is called with the first message")
+}
+
+// inward is the host of a channel's base_url whose address lies in a private network, where
+// requests do not go unless allow_private is set; empty for every other. What a proxy makes of the
+// name is not known here.
+func inward(ctx context.Context, c *config.Channel) (host string) {
+	text, _ := c.Settings["base_url"].(string)
+	base, err := url.Parse(text)
+	if err != nil || base.Hostname() == "" || c.Settings["proxy"] != nil ||
+		allowed(c.Settings["allow_private"]) {
+		return ""
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", base.Hostname())
+	if err != nil {
+		return "" // the first message will tell, as it would of a wrong path
+	}
+	for _, address := range addresses {
+		if !web.Public(address) {
+			return base.Hostname()
+		}
+	}
+	return ""
+}
+
+// allowed reads a setting that is true or false as settings.Reader does.
+func allowed(value any) bool { return value == true || value == "true" || value == "on" }

@@ -24,7 +24,7 @@ type explainFlags struct {
 }
 
 func (c *cli) explainCommand() *cobra.Command {
-	f := explainFlags{as: formatTable}
+	var f explainFlags
 	cmd := &cobra.Command{
 		Use:   "explain ID | explain --routing FILE --message FILE",
 		Short: "Explain why a message went where it went, or where it would go",
@@ -55,7 +55,7 @@ the candidates of the latest choice; JSON has everything.`,
 	cmd.Flags().StringVar(&f.state, "state", "", "file with the state of the channels (JSON)")
 	cmd.Flags().StringVar(&f.lane, "lane", "", "lane of the message (default transactional, or "+
 		"the document's first)")
-	cmd.Flags().Var(&f.as, "format", "output format")
+	f.as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -66,7 +66,7 @@ copy and restart again.`,
 
 // keysNewCommand is "keys new". Unlike the other commands it works before there is a file.
 func (c *cli) keysNewCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use:   "new [FILE]",
 		Short: "Make a file with a first draw key, readable by its owner alone",
@@ -86,7 +86,7 @@ mode 0600. A file that is there already is never touched: "keys add" puts a furt
 			return c.newKeyFile(path, as)
 		}),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 
@@ -118,7 +118,7 @@ func (c *cli) keysChild(
 	use, short string, args cobra.PositionalArgs, run func(path string, args []string,
 		as format) error,
 ) *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args,
 		RunE: work(func(_ context.Context, args []string) error {
@@ -134,7 +134,7 @@ func (c *cli) keysChild(
 			return run(s.DrawKeyFile, args, as)
 		}),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

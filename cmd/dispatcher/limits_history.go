@@ -37,7 +37,7 @@ type limitMove struct {
 }
 
 func (c *cli) limitsHistoryCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var limit int
 	f := &limitFlags{}
 	cmd := &cobra.Command{
@@ -64,7 +64,7 @@ well. Those are made in the document, by "dispatcher routing apply".`,
 	}
 	f.addTo(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions with changes, and restarts, at most")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

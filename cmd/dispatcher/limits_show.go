@@ -15,7 +15,7 @@ import (
 )
 
 func (c *cli) limitsShowCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use:   "show [CHANNEL...]",
 		Short: "Show what limits leave, over all instances, and who waits",
@@ -28,7 +28,7 @@ channel: all, and the limits over all channels.`,
 			return c.showLimits(ctx, args, as)
 		}),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 		if strings.HasPrefix(address, "[") && !hasIPv6(t) {
 			continue
 		}
-		p := &patient{settings: &config.Settings{Listen: address}}
+		p := &checker{settings: &config.Settings{Listen: address}}
 		got := p.checkListen(t.Context())
 		if len(got) != 1 || got[0].Status != status || (status == statusWarn) != (got[0].Fix == listenAdvice) {
 			t.Errorf("%s: %+v", address, got)

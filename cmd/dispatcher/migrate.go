@@ -20,7 +20,7 @@ type schemaChange struct {
 }
 
 func (c *cli) migrateCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var status bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
@@ -44,7 +44,7 @@ migrations made is refused, because its tables may differ.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&status, "status", false, "only show the version, change nothing")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -44,7 +44,7 @@ type optOutsShown struct {
 }
 
 func (c *cli) optOutsListCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -52,7 +52,7 @@ func (c *cli) optOutsListCommand() *cobra.Command {
 		Args:  arguments(0, 0),
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this tenant (default all)")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
 		if cmd.Flags().Changed("tenant") {
 			return c.listOptOuts(ctx, &tenant, as)
@@ -117,7 +117,7 @@ func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
 }
 
 func (c *cli) optOutsShowCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var f whom
 	cmd := &cobra.Command{
 		Use:   "show NUMBER",
@@ -125,7 +125,7 @@ func (c *cli) optOutsShowCommand() *cobra.Command {
 		Args:  arguments(1, 1),
 	}
 	f.addTo(cmd)
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
 		recipients, err := f.numbers(c, cmd, args)
 		if err != nil {

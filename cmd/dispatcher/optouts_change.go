@@ -50,11 +50,10 @@ type listFlags struct {
 
 func (f *listFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.whom.addTo(cmd)
-	f.as = formatTable
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history "+
 		"(required); do not write numbers into it")
 	c.authorFlag(cmd.Flags(), &f.author)
-	cmd.Flags().Var(&f.as, "format", "output format")
+	f.as.addTo(cmd.Flags())
 }
 
 // listing refuses a change without a reason.

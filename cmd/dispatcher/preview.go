@@ -27,7 +27,7 @@ type previewFlags struct {
 }
 
 func (c *cli) previewCommand() *cobra.Command {
-	f := &previewFlags{as: formatTable, against: versionFlag{least: 1}}
+	f := &previewFlags{against: versionFlag{least: 1}}
 	cmd := &cobra.Command{
 		Use:   "preview --routing FILE",
 		Short: "Show what a routing document's weights come to, alone or with a day's traffic",
@@ -52,7 +52,7 @@ drawn channel over. Nothing is applied and nothing is sent.`,
 		"2026-11-20 (with --against: yesterday unless given)")
 	cmd.Flags().Var(&f.against, "against", "compare with what this routing version would choose, "+
 		"not with what was recorded")
-	cmd.Flags().Var(&f.as, "format", "output format")
+	f.as.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // TestEveryCommandHasFacts, and each of its flags says what it does.
@@ -54,4 +55,58 @@ func TestEveryCommandHasFacts(t *testing.T) {
 			t.Errorf("help %s: %d\n%s", d.path, help.code, help.out)
 		}
 	}
+}
+
+// described is a command with all that its reference says.
+type described struct {
+	commandFacts
+	synopsis string // "weights set ROUTE CHANNEL=WEIGHT... --reason TEXT"
+	purpose  string // one line
+	details  string // the help text, without the facts
+	example  string
+	flags    []describedFlag
+}
+
+// describedFlag is one flag; its default is empty for none.
+type describedFlag struct{ name, value, byDefault, help string }
+
+// reference describes every command that does something, in the order of facts.
+func (c *cli) reference() []described {
+	root := c.root()
+	all := make([]described, 0, len(facts))
+	for _, f := range facts {
+		cmd, _, err := root.Find(strings.Fields(f.path))
+		if err != nil || commandPath(cmd) != f.path {
+			continue // TestEveryCommandHasFacts
+		}
+		d := described{
+			commandFacts: f, purpose: cmd.Short, details: strings.TrimSuffix(cmd.Long, f.text()),
+			example: cmd.Example,
+			synopsis: strings.TrimSpace(strings.TrimPrefix(commandPath(cmd.Parent())+" "+cmd.Use,
+				" ")),
+		}
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			if flag.Name == "help" {
+				return
+			}
+			value, help := pflag.UnquoteUsage(flag)
+			d.flags = append(d.flags, describedFlag{flag.Name, value, defaultOf(flag), help})
+		})
+		all = append(all, d)
+	}
+	return all
+}
+
+// defaultOf is the default of a flag as users would write it; empty for none.
+func defaultOf(flag *pflag.Flag) string {
+	switch flag.DefValue {
+	case "false", "0", "0s", "[]":
+		return ""
+	}
+	return flag.DefValue
+}
+
+// commandPath is the path of a command below the root.
+func commandPath(cmd *cobra.Command) string {
+	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func (c *cli) reportCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var day string
 	run := work(func(ctx context.Context, _ []string) error { return c.daily(ctx, day, as) })
 	cmd := &cobra.Command{
@@ -36,7 +36,7 @@ explains every column.`,
 		RunE: run}
 	for _, one := range []*cobra.Command{cmd, daily} {
 		one.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
-		one.Flags().Var(&as, "format", "output format")
+		as.addTo(one.Flags())
 	}
 	cmd.AddCommand(daily)
 	return cmd

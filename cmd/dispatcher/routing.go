@@ -164,7 +164,7 @@ type versionShown struct {
 }
 
 func (c *cli) routingShowCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var version int64
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -178,7 +178,7 @@ func (c *cli) routingShowCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().Int64Var(&version, "version", 0, "an older version (default the one in force)")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

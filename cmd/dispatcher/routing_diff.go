@@ -31,7 +31,7 @@ type side struct {
 }
 
 func (c *cli) routingDiffCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var found bool
 	cmd := &cobra.Command{
 		Use:   "diff FILE | diff VERSION [VERSION]",
@@ -55,7 +55,7 @@ the first to the second. A number is a version; write ./3 for a file of that nam
 		}),
 	}
 	cmd.Flags().BoolVar(&found, "exit-code", false, "exit with 1 when the meaning differs")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

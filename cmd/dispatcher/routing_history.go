@@ -31,7 +31,7 @@ type history struct {
 }
 
 func (c *cli) routingHistoryCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "history",
@@ -47,7 +47,7 @@ changed effective weights, as health weighting does, says which version's docume
 		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions and ramps at most")
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

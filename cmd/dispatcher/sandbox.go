@@ -30,7 +30,7 @@ type sandboxFlags struct {
 }
 
 func (c *cli) sandboxCommand() *cobra.Command {
-	f := &sandboxFlags{profile: sandbox.Usual(), as: formatTable}
+	f := &sandboxFlags{profile: sandbox.Usual()}
 	cmd := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Play carriers on this machine: SMPP and the API of every vendor, with receipts",
@@ -90,7 +90,7 @@ func (f *sandboxFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address of the status page")
 	flags.StringVar(&f.receipts, "receipts-url", "", "where the dispatcher takes receipts (that "+
 		"of DISPATCHER_PUBLIC_URL or DISPATCHER_RECEIPTS_LISTEN)")
-	flags.Var(&f.as, "format", "output format")
+	f.as.addTo(flags)
 }
 
 func (c *cli) sandbox(ctx context.Context, f *sandboxFlags) error {

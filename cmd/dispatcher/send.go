@@ -20,7 +20,7 @@ import (
 // sendFlags are the arguments of send.
 type sendFlags struct {
 	file     string
-	input    string // csv or jsonl; empty goes by the file's name
+	input    string // csv or jsonl; empty follows the file's name
 	skipBad  bool
 	lane     string
 	topic    string
@@ -35,7 +35,7 @@ type sendFlags struct {
 }
 
 func (c *cli) sendCommand() *cobra.Command {
-	f := sendFlags{as: formatTable, fields: map[string]*string{}}
+	f := sendFlags{fields: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use:   "send",
 		Short: "Put a message, or a file of messages, on a lane's topic",
@@ -69,7 +69,7 @@ func (f *sendFlags) register(flags *pflag.FlagSet) {
 		"such as GB (default DISPATCHER_DEFAULT_REGION)")
 	flags.BoolVar(&f.wait, "wait", false, "follow the message to its end on the status topic")
 	flags.DurationVar(&f.timeout, "timeout", waitTimeout, "how long --wait waits")
-	flags.Var(&f.as, "format", "output format")
+	f.as.addTo(flags)
 	for _, one := range []struct{ field, help string }{
 		{"to", "recipient: a plus, country code and number"},
 		{"text", "what the subscriber reads"},

@@ -62,7 +62,7 @@ func (c *cli) topicsCommand() *cobra.Command {
 }
 
 func (c *cli) topicsCreateCommand() *cobra.Command {
-	f := topicsFlags{as: formatTable}
+	var f topicsFlags
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create the topics that do not exist yet",
@@ -88,7 +88,7 @@ with 1.`,
 	flags.StringVar(&f.routing, "routing", "", "routing document that names the lanes, in place "+
 		"of the one in force")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what is missing and what differs")
-	flags.Var(&f.as, "format", "output format")
+	f.as.addTo(flags)
 	return cmd
 }
 

@@ -53,7 +53,7 @@ type buildShown struct {
 }
 
 func (c *cli) versionCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -65,6 +65,6 @@ func (c *cli) versionCommand() *cobra.Command {
 				keys[buildShown]("", "version", "commit", "go", "os", "arch")...))
 		}),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }

@@ -143,7 +143,7 @@ type channelWeight struct {
 }
 
 func (c *cli) weightsShowCommand() *cobra.Command {
-	as := format(formatTable)
+	var as format
 	cmd := &cobra.Command{
 		Use:   "show [ROUTE]",
 		Short: "Show the weights in force, configured and effective, and ramps under way",
@@ -155,7 +155,7 @@ func (c *cli) weightsShowCommand() *cobra.Command {
 			return c.showWeights(ctx, args[0], as)
 		}),
 	}
-	cmd.Flags().Var(&as, "format", "output format")
+	as.addTo(cmd.Flags())
 	return cmd
 }
 

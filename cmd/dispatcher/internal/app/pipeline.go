@@ -25,7 +25,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	breakers := newBreakerMetrics(a.registry)
 	sandbox := &embedded.Carriers{Behaviour: a.opts.Sandbox, OnSubmit: a.opts.OnSubmit}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.Close(); return nil })
-	desk, err := a.startReceipts()
+	batcher, err := a.startReceipts()
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		ledger: a.ledger, log: a.log, report: a.trouble, first: a.opts.Routing,
 		connections: connections{connector: connector{
 			secrets: s.Secrets(), log: a.log, outages: a.outages, breaker: breakers.set,
-			sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
+			sandbox: sandbox, receipt: batcher.Take, proof: batcher.Keep,
 			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
 	}
@@ -43,7 +43,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.reloader.connections.connector.inbound = intake.Take
-	if err := a.openWebhooks(ctx, booker{receipts: desk, inbound: intake}); err != nil {
+	if err := a.openWebhooks(ctx, booker{receipts: batcher, inbound: intake}); err != nil {
 		return err
 	}
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
@@ -100,15 +100,15 @@ func (a *App) startReceipts() (*receive.Batcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	desk, err := receive.New(receive.Config{
-		Books: a.ledger, Open: references.Open, Freed: func(slots int) { a.dispatch.Freed(slots) },
+	batcher, err := receive.New(receive.Config{
+		Store: a.ledger, Open: references.Open, Freed: func(slots int) { a.dispatch.Freed(slots) },
 		Trouble: a.trouble, Registry: a.registry,
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.ownLoop("receipts", desk.Run)
-	return desk, nil
+	a.ownLoop("receipts", batcher.Run)
+	return batcher, nil
 }
 
 // startInbound starts to store messages of subscribers, with the directory of the current routing.

@@ -19,9 +19,9 @@ func (i *Intake) bookAll(ctx context.Context) {
 }
 
 // bookBatch books some entries and answers those who wait for them. A booking is not cut off by the
-// end of the process: its outcome would be in doubt.
+// end of the process: its outcome would not be known.
 func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
-	err := i.patiently(context.WithoutCancel(ctx), batch)
+	err := i.withRetry(context.WithoutCancel(ctx), batch)
 	if ledger.Unstorable(err) && len(batch) > 1 {
 		for _, e := range batch { // one that the database cannot hold must not keep back the others
 			i.bookBatch(ctx, []*entry{e})
@@ -36,10 +36,10 @@ func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
 	}
 }
 
-// patiently repeats a booking for a while if waiting may help. The messages keep their ids, so that
+// withRetry repeats a booking for a while if waiting may help. The messages keep their ids, so that
 // one which was booked without an answer is not booked again.
-func (i *Intake) patiently(ctx context.Context, batch []*entry) error {
-	ctx, cancel := context.WithTimeout(ctx, bookPatience)
+func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
+	ctx, cancel := context.WithTimeout(ctx, bookTimeout)
 	defer cancel()
 	var in []ledger.Inbound
 	for _, e := range batch {
@@ -86,7 +86,7 @@ func (i *Intake) bookIncomplete(ctx context.Context) {
 	for ctx.Err() == nil {
 		abandoned := 0
 		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
-			ctx, cancel := context.WithTimeout(ctx, bookPatience)
+			ctx, cancel := context.WithTimeout(ctx, bookTimeout)
 			defer cancel()
 			booked, err := i.cfg.Store.BookIncomplete(ctx, partPatience, maxBatch, react)
 			abandoned = booked.Abandoned

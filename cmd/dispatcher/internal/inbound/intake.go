@@ -19,10 +19,10 @@ const (
 	maxWaiting = 5000
 	// takePatience is how long Take waits for the database.
 	takePatience = 2 * time.Second
-	// bookPatience bounds one booking with its repetitions. Over a new connection it takes four
+	// bookTimeout bounds one booking with its repetitions. Over a new connection it takes four
 	// round trips: a shorter bound would cut each connection to a database a second away before it
 	// is of use.
-	bookPatience = 10 * time.Second
+	bookTimeout = 10 * time.Second
 	// forgetPatience bounds what tidies up.
 	forgetPatience = 15 * time.Second
 	// firstPause and longestPause are those before a booking that failed is tried again.

@@ -25,7 +25,7 @@ func Premium(number string) bool {
 	return err == nil && phonenumbers.GetNumberType(parsed) == phonenumbers.PREMIUM_RATE
 }
 
-// firstDigits is how many digits of a national number a table goes by, and beginnings how many such
+// firstDigits is how many digits of a national number a table uses, and beginnings how many such
 // beginnings there are.
 const (
 	firstDigits = 4

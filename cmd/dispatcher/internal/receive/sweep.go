@@ -61,7 +61,7 @@ func (d *Batcher) look(ctx context.Context) {
 	var closed tally
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	swept, err := d.cfg.Books.Overdue(looking, sweepSize, closed.tell)
+	swept, err := d.cfg.Store.Overdue(looking, sweepSize, closed.tell)
 	if err != nil && ctx.Err() == nil {
 		d.cfg.Trouble("receipts", err)
 	}
@@ -69,7 +69,7 @@ func (d *Batcher) look(ctx context.Context) {
 		d.metrics.swept(&closed)
 	}
 	d.metrics.odd(swept.Contradictory, swept.OtherID)
-	d.tellOdd(swept.Oddities)
+	d.logDiscrepancies(swept.Oddities)
 	if swept.Closed > 0 {
 		d.cfg.Freed(swept.Closed)
 	}
@@ -87,7 +87,7 @@ func (d *Batcher) tidy(ctx context.Context) {
 func (d *Batcher) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	_, err := d.cfg.Books.DropReceipts(ctx, keepEarly)
+	_, err := d.cfg.Store.DropReceipts(ctx, keepEarly)
 	return err
 }
 

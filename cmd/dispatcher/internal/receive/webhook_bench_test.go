@@ -30,17 +30,17 @@ import (
 func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
-	desk, err := receive.New(receive.Config{Books: l, Freed: func(int) {}, Trouble: func(_ string,
+	batcher, err := receive.New(receive.Config{Store: l, Freed: func(int) {}, Trouble: func(_ string,
 		err error) {
 		b.Log(err)
 	}, Registry: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	run(b, desk.Run)
+	run(b, batcher.Run)
 	channel, shape := sinchAccount(b)
 	hooks, err := receive.ListenWebhooks(b.Context(), receive.WebhookConfig{
-		Address: "127.0.0.1:0", Channels: only{channel}, Booker: deskBooker{desk}, Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) {
+		Address: "127.0.0.1:0", Channels: only{channel}, Booker: batcherBooker{batcher}, Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) {
 			b.Log(err)
 		},
 	})
@@ -100,12 +100,12 @@ func (o only) Listener(name string) (l provider.CallbackReader, known bool) {
 	return l, known && name == "a"
 }
 
-type deskBooker struct{ desk *receive.Batcher }
+type batcherBooker struct{ batcher *receive.Batcher }
 
-func (d deskBooker) Book(
+func (d batcherBooker) Book(
 	ctx context.Context, channel string, heard *provider.CallbackContent,
 ) error {
-	return d.desk.Book(ctx, channel, heard.Receipts)
+	return d.batcher.Book(ctx, channel, heard.Receipts)
 }
 
 // sinchAccount is an adapter with the other side of its account.

@@ -221,7 +221,7 @@ func verdictOf(err error) verdict {
 	return broken
 }
 
-// retryAfter is when a provider may call again, in seconds; those that do not heed it have pauses
+// retryAfter is when a provider may call again, in seconds; those that ignore it have pauses
 // of their own.
 const retryAfter = "2"
 

@@ -471,7 +471,7 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAnAddressInUseIsNamed with the setting that mends it.
+// TestAnAddressInUseIsNamed with the setting that corrects it.
 func TestAnAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)

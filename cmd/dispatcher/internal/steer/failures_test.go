@@ -56,7 +56,7 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	r.exec(`drop trigger refuse on dispatcher.ramps`)
 	r.look(s)
 	if at := r.ramp(first.ID).Step; at != 1 {
-		t.Errorf("after it was mended: step %d", at)
+		t.Errorf("after it was repaired: step %d", at)
 	}
 }
 

@@ -62,9 +62,9 @@ func (s *Steerer) decide(
 	return move, due, nil
 }
 
-// patience is the part of a window, one in so many, that figures about it may be old: counting
+// maxAgePart is the part of a window, one in so many, that figures about it may be old: counting
 // takes the longer the longer the window is.
-const patience = 100
+const maxAgePart = 100
 
 // counted are figures and when they were read.
 type counted struct {
@@ -77,7 +77,7 @@ func (s *Steerer) faults(
 	ctx context.Context, window time.Duration, now time.Time, fresh bool,
 ) ([]ledger.Fault, error) {
 	known, ok := s.figures[window]
-	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/patience) {
+	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/maxAgePart) {
 		return known.faults, nil
 	}
 	faults, err := s.cfg.Ledger.Faults(ctx, window, s.late())

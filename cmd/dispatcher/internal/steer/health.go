@@ -30,7 +30,7 @@ type HealthMove struct {
 	Reason string
 }
 
-// Faults are the figures that health weighting goes by: what went wrong on each channel within
+// Faults are the figures that health weighting uses: what went wrong on each channel within
 // the route's window and within its quiet time.
 type Faults struct{ Window, Quiet []ledger.Fault }
 

@@ -6,12 +6,12 @@
 //	band.go     whether its figures are in the band (pure)
 //	health.go   which effective weight moves next (pure)
 //	history.go  what a version moved, and what a move makes of the effects (pure)
-//	steer.go    the loop that looks again and again
+//	steer.go    the loop
 //	ramps.go    what it does about ramps
 //	heal.go     what it does about health
 //
 // Every instance runs the loop and none leads. Each write says what it is based on: a routing
-// version, or where a ramp stands. Who comes second is refused, changes nothing and looks again.
+// version, or where a ramp stands. Who comes second is refused, changes nothing and tries again.
 package steer
 
 import (
@@ -97,7 +97,7 @@ const (
 	longestTry  = 5 * time.Second
 )
 
-// Run looks again and again until ctx ends.
+// Run repeats the loop until ctx ends.
 func (s *Steerer) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Every)
 	defer ticker.Stop()

@@ -29,16 +29,16 @@ func BenchmarkReceiptsBySMPP(b *testing.B) {
 
 func benchmarkReceipts(b *testing.B, window int) {
 	l := durableLedger(b)
-	desk, err := receive.New(receive.Config{Books: l, Freed: func(int) {}, Trouble: func(_ string,
+	batcher, err := receive.New(receive.Config{Store: l, Freed: func(int) {}, Trouble: func(_ string,
 		err error) {
 		b.Log(err)
 	}, Registry: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	run(b, desk.Run)
+	run(b, batcher.Run)
 	frames := receiptFrames(b, l)
-	conn := listenFor(b, desk)
+	conn := listenFor(b, batcher)
 	free, acknowledged := make(chan struct{}, window), pdu.NewReader(conn)
 	var reading sync.WaitGroup
 	b.ResetTimer()
@@ -87,8 +87,8 @@ func receiptFrames(b *testing.B, l *ledger.Ledger) (frames [][]byte) {
 	return frames
 }
 
-// listenFor is an SMSC that a client of a desk has bound to.
-func listenFor(b *testing.B, desk *receive.Batcher) net.Conn {
+// listenFor is an SMSC that a client of a batcher has bound to.
+func listenFor(b *testing.B, batcher *receive.Batcher) net.Conn {
 	b.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,7 +99,7 @@ func listenFor(b *testing.B, desk *receive.Batcher) net.Conn {
 		Addresses: []string{listener.Addr().String()}, SystemID: "acme", ReconnectMin: time.Hour,
 		EnquireLink: time.Hour,
 		OnReceipt: func(r provider.Receipt, answer func(taken bool)) {
-			desk.Take("a", r,
+			batcher.Take("a", r,
 				answer)
 		},
 	})

@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// bound is a client of an SMSC whose receipts go to a desk, as in the application. It is cut off
+// bound is a client of an SMSC whose receipts go to a batcher, as in the application. It is cut off
 // rather than closed.
 func bound(t testing.TB, carrier *smpptest.Server, d *receive.Batcher) (cut func()) {
 	t.Helper()
@@ -71,7 +71,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 		references = append(references, fmt.Sprintf("id-%d", i))
 	}
 
-	dead := &stuckBooks{stuck: make(chan struct{})}
+	dead := &stuckStore{stuck: make(chan struct{})}
 	first, endFirst := stuckDesk(t, dead)
 	t.Cleanup(endFirst)
 	cut := bound(t, carrier, first)
@@ -85,7 +85,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	cut()
 	close(dead.stuck) // too late for anybody to hear of it
 
-	b := &stuckBooks{stuck: dead.stuck}
+	b := &stuckStore{stuck: dead.stuck}
 	second, endSecond := stuckDesk(t, b)
 	t.Cleanup(endSecond)
 	t.Cleanup(bound(t, carrier, second))
@@ -106,8 +106,8 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(carrier.Close)
-	b := &journalBooks{}
-	d, registry, end := desk(t, b)
+	b := &journalStore{}
+	d, registry, end := batcher(t, b)
 	t.Cleanup(end)
 	t.Cleanup(bound(t, carrier, d))
 	until(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
@@ -133,7 +133,7 @@ func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(carrier.Close)
-	b := &stuckBooks{stuck: make(chan struct{})}
+	b := &stuckStore{stuck: make(chan struct{})}
 	close(b.stuck)
 	d, end := stuckDesk(t, b)
 	t.Cleanup(end)

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// bookPatience is how long a provider that waits on a connection is left without an answer
+	// answerTimeout is how long a provider that waits on a connection is left without an answer
 	// while its receipt cannot be booked: less than what SMSCs wait for, which is ten seconds and
 	// more.
-	bookPatience = 5 * time.Second
+	answerTimeout = 5 * time.Second
 	// watchInterval is how often it is looked for those who have waited for so long.
 	watchInterval = 500 * time.Millisecond
 )

@@ -25,8 +25,8 @@ const (
 	// for every booking: providers call over few connections, SMSCs have small windows, and while
 	// one batch is being booked the next one gathers by itself.
 	gather = 5 * time.Millisecond
-	// lastWords bounds what is tried at the end with receipts that still wait.
-	lastWords = 2 * time.Second
+	// shutdownTimeout bounds what is tried at the end with receipts that still wait.
+	shutdownTimeout = 2 * time.Second
 )
 
 // errFull is the trouble of a process that hears more than its database takes.
@@ -55,23 +55,23 @@ type Store interface {
 
 var _ Store = (*ledger.Ledger)(nil)
 
-// Config is what a desk works with.
+// Config is what a batcher works with.
 type Config struct {
-	Books Store
+	Store Store
 	// Open reads the key that a receipt carries, provider.Submission.Key: which attempt it was
 	// given to. It is false for a key that is not ours. nil opens none.
 	Open func(key string) (seq int64, attempt int, ok bool)
 	// Freed hears that about so many active slots have come free.
 	Freed func(slots int)
-	// Trouble hears what goes wrong; the desk goes on.
+	// Trouble hears what goes wrong; the batcher goes on.
 	Trouble  func(where string, err error)
 	Registry prometheus.Registerer
 }
 
 // Validate reports what is missing.
 func (c *Config) Validate() error {
-	if c.Books == nil || c.Freed == nil || c.Trouble == nil || c.Registry == nil {
-		return errors.New("receive: Books, Freed, Trouble and Registry are needed")
+	if c.Store == nil || c.Freed == nil || c.Trouble == nil || c.Registry == nil {
+		return errors.New("receive: Store, Freed, Trouble and Registry are needed")
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ type Batcher struct {
 	ended   bool      // guarded by mu; nothing is taken any more
 }
 
-// New returns a desk that books once Run is called.
+// New returns a batcher that books once Run is called.
 func New(cfg Config) (*Batcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken boo
 		answer(true)
 		return
 	}
-	e.answer, e.until = answer, time.Now().Add(bookPatience)
+	e.answer, e.until = answer, time.Now().Add(answerTimeout)
 	if d.add(e) != nil {
 		e.tell(false)
 	}

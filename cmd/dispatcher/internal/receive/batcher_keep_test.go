@@ -17,8 +17,8 @@ func taken(reference string) provider.Receipt {
 func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		books := &journalBooks{away: time.Minute}
-		d, _, stop := desk(t, books)
+		books := &journalStore{away: time.Minute}
+		d, _, stop := batcher(t, books)
 		defer stop()
 		answers := make(chan bool, 1)
 		d.Take("smsc", delivered("under way"), func(bool) {})
@@ -41,7 +41,7 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, registry, stop := desk(t, &journalBooks{away: time.Hour})
+		d, registry, stop := batcher(t, &journalStore{away: time.Hour})
 		defer stop()
 		d.Keep("smsc", taken("under way"))
 		<-time.After(time.Second) // of the bubble: the first is being booked

@@ -71,8 +71,8 @@ func counts(all []*words) (n [3]int) {
 func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{}
-		d, _, stop := desk(t, b)
+		b := &journalStore{}
+		d, _, stop := batcher(t, b)
 		defer stop()
 		began := time.Now()
 		taken := take(d, delivered("taken"))
@@ -93,8 +93,8 @@ func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{away: 3 * time.Second}
-		d, _, stop := desk(t, b)
+		b := &journalStore{away: 3 * time.Second}
+		d, _, stop := batcher(t, b)
 		defer stop()
 		var all []*words
 		for i := range 1200 {
@@ -118,8 +118,8 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const room, n = 20_000, 21_500
-		b := &journalBooks{away: time.Minute}
-		d, registry, stop := desk(t, b)
+		b := &journalStore{away: time.Minute}
+		d, registry, stop := batcher(t, b)
 		var all []*words
 		for i := range n {
 			all = append(all, take(d, delivered(fmt.Sprint(i))))
@@ -155,8 +155,8 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{away: time.Hour}
-		d, _, stop := desk(t, b)
+		b := &journalStore{away: time.Hour}
+		d, _, stop := batcher(t, b)
 		booked := make(chan error, 1)
 		go func() { booked <- d.Book(t.Context(), "a", []provider.Receipt{delivered("x")}) }()
 		synctest.Wait()
@@ -176,19 +176,19 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 	})
 }
 
-// stuckBooks hang in the commit, as over a connection that broke without a word, until stuck is
+// stuckStore hang in the commit, as over a connection that broke without a word, until stuck is
 // closed.
-type stuckBooks struct {
-	journalBooks
+type stuckStore struct {
+	journalStore
 	stuck chan struct{}
 }
 
-func (b *stuckBooks) Receive(
+func (b *stuckStore) Receive(
 	ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell,
 ) (ledger.Received, error) {
 	select {
 	case <-b.stuck:
-		return b.journalBooks.Receive(ctx, receipts, tell)
+		return b.journalStore.Receive(ctx, receipts, tell)
 	case <-ctx.Done():
 		return ledger.Received{}, ctx.Err()
 	}
@@ -199,7 +199,7 @@ func (b *stuckBooks) Receive(
 func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &stuckBooks{stuck: make(chan struct{})}
+		b := &stuckStore{stuck: make(chan struct{})}
 		d, stop := stuckDesk(t, b)
 		one := take(d, delivered("1"))
 		time.Sleep(6 * time.Second)
@@ -214,11 +214,11 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// stuckDesk runs a desk over b until stop is called.
-func stuckDesk(t *testing.T, b *stuckBooks) (d *receive.Batcher, stop func()) {
+// stuckDesk runs a batcher over b until stop is called.
+func stuckDesk(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}
-	d, err := receive.New(receive.Config{Books: b, Freed: b.freed, Trouble: func(string, error) {},
+	d, err := receive.New(receive.Config{Store: b, Freed: b.freed, Trouble: func(string, error) {},
 		Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)

@@ -16,11 +16,11 @@ import (
 	"dispatcher/provider"
 )
 
-// contraryBooks find the receipts that they are given contradictory, and one more, under another
+// contraryStore find the receipts that they are given contradictory, and one more, under another
 // id, at the first look.
-type contraryBooks struct{ once sync.Once }
+type contraryStore struct{ once sync.Once }
 
-func (*contraryBooks) Receive(
+func (*contraryStore) Receive(
 	_ context.Context, receipts []ledger.Receipt, _ ledger.Tell,
 ) (ledger.Received, error) {
 	got := ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Contradictory: len(receipts)}}
@@ -31,7 +31,7 @@ func (*contraryBooks) Receive(
 	return got, nil
 }
 
-func (b *contraryBooks) Overdue(context.Context, int, ledger.Tell) (swept ledger.Swept, err error) {
+func (b *contraryStore) Overdue(context.Context, int, ledger.Tell) (swept ledger.Swept, err error) {
 	b.once.Do(func() {
 		swept.Contradictory, swept.OtherID = 1, 1
 		swept.Oddities = []ledger.Discrepancy{
@@ -42,16 +42,16 @@ func (b *contraryBooks) Overdue(context.Context, int, ledger.Tell) (swept ledger
 	return swept, nil
 }
 
-func (*contraryBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
+func (*contraryStore) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
 
-func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
+func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var told []string
 		registry := prometheus.NewRegistry()
 		d, err := receive.New(receive.Config{
-			Books: &contraryBooks{}, Freed: func(int) { t.Error("slots came free") },
+			Store: &contraryStore{}, Freed: func(int) { t.Error("slots came free") },
 			Registry: registry,
 			Trouble: func(where string, err error) {
 				mu.Lock()

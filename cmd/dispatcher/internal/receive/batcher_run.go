@@ -36,7 +36,7 @@ func (d *Batcher) book(ctx context.Context, early chan<- struct{}) {
 			}
 			continue
 		}
-		if rest := d.patiently(ctx, batch, early); len(rest) > 0 {
+		if rest := d.withRetry(ctx, batch, early); len(rest) > 0 {
 			d.putBack(rest)
 		}
 	}
@@ -69,10 +69,10 @@ func (d *Batcher) putBack(rest []*entry) {
 	d.queue = slices.Concat(rest, d.queue)
 }
 
-// patiently books a batch, however long the database is away, and returns what ctx did not leave
+// withRetry books a batch, however long the database is away, and returns what ctx did not leave
 // time for. A receipt that the ledger refuses is left out rather than allowed to hold up the
 // others.
-func (d *Batcher) patiently(
+func (d *Batcher) withRetry(
 	ctx context.Context, batch []*entry, early chan<- struct{},
 ) (rest []*entry) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -95,14 +95,14 @@ func (d *Batcher) patiently(
 			return nil
 		default:
 			half := len(batch) / 2
-			return append(d.patiently(ctx, batch[:half], early), d.patiently(ctx, batch[half:],
+			return append(d.withRetry(ctx, batch[:half], early), d.withRetry(ctx, batch[half:],
 				early)...)
 		}
 	}
 }
 
 // ledgerTimeout bounds one operation of the ledger: a database host that vanished without a word
-// must not be waited for as long as TCP hopes.
+// must not be waited for until the TCP timeout.
 const ledgerTimeout = 15 * time.Second
 
 // try books a batch once.
@@ -114,13 +114,13 @@ func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	var closed tally
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	got, err := d.cfg.Books.Receive(ctx, receipts, closed.tell)
+	got, err := d.cfg.Store.Receive(ctx, receipts, closed.tell)
 	if err != nil {
 		return err
 	}
 	tellAll(batch, true)
 	d.metrics.booked(&got, &closed)
-	d.tellOdd(got.Oddities)
+	d.logDiscrepancies(got.Oddities)
 	if got.Freed > 0 {
 		d.cfg.Freed(int(got.Freed))
 	}
@@ -135,7 +135,7 @@ func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 
 // finish tries once to book whatever still waits. What it cannot book nobody takes any more.
 func (d *Batcher) finish(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	d.mu.Lock()
 	rest := d.queue

@@ -7,24 +7,24 @@ import (
 	"dispatcher/ledger"
 )
 
-// mostOdd is how many odd receipts of one batch the log names. A carrier whose ids have another
+// mostDiscrepancies is how many odd receipts of one batch the log names. A carrier whose ids have another
 // form than its answers makes all of them odd.
-const mostOdd = 5
+const mostDiscrepancies = 5
 
-// tellOdd logs receipts that say something else than the books do, with channel and provider's id.
-func (d *Batcher) tellOdd(odd []ledger.Discrepancy) {
-	for i := range odd[:min(len(odd), mostOdd)] {
-		d.cfg.Trouble("receipts", oddity(&odd[i]))
+// logDiscrepancies logs receipts that say something else than the ledger does, with channel and provider's id.
+func (d *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
+	for i := range odd[:min(len(odd), mostDiscrepancies)] {
+		d.cfg.Trouble("receipts", describe(&odd[i]))
 	}
-	if more := len(odd) - mostOdd; more > 0 {
+	if more := len(odd) - mostDiscrepancies; more > 0 {
 		d.cfg.Trouble("receipts", fmt.Errorf("%d more receipts of the same batch contradict the "+
 			"books or name other ids; docs/receipts.md says how to find them", more))
 	}
 }
 
-// oddity is a sentence about an odd receipt. Ids are quoted: a carrier writes what it likes into
+// describe is a sentence about an odd receipt. Ids are quoted: a carrier writes what it likes into
 // them.
-func oddity(o *ledger.Discrepancy) error {
+func describe(o *ledger.Discrepancy) error {
 	switch o.Kind {
 	case ledger.DeliveredThoughDenied:
 		return fmt.Errorf("channel %s says that %s was delivered, and had answered that it did "+
@@ -38,7 +38,7 @@ func oddity(o *ledger.Discrepancy) error {
 			"reference tells that they are the same, and it is booked; "+
 			"see receipt_id in docs/smpp.md", o.Channel, o.Answered, o.Reference)
 	}
-	return errors.New("a receipt contradicts the books")
+	return errors.New("a receipt contradicts the ledger")
 }
 
 // submission names what a receipt is about.

@@ -20,8 +20,8 @@ import (
 	"dispatcher/provider"
 )
 
-// journalBooks keeps what it was asked to book.
-type journalBooks struct {
+// journalStore keeps what it was asked to book.
+type journalStore struct {
 	began time.Time
 	away  time.Duration // the database is away for so long
 	early bool          // everything comes before its settlement
@@ -36,25 +36,25 @@ type journalBooks struct {
 }
 
 // has reports whether a receipt was booked, and holds counts all that were.
-func (b *journalBooks) has(reference string) bool {
+func (b *journalStore) has(reference string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.booked[reference]
 }
 
-func (b *journalBooks) holds() int {
+func (b *journalStore) holds() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.booked)
 }
 
-func (b *journalBooks) freed(slots int) {
+func (b *journalStore) freed(slots int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told = append(b.told, slots)
 }
 
-func (b *journalBooks) Receive(
+func (b *journalStore) Receive(
 	ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell,
 ) (got ledger.Received, err error) {
 	b.mu.Lock()
@@ -88,7 +88,7 @@ func (b *journalBooks) Receive(
 	return got, ctx.Err()
 }
 
-func (b *journalBooks) Overdue(
+func (b *journalStore) Overdue(
 	_ context.Context, _ int, tell ledger.Tell,
 ) (swept ledger.Swept, err error) {
 	b.mu.Lock()
@@ -101,16 +101,16 @@ func (b *journalBooks) Overdue(
 	return swept, nil
 }
 
-func (b *journalBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
+func (b *journalStore) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
 
-// desk runs a desk over b until stop is called.
-func desk(
-	t *testing.T, b *journalBooks,
+// batcher runs a batcher over b until stop is called.
+func batcher(
+	t *testing.T, b *journalStore,
 ) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
 	t.Helper()
 	b.began, b.booked, registry = time.Now(), map[string]bool{}, prometheus.NewRegistry()
 	d, err := receive.New(receive.Config{
-		Books: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: registry,
+		Store: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: registry,
 		Open: func(key string) (int64, int, bool) { return 7, 1, key == "ours" },
 	})
 	if err != nil {
@@ -150,8 +150,8 @@ func count(t *testing.T, registry *prometheus.Registry, name string, labels ...s
 func TestReceiptsGatherForAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{}
-		d, registry, stop := desk(t, b)
+		b := &journalStore{}
+		d, registry, stop := batcher(t, b)
 		d.Take("a", delivered("1"), nobody)
 		time.Sleep(3 * time.Millisecond)
 		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered}, nobody)
@@ -179,8 +179,8 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 func TestAFullBatchDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{}
-		d, _, stop := desk(t, b)
+		b := &journalStore{}
+		d, _, stop := batcher(t, b)
 		for i := range 700 {
 			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 		}
@@ -195,8 +195,8 @@ func TestAFullBatchDoesNotWait(t *testing.T) {
 func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{}
-		d, registry, stop := desk(t, b)
+		b := &journalStore{}
+		d, registry, stop := batcher(t, b)
 		for _, key := range []string{"", "forged"} {
 			if word := take(d, provider.Receipt{Key: key,
 				State: provider.Delivered}); !word.is(true) {
@@ -221,8 +221,8 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{}
-		d, _, stop := desk(t, b)
+		b := &journalStore{}
+		d, _, stop := batcher(t, b)
 		time.Sleep(2500 * time.Millisecond)
 		b.mu.Lock()
 		b.early, b.due = true, 2
@@ -253,8 +253,8 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 func TestTheEndIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{away: time.Hour}
-		d, _, stop := desk(t, b)
+		b := &journalStore{away: time.Hour}
+		d, _, stop := batcher(t, b)
 		d.Take("a", delivered("1"), nobody)
 		time.Sleep(time.Minute)
 		at := time.Now()
@@ -268,8 +268,8 @@ func TestTheEndIsBounded(t *testing.T) {
 func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{away: 3 * time.Second}
-		d, _, stop := desk(t, b)
+		b := &journalStore{away: 3 * time.Second}
+		d, _, stop := batcher(t, b)
 		defer stop()
 		var callers sync.WaitGroup
 		for i := range 10 {
@@ -294,8 +294,8 @@ func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 func TestBookEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{away: time.Minute}
-		d, _, stop := desk(t, b)
+		b := &journalStore{away: time.Minute}
+		d, _, stop := batcher(t, b)
 		defer stop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -322,8 +322,8 @@ func TestBookEndsWithItsContext(t *testing.T) {
 func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalBooks{spoil: "bad"}
-		d, _, stop := desk(t, b)
+		b := &journalStore{spoil: "bad"}
+		d, _, stop := batcher(t, b)
 		defer stop()
 		for i := range 20 {
 			d.Take("a", delivered(fmt.Sprint(i)), nobody)
