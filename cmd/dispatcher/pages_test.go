@@ -124,6 +124,24 @@ func TestEveryTestThatThePagesNameExists(t *testing.T) {
 	}
 }
 
+// TestTheDesignNamesEveryPackage of the import table. The children of a package may stand behind it.
+func TestTheDesignNamesEveryPackage(t *testing.T) {
+	t.Parallel()
+	design := pages(t)["DESIGN.md"]
+	for path := range rules {
+		name := strings.TrimPrefix(strings.TrimPrefix(path, module), "cmd/dispatcher/")
+		parent, _, child := strings.Cut(name, "/")
+		if child && parent == "internal" {
+			name = strings.Join(strings.Split(name, "/")[:2], "/")
+		} else if path != module+"cmd/dispatcher" {
+			name = parent
+		}
+		if !strings.Contains(design, "`"+name+"`") && !strings.Contains(design, "`"+name+"/") {
+			t.Errorf("DESIGN.md does not name %s", name)
+		}
+	}
+}
+
 // TestProseIsInShortLines: tables and code may be wider.
 func TestProseIsInShortLines(t *testing.T) {
 	t.Parallel()
