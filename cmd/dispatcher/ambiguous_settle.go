@@ -30,8 +30,10 @@ func (c *cli) ambiguousSettleCommand() *cobra.Command {
 you know it from the provider's own log:
 
   --as taken       the provider has it: it counts as accepted and is billed
-  --as not_taken   the provider does not have it: it is sent by another channel, or failed when its deadline has passed
-  --as final       nobody will know: it stays unknown, is booked as possibly billable and never sent again
+  --as not_taken   the provider does not have it: it is sent by another channel, or failed when its
+                   deadline has passed
+  --as final       nobody will know: it stays unknown, counts as possibly billable and is never sent
+                   again
 
 In place of an id, --channel, --lane and --before name many at once; --dry-run counts them and
 changes nothing. Each is settled by itself: one that cannot be is left as it is and listed, and

@@ -25,12 +25,13 @@ func (c *cli) channelCommand() *cobra.Command {
 		c.channelListCommand(),
 		c.channelStateCommand("drain", config.Draining, "Give a channel no new messages; what it "+
 			"has is finished",
-			`A draining channel gets no attempt any more. What is under way on it is answered, and its connections stay.
-Messages that draws give to it go to the others by the route's fallback, as long as it drains.`),
+			`A draining channel gets no attempt any more. What is under way on it is answered, and its
+connections stay. Messages that draws give to it go to the others by the route's fallback, as long
+as it drains.`),
 		c.channelStateCommand("enable", config.Enabled, "Let a channel take messages again", ""),
 		c.channelStateCommand("disable", config.Disabled, "Switch a channel off",
-			`A disabled channel gets no attempt any more, as if it drained; the word tells the readers of the history and of
-"dispatcher explain" that it is meant to stay that way.`),
+			`A disabled channel gets no attempt any more, as if it drained; the word tells the readers of
+the history and of "dispatcher explain" that it is meant to stay that way.`),
 	)
 	return cmd
 }

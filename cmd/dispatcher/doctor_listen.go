@@ -80,7 +80,8 @@ func (p *checker) checkWebhooks(ctx context.Context) []finding {
 	case err == nil:
 		_ = listener.Close() // nobody has connected
 		return []finding{fine(check, "%s is free", s.ReceiptsListen)}
-	case errors.Is(err, syscall.EADDRINUSE) && (secure != nil || hears(ctx, s.ReceiptsListen)):
+	case errors.Is(err, syscall.EADDRINUSE) && (secure != nil || webhooksAnswer(ctx,
+		s.ReceiptsListen)):
 		return []finding{fine(check, "%s is taken, by a dispatcher as it seems", s.ReceiptsListen)}
 	case errors.Is(err, syscall.EADDRINUSE):
 		return []finding{broken(check, fmt.Errorf("%s of DISPATCHER_RECEIPTS_LISTEN is taken: "+
@@ -90,8 +91,8 @@ func (p *checker) checkWebhooks(ctx context.Context) []finding {
 		"listened on (%s): choose an address of this machine", s.ReceiptsListen, app.Cause(err)))}
 }
 
-// hears reports whether what answers at an address could be the webhooks of a dispatcher: they know
-// no page.
-func hears(ctx context.Context, address string) bool {
+// webhooksAnswer reports whether what answers at an address could be the webhooks of a dispatcher:
+// they know no page.
+func webhooksAnswer(ctx context.Context, address string) bool {
 	return answers(ctx, address, "/receipts/", http.StatusNotFound)
 }

@@ -155,8 +155,8 @@ func (c *cli) addKey(path string, _ []string, as format) error {
 		return text, err
 	}, func(ring *keyRing) string {
 		ring.Added = added
-		return fmt.Sprintf(`Key %s is new in %s and draws nothing yet. Copy the file to every instance and restart them one by one. When
-all have it: "dispatcher keys promote %s".`, added, path, added)
+		return fmt.Sprintf(`Key %s is new in %s and draws nothing yet. Copy the file to every
+instance and restart them one by one. When all have it: "dispatcher keys promote %s".`, added, path, added)
 	})
 }
 
@@ -176,8 +176,9 @@ func (c *cli) promoteKey(path string, args []string, as format) error {
 		return config.PromoteDrawKey(text, id)
 	}, func(ring *keyRing) string {
 		ring.Promoted = id
-		return fmt.Sprintf(`Key %s is on top of %s. Copy the file to every instance and restart them one by one: an instance draws with
-it from its start on. Do that only when every instance has had the key from "dispatcher keys add" on. `, id, path) + keepOldKeys
+		return fmt.Sprintf(`Key %s is on top of %s. Copy the file to every instance and restart
+them one by one: an instance draws with it from its start on. Do that only when every
+instance has had the key from "dispatcher keys add" on. `, id, path) + keepOldKeys
 	})
 }
 
@@ -191,9 +192,10 @@ func (c *cli) rotateKeys(path string, _ []string, as format) error {
 		return config.AddDrawKey(text), nil
 	}, func(ring *keyRing) string {
 		ring.Added, ring.Promoted = ring.Keys[0].KeyID, ring.Keys[0].KeyID
-		return fmt.Sprintf(`Key %s is on top of %s. Restart the instance: it draws with the new key from its start on. With several instances
-use "keys add" and "keys promote" instead: one that does not have the new key yet would choose again, with its own, for messages that
-were drawn with the new one and wait. `, ring.Added, path) + keepOldKeys
+		return fmt.Sprintf(`Key %s is on top of %s. Restart the instance: it draws with the new
+key from its start on. With several instances use "keys add" and "keys promote" instead: one
+that does not have the new key yet would choose again, with its own, for messages that were
+drawn with the new one and wait. `, ring.Added, path) + keepOldKeys
 	})
 }
 
@@ -243,7 +245,7 @@ func (r *keyRing) sheet(as format) sheet {
 	return s
 }
 
-// changeKeys replaces the text of a key file by what change makes of it. Whoever reads the file
+// changeKeys replaces the text of a key file by what change makes of it. A reader of the file
 // meanwhile sees the old text or the new one, whole: it is written beside the file, brought to the
 // disk and moved over it. The file beside has a fixed name and must not exist yet, so of two
 // changes at a time one is refused, before it has read what the other is about to replace, and no

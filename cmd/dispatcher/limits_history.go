@@ -138,7 +138,8 @@ func limitMoves(
 		}
 		made := movesBetween(before, after, asked)
 		for i := range made {
-			made[i].Version, made[i].CreatedAt, made[i].Author, made[i].Reason = v.Version, v.CreatedAt, v.Author, v.Reason
+			made[i].Version, made[i].CreatedAt = v.Version, v.CreatedAt
+			made[i].Author, made[i].Reason = v.Author, v.Reason
 		}
 		moves = append(moves, made...)
 		found += min(len(made), 1)

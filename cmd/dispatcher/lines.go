@@ -13,7 +13,7 @@ const maxLine = 512 << 10
 
 // eachLine calls use with every line that is not blank and its number from 1, until use
 // or reading fails. The line is only good during the call. A line that is longer than
-// maxLine is cut there, which leaves no JSON text: whoever decodes it will refuse it.
+// maxLine is cut there, which leaves no JSON text: its decoder refuses it.
 func eachLine(in io.Reader, use func(number int, line []byte) error) error {
 	lines := bufio.NewReaderSize(in, maxLine)
 	for number := 1; ; number++ {

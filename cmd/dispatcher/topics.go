@@ -251,12 +251,14 @@ func (f *topicsFlags) compare(
 		switch {
 		case errors.Is(found.Err, kerr.UnknownTopicOrPartition) || !there.Has(t.Topic) &&
 			found.Err == nil:
-			t.State, t.Partitions, t.ReplicationFactor = topicMissing, int(f.partitions), int(replicas)
+			t.State = topicMissing
+			t.Partitions, t.ReplicationFactor = int(f.partitions), int(replicas)
 			continue
 		case found.Err != nil:
 			return found.Err
 		}
-		t.State, t.Partitions, t.ReplicationFactor = topicPresent, len(found.Partitions), found.Partitions.NumReplicas()
+		t.State = topicPresent
+		t.Partitions, t.ReplicationFactor = len(found.Partitions), found.Partitions.NumReplicas()
 		var wanted []string
 		if f.partsGiven && t.Partitions != int(f.partitions) {
 			wanted = append(wanted, fmt.Sprintf("--partitions is %d", f.partitions))

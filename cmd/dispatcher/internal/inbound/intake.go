@@ -65,7 +65,7 @@ type Config struct {
 	// is.
 	E164     func(number string) string
 	Registry prometheus.Registerer
-	// Trouble hears of every booking that failed.
+	// Trouble is called for every booking that failed.
 	Trouble func(where string, err error)
 }
 

@@ -29,7 +29,7 @@ const (
 	shutdownTimeout = 2 * time.Second
 )
 
-// errFull is the trouble of a process that hears more than its database takes.
+// errFull is the error when more receipts arrive than the database takes.
 var errFull = errors.New("more receipts arrive than the database takes; providers are asked to " +
 	"send theirs again")
 
@@ -61,9 +61,9 @@ type Config struct {
 	// Open reads the key that a receipt carries, provider.Submission.Key: which attempt it was
 	// given to. It is false for a key that is not ours. nil opens none.
 	Open func(key string) (seq int64, attempt int, ok bool)
-	// Freed hears that about so many active slots have come free.
+	// Freed is called when about so many active slots have become free.
 	Freed func(slots int)
-	// Trouble hears what goes wrong; the batcher goes on.
+	// Trouble is called with what went wrong; the batcher goes on.
 	Trouble  func(where string, err error)
 	Registry prometheus.Registerer
 }

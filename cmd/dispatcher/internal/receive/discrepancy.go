@@ -7,11 +7,12 @@ import (
 	"dispatcher/ledger"
 )
 
-// mostDiscrepancies is how many odd receipts of one batch the log names. A carrier whose ids have another
-// form than its answers makes all of them odd.
+// mostDiscrepancies is how many odd receipts of one batch the log names. A carrier whose ids have
+// another form than its answers makes all of them odd.
 const mostDiscrepancies = 5
 
-// logDiscrepancies logs receipts that say something else than the ledger does, with channel and provider's id.
+// logDiscrepancies logs receipts that say something else than the ledger does, with channel and
+// provider's id.
 func (d *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
 	for i := range odd[:min(len(odd), mostDiscrepancies)] {
 		d.cfg.Trouble("receipts", describe(&odd[i]))

@@ -44,8 +44,8 @@ type WebhookConfig struct {
 	Channels Channels
 	Booker   Booker
 	Registry prometheus.Registerer
-	// Trouble hears of what is wrong with callbacks, at any rate; see the callbacks' metrics for
-	// counts.
+	// Trouble is called with what is wrong with callbacks, at any rate; see the callbacks' metrics
+	// for counts.
 	Trouble func(where string, err error)
 }
 

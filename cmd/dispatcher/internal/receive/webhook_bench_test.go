@@ -30,10 +30,11 @@ import (
 func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
-	batcher, err := receive.New(receive.Config{Store: l, Freed: func(int) {}, Trouble: func(_ string,
-		err error) {
-		b.Log(err)
-	}, Registry: prometheus.NewRegistry()})
+	batcher, err := receive.New(receive.Config{Store: l, Freed: func(int) {},
+		Trouble: func(_ string,
+			err error) {
+			b.Log(err)
+		}, Registry: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}

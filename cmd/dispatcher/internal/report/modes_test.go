@@ -62,12 +62,14 @@ func recordsOfModes() map[string]told {
 			}))},
 		"round-robin-first-turn": {mode: "round_robin",
 			record: undrawn(choice("a", ledger.ByFirstChoice, &decide.Ranking{
-				By: "round_robin", Candidates: []decide.Ranked{ranked("a", 0, ""), ranked("b", 0, ""),
+				By: "round_robin", Candidates: []decide.Ranked{ranked("a", 0, ""),
+					ranked("b", 0, ""),
 					ranked("c", 0, "")},
 			}))},
 		"round-robin-over-one": {mode: "round_robin",
 			record: undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
-				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{ranked("b", 4, "no_slot"),
+				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{ranked("b", 4,
+					"no_slot"),
 					ranked("c", 1, ""), ranked("a", 2, "")},
 			}))},
 		"longest-idle": {mode: "longest_idle", record: undrawn(choice("c", ledger.ByFirstChoice,
@@ -87,7 +89,8 @@ func recordsOfModes() map[string]told {
 			}))},
 		"best-worker-lowest-expression": {mode: "best_worker", ascending: true,
 			record: undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
-				By: "best_worker", Scoring: "expression", Candidates: []decide.Ranked{scored("c", 0.028,
+				By: "best_worker", Scoring: "expression", Candidates: []decide.Ranked{scored("c",
+					0.028,
 					""), scored("a", 0.031, "")},
 			}))},
 		"best-worker-function-failed": {mode: "best_worker", ascending: true,
@@ -97,12 +100,14 @@ func recordsOfModes() map[string]told {
 			}))},
 		"redraw": {mode: "weighted", record: newRecord(ledger.Accepted,
 			choice("c", ledger.ByFallback, &decide.Ranking{
-				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{ranked("a", 0, "no_slot"),
+				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{ranked("a", 0,
+					"no_slot"),
 					ranked("c", 0, ""), ranked("b", 0, "")},
 			}))},
 		"redraw-the-last": {mode: "weighted", record: newRecord(ledger.Accepted,
 			choice("c", ledger.ByFallback, &decide.Ranking{
-				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{ranked("a", 0, "no_slot"),
+				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{ranked("a", 0,
+					"no_slot"),
 					ranked("b", 0, "no_slot"), ranked("c", 0, "")},
 			}))},
 	}

@@ -16,8 +16,9 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 		want []float64
 		word string
 	}{
-		"in order":         {`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`, []float64{0.25, -3}, ""},
-		"in another order": {`{"scores":[{"channel":"c1","score":1e2},{"channel":"c0","score":0}]}`, []float64{0, 100}, ""},
+		"in order": {`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`, []float64{0.25, -3}, ""},
+		"in another order": {`{"scores":[{"channel":"c1","score":1e2},{"channel":"c0","score":0}]}`,
+			[]float64{0, 100}, ""},
 		"with space around": {" " +
 			"\n" + `{"scores":[{"score":1,"channel":"c0"},{"channel":"c1","score":2}]}` + "\n ",
 			[]float64{1, 2}, ""},
@@ -29,10 +30,11 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 			decide.FunctionInvalid},
 		"cut off": {`{"scores":[{"channel":"c0","score":0.25}`, nil,
 			decide.FunctionInvalid},
-		"something behind":   {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}]}{}`, nil, decide.FunctionInvalid},
-		"an unknown key":     {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}],"took":3}`, nil, decide.FunctionInvalid},
-		"an unknown channel": {`{"scores":[{"channel":"c0","score":1},{"channel":"x","score":2}]}`, nil, decide.FunctionInvalid},
-		"a channel twice":    {`{"scores":[{"channel":"c0","score":1},{"channel":"c0","score":2},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},
+		"something behind": {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}]}{}`, nil, decide.FunctionInvalid},
+		"an unknown key":   {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}],"took":3}`, nil, decide.FunctionInvalid},
+		"an unknown channel": {`{"scores":[{"channel":"c0","score":1},{"channel":"x","score":2}]}`,
+			nil, decide.FunctionInvalid},
+		"a channel twice": {`{"scores":[{"channel":"c0","score":1},{"channel":"c0","score":2},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},
 		"no channel": {`{"scores":[{"score":1},{"channel":"c1","score":2}]}`, nil,
 			decide.FunctionInvalid},
 		"a score that is a word": {`{"scores":[{"channel":"c0","score":"high"},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},

@@ -61,7 +61,7 @@ type gates struct {
 
 func newGates() *gates { return &gates{of: map[identity]*gate{}} }
 
-// arrive returns the gate of a function. Whoever arrives must depart.
+// arrive returns the gate of a function. Each call of arrive needs one of depart.
 func (g *gates) arrive(f identity) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,8 @@
 //	heal.go     what it does about health
 //
 // Every instance runs the loop and none leads. Each write says what it is based on: a routing
-// version, or where a ramp stands. Who comes second is refused, changes nothing and tries again.
+// version, or where a ramp stands. The second of two writes is refused, changes nothing and is
+// tried again.
 package steer
 
 import (
