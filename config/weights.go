@@ -9,7 +9,7 @@ import (
 // Weight is one weighted channel of a route.
 type Weight struct {
 	Channel string
-	// Weight is the effective weight: the one that draws go by.
+	// Weight is the effective weight: the one that draws use.
 	Weight selector.Weight
 	// Configured is the weight as the document has it; Weight differs from it only while an effect
 	// of health weighting is in force.
