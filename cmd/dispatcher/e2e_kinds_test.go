@@ -25,6 +25,7 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	carriers := s.playKinds(channels, sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
 	s.run("dispatcher").says(t, "dispatcher is running")
 	s.joined(1)
+	defer s.tellStates()
 
 	s.publish("bulk", messages("kinds", n))
 	s.settled(n, 8*time.Minute)
@@ -55,6 +56,14 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 		t.Errorf("%d messages were sent twice; first attempts: %s", twice, s.firstOutcomes())
 	}
 	s.checkVerified(n)
+}
+
+// tellStates logs, when a story has failed, where its messages are and what became of first attempts. It
+// is deferred, because the database is gone when cleanups run.
+func (s *stage) tellStates() {
+	if s.t.Failed() {
+		s.t.Logf("states %v; first attempts: %s", s.tally(), s.firstOutcomes())
+	}
 }
 
 // firstOutcomes is what became of first attempts, and how many of each.

@@ -152,6 +152,7 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 		Receipts: 1, Delivered: 0.9, Early: 0.1, Duplicates: 0.1, Latency: 5 * time.Millisecond, ReceiptDelay: 40 * time.Millisecond,
 	}, func(address string) string { p = newProxy(t, address); return p.URL + proxyPath })
 	running := s.run("dispatcher")
+	defer s.tellStates()
 	s.publish("bulk", short("webhook", n))
 	eventually(t, 3*time.Minute, "every message is at its end", func() bool {
 		return s.count(`select count(*) from audit.messages where state in ('delivered', 'undelivered')`) == int64(n)
