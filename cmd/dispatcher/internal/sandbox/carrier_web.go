@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ type webCarrier struct {
 	// callback is where the dispatcher takes inbound messages.
 	callback string
 	refused  atomic.Int64 // calls with receipts
+	// missed are the numbers of the submits whose early receipt was not taken: it comes again.
+	missed sync.Map
 	// started is closed once Carrier is set; the first submit may be quicker.
 	started chan struct{}
 }
@@ -92,13 +95,15 @@ func (w *webCarrier) early(s webtest.Submit) {
 	if status, err := w.SendReceipt(ctx, s, webtest.Receipt{State: n.state}); err != nil ||
 		status != 0 && status/100 != 2 {
 		w.refused.Add(1)
+		w.missed.Store(s.Number, true)
 	}
 }
 
-// receipts are those that come after the answer.
+// receipts are those that come after the answer: also an early one that was not taken.
 func (w *webCarrier) receipts(s webtest.Submit) []webtest.Receipt {
 	n := w.profile.receiptPlan(uint64(s.Number)) //nolint:gosec // Counts from 1.
-	if n.none || n.early && !n.twice {
+	_, missed := w.missed.LoadAndDelete(s.Number)
+	if n.none || n.early && !n.twice && !missed {
 		return nil
 	}
 	list := []webtest.Receipt{{State: n.state}}

@@ -108,8 +108,8 @@ func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier, of
-// either kind.
+// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier and comes
+// again, also when it came before the answer.
 func TestRefusedCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	deaf := httptest.NewServer(http.NotFoundHandler())
@@ -135,7 +135,7 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 		if outcomes := submit(t, channel, 1); outcomes[provider.Accepted] != 1 {
 			t.Fatalf("%v", outcomes)
 		}
-		until(t, "a call was refused", func() bool { return s.countOf("plivo").CallsRefused > 0 })
+		until(t, "a call was refused again", func() bool { return s.countOf("plivo").CallsRefused > 1 })
 	}
 }
 
