@@ -35,13 +35,15 @@ type Ambiguity struct {
 	Step Step
 	// Until is when the search ends, by the database's clock.
 	Until time.Time
-	// Account stands for the settings of the channel: only under the same ones does the provider know the key.
+	// Account stands for the settings of the channel: only under the same ones does the provider
+	// know the key.
 	Account string
 	// NextAt is when the next try is due; not used with a ResolvedAs.
 	NextAt time.Time
 	// ResolvedAs is set when the ambiguity ends with this settlement.
 	ResolvedAs ResolvedAs
-	// Partly says that a part of the message is known to have been taken, by this attempt or an earlier one.
+	// Partly says that a part of the message is known to have been taken, by this attempt or an
+	// earlier one.
 	Partly bool
 }
 
@@ -53,22 +55,24 @@ type OpenAmbiguity struct {
 	First    int     // number of the first one
 	OpenedAt time.Time
 	Asked    int // tries so far
-	// Answer is what became known of the submission meanwhile, by a late answer or a receipt: a word of
-	// audit.attempts.outcome, "unknown" as long as nothing is. It is the yes or no to the latest attempt under its key, which is
-	// Settled then, or what is known of the first one. Receipt is Delivered or Undelivered when a receipt has said so.
+	// Answer is what became known of the submission meanwhile, by a late answer or a receipt: a
+	// word of audit.attempts.outcome, "unknown" as long as nothing is. It is the yes or no to the
+	// latest attempt under its key, which is Settled then, or what is known of the first one.
+	// Receipt is Delivered or Undelivered when a receipt has said so.
 	Answer  string
 	Settled bool
 	Receipt State
-	// Reference holds the provider's ids of the parts that the latest attempt got accepted before it got no answer. A
-	// provider may give none.
+	// Reference holds the provider's ids of the parts that the latest attempt got accepted before
+	// it got no answer. A provider may give none.
 	Reference string
-	// Await is for how long receipts are awaited once the submission turns out to have been taken: Settlement.Await of
-	// the latest attempt, by the routing that it was sent under.
+	// Await is for how long receipts are awaited once the submission turns out to have been taken:
+	// Settlement.Await of the latest attempt, by the routing that it was sent under.
 	Await time.Duration
 }
 
-// Answered reports whether what became known of the first attempt tells of the submission. A yes or no does. That
-// the first attempt was refused, or never left, tells nothing once another has repeated it under the same key.
+// Answered reports whether what became known of the first attempt tells of the submission. A yes or
+// no does. That the first attempt was refused, or never left, tells nothing once another has
+// repeated it under the same key.
 func (o *OpenAmbiguity) Answered() bool {
 	switch o.Answer {
 	case provider.Unknown.String():
@@ -105,13 +109,15 @@ type Resolution struct {
 	As  ResolvedAs
 	// Author and Note say who decided and why; empty for the dispatcher itself.
 	Author, Note string
-	// Settlement settles the latest attempt with what was found out late; nil when it stays unknown.
+	// Settlement settles the latest attempt with what was found out late; nil when it stays
+	// unknown.
 	Settlement *Settlement
 	// Move takes the message on where Settlement does not; nil leaves that to Settlement.
 	Move *Move
 }
 
-// Move takes a message on of which nobody knows whether it was taken, or that waits to be submitted again.
+// Move takes a message on of which nobody knows whether it was taken, or that waits to be submitted
+// again.
 type Move struct {
 	State             State // Unknown, Retry, Failed, Delivered or Undelivered
 	Reason            string

@@ -13,7 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// openAmbiguity settles the attempt of one message without an answer and opens an ambiguity that is due at once.
+// openAmbiguity settles the attempt of one message without an answer and opens an ambiguity that is
+// due at once.
 func openAmbiguity(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
 	t.Helper()
 	l, m, see := one(t)
@@ -151,7 +152,8 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	}
 }
 
-// TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel was closed for as long as the search lasted.
+// TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel was closed for as long as the search
+// lasted.
 func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -210,7 +212,8 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	}
 }
 
-// TestARepeatedSubmissionLocksItsAttemptsInOrder: the settlement takes the price of the first one away, and receipts lock the first one first.
+// TestARepeatedSubmissionLocksItsAttemptsInOrder: the settlement takes the price of the first one
+// away, and receipts lock the first one first.
 func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -236,8 +239,9 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	}
 }
 
-// TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, one of which both take for lost. Whoever comes
-// second has a channel locked by then, for which a claim waits that repeats what the first has closed.
+// TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, one of
+// which both take for lost. Whoever comes second has a channel locked by then, for which a claim
+// waits that repeats what the first has closed.
 func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -260,8 +264,9 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	}
 }
 
-// TestLateAnswersLockMessagesInOrder: two batches each have a late answer about one message, and the answer of the
-// resend of the other. While somebody else has the first message they queue for it, before either has the second.
+// TestLateAnswersLockMessagesInOrder: two batches each have a late answer about one message, and
+// the answer of the resend of the other. While somebody else has the first message they queue for
+// it, before either has the second.
 func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -313,7 +318,8 @@ func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	}
 }
 
-// TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: whoever made the first submission knows nothing of its repetition.
+// TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: whoever made the first submission knows
+// nothing of its repetition.
 func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -329,7 +335,8 @@ func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	}
 }
 
-// TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway: whoever looks for ambiguities has leased it by then.
+// TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway: whoever looks for ambiguities has
+// leased it by then.
 func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -350,7 +357,8 @@ func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	}
 }
 
-// TestAReceiptForARepeatedSubmissionReachesTheMessage: the receipt names the first attempt, the message stands at the second.
+// TestAReceiptForARepeatedSubmissionReachesTheMessage: the receipt names the first attempt, the
+// message stands at the second.
 func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
@@ -417,8 +425,8 @@ func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
 	}
 }
 
-// TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays, also when that is settled at the moment at which somebody looks for ambiguities: a resolution uses
-// by it, and would await no receipts.
+// TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays, also when that is settled at the moment at
+// which somebody looks for ambiguities: a resolution uses by it, and would await no receipts.
 func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	t.Parallel()
 	l := open(t)

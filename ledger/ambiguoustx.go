@@ -10,15 +10,19 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// recordAmbiguities writes down what a batch of settlements says about ambiguities. It goes with them in one
-// transaction, after them, and only when there is something to write; lockRepeated comes before them.
+// recordAmbiguities writes down what a batch of settlements says about ambiguities. It goes with
+// them in one transaction, after them, and only when there is something to write; lockRepeated
+// comes before them.
 //
-//   - repeated keeps the key under which a message is submitted again, or forgets it. It passes over a message that somebody else has
-//     locked: the settlement has not moved that one, or it would have it locked itself, and must not wait for it after channels.
-//   - opened begins an ambiguity, or goes on with it when an attempt under the same key was settled. It
-//     looks whether the attempt is unknown: a settlement that comes twice or late opens nothing.
-//   - the end leaves the price of a submission to the latest attempt under its key: the provider bills it once. What was
-//     accepted keeps its price when a later attempt under the key was rejected.
+//   - repeated keeps the key under which a message is submitted again, or forgets it. It passes
+//     over a message that somebody else has locked: the settlement has not moved that one, or it
+//     would have it locked itself, and must not wait for it after channels.
+//   - opened begins an ambiguity, or goes on with it when an attempt under the same key was
+//     settled. It looks whether the attempt is unknown: a settlement that comes twice or late opens
+//     nothing.
+//   - the end leaves the price of a submission to the latest attempt under its key: the provider
+//     bills it once. What was accepted keeps its price when a later attempt under the key was
+//     rejected.
 const recordAmbiguities = `
 	with given as (
 	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
@@ -46,7 +50,8 @@ const recordAmbiguities = `
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt and a.attempt < o.last
 	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
 
-// ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything about an ambiguity.
+// ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything
+// about an ambiguity.
 func ambiguityArrays(order []*Settlement) []any {
 	var seq []int64
 	var attempt []int16
@@ -70,19 +75,22 @@ func ambiguityArrays(order []*Settlement) []any {
 	return []any{seq, attempt, key, account, step, until, next, verdict, repeat, partly}
 }
 
-// lockRepeated locks attempts in their order: those that are settled and, where one comes after another of which nobody knew, those
-// before it. Without it recordAmbiguities, which takes the price of these away, and others in settle would lock them too late.
+// lockRepeated locks attempts in their order: those that are settled and, where one comes after
+// another of which nobody knew, those before it. Without it recordAmbiguities, which takes the
+// price of these away, and others in settle would lock them too late.
 const lockRepeated = `
 	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
 	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt and (a.attempt = g.attempt or g.after)
 	order by a.message_seq, a.attempt for update of a`
 
-// afterUnknown reports whether the attempt may be one after another of which nobody knew whether it was taken.
+// afterUnknown reports whether the attempt may be one after another of which nobody knew whether it
+// was taken.
 func (s *Settlement) afterUnknown() bool {
 	return s.Attempt > 1 && (s.Ambiguity != nil || s.State == Unknown || s.PossibleDuplicate)
 }
 
-// repeatArrays are the parameters of lockRepeated; nil when no settlement comes after an attempt of which nobody knew.
+// repeatArrays are the parameters of lockRepeated; nil when no settlement comes after an attempt of
+// which nobody knew.
 func repeatArrays(order []*Settlement) []any {
 	if !slices.ContainsFunc(order, (*Settlement).afterUnknown) {
 		return nil
@@ -94,7 +102,8 @@ func repeatArrays(order []*Settlement) []any {
 	return []any{seq, attempt, after}
 }
 
-// ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a, and of message m, for scanAmbiguity.
+// ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a,
+// and of message m, for scanAmbiguity.
 const ambiguityColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, case when a.outcome in ('accepted', 'rejected') then a.outcome else coalesce(f.outcome, 'unknown') end,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
@@ -106,9 +115,9 @@ const ambiguityJoins = `
 	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
-// leaseAmbiguities leases the ambiguities that are due, and those about which an answer or a receipt has told something: nobody else
-// gets them before the lease is over. That the first attempt was refused or never left says nothing about one that repeated it
-// under the same key.
+// leaseAmbiguities leases the ambiguities that are due, and those about which an answer or a
+// receipt has told something: nobody else gets them before the lease is over. That the first
+// attempt was refused or never left says nothing about one that repeated it under the same key.
 const leaseAmbiguities = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
@@ -124,15 +133,17 @@ const leaseAmbiguities = `
 	)
 	select array_agg(message_seq), array_agg(key) from leased`
 
-// readAmbiguities reads ambiguities by their keys, leaving out those that were closed meanwhile. It comes after leaseAmbiguities, which locks the newest
-// version of an ambiguity while all else it saw may be older: what one settlement says of an ambiguity and of its attempt is read together here.
+// readAmbiguities reads ambiguities by their keys, leaving out those that were closed meanwhile. It
+// comes after leaseAmbiguities, which locks the newest version of an ambiguity while all else it
+// saw may be older: what one settlement says of an ambiguity and of its attempt is read together
+// here.
 const readAmbiguities = `
 	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
 	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + ambiguityJoins + `
 	order by d.opened_at`
 
-// DueAmbiguities picks up to limit open ambiguities that are due, or have been answered meanwhile, and keeps others from those that are
-// due for the lease.
+// DueAmbiguities picks up to limit open ambiguities that are due, or have been answered meanwhile,
+// and keeps others from those that are due for the lease.
 func (l *Ledger) DueAmbiguities(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
 	var seqs []int64
 	var keys []string
@@ -158,9 +169,9 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	return d, err
 }
 
-// AmbiguityOf is the latest ambiguity of a message of which nobody knows whether it was taken: an open
-// one, or one that ended without anybody knowing. With last it is that one whose latest attempt has
-// this number; 0 stands for any. It returns ErrNotAmbiguous when there is none.
+// AmbiguityOf is the latest ambiguity of a message of which nobody knows whether it was taken: an
+// open one, or one that ended without anybody knowing. With last it is that one whose latest
+// attempt has this number; 0 stands for any. It returns ErrNotAmbiguous when there is none.
 func (l *Ledger) AmbiguityOf(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
 	r, err := l.reports.Query(ctx, `
 		select `+ambiguityColumns+`
@@ -186,16 +197,18 @@ func (l *Ledger) Postpone(ctx context.Context, seq int64, key string, until time
 	return wrap("postpone an ambiguity", err)
 }
 
-// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by statements of their own: resolveAmbiguity has to see
-// what those it waited for have committed. A settlement that goes before has the attempt locked already.
+// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by
+// statements of their own: resolveAmbiguity has to see what those it waited for have committed. A
+// settlement that goes before has the attempt locked already.
 const (
 	lockResolved = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
 	lockMessage  = `select from dispatcher.messages where seq = $1 for update`
 )
 
-// resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its message on where no settlement can. Its attempts and
-// its message are locked. While it is being submitted again under the key, nothing is
-// resolved: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
+// resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its
+// message on where no settlement can. Its attempts and its message are locked. While it is being
+// submitted again under the key, nothing is resolved: its answer may be the truth. Nor is anything
+// that a late answer or a receipt has proved otherwise meanwhile.
 const resolveAmbiguity = `
 	with held as (
 	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
@@ -229,8 +242,9 @@ const resolveAmbiguity = `
 	)
 	select exists (select from closed)`
 
-// Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else has ended with
-// certainty is left as it is, and so is one whose message is being submitted again just now. It is one transaction.
+// Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else
+// has ended with certainty is left as it is, and so is one whose message is being submitted again
+// just now. It is one transaction.
 func (l *Ledger) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
 	tx, err := l.hot.Begin(ctx)
 	if err != nil {

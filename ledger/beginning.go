@@ -11,9 +11,10 @@ import (
 	"dispatcher/admission"
 )
 
-// beginning is what limits begin with that are added by a document, or whose day begins at another time in its zone: what
-// attempts have taken in the running windows. It is counted twice: nearly all of it before the channels are locked, so
-// that claims are not held up, and under the locks only what was claimed since "from".
+// beginning is what limits begin with that are added by a document, or whose day begins at another
+// time in its zone: what attempts have taken in the running windows. It is counted twice: nearly
+// all of it before the channels are locked, so that claims are not held up, and under the locks
+// only what was claimed since "from".
 type beginning struct {
 	zone  *time.Location
 	now   time.Time
@@ -37,10 +38,11 @@ const startOfCounting = `
 	select clock_timestamp(), greatest(clock_timestamp() - $1::interval, least(clock_timestamp() - interval '5 seconds',
 	  (select min(xact_start) from pg_stat_activity where datname = current_database() and application_name = $2)))`
 
-// begin counts what limits that are about to be added or cut anew begin with, up to begin.from. Nobody adds or
-// removes limits meanwhile.
+// begin counts what limits that are about to be added or cut anew begin with, up to begin.from.
+// Nobody adds or removes limits meanwhile.
 //
-// One of a second, which is over by the time that it is in force, begins with nothing, as does any whose window has no known beginning.
+// One of a second, which is over by the time that it is in force, begins with nothing, as does any
+// whose window has no known beginning.
 func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*beginning, error) {
 	b := &beginning{zone: n.Zone}
 	there, err := readWindows(ctx, tx)
@@ -86,9 +88,10 @@ func readWindows(ctx context.Context, tx pgx.Tx) (map[limitKey]limitWindow, erro
 	return windows, err
 }
 
-// recut reports whether a limit of a day that has opened a window is in another one than its zone's: that of a zone before, or of a day
-// before. One that begins in the future says that the clock has stepped back; it stays. One that was a day of this zone and is over is
-// simply left, by closeWindows: nothing has been claimed since.
+// recut reports whether a limit of a day that has opened a window is in another one than its
+// zone's: that of a zone before, or of a day before. One that begins in the future says that the
+// clock has stepped back; it stays. One that was a day of this zone and is over is simply left, by
+// closeWindows: nothing has been claimed since.
 func (w limitWindow) recut(window admission.Window, zone *time.Location) bool {
 	if window != admission.Day || w.start.Unix() <= 0 || w.start.After(w.now) {
 		return false
@@ -152,10 +155,12 @@ func (b *beginning) recut() []any {
 	return []any{channel, scope, unit, starts, counted}
 }
 
-// countTaken sums up what was claimed in a time by channel, tenant, currency and those of some prefixes that the number begins with. An
-// attempt that was not taken has no segments of its own any more, but a limit in segments has counted it. Numbers are read
-// from the envelopes, where alone they stand; one that PostgreSQL cannot read counts for every prefix, as it may have one of them. A
-// number is cut to each length that a prefix has, $5, so that hundreds of prefixes take no longer than one.
+// countTaken sums up what was claimed in a time by channel, tenant, currency and those of some
+// prefixes that the number begins with. An attempt that was not taken has no segments of its own
+// any more, but a limit in segments has counted it. Numbers are read from the envelopes, where
+// alone they stand; one that PostgreSQL cannot read counts for every prefix, as it may have one of
+// them. A number is cut to each length that a prefix has, $5, so that hundreds of prefixes take no
+// longer than one.
 const countTaken = `
 	select a.channel, coalesce(m.tenant, '') as tenant, a.currency, coalesce(m.prefixes, '{}') as prefixes, count(*),
 	  sum(case when a.outcome in ('rejected', 'refused', 'throttled') then coalesce(m.segments, a.segments) else a.segments end)::bigint,

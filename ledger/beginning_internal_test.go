@@ -7,7 +7,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestADayIsCutAnewOnlyByAnotherZone: nothing is counted for a limit that nobody has used since its day was over.
+// TestADayIsCutAnewOnlyByAnotherZone: nothing is counted for a limit that nobody has used since its
+// day was over.
 func TestADayIsCutAnewOnlyByAnotherZone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 10, 15, 0, 0, 0, time.UTC)

@@ -66,8 +66,9 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 	}
 }
 
-// TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt, and with that of a number that PostgreSQL cannot read, which may have
-// been one of it: here U+0000 stands elsewhere in the envelope.
+// TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt, and with that of a number that
+// PostgreSQL cannot read, which may have been one of it: here U+0000 stands elsewhere in the
+// envelope.
 func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -97,8 +98,8 @@ func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	}
 }
 
-// TestALimitInAnotherCurrencyIsAnotherLimit: what was granted in the one is not counted in the other, and
-// is there again when that comes back in the same window.
+// TestALimitInAnotherCurrencyIsAnotherLimit: what was granted in the one is not counted in the
+// other, and is there again when that comes back in the same window.
 func TestALimitInAnotherCurrencyIsAnotherLimit(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -207,8 +208,8 @@ func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 	}
 }
 
-// One claim has chosen its time and not committed while most is counted, and another one comes between
-// counting and locking. Neither is forgotten or counted twice.
+// One claim has chosen its time and not committed while most is counted, and another one comes
+// between counting and locking. Neither is forgotten or counted twice.
 func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -242,7 +243,8 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	}
 }
 
-// TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt: midnight comes between counting and locking.
+// TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt: midnight comes between counting and
+// locking.
 func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -44,10 +44,10 @@ func BenchmarkClaimSettle(b *testing.B) {
 	}
 }
 
-// BenchmarkCursors compares claim and settle of 500 with no cursor, one and three, locked
-// and moved by each claim. The three take turns over one durable server, so that a machine
-// whose speed drifts treats them alike, and medians are compared: ratio/1 is the speed with one cursor
-// by that without.
+// BenchmarkCursors compares claim and settle of 500 with no cursor, one and three, locked and moved
+// by each claim. The three take turns over one durable server, so that a machine whose speed drifts
+// treats them alike, and medians are compared: ratio/1 is the speed with one cursor by that
+// without.
 func BenchmarkCursors(b *testing.B) {
 	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
@@ -100,8 +100,8 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 	settleAll(b, l, accepted(claimed))
 }
 
-// BenchmarkClaimers measures 1, 2, 4 and 8 claimers, each with a connection of its own, that take 500
-// messages at a time from the four windows of one and the same channel, over a durable server.
+// BenchmarkClaimers measures 1, 2, 4 and 8 claimers, each with a connection of its own, that take
+// 500 messages at a time from the four windows of one and the same channel, over a durable server.
 // lock is the median of what a claim waited for the others, by the database's clock.
 func BenchmarkClaimers(b *testing.B) {
 	for _, claimers := range []int{1, 2, 4, 8} {
@@ -257,9 +257,9 @@ func manyLimits(name string) ledger.ChannelSpec {
 	}}
 }
 
-// BenchmarkAddedLimit measures how long a document with new limits of a day holds claims up, in a day with
-// so many attempts: how long applying took, and the longest claim beside it. With tenant and prefix, the
-// messages are read as well.
+// BenchmarkAddedLimit measures how long a document with new limits of a day holds claims up, in a
+// day with so many attempts: how long applying took, and the longest claim beside it. With tenant
+// and prefix, the messages are read as well.
 func BenchmarkAddedLimit(b *testing.B) {
 	const attempts = 1_000_000
 	countries := make([]admission.Scope, 250)
@@ -312,8 +312,8 @@ func BenchmarkAddedLimit(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimWithOptOuts claims new messages with an empty opt-out list and with a million entries, of which
-// none is about them.
+// BenchmarkClaimWithOptOuts claims new messages with an empty opt-out list and with a million
+// entries, of which none is about them.
 func BenchmarkClaimWithOptOuts(b *testing.B) {
 	for _, entries := range []int{0, 1_000_000} {
 		b.Run(fmt.Sprint(entries), func(b *testing.B) {

@@ -12,11 +12,11 @@ type Carried struct {
 	Channel string
 	// FirstChoice counts the messages received since then whose first choice it was.
 	FirstChoice int64
-	// Attempts counts those claimed since then, and those claimed before that were answered since then. Accepted and Errors are
-	// what became of them so far; an error is what Faults counts.
+	// Attempts counts those claimed since then, and those claimed before that were answered since
+	// then. Accepted and Errors are what became of them so far; an error is what Faults counts.
 	Attempts, Accepted, Errors int64
-	// InForce counts those of Accepted that were claimed since then and whose messages were planned under the version that was
-	// asked about: it is their shares that its weights tell.
+	// InForce counts those of Accepted that were claimed since then and whose messages were planned
+	// under the version that was asked about: it is their shares that its weights tell.
 	InForce int64
 }
 
@@ -36,15 +36,16 @@ const carried = `
 	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors), sum(in_force)
 	from counted group by channel order by channel`
 
-// Carried counts what the channels of a route did since an instant, by the database's
-// clock; version decides Carried.InForce. Rows are sorted by channel; one that did nothing has none. Of the attempts claimed
-// before, it counts those that were answered since then, unless the answer was booked more than late after the claim, as in
-// Faults: whoever asks about shorter times than submits may take would see no timeout otherwise.
+// Carried counts what the channels of a route did since an instant, by the database's clock;
+// version decides Carried.InForce. Rows are sorted by channel; one that did nothing has none. Of
+// the attempts claimed before, it counts those that were answered since then, unless the answer was
+// booked more than late after the claim, as in Faults: whoever asks about shorter times than
+// submits may take would see no timeout otherwise.
 //
-// It may be asked every few seconds, however large the ledger is: it reads the messages
-// received since then and the attempts claimed since then and late before it, both from the right edge of an index, and
-// nothing before. It costs one to three seconds per million messages since then, and a quarter of a second per million
-// attempts before, so that is meant to lie minutes back.
+// It may be asked every few seconds, however large the ledger is: it reads the messages received
+// since then and the attempts claimed since then and late before it, both from the right edge of an
+// index, and nothing before. It costs one to three seconds per million messages since then, and a
+// quarter of a second per million attempts before, so that is meant to lie minutes back.
 func (l *Ledger) Carried(ctx context.Context, route string, since time.Time, late time.Duration, version int64) ([]Carried, error) {
 	low, _, err := l.seek(ctx, since)
 	if err != nil {

@@ -157,8 +157,8 @@ func TestEachChoiceShowsWhatRecordShows(t *testing.T) {
 	}
 }
 
-// TestEachChoiceShowsEveryRecordAsOfOneMoment: a message gets its attempt after its row was read and before its
-// attempts are.
+// TestEachChoiceShowsEveryRecordAsOfOneMoment: a message gets its attempt after its row was read
+// and before its attempts are.
 func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -214,7 +214,8 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestEachChoiceVisitsWhateverHasAttempts: nobody hides one by taking the route from its message, or calling that dead.
+// TestEachChoiceVisitsWhateverHasAttempts: nobody hides one by taking the route from its message,
+// or calling that dead.
 func TestEachChoiceVisitsWhateverHasAttempts(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

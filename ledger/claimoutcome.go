@@ -96,11 +96,11 @@ const selectCommitted = `
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)
 	from ` + barrierRecord
 
-// replicationBarrier commits something that changes nothing. Where commits wait for a standby, one whose wait
-// was cut off is seen on its server although the standby lacks it. Whoever relies on what it sees
-// there, and has nothing to write, confirms it: this commit waits in the other's stead, and has
-// no answer on a server that another has taken over from. A transaction that writes, or that locks
-// a row, need not do this: its own commit waits.
+// replicationBarrier commits something that changes nothing. Where commits wait for a standby, one
+// whose wait was cut off is seen on its server although the standby lacks it. Whoever relies on
+// what it sees there, and has nothing to write, confirms it: this commit waits in the other's
+// stead, and has no answer on a server that another has taken over from. A transaction that writes,
+// or that locks a row, need not do this: its own commit waits.
 const replicationBarrier = `select 1 from ` + barrierRecord
 
 // vouching is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It takes

@@ -7,8 +7,8 @@ import (
 	"dispatcher/provider"
 )
 
-// What the release before migration 005 says to the database about messages and attempts, word for word, for one row each. It
-// may go on saying it until its last instance is replaced.
+// What the release before migration 005 says to the database about messages and attempts, word for
+// word, for one row each. It may go on saying it until its last instance is replaced.
 const (
 	oldSettleMessage = `
 	update dispatcher.messages m set state = 'accepted', reason = null, next_at = null, finished_at = null, pinned = null, parts_left = null
@@ -19,7 +19,8 @@ const (
 	oldDelivered = `select count(*) filter (where a.delivered_at is not null) from dispatcher.attempts a`
 )
 
-// TestThePreviousReleaseWorksBesideReceipts: what it sends stays accepted, and what it reads is what it was.
+// TestThePreviousReleaseWorksBesideReceipts: what it sends stays accepted, and what it reads is
+// what it was.
 func TestThePreviousReleaseWorksBesideReceipts(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -11,20 +11,23 @@ import (
 // What receipts come to is decided here, without a database: from a message, its attempts and the
 // rows of its parts to the state that they bring it to.
 //
-//   - A copy of a message is what one accepted attempt sent, together with the parts that earlier attempts got
-//     taken before their provider refused the rest. Nearly always there is one copy; a late truth
-//     about an unknown attempt beside its resend makes two.
-//   - A message is delivered when all parts of a copy are. It is undelivered when the parts of all copies have their
-//     last word and no copy is delivered, and without receipt when time ran out for the others.
+//   - A copy of a message is what one accepted attempt sent, together with the parts that earlier
+//     attempts got taken before their provider refused the rest. Nearly always there is one copy; a
+//     late truth about an unknown attempt beside its resend makes two.
+//   - A message is delivered when all parts of a copy are. It is undelivered when the parts of all
+//     copies have their last word and no copy is delivered, and without receipt when time ran out
+//     for the others.
 //   - Nothing is taken back: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
-//   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then. It proves nothing about
-//     how its other parts fared, see tally.
-//   - An attempt that was not taken has only the parts that its settlement named. What a receipt says of it beyond those, by our key or
-//     by an id that came with the refusal, is no word about the attempt: undelivered is what the provider's answer said already, and
-//     delivered contradicts that answer. It is counted and told; the attempt stays what the answer said, at no price. But
-//     when all that the answer denied was delivered, so was the message: it is not sent any more. When other attempts may
-//     have reached the subscriber as well, the message is flagged.
+//   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then.
+//     It proves nothing about how its other parts fared, see tally.
+//   - An attempt that was not taken has only the parts that its settlement named. What a receipt
+//     says of it beyond those, by our key or by an id that came with the refusal, is no word about
+//     the attempt: undelivered is what the provider's answer said already, and delivered
+//     contradicts that answer. It is counted and told; the attempt stays what the answer said, at
+//     no price. But when all that the answer denied was delivered, so was the message: it is not
+//     sent any more. When other attempts may have reached the subscriber as well, the message is
+//     flagged.
 
 // relook is after what time a row is looked at again whose attempt is still under way.
 const relook = 5 * time.Second
@@ -74,7 +77,8 @@ type part struct {
 	awaited            bool // its time is not over
 }
 
-// whole reports whether the part stands for a receipt that named none: it is about all of its attempt.
+// whole reports whether the part stands for a receipt that named none: it is about all of its
+// attempt.
 func (p *part) whole() bool { return strings.HasPrefix(p.reference, " ") }
 
 func (p *part) final() bool { return p.state == string(Delivered) || p.state == string(Undelivered) }
@@ -103,15 +107,16 @@ func (s *receiptStatus) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
-// waitsForResend reports whether the message may wait to be sent once more, and was not before: it is
-// not any more, and then there is no duplicate.
+// waitsForResend reports whether the message may wait to be sent once more, and was not before: it
+// is not any more, and then there is no duplicate.
 func (s *receiptStatus) waitsForResend() bool {
 	return (s.state == Retry || s.state == Waiting) &&
 		!slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.resend })
 }
 
-// handOver gives what receipts with our key say of a denied attempt to the latest one under that key: the key cannot tell them
-// apart, and what was denied did not leave, or was not taken, so it is about the latest.
+// handOver gives what receipts with our key say of a denied attempt to the latest one under that
+// key: the key cannot tell them apart, and what was denied did not leave, or was not taken, so it
+// is about the latest.
 func (s *receiptStatus) handOver() {
 	for i := range s.tries {
 		t := &s.tries[i]
@@ -128,9 +133,10 @@ func (s *receiptStatus) handOver() {
 	}
 }
 
-// answered expects no receipts of an attempt that its provider took when its settlement made no row for any: there would be one
-// otherwise, even where the answer named nothing, unless a later attempt under the same key has taken it over. What a channel that
-// gives none says all the same under our key may be its last word or not.
+// answered expects no receipts of an attempt that its provider took when its settlement made no row
+// for any: there would be one otherwise, even where the answer named nothing, unless a later
+// attempt under the same key has taken it over. What a channel that gives none says all the same
+// under our key may be its last word or not.
 func (s *receiptStatus) answered(i int) {
 	t := &s.tries[i]
 	if t.outcome != provider.Accepted.String() || t.proved {
@@ -144,8 +150,8 @@ func (s *receiptStatus) answered(i int) {
 	t.within, t.left = 0, 0
 }
 
-// conclude fills in what changes about the attempt itself. While nobody knows whether it was taken, receipts for the parts that
-// were say nothing about all of it.
+// conclude fills in what changes about the attempt itself. While nobody knows whether it was taken,
+// receipts for the parts that were say nothing about all of it.
 func (t *attemptStatus) conclude() {
 	if t.outcome == provider.Unknown.String() {
 		t.believe()
@@ -163,7 +169,8 @@ func (t *attemptStatus) conclude() {
 	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(count.parts))
 }
 
-// isDenied reports whether the provider answered that it did not take the attempt, or not all parts of it.
+// isDenied reports whether the provider answered that it did not take the attempt, or not all parts
+// of it.
 func (t *attemptStatus) isDenied() bool {
 	switch t.outcome {
 	case provider.Refused.String(), provider.Throttled.String(), provider.Rejected.String():
@@ -172,8 +179,8 @@ func (t *attemptStatus) isDenied() bool {
 	return false
 }
 
-// untaken reports whether the provider answered that it took no part of the attempt. What was said of
-// its receipts while nobody knew that does not count any more.
+// untaken reports whether the provider answered that it took no part of the attempt. What was said
+// of its receipts while nobody knew that does not count any more.
 func (t *attemptStatus) untaken() bool {
 	return t.isDenied() && t.segments == 0 && len(t.counted()) == 0
 }
@@ -186,13 +193,15 @@ func (t *attemptStatus) counted() []part {
 	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return p.byKey })
 }
 
-// contradictedBy reports whether a receipt says of an attempt that was not taken that it was delivered.
+// contradictedBy reports whether a receipt says of an attempt that was not taken that it was
+// delivered.
 func (t *attemptStatus) contradictedBy(p *part) bool {
 	return t.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
-// believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are awaited from now on, where
-// any are expected: a late answer proves that the provider took it, and no receipt that one is to come.
+// believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are
+// awaited from now on, where any are expected: a late answer proves that the provider took it, and
+// no receipt that one is to come.
 func (t *attemptStatus) believe() {
 	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
 		return
@@ -200,8 +209,9 @@ func (t *attemptStatus) believe() {
 	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
 }
 
-// wait lets rows be awaited for as long as their attempt is: those that a key made, and all of an attempt that may owe more
-// receipts than there are rows. The time of such a row only says when somebody looks at it.
+// wait lets rows be awaited for as long as their attempt is: those that a key made, and all of an
+// attempt that may owe more receipts than there are rows. The time of such a row only says when
+// somebody looks at it.
 func (t *attemptStatus) wait() {
 	for i := range t.parts {
 		p := &t.parts[i]
@@ -275,18 +285,21 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	return "", nil, reported{}
 }
 
-// openAfter reports whether a later attempt is under way, or nobody knows of it: it may be delivered.
+// openAfter reports whether a later attempt is under way, or nobody knows of it: it may be
+// delivered.
 func (s *receiptStatus) openAfter(t *attemptStatus) bool {
 	return s.underWay() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
 }
 
-// underWay reports whether an attempt has no answer yet. It may have begun after the tries were read.
+// underWay reports whether an attempt has no answer yet. It may have begun after the tries were
+// read.
 func (s *receiptStatus) underWay() bool {
 	return s.state == Sending || slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.outcome == "" })
 }
 
-// concludable reports whether receipts may change the state. While an attempt is under way and no other was taken, its own
-// answer comes first; what the provider or the deadline has refused stays so.
+// concludable reports whether receipts may change the state. While an attempt is under way and no
+// other was taken, its own answer comes first; what the provider or the deadline has refused stays
+// so.
 func (s *receiptStatus) concludable() bool {
 	switch s.state {
 	case Accepted, NoReceipt, Undelivered, Unknown, Retry, Waiting:
@@ -296,8 +309,8 @@ func (s *receiptStatus) concludable() bool {
 	return false
 }
 
-// rank is that of the state. Who was not known to be accepted does not come to be without a receipt before he
-// was accepted.
+// rank is that of the state. Who was not known to be accepted does not come to be without a receipt
+// before he was accepted.
 func (s *receiptStatus) rank() int {
 	if !s.wasAccepted() {
 		return rank(NoReceipt)
@@ -305,7 +318,8 @@ func (s *receiptStatus) rank() int {
 	return rank(s.state)
 }
 
-// wasAccepted reports whether the message has been accepted, if receipts may change its state at all.
+// wasAccepted reports whether the message has been accepted, if receipts may change its state at
+// all.
 func (s *receiptStatus) wasAccepted() bool {
 	switch s.state {
 	case Unknown, Retry, Waiting, Sending:
@@ -315,10 +329,11 @@ func (s *receiptStatus) wasAccepted() bool {
 	return true
 }
 
-// lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude. A part that has its
-// last word stands in for receipts of its attempt that nobody would look for otherwise: those without a row, and those whose time
-// ended while nobody knew whether the attempt was taken and begins anew with the proof. Their own rows
-// are not ours to write: whoever has an attempt locked must not wait for rows of receipts.
+// lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after
+// conclude. A part that has its last word stands in for receipts of its attempt that nobody would
+// look for otherwise: those without a row, and those whose time ended while nobody knew whether the
+// attempt was taken and begins anew with the proof. Their own rows are not ours to write: whoever
+// has an attempt locked must not wait for rows of receipts.
 func (s *receiptStatus) lookAgain(t *attemptStatus, p *part) time.Duration {
 	switch {
 	case t.isDenied() && p.byKey:

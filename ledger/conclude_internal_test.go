@@ -7,8 +7,9 @@ import (
 	"dispatcher/provider"
 )
 
-// row is a part in a state, by a letter: d delivered, u undelivered, p pending, e expected; a small one is
-// awaited while it has no last word, a capital one is not. w is a receipt for the whole attempt.
+// row is a part in a state, by a letter: d delivered, u undelivered, p pending, e expected; a small
+// one is awaited while it has no last word, a capital one is not. w is a receipt for the whole
+// attempt.
 func row(letter byte) part {
 	p := part{reference: "r", state: map[byte]string{'d': "delivered", 'u': "undelivered", 'p': "pending", 'e': "expected", 'P': "pending", 'E': "expected"}[letter]}
 	p.awaited = letter == 'p' || letter == 'e'
@@ -56,7 +57,8 @@ func TestPartsComeToOneWord(t *testing.T) {
 	}
 }
 
-// TestPartsWithoutAWordKeepTheOthersFromBeingADelivery: rows are there for the parts that somebody told of, while more were submitted.
+// TestPartsWithoutAWordKeepTheOthersFromBeingADelivery: rows are there for the parts that somebody
+// told of, while more were submitted.
 func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -93,7 +95,8 @@ func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	}
 }
 
-// TestAMessageThatWasCutShortIsNotDelivered: that is certain as soon as all that was sent has its last word.
+// TestAMessageThatWasCutShortIsNotDelivered: that is certain as soon as all that was sent has its
+// last word.
 func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]reported{
@@ -163,7 +166,8 @@ func TestAMessageComesToAState(t *testing.T) {
 	}
 }
 
-// attempted is an attempt of which receipts are awaited, or none, with its parts, made by a settlement or by receipts with our key.
+// attempted is an attempt of which receipts are awaited, or none, with its parts, made by a
+// settlement or by receipts with our key.
 func attempted(outcome string, within time.Duration, byKey bool, letters string) attemptStatus {
 	t := attemptStatus{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
 	for i := range t.parts {
@@ -172,7 +176,8 @@ func attempted(outcome string, within time.Duration, byKey bool, letters string)
 	return t
 }
 
-// TestAPartWithoutReceiptsToComeIsNotMissing, neither on its own nor beside one of another attempt whose receipt was to come.
+// TestAPartWithoutReceiptsToComeIsNotMissing, neither on its own nor beside one of another attempt
+// whose receipt was to come.
 func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	t.Parallel()
 	const awaited, byKey = time.Hour, true
@@ -222,8 +227,8 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	}
 }
 
-// TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd: the message is accepted by then, and comes to what its parts say. Where they say nothing
-// nobody looks at it again.
+// TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd: the message is accepted by then, and comes to
+// what its parts say. Where they say nothing nobody looks at it again.
 func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 	t.Parallel()
 	const byKey = true
@@ -248,7 +253,8 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// TestAProofIsLookedAtWhenItsTimeIsOver: an attempt before it owes a part without a row, which is awaited for as long as the proved one is.
+// TestAProofIsLookedAtWhenItsTimeIsOver: an attempt before it owes a part without a row, which is
+// awaited for as long as the proved one is.
 func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true, "d")
@@ -269,8 +275,9 @@ func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver: what a channel says under our key of an attempt whose settlement expected nothing
-// keeps the message from no end, unless a settlement has made the rows of its parts for a later attempt of that channel.
+// TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver: what a channel says under our key of an
+// attempt whose settlement expected nothing keeps the message from no end, unless a settlement has
+// made the rows of its parts for a later attempt of that channel.
 func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 	t.Parallel()
 	told, expected := attempted("accepted", 0, true, "P"), attempted("accepted", 0, false, "u")
@@ -297,8 +304,9 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 	}
 }
 
-// TestOnlyAResendThatIsNotMadeTakesTheFlagAway: a message waits to be sent, and a receipt proves its last
-// attempt. If that one was a resend itself, the attempt before it may have been taken as well.
+// TestOnlyAResendThatIsNotMadeTakesTheFlagAway: a message waits to be sent, and a receipt proves
+// its last attempt. If that one was a resend itself, the attempt before it may have been taken as
+// well.
 func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
 	t.Parallel()
 	for name, resend := range map[string]bool{"it was to be sent once more": false, "it was sent once more before": true} {

@@ -8,9 +8,11 @@ import (
 	"dispatcher/provider"
 )
 
-// What becomes of a message when receipts and answers contradict each other is decided here, without a database.
+// What becomes of a message when receipts and answers contradict each other is decided here,
+// without a database.
 
-// contradictions are the parts of an attempt that its provider denied, and that a receipt calls delivered.
+// contradictions are the parts of an attempt that its provider denied, and that a receipt calls
+// delivered.
 func (t *attemptStatus) contradictions() []part {
 	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return !t.contradictedBy(&p) })
 }
@@ -31,8 +33,9 @@ func (t *attemptStatus) contradictedAt() (first time.Time) {
 	return first
 }
 
-// deliveredAnyway reports whether receipts say of everything that the provider denied that it was delivered. A receipt that names none of the
-// ids of the answer may be about the same part as one that does, so the two are not added up.
+// deliveredAnyway reports whether receipts say of everything that the provider denied that it was
+// delivered. A receipt that names none of the ids of the answer may be about the same part as one
+// that does, so the two are not added up.
 func (t *attemptStatus) deliveredAnyway() bool {
 	denied := t.denied
 	if denied == 0 {
@@ -52,8 +55,9 @@ func (t *attemptStatus) deliveredAnyway() bool {
 	return max(named, others, whole) >= denied
 }
 
-// deliveredAnyway is the state that the message comes to by an attempt that was denied and delivered: Delivered, together with rest, the parts
-// that were taken before. Where these are not delivered it is what they come to, and Accepted while they are awaited, unless the latest attempt
+// deliveredAnyway is the state that the message comes to by an attempt that was denied and
+// delivered: Delivered, together with rest, the parts that were taken before. Where these are not
+// delivered it is what they come to, and Accepted while they are awaited, unless the latest attempt
 // was taken and tells more. by is nil when there is no such attempt, or nothing to change.
 func (s *receiptStatus) deliveredAnyway(rest partCount, taken bool) (to State, by *attemptStatus, says reported) {
 	for i := range s.tries {
@@ -78,8 +82,8 @@ func (s *receiptStatus) deliveredAnyway(rest partCount, taken bool) (to State, b
 	return to, by, says
 }
 
-// twice reports whether the message may have reached the subscriber by an attempt whose answer denied it, and by another one: one that was
-// taken, or may have been, or is under way.
+// twice reports whether the message may have reached the subscriber by an attempt whose answer
+// denied it, and by another one: one that was taken, or may have been, or is under way.
 func (s *receiptStatus) twice() bool {
 	denied, others := 0, 0
 	for i := range s.tries {
@@ -94,7 +98,8 @@ func (s *receiptStatus) twice() bool {
 	return denied > 1 || denied > 0 && others > 0
 }
 
-// stands is the state that the message has, if that has been told as the end of an attempt, and the attempt that it came by; nil for none.
+// stands is the state that the message has, if that has been told as the end of an attempt, and the
+// attempt that it came by; nil for none.
 func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 	switch s.state {
 	case Accepted, Delivered, Undelivered, NoReceipt, Unknown:
@@ -116,7 +121,8 @@ func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 	return s.state, by, says
 }
 
-// otherID reports whether a receipt names the attempt, which it proves by our key, otherwise than the provider's answer did.
+// otherID reports whether a receipt names the attempt, which it proves by our key, otherwise than
+// the provider's answer did.
 func (t *attemptStatus) otherID(p *part) bool {
 	if t.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() || t.reference == "" {
 		return false

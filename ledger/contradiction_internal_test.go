@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// denials are attempts: an outcome, the parts that were taken, and those that the answer denied, by the letters of rowsOf.
+// denials are attempts: an outcome, the parts that were taken, and those that the answer denied, by
+// the letters of rowsOf.
 func denials(words ...string) (tries []attemptStatus) {
 	for i := 0; i < len(words); i += 3 {
 		t := attempted(words[i], time.Hour, false, words[i+1])
@@ -20,7 +21,8 @@ func denials(words ...string) (tries []attemptStatus) {
 	return tries
 }
 
-// TestWhatWasDeniedAndDelivered is the state of a message, and whether it is flagged, after a receipt that contradicts an answer.
+// TestWhatWasDeniedAndDelivered is the state of a message, and whether it is flagged, after a
+// receipt that contradicts an answer.
 func TestWhatWasDeniedAndDelivered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -103,7 +105,8 @@ func TestAReceiptUnderAnotherIDStandsForAPart(t *testing.T) {
 	}
 }
 
-// TestOnePartThatIsToldOfTwiceIsOnePart: by the id that the answer named, and by our key under another id or under none.
+// TestOnePartThatIsToldOfTwiceIsOnePart: by the id that the answer named, and by our key under
+// another id or under none.
 func TestOnePartThatIsToldOfTwiceIsOnePart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -9,7 +9,8 @@ import (
 	"dispatcher/provider"
 )
 
-// denied settles the next attempt of a message as not taken, by an answer that names an id all the same.
+// denied settles the next attempt of a message as not taken, by an answer that names an id all the
+// same.
 func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settlement {
 	s := unknown(m)
 	s.Attempt, s.Outcome, s.State, s.Reason, s.Await, s.Denied = m.Attempts+1, outcome, ledger.Retry, outcome.String(), 72*time.Hour, id
@@ -30,7 +31,8 @@ func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message 
 	return m
 }
 
-// contradicted is the message, whether it is flagged, its attempts with what they cost, and what was told of it.
+// contradicted is the message, whether it is flagged, its attempts with what they cost, and what
+// was told of it.
 const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplicate then 'flagged' end, '|',
 	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros, case when a.contradicted_at is not null then 'contradicted' end), ', ' order by a.attempt)
 	   from dispatcher.attempts a where a.message_seq = m.seq), '|',
@@ -38,8 +40,8 @@ const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplic
 	   from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr) where u.key = m.id))
 	from dispatcher.messages m where m.id = 'm'`
 
-// TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent any more, costs nothing, and the contradiction is told once,
-// whichever of answer and receipt is first.
+// TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent any more, costs nothing,
+// and the contradiction is told once, whichever of answer and receipt is first.
 func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled, provider.Rejected} {
@@ -85,7 +87,8 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 	}
 }
 
-// TestADenialThatNamesAnIDSaysNothingAboutTheFallback: no receipt is awaited for it, and what is not delivered by it changes nothing.
+// TestADenialThatNamesAnIDSaysNothingAboutTheFallback: no receipt is awaited for it, and what is
+// not delivered by it changes nothing.
 func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered} {
@@ -107,7 +110,8 @@ func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
 	}
 }
 
-// TestBothCarriersDeliveredIt: the message is flagged, and whoever was told of it before is told that.
+// TestBothCarriersDeliveredIt: the message is flagged, and whoever was told of it before is told
+// that.
 func TestBothCarriersDeliveredIt(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]string{
@@ -152,7 +156,8 @@ func tellFlag(c *ledger.Closing) *ledger.Notice {
 	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: fmt.Appendf(nil, "%s %s%s %d", c.State, flag, c.Channel, c.Attempt)}
 }
 
-// TestAnIDThatADenialNamesTakesNoRowFromAnybody: carriers give the same id to whatever they refuse, or that of an earlier message.
+// TestAnIDThatADenialNamesTakesNoRowFromAnybody: carriers give the same id to whatever they refuse,
+// or that of an earlier message.
 func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	t.Parallel()
 	l, db, _ := holding(t, 0)
@@ -172,8 +177,8 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	}
 }
 
-// TestAnIDThatADenialNamesIsForgotten: when its time is over the carrier may have given it to another message, whose
-// receipt can come before its answer. What was delivered stays on record.
+// TestAnIDThatADenialNamesIsForgotten: when its time is over the carrier may have given it to
+// another message, whose receipt can come before its answer. What was delivered stays on record.
 func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, said := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered, provider.Delivered} {
@@ -215,7 +220,8 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 	}
 }
 
-// TestAMessageThatIsTakenHasTheIDOfADenial at once, also while its row is awaited and after a receipt that says nothing final.
+// TestAMessageThatIsTakenHasTheIDOfADenial at once, also while its row is awaited and after a
+// receipt that says nothing final.
 func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {

@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ContradictionRecord is an attempt that its provider answered it did not take, and that a receipt of the same provider calls
-// delivered. It holds no number and no text.
+// ContradictionRecord is an attempt that its provider answered it did not take, and that a receipt
+// of the same provider calls delivered. It holds no number and no text.
 type ContradictionRecord struct {
 	ID, Lane, Tenant, Channel string
 	Attempt                   int
-	// Outcome and Code are what the provider answered, and Reference is the id that the receipt names; it may be empty.
+	// Outcome and Code are what the provider answered, and Reference is the id that the receipt
+	// names; it may be empty.
 	Outcome, Code, Reference string
 	ReceivedAt               time.Time // when the receipt came
 	State                    State     // of the message
@@ -22,7 +23,8 @@ type ContradictionRecord struct {
 // recentContradictions is for how long contradictions are listed among what is open.
 const recentContradictions = 7 * 24 * time.Hour
 
-// Contradictions lists those that match, oldest first, limit at most. Those that are older than seven days count as ended.
+// Contradictions lists those that match, oldest first, limit at most. Those that are older than
+// seven days count as ended.
 func (l *Ledger) Contradictions(ctx context.Context, f *AmbiguousFilter, limit int) ([]ContradictionRecord, error) {
 	return rows(ctx, l, scanContradiction, `
 		select m.id, m.lane, m.tenant, a.channel, a.attempt, a.outcome, coalesce(a.provider_code, ''), coalesce(r.reference, a.provider_reference, ''),
@@ -43,7 +45,8 @@ func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) 
 	return c, err
 }
 
-// otherIDs are the ids by which receipts with our key name the attempts of a message, and their answers do not, by attempt.
+// otherIDs are the ids by which receipts with our key name the attempts of a message, and their
+// answers do not, by attempt.
 func (l *Ledger) otherIDs(ctx context.Context, seq int64) (map[int][]string, error) {
 	type named struct {
 		attempt   int

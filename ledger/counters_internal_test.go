@@ -9,8 +9,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestStoredPlacesComeNoSoonerThanTheyWereMade: the database keeps microseconds. If places were cut to them, a
-// thousand claims of one unit each would let go what belongs to more than their time.
+// TestStoredPlacesComeNoSoonerThanTheyWereMade: the database keeps microseconds. If places were cut
+// to them, a thousand claims of one unit each would let go what belongs to more than their time.
 func TestStoredPlacesComeNoSoonerThanTheyWereMade(t *testing.T) {
 	t.Parallel()
 	const units, pace = 1000, 3500 * time.Nanosecond

@@ -7,18 +7,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ApplyOverrides makes the current document with other effects the current routing, and
-// returns its version. It returns ErrNoRouting when there is no document, and a
-// VersionConflictError when n.Expect is not the current version any more: effects were
-// computed for a document and for the effects before them.
+// ApplyOverrides makes the current document with other effects the current routing, and returns its
+// version. It returns ErrNoRouting when there is no document, and a VersionConflictError when
+// n.Expect is not the current version any more: effects were computed for a document and for the
+// effects before them.
 //
-// It locks no channel, so it holds up no claim: a claim reads the current version once,
-// after its locks, and so is planned under the one or the other. For the same reason CreatedAt is only
-// about when they came into force: between it and the commit, some milliseconds later, claims are made
-// under the version before. Messages that wait are
-// not woken, unlike by ApplyRouting: they wait for a slot, a ready channel or a time, and
-// effects bring none of these. They change only which channel is drawn first, and a
-// message that comes due is planned under the version that is current then.
+// It locks no channel, so it holds up no claim: a claim reads the current version once, after its
+// locks, and so is planned under the one or the other. For the same reason CreatedAt is only about
+// when they came into force: between it and the commit, some milliseconds later, claims are made
+// under the version before. Messages that wait are not woken, unlike by ApplyRouting: they wait for
+// a slot, a ready channel or a time, and effects bring none of these. They change only which
+// channel is drawn first, and a message that comes due is planned under the version that is current
+// then.
 func (l *Ledger) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
 	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)

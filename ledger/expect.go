@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// expectArrays are the parameters of expectReceipts, one element for each part that a receipt is expected for, or
-// for the whole attempt when its provider gave no reference, and one with part 0 for each that was denied by its id; nil without any.
+// expectArrays are the parameters of expectReceipts, one element for each part that a receipt is
+// expected for, or for the whole attempt when its provider gave no reference, and one with part 0
+// for each that was denied by its id; nil without any.
 func expectArrays(order []*Settlement) []any {
 	var seq, await []int64
 	var attempt, part []int16

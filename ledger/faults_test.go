@@ -125,8 +125,8 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	}
 }
 
-// TestCarriedCountsAnswersThatComeLate to attempts that were claimed before the instant: in what they ended, and not as what the
-// weights in force brought about.
+// TestCarriedCountsAnswersThatComeLate to attempts that were claimed before the instant: in what
+// they ended, and not as what the weights in force brought about.
 func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -45,7 +45,8 @@ func release(t testing.TB, l *ledger.Ledger) int64 {
 	return n
 }
 
-// byReceipt says that the parts of these references were delivered, and returns how many slots that freed.
+// byReceipt says that the parts of these references were delivered, and returns how many slots that
+// freed.
 func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...string) int64 {
 	t.Helper()
 	receipts := make([]ledger.Receipt, len(references))
@@ -169,7 +170,8 @@ func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlemen
 	return settlements
 }
 
-// again claims what is due; each message goes on with its ticket where it has one and with wants it.
+// again claims what is due; each message goes on with its ticket where it has one and with wants
+// it.
 func again(t testing.TB, l *ledger.Ledger, with bool, then ledger.State) (seen ledger.Seen) {
 	t.Helper()
 	err := runClaim(t.Context(), l, ledger.Claim{Due: 100, Channels: []string{"a"}}, func(s *ledger.Seen) (ledger.Decisions, error) {
@@ -342,7 +344,8 @@ func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 	}
 }
 
-// The database was away for all. Whoever comes back first has heard of nobody for as long as of himself.
+// The database was away for all. Whoever comes back first has heard of nobody for as long as of
+// himself.
 func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -380,7 +383,8 @@ func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	}
 }
 
-// A process whose slot was given back, since it was taken for dead, settles its attempt as it would have.
+// A process whose slot was given back, since it was taken for dead, settles its attempt as it would
+// have.
 func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*ledger.Settlement){

@@ -195,7 +195,8 @@ func (l *Ledger) confirmIdentity() {
 	closeConn(conn) // the session before may still have the lock: the next tick tries again
 }
 
-// leaveIdentity says at an orderly stop that no crash ended this process, and gives its number free.
+// leaveIdentity says at an orderly stop that no crash ended this process, and gives its number
+// free.
 func (l *Ledger) leaveIdentity(ctx context.Context, instance int64) error {
 	_, err := l.hot.Exec(ctx, `update dispatcher.identities set left_at = clock_timestamp() where instance = $1`, instance)
 	l.dropIdentity()

@@ -139,7 +139,8 @@ func TestOthersWorkWhileTheyLiveAndDoNotPause(t *testing.T) {
 	check("the other is dead", false)
 }
 
-// TestAnIdentityOutlivesItsSession: the database was restarted. Who has the number keeps it unless another took it.
+// TestAnIdentityOutlivesItsSession: the database was restarted. Who has the number keeps it unless
+// another took it.
 func TestAnIdentityOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -182,8 +183,8 @@ func TestANumberWhoseHolderHasNoRowYetIsPassedOver(t *testing.T) {
 	}
 }
 
-// oneSided stands between a ledger and PostgreSQL. A connection that it cuts has ended for the client
-// alone: the server keeps the session, as it does when a network goes away without a word.
+// oneSided stands between a ledger and PostgreSQL. A connection that it cuts has ended for the
+// client alone: the server keeps the session, as it does when a network goes away without a word.
 type oneSided struct {
 	target string
 

@@ -9,7 +9,8 @@ import (
 // Inbound is a message that a subscriber sent, or a part of one, as a channel got it. Its texts are
 // UTF-8 without zero bytes.
 type Inbound struct {
-	// ID names it for ever, and the message that it begins. Whoever books it again after an error gives it the same.
+	// ID names it for ever, and the message that it begins. Whoever books it again after an error
+	// gives it the same.
 	ID      string
 	Channel string
 	// Reference is the provider's id; empty when it has none.
@@ -17,12 +18,13 @@ type Inbound struct {
 	// From is the subscriber and To our number.
 	From, To string
 	Text     string
-	// Part, from zero, and Parts say which of how many this is; Parts below 2 is a message that is whole. Group
-	// ties the parts of one message together.
+	// Part, from zero, and Parts say which of how many this is; Parts below 2 is a message that is
+	// whole. Group ties the parts of one message together.
 	Group       uint16
 	Part, Parts int
 	At          time.Time // when it first arrived, on this machine's clock
-	// SentAt is when it was sent by the clock of the channel's provider; zero when that is not known.
+	// SentAt is when it was sent by the clock of the channel's provider; zero when that is not
+	// known.
 	SentAt time.Time
 }
 
@@ -67,8 +69,8 @@ type Booked struct {
 	Abandoned int // messages that were published without some of their parts
 }
 
-// How long what was booked is remembered, so that it is not booked again: by its reference, or by its
-// content when a part has none.
+// How long what was booked is remembered, so that it is not booked again: by its reference, or by
+// its content when a part has none.
 const (
 	rememberReference = 7 * 24 * time.Hour
 	rememberContent   = 10 * time.Minute
@@ -80,14 +82,14 @@ const maxBooking = 500
 // errBooking is a bug of the caller.
 var errBooking = errors.New("a booking has more than 500 messages")
 
-// BookInbound writes down what subscribers sent, up to 500 at once, in one transaction of two round trips:
-// whole messages, and those that a part completes, go to the outbox; other parts wait. When it
-// returns nil, all of it is durable; after an error it may be, and the same call can be made again: nothing
-// is booked twice.
+// BookInbound writes down what subscribers sent, up to 500 at once, in one transaction of two round
+// trips: whole messages, and those that a part completes, go to the outbox; other parts wait. When
+// it returns nil, all of it is durable; after an error it may be, and the same call can be made
+// again: nothing is booked twice.
 //
-// A message of several parts is put together whichever process gets which part. Parts of it come in any order, and more
-// than once. When a sender uses the same group for two messages at a time, the first of each part belong
-// together, then the second.
+// A message of several parts is put together whichever process gets which part. Parts of it come in
+// any order, and more than once. When a sender uses the same group for two messages at a time, the
+// first of each part belong together, then the second.
 //
 // react is called for each message in order, inside the transaction, and must be pure.
 func (l *Ledger) BookInbound(ctx context.Context, in []Inbound, react func(*Subscribed) Reaction) (Booked, error) {
@@ -102,16 +104,16 @@ func (l *Ledger) BookInbound(ctx context.Context, in []Inbound, react func(*Subs
 	return t.booked, wrap("book inbound messages", err)
 }
 
-// BookIncomplete publishes messages whose oldest part has waited longer than after for the others, without
-// them, up to about limit parts. Any process may call it at any time.
+// BookIncomplete publishes messages whose oldest part has waited longer than after for the others,
+// without them, up to about limit parts. Any process may call it at any time.
 func (l *Ledger) BookIncomplete(ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction) (Booked, error) {
 	t := &inboundTx{after: after, limit: limit, react: react}
 	err := l.inbound(ctx, t.openOverdue, t)
 	return t.booked, wrap("book incomplete inbound messages", err)
 }
 
-// ForgetInbound drops what no longer has to be remembered about messages that were booked. It returns how
-// many entries went, also with an error.
+// ForgetInbound drops what no longer has to be remembered about messages that were booked. It
+// returns how many entries went, also with an error.
 func (l *Ledger) ForgetInbound(ctx context.Context) (dropped int64, err error) {
 	for n := int64(dropBatch); n == dropBatch; dropped += n {
 		tag, err := l.reports.Exec(ctx, dropMarks, dropBatch)

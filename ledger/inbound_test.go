@@ -33,7 +33,8 @@ func pieceOf(number uint16, part, parts int, text string) ledger.Inbound {
 	return in
 }
 
-// publish reacts with a notice that shows the message; STOP and START change the list of tenant shop.
+// publish reacts with a notice that shows the message; STOP and START change the list of tenant
+// shop.
 func publish(m *ledger.Subscribed) ledger.Reaction {
 	r := ledger.Reaction{Tenant: "shop", Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID, m.Text, m.Parts, m.Missing)}
 	switch m.Text {
@@ -138,7 +139,8 @@ func TestTwoMessagesOfOneGroupAreKeptApart(t *testing.T) {
 	want(t, "published", published(t, l), []string{"0/0 first one 2[]", "0/0 second two 2[]"})
 }
 
-// TestWhatSharesNoGroupIsNotJoined: another sender, number, channel, group or number of parts is another message.
+// TestWhatSharesNoGroupIsNotJoined: another sender, number, channel, group or number of parts is
+// another message.
 func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -159,8 +161,9 @@ func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"), pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
 }
 
-// TestJoiningHoldsUpNobodyElse: while parts of one subscriber are joined, those of others are joined as well. With
-// a database a second away a booking takes seconds, and one at a time would be too slow for all.
+// TestJoiningHoldsUpNobodyElse: while parts of one subscriber are joined, those of others are
+// joined as well. With a database a second away a booking takes seconds, and one at a time would be
+// too slow for all.
 func TestJoiningHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -292,7 +295,8 @@ func TestABookingTakesTwoRoundTrips(t *testing.T) {
 	}
 }
 
-// TestABookingWhoseAnswerIsLostIsMadeAgain covers both: the commit was lost, and only its answer was.
+// TestABookingWhoseAnswerIsLostIsMadeAgain covers both: the commit was lost, and only its answer
+// was.
 func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for loss, wanted := range map[int32]ledger.Booked{request: {Whole: 1, Waiting: 1}, reply: {Repeated: 2}} {
@@ -317,8 +321,8 @@ func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// TestConcurrentBookingsOfTheSameMessagesBookThemOnce: a provider that lost both answers sends everything to
-// every process.
+// TestConcurrentBookingsOfTheSameMessagesBookThemOnce: a provider that lost both answers sends
+// everything to every process.
 func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -24,7 +24,8 @@ func (in *Inbound) group() group {
 	return group{in.Channel, in.From, in.To, in.Group, in.Parts}
 }
 
-// groupLockCount bounds how many locks a booking takes: the server has room for some thousands in all.
+// groupLockCount bounds how many locks a booking takes: the server has room for some thousands in
+// all.
 const groupLockCount = 64
 
 // lock is the second key of the advisory lock of a group. Groups may share one.
@@ -36,8 +37,8 @@ func (g *group) lock() int32 {
 	return int32(h.Sum32() % groupLockCount) //nolint:gosec // Below 64.
 }
 
-// split reports whether it is a part of a message. What calls itself the fourth of three is a message of
-// its own: no other part would ever complete it.
+// split reports whether it is a part of a message. What calls itself the fourth of three is a
+// message of its own: no other part would ever complete it.
 func (in *Inbound) split() bool {
 	return in.Parts > 1 && in.Parts <= maxParts && in.Part >= 0 && in.Part < in.Parts
 }
@@ -45,8 +46,8 @@ func (in *Inbound) split() bool {
 // maxParts is what the one octet of a concatenation header counts (3GPP TS 23.040, 9.2.3.24.1).
 const maxParts = 255
 
-// reassembler puts messages together. Of each part of a group it keeps a queue: the heads of all queues
-// are one message.
+// reassembler puts messages together. Of each part of a group it keeps a queue: the heads of all
+// queues are one message.
 type reassembler struct {
 	waiting map[group][][]piece
 	order   []group // as they were first met
@@ -104,7 +105,8 @@ func (z *reassembler) rest() (parts []piece) {
 	return parts
 }
 
-// joined is the message of some or all of its parts, which ascend. Its id is that of the first of them.
+// joined is the message of some or all of its parts, which ascend. Its id is that of the first of
+// them.
 func joined(parts []piece) *Subscribed {
 	first := &parts[0]
 	m := &Subscribed{

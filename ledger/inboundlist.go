@@ -22,9 +22,9 @@ func newEntry(m *Subscribed, r *Reaction) entry {
 	return entry{what: r.Change, tenant: r.Tenant, channel: m.Channel, heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt}
 }
 
-// counts reports whether a change that is booked after another one of the same recipient counts instead of that. Of two
-// of a kind it is the one that arrived last; of two kinds the last, except that an older OptIn never ends a newer
-// OptOut, as relist has it.
+// counts reports whether a change that is booked after another one of the same recipient counts
+// instead of that. Of two of a kind it is the one that arrived last; of two kinds the last, except
+// that an older OptIn never ends a newer OptOut, as relist has it.
 func (e *entry) counts(was *entry) bool {
 	if e.what != was.what && e.what == OptOut {
 		return true
@@ -39,7 +39,8 @@ func (e *entry) counts(was *entry) bool {
 	return !e.heardAt.Before(was.heardAt)
 }
 
-// queueChanges puts senders on opt-out lists, and then changes the entries of those who are on them.
+// queueChanges puts senders on opt-out lists, and then changes the entries of those who are on
+// them.
 func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 	if out := t.changed(OptOut); len(out.recipients) > 0 {
 		batch.Queue(putOn, out.tenants, out.recipients, BySubscriber, out.channels, "", "", out.agos, out.sent).Exec(func(tag pgconn.CommandTag) error {

@@ -12,9 +12,10 @@ import (
 // mark is by what a message or part is known again.
 type mark [16]byte
 
-// mark is a hash of the provider's reference, which is the same when he sends it again. Without one a
-// part is known by its content, as its group is that of the message. A message without reference cannot be told
-// from another one of the same text: it is known only to whoever books it again after an error.
+// mark is a hash of the provider's reference, which is the same when he sends it again. Without one
+// a part is known by its content, as its group is that of the message. A message without reference
+// cannot be told from another one of the same text: it is known only to whoever books it again
+// after an error.
 func (in *Inbound) mark() (m mark, keep time.Duration) {
 	var text []byte
 	add := func(fields ...string) {

@@ -36,7 +36,8 @@ const selectParts = `
 	  select * from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::smallint[]))
 	order by p.seq`
 
-// selectOverdue finds the groups of parts that have waited too long, with all their parts, the oldest first.
+// selectOverdue finds the groups of parts that have waited too long, with all their parts, the
+// oldest first.
 const selectOverdue = `
 	select ` + partColumns + `, p.booked_at < now() - $1::interval from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
@@ -52,7 +53,8 @@ const insertHeard = `insert into dispatcher.inbound_outbox (keys, "values") valu
 
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 
-// putOn puts recipients on opt-out lists, in ascending order. Who is on a list stays on it since he was first.
+// putOn puts recipients on opt-out lists, in ascending order. Who is on a list stays on it since he
+// was first.
 const putOn = `
 	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason, heard_at, sent_at)
 	select coalesce(n.tenant, ($1::text[])[1]), n.recipient, $3, coalesce(n.channel, ''), $5, $6,
@@ -60,12 +62,13 @@ const putOn = `
 	from unnest($1::text[], $2::bigint[], $4::text[], $7::bigint[], $8::timestamptz[]) as n(tenant, recipient, channel, ago, sent_at)
 	on conflict (recipient) where until is null do nothing`
 
-// relist changes the entries of recipients that are on a list: it ends them, or notes that their recipients said once more that
-// they want to be on it. It returns how many it ended. It comes after putOn, and locks all rows in ascending order, so
-// that nobody waits in a circle.
+// relist changes the entries of recipients that are on a list: it ends them, or notes that their
+// recipients said once more that they want to be on it. It returns how many it ended. It comes
+// after putOn, and locks all rows in ascending order, so that nobody waits in a circle.
 //
-// No entry is ended that is younger than what would end it. Two times of one provider are compared with each other.
-// Otherwise it counts when the STOP arrived, which is not before it was sent: when that is unclear somebody stays on the list.
+// No entry is ended that is younger than what would end it. Two times of one provider are compared
+// with each other. Otherwise it counts when the STOP arrived, which is not before it was sent: when
+// that is unclear somebody stays on the list.
 const relist = `
 	with changed as (
 	  update dispatcher.opt_outs o set

@@ -64,7 +64,8 @@ type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// readDurability asks the server. synchronous_commit may be that of the role, the database or the address.
+// readDurability asks the server. synchronous_commit may be that of the role, the database or the
+// address.
 func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
 		select current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),

@@ -73,7 +73,8 @@ func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
 	}
 }
 
-// TestLocalIsWeakWhereAStandbyIsNamed and nowhere else: without one, on waits for no more than the disk of this server.
+// TestLocalIsWeakWhereAStandbyIsNamed and nowhere else: without one, on waits for no more than the
+// disk of this server.
 func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 	t.Parallel()
 	for names, want := range map[string]int{"": 0, "ANY 1 (a, b)": 1} {

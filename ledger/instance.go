@@ -34,7 +34,8 @@ func (l *Ledger) Instance() int64 { return l.instance.Load() }
 const beatTimeout = 3 * time.Second
 
 // heart is the connection of the heart-beats. Those of the pool may all be waiting, for locks or
-// for a database that is far away, and a heart-beat that comes late stops this process from sending.
+// for a database that is far away, and a heart-beat that comes late stops this process from
+// sending.
 type heart struct {
 	mu   sync.Mutex
 	conn *pgx.Conn // guarded by mu; nil before the first heart-beat and after a failed one
@@ -82,7 +83,8 @@ type Heartbeat struct {
 	At   time.Time // the database's clock when it was written
 }
 
-// beatConn opens the connection when there is none, or when another server has taken over. mu is held.
+// beatConn opens the connection when there is none, or when another server has taken over. mu is
+// held.
 func (l *Ledger) beatConn(ctx context.Context) (*pgx.Conn, error) {
 	h := &l.heart
 	if h.conn != nil && l.guard.Replaced(h.conn.PgConn()) {

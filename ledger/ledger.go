@@ -65,7 +65,8 @@ const defaultMaxConns = 4
 // questionTimeout bounds a question that takes no time on a server that answers.
 const questionTimeout = 5 * time.Second
 
-// scoutInterval is how often all hosts of the address are asked which of them is the newest primary.
+// scoutInterval is how often all hosts of the address are asked which of them is the newest
+// primary.
 const scoutInterval = 10 * time.Second
 
 // Ledger is safe for concurrent use.
@@ -153,7 +154,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
-// scout looks for a newer primary until Close. Connections to the one before are given up when they are wanted next.
+// scout looks for a newer primary until Close. Connections to the one before are given up when they
+// are wanted next.
 func (l *Ledger) scout() {
 	ticker := time.NewTicker(scoutInterval)
 	defer ticker.Stop()

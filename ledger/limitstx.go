@@ -23,12 +23,14 @@ const closeWindows = `
 	from ` + runningWindows + `
 	where r.window_seconds = l.window_seconds and l.window_start > 'epoch' and l.window_start < r.start`
 
-// recutWindows puts limits of a day, whose days begin at another time than before, into the running day, with what was counted in it. It
-// comes before closeWindows, and leaves to that what the day before has left over.
+// recutWindows puts limits of a day, whose days begin at another time than before, into the running
+// day, with what was counted in it. It comes before closeWindows, and leaves to that what the day
+// before has left over.
 //
-//   - A day that begins later than the window of the limit leaves that one to the history, cut short.
-//   - One that began earlier takes up all that the window has, and all that was left since: no moment is in two windows of which
-//     one comes back.
+//   - A day that begins later than the window of the limit leaves that one to the history, cut
+//     short.
+//   - One that began earlier takes up all that the window has, and all that was left since: no
+//     moment is in two windows of which one comes back.
 const recutWindows = `
 	with cut as (
 	  select l.channel, l.scope, l.window_seconds, l.unit, l.currency, n.start, l.window_start < n.start as later,
@@ -53,9 +55,10 @@ const recutWindows = `
 	where l.channel = c.channel and l.scope = c.scope and l.window_seconds = c.window_seconds and l.unit = c.unit`
 
 // retireLimits moves limits that the document no longer has to the history, unless they never
-// counted anything. One in another currency is another limit: what was granted of the old one says nothing about it. A
-// sliding limit whose window has just begun may have granted nothing in it, and still holds back what would be a second burst; one
-// that has opened no window since it came back left its place in the history the time before.
+// counted anything. One in another currency is another limit: what was granted of the old one says
+// nothing about it. A sliding limit whose window has just begun may have granted nothing in it, and
+// still holds back what would be a second burst; one that has opened no window since it came back
+// left its place in the history the time before.
 const retireLimits = `
 	with wanted as (
 	  select channel, scope, window_seconds, unit, nullif(currency, '') as currency
@@ -74,10 +77,12 @@ const retireLimits = `
 	from gone where granted > 0 or next_at > now() and window_start > 'epoch'`
 
 // upsertLimits takes the running window of a limit that comes back out of the history, so that
-// nobody gets a window's slots twice by removing a limit and adding it again, nor by a zone in which the day began earlier: then
-// it takes up all windows since. From its last window, of whatever age, it takes the place of the next unit. A limit that is added begins with what was
-// counted for it, see beginning. One that stays keeps its place and its tallies, and no more reserved than it has left.
-// since is when the limit began: nobody gets money back that he took before, least of all in another currency.
+// nobody gets a window's slots twice by removing a limit and adding it again, nor by a zone in
+// which the day began earlier: then it takes up all windows since. From its last window, of
+// whatever age, it takes the place of the next unit. A limit that is added begins with what was
+// counted for it, see beginning. One that stays keeps its place and its tallies, and no more
+// reserved than it has left. since is when the limit began: nobody gets money back that he took
+// before, least of all in another currency.
 const upsertLimits = `
 	with wanted as (
 	  select n.channel, n.scope, n.window_seconds, n.unit, n.max, nullif(n.currency, '') as currency, n.start, n.counted,

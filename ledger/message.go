@@ -48,8 +48,8 @@ type Message struct {
 	ID     string
 	Lane   string
 	Tenant string
-	// Recipient stands for the number that the message goes to, see Recipient; 0 for a record that names none.
-	// It is not read back from the ledger.
+	// Recipient stands for the number that the message goes to, see Recipient; 0 for a record that
+	// names none. It is not read back from the ledger.
 	Recipient int64
 	// Origin is the Kafka position that the message was first read from.
 	Origin Origin
@@ -80,15 +80,17 @@ type Message struct {
 	PartsLeft         []int    // parts that are still to be sent, when Pinned
 	PartsCut          string   // how the text was cut when others of its parts were accepted, see provider.Result.Cut; empty when none was
 	PossibleDuplicate bool
-	// MayBeTaken says of a due row that is sent once more, or was, that an earlier attempt may have been taken
-	// as far as anybody knows by now.
+	// MayBeTaken says of a due row that is sent once more, or was, that an earlier attempt may have
+	// been taken as far as anybody knows by now.
 	MayBeTaken bool
-	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until SameKeyUntil; empty otherwise.
+	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until
+	// SameKeyUntil; empty otherwise.
 	SameKey      string
 	SameKeyUntil time.Time
 	// SameKeyAccount is Ambiguity.Account of that submission.
 	SameKeyAccount string
-	// Ticket is that of the last attempt, if it still holds an active slot on Pinned; nil otherwise.
+	// Ticket is that of the last attempt, if it still holds an active slot on Pinned; nil
+	// otherwise.
 	Ticket *admission.Ticket
 	// Waits are those before the present one, and WaitingSince and WaitsFor tell about the present
 	// one; zero when the message does not wait.

@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// said is a keyword that first arrived so many minutes ago on a channel; sent is how many minutes ago it was sent by the
-// provider's clock, below 0 for not known.
+// said is a keyword that first arrived so many minutes ago on a channel; sent is how many minutes
+// ago it was sent by the provider's clock, below 0 for not known.
 func said(text, channel string, arrived, sent int) ledger.Inbound {
 	in := sms(fmt.Sprint(text, channel, arrived, sent), text)
 	in.Channel, in.At = channel, time.Now().Add(-time.Duration(arrived)*time.Minute)
@@ -22,8 +22,8 @@ func said(text, channel string, arrived, sent int) ledger.Inbound {
 	return in
 }
 
-// TestAnOlderStartNeverEndsANewerStop: the provider of the START was asked for it again, and the STOP was booked in
-// between. It makes no difference whether both are booked at once.
+// TestAnOlderStartNeverEndsANewerStop: the provider of the START was asked for it again, and the
+// STOP was booked in between. It makes no difference whether both are booked at once.
 func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 	t.Parallel()
 	const unknown = -1
@@ -88,8 +88,8 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
 }
 
-// TestKeywordsOfManyContend: bookings that put some on the list and take others off, all of the same people in both orders, beside
-// imports. Nobody waits in a circle.
+// TestKeywordsOfManyContend: bookings that put some on the list and take others off, all of the
+// same people in both orders, beside imports. Nobody waits in a circle.
 func TestKeywordsOfManyContend(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -28,8 +28,9 @@ type Listing struct {
 	Author, Reason string
 }
 
-// OptOuts puts the recipients behind numbers on the opt-out list of a tenant, in one transaction, and returns
-// how many were not on it. A claim that begins afterwards sees them, and no START that arrived before ends it.
+// OptOuts puts the recipients behind numbers on the opt-out list of a tenant, in one transaction,
+// and returns how many were not on it. A claim that begins afterwards sees them, and no START that
+// arrived before ends it.
 func (l *Ledger) OptOuts(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
 	recipients := by.recipients(numbers)
 	batch := &pgx.Batch{}
@@ -42,8 +43,8 @@ func (l *Ledger) OptOuts(ctx context.Context, by Listing, numbers []string) (add
 	return added, wrap("add to the opt-out list", err)
 }
 
-// OptIns takes the recipients behind numbers off the opt-out list of a tenant and returns how many were
-// on it.
+// OptIns takes the recipients behind numbers off the opt-out list of a tenant and returns how many
+// were on it.
 func (l *Ledger) OptIns(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
 	err = l.reports.QueryRow(ctx, relist, by.recipients(numbers), by.Source, nil, by.Author, by.Reason, nil, nil, nil, true).Scan(&removed)
 	return removed, wrap("take off the opt-out list", err)
@@ -66,14 +67,16 @@ type OptOutEntry struct {
 	Source         OptOutSource
 	Channel        string // that the keyword came by
 	Author, Reason string
-	// Until is when the recipient was taken off the list again; zero while he is on it. What follows is empty then.
+	// Until is when the recipient was taken off the list again; zero while he is on it. What
+	// follows is empty then.
 	Until                    time.Time
 	EndedBy                  OptOutSource
 	EndedChannel             string
 	EndedAuthor, EndedReason string
 }
 
-// OptOutsOf are the opt-outs of the recipient behind a number from the messages of a tenant, the latest first.
+// OptOutsOf are the opt-outs of the recipient behind a number from the messages of a tenant, the
+// latest first.
 func (l *Ledger) OptOutsOf(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
 	entries, err := rows(ctx, l, scanOptOut, `
 		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''), ended_channel, ended_author, ended_reason

@@ -15,8 +15,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// barred claims the messages and up to due due rows, lets all wait a while, and returns the ids of those
-// whose recipient has opted out.
+// barred claims the messages and up to due due rows, lets all wait a while, and returns the ids of
+// those whose recipient has opted out.
 func barred(t testing.TB, l *ledger.Ledger, messages []ledger.Message, due int) (ids []string) {
 	t.Helper()
 	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Due: due}, func(seen *ledger.Seen) (ledger.Decisions, error) {
@@ -79,7 +79,8 @@ func TestAClaimSeesOptOutsOfNewAndDueRows(t *testing.T) {
 	want(t, "on it again", barred(t, l, nil, 10), []string{"new-1", "old-1"})
 }
 
-// TestRowsOfThePreviousReleaseAreCheckedToo: they have no recipient, so it is read from the envelope.
+// TestRowsOfThePreviousReleaseAreCheckedToo: they have no recipient, so it is read from the
+// envelope.
 func TestRowsOfThePreviousReleaseAreCheckedToo(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -174,7 +175,8 @@ func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 	}
 }
 
-// TestGoAndTheSchemaGiveTheSameRecipient: rows of the previous release are found by the one, all others by the other.
+// TestGoAndTheSchemaGiveTheSameRecipient: rows of the previous release are found by the one, all
+// others by the other.
 func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 	t.Parallel()
 	db := lend(t).db

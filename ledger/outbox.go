@@ -12,7 +12,8 @@ import (
 )
 
 // The advisory locks of the one process that publishes, and of the one that publishes messages of
-// subscribers. A session lock ends with its session, so there is never a leader that cannot reach the database.
+// subscribers. A session lock ends with its session, so there is never a leader that cannot reach
+// the database.
 const (
 	leadership      int64 = 0x6c65646765720002
 	leadershipHeard int64 = 0x6c65646765720007
@@ -49,8 +50,9 @@ func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Conte
 	return l.out.publish(ctx, limit, send)
 }
 
-// PublishInbound is Publish for messages of subscribers. They have an outbox of their own and do not wait for the
-// other notices, nor those for them; the process that publishes them may be another.
+// PublishInbound is Publish for messages of subscribers. They have an outbox of their own and do
+// not wait for the other notices, nor those for them; the process that publishes them may be
+// another.
 func (l *Ledger) PublishInbound(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
 	return l.heard.publish(ctx, limit, send)
 }

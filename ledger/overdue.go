@@ -7,11 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Overdue looks at up to limit parts of messages that somebody has to look at: those that no receipt came for in time,
-// whose messages become NoReceipt; those whose receipt came before their settlement, which have been due
-// since then; and those whose attempt had not been answered when a receipt with our key came. It
-// returns what came of them. Rows that somebody else has locked are passed over, so that
-// any number of instances may call it.
+// Overdue looks at up to limit parts of messages that somebody has to look at: those that no
+// receipt came for in time, whose messages become NoReceipt; those whose receipt came before their
+// settlement, which have been due since then; and those whose attempt had not been answered when a
+// receipt with our key came. It returns what came of them. Rows that somebody else has locked are
+// passed over, so that any number of instances may call it.
 func (l *Ledger) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for limit > 0 {
 		var looked int
@@ -65,9 +65,9 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 // dropReceiptsBatch is how many receipts one transaction drops.
 const dropReceiptsBatch = 5000
 
-// DropReceipts drops receipts whose message has not become known for so long: forged ones, those of messages that
-// somebody else sent, and those of attempts that were settled without expecting any. It works in batches of a few
-// milliseconds and returns how many it dropped, also with an error.
+// DropReceipts drops receipts whose message has not become known for so long: forged ones, those of
+// messages that somebody else sent, and those of attempts that were settled without expecting any.
+// It works in batches of a few milliseconds and returns how many it dropped, also with an error.
 func (l *Ledger) DropReceipts(ctx context.Context, older time.Duration) (dropped int64, err error) {
 	for n := int64(dropReceiptsBatch); n == dropReceiptsBatch; dropped += n {
 		if err := l.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).Scan(&n); err != nil {

@@ -29,8 +29,9 @@ func (l *Ledger) WaitingFor(ctx context.Context, on []string) (map[string]int64,
 	return counts, wrap("count waiting messages", err)
 }
 
-// Due counts the rows that have come due, up to limit and without those whose Message.Seq is
-// among except. It takes no lock: who wants them claims with Claim.Due, and another instance may be quicker.
+// Due counts the rows that have come due, up to limit and without those whose Message.Seq is among
+// except. It takes no lock: who wants them claims with Claim.Due, and another instance may be
+// quicker.
 func (l *Ledger) Due(ctx context.Context, limit int, except ...int64) (int, error) {
 	var n int
 	err := l.hot.QueryRow(ctx, `

@@ -11,8 +11,8 @@ type Receipt struct {
 	Channel string
 	// Reference is the provider's id of the part; it may be empty when Seq is set.
 	Reference string
-	// Seq and Attempt name the submission when the receipt carries our own key; both are 0 when it does not. The
-	// caller has checked them.
+	// Seq and Attempt name the submission when the receipt carries our own key; both are 0 when it
+	// does not. The caller has checked them.
 	Seq     int64
 	Attempt int
 	State   provider.ReceiptState
@@ -35,10 +35,12 @@ type ReceiptCounts struct {
 	Matched  int // those that said something new about a known attempt
 	Early    int // those that are kept because nobody knows their attempt, or not yet
 	Repeated int // those that changed nothing; also what is pending for an attempt that nobody knows
-	// Contradictory are those that cannot be true together with what is booked: an attempt was delivered that its provider
-	// had answered it did not take, or a reference belongs to another message than the first one that it was known to belong to.
+	// Contradictory are those that cannot be true together with what is booked: an attempt was
+	// delivered that its provider had answered it did not take, or a reference belongs to another
+	// message than the first one that it was known to belong to.
 	Contradictory int
-	// OtherID are those that are about an attempt by its key, and name it by another reference than its answer did.
+	// OtherID are those that are about an attempt by its key, and name it by another reference than
+	// its answer did.
 	OtherID int
 	// Freed is how many active slots they gave back.
 	Freed int64
@@ -59,7 +61,8 @@ func (r *Received) add(more Received) {
 type Discrepancy struct {
 	Kind    DiscrepancyKind
 	Channel string
-	// Reference is what the receipt names, and Answered what the provider's answer named; either may be empty.
+	// Reference is what the receipt names, and Answered what the provider's answer named; either
+	// may be empty.
 	Reference, Answered string
 }
 
@@ -68,7 +71,8 @@ type DiscrepancyKind uint8
 
 // What may be odd about a receipt.
 const (
-	// DeliveredThoughDenied: it says delivered, and the provider had answered that it did not take the attempt.
+	// DeliveredThoughDenied: it says delivered, and the provider had answered that it did not take
+	// the attempt.
 	DeliveredThoughDenied DiscrepancyKind = iota + 1
 	// ReferenceOfAnother: by its key it is about another message than by its reference.
 	ReferenceOfAnother
@@ -79,14 +83,16 @@ const (
 // Swept is what came of looking at what was due.
 type Swept struct {
 	Closed int // messages that came to another state
-	// Contradictory and OtherID are how many receipts turned out to be so when their attempt was settled, see ReceiptCounts.
+	// Contradictory and OtherID are how many receipts turned out to be so when their attempt was
+	// settled, see ReceiptCounts.
 	Contradictory, OtherID int
 	Oddities               []Discrepancy
 }
 
-// Closing is a message that a receipt, or the want of one, brings to a state: Accepted, Delivered, Undelivered or
-// NoReceipt. It has what a status event needs. When a receipt shows that the message may have reached the subscriber twice, and
-// that is all it changes, State is the state that the message has.
+// Closing is a message that a receipt, or the want of one, brings to a state: Accepted, Delivered,
+// Undelivered or NoReceipt. It has what a status event needs. When a receipt shows that the message
+// may have reached the subscriber twice, and that is all it changes, State is the state that the
+// message has.
 type Closing struct {
 	Seq               int64
 	ID                string
@@ -98,7 +104,8 @@ type Closing struct {
 	Envelope []byte
 
 	State State
-	// Channel and Attempt are those that the receipts are about, and Reference the provider's ids of that attempt.
+	// Channel and Attempt are those that the receipts are about, and Reference the provider's ids
+	// of that attempt.
 	Channel   string
 	Attempt   int
 	Reference string

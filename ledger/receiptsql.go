@@ -1,25 +1,28 @@
 package ledger
 
-// Statements of receipts. Their order of locks is receipts, attempts, messages, channels: a settlement
-// that expects receipts takes them first, too.
+// Statements of receipts. Their order of locks is receipts, attempts, messages, channels: a
+// settlement that expects receipts takes them first, too.
 
 // expectReceipts makes the rows of the parts that a settlement expects receipts for, before the
 // settlement itself. A row that is there already is
 //
-//   - an early receipt, or one with our key, which is completed. With a last word in it somebody has to look at it
-//     at once, for the settlement did not know of it; without one its time begins now;
-//   - the settlement's own, which came before, or that of an earlier attempt under the same key. When its time ended while nobody
-//     knew what became of the attempt, it begins anew;
-//   - another message's, because the provider gave the same id again. If its time is over the newer one
-//     takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt finds,
-//     so that it ends without receipt.
+//   - an early receipt, or one with our key, which is completed. With a last word in it somebody
+//     has to look at it at once, for the settlement did not know of it; without one its time begins
+//     now;
+//   - the settlement's own, which came before, or that of an earlier attempt under the same key.
+//     When its time ended while nobody knew what became of the attempt, it begins anew;
+//   - another message's, because the provider gave the same id again. If its time is over the newer
+//     one takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt
+//     finds, so that it ends without receipt.
 //
-// What has part 0 is an id that the answer named of a part that it did not take: a receipt should not come. Its row is as if
-// a receipt with our key had made it. It takes no row from anybody, and a later message that the provider takes under the same id
-// has its row at once. When its time is over it is deleted, see drop: a carrier that gives ids anew sends receipts for other messages then.
+// What has part 0 is an id that the answer named of a part that it did not take: a receipt should
+// not come. Its row is as if a receipt with our key had made it. It takes no row from anybody, and
+// a later message that the provider takes under the same id has its row at once. When its time is
+// over it is deleted, see drop: a carrier that gives ids anew sends receipts for other messages
+// then.
 //
-// The channel is read from the attempt, which must exist. Rows are written in the order of their key, as in
-// mergeReceipts.
+// The channel is read from the attempt, which must exist. Rows are written in the order of their
+// key, as in mergeReceipts.
 const expectReceipts = `
 	with fresh as materialized (
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0) as part,
@@ -50,16 +53,19 @@ const expectReceipts = `
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`
 
-// mergeReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
-// without, how many receipts carry the key of one message and the reference of another, and which, which rows changed that a key or a
-// denial made, and which rows it met or made, which are locked now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
-// nobody knows the message of gets it from a key of any rank. A
-// receipt without reference is about the reference of its attempt, or has a row of its own while there is none, or when there are
-// several: see folded. A last word ends the wait of its row.
+// mergeReceipts merges receipts into their rows and says what came of it: how many rows with a
+// message changed, how many without, how many receipts carry the key of one message and the
+// reference of another, and which, which rows changed that a key or a denial made, and which rows
+// it met or made, which are locked now. A row is replaced only by one of higher rank, so that
+// neither order nor repetition matters; one that nobody knows the message of gets it from a key of
+// any rank. A receipt without reference is about the reference of its attempt, or has a row of its
+// own while there is none, or when there are several: see folded. A last word ends the wait of its
+// row.
 //
-// The first message that a reference is known to belong to keeps it: a receipt whose key names another one contradicts it,
-// and changes nothing. What is not known to anybody is kept if it is a last word. A pending one would say nothing, and
-// need not even be genuine where a provider signs no more than a hint.
+// The first message that a reference is known to belong to keeps it: a receipt whose key names
+// another one contradicts it, and changes nothing. What is not known to anybody is kept if it is a
+// last word. A pending one would say nothing, and need not even be genuine where a provider signs
+// no more than a hint.
 const mergeReceipts = `
 	with given as (
 	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr,
@@ -118,10 +124,11 @@ const (
 	affectedBySeq = `(select distinct seq from unnest($1::bigint[]) as k(seq))`
 )
 
-// lockAttemptRows locks all attempts of the affected messages, lockMessageRows the messages, and readParts then reads
-// the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
-// whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered. The last column but one is try.heir: while an attempt
-// repeats another under its key, the message says so.
+// lockAttemptRows locks all attempts of the affected messages, lockMessageRows the messages, and
+// readParts then reads the rows of their parts, by a statement of its own that sees what the last
+// holder of the locks committed. Receipts of an attempt whose settlement said nothing about them
+// are awaited for UnsaidAwait, see standing.answered. The last column but one is try.heir: while an
+// attempt repeats another under its key, the message says so.
 const (
 	lockAttemptRows = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
@@ -148,7 +155,8 @@ const (
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 )
 
-// pickDue picks rows that somebody has to look at. Those that somebody else has locked are passed over.
+// pickDue picks rows that somebody has to look at. Those that somebody else has locked are passed
+// over.
 const pickDue = `
 	select channel, reference, message_seq from dispatcher.receipts
 	where due_at <= now() order by due_at limit $1 for update skip locked`
@@ -181,7 +189,8 @@ const updateStatuses = `
 const flagMessages = `
 	update dispatcher.messages set possible_duplicate = true where seq = any($1)`
 
-// updateDue writes when somebody has to look at a row again, in microseconds from now; null for never.
+// updateDue writes when somebody has to look at a row again, in microseconds from now; null for
+// never.
 const updateDue = `
 	update dispatcher.receipts r set due_at = now() + n.wait * interval '1 microsecond'
 	from unnest($1::text[], $2::text[], $3::bigint[]) as n(channel, reference, wait)

@@ -22,7 +22,8 @@ type receiptTx struct {
 // rowID is the key of a row of receipts.
 type rowID struct{ channel, reference string }
 
-// wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has none.
+// wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has
+// none.
 func wholeRow(channel string, seq int64, attempt int) rowID {
 	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
 }
@@ -41,8 +42,8 @@ func (l *Ledger) inReceiptTx(ctx context.Context, tell Tell, work func(*receiptT
 	return err
 }
 
-// look locks what is affected and reads it, see lockAttemptRows. What was queued before is done first, in the same
-// round trip.
+// look locks what is affected and reads it, see lockAttemptRows. What was queued before is done
+// first, in the same round trip.
 func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string, args ...any) error {
 	batch.Queue(fmt.Sprintf(lockAttemptRows, affected, UnsaidAwait/time.Hour), args...).Query(t.readTries)
 	batch.Queue(fmt.Sprintf(lockMessageRows, affected), args...).Query(t.readStatuses)
@@ -124,7 +125,8 @@ type finished struct {
 	oddities []Discrepancy
 }
 
-// counts are how many receipts say delivered of what was not taken, and how many name their attempt otherwise than its answer did.
+// counts are how many receipts say delivered of what was not taken, and how many name their attempt
+// otherwise than its answer did.
 func (f *finished) counts() (contradictory, otherID int) {
 	for i := range f.oddities {
 		switch f.oddities[i].Kind {
@@ -138,10 +140,10 @@ func (f *finished) counts() (contradictory, otherID int) {
 	return contradictory, otherID
 }
 
-// finish concludes what was read, writes what changes and commits. With all set each of
-// the picked rows is written, else only those that somebody has to look at again. They are the rows that the transaction
-// has locked: no other may be written once attempts are, for who has one of those locked waits for the attempts. news are the rows
-// that have not been counted before.
+// finish concludes what was read, writes what changes and commits. With all set each of the picked
+// rows is written, else only those that somebody has to look at again. They are the rows that the
+// transaction has locked: no other may be written once attempts are, for who has one of those
+// locked waits for the attempts. news are the rows that have not been counted before.
 func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
 	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}

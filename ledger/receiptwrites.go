@@ -84,7 +84,8 @@ func (w *receiptWrites) look(p *part, wait time.Duration) {
 	w.due.wait = append(w.due.wait, micros)
 }
 
-// drop deletes the row of an id that came with a denial, when its time is over and no receipt has called it delivered.
+// drop deletes the row of an id that came with a denial, when its time is over and no receipt has
+// called it delivered.
 func (w *receiptWrites) drop(p *part) {
 	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel), append(w.dropped.reference, p.reference)
 }

@@ -17,15 +17,16 @@ const maxReference = provider.MaxReference
 // receiveBatch is how many receipts one transaction books, and how many due rows one looks at.
 const receiveBatch = 500
 
-// Receive books receipts, in transactions of 500 that take two round trips each. Whatever their order and
-// however often they come, they have the same effect: see conclude. A receipt is kept when no attempt is known
-// that it is about, and finds its attempt when that is settled; see Overdue for what follows then. A receipt with
-// Seq whose attempt is unknown makes that accepted. One that says delivered of an attempt that was not taken makes the message
-// delivered, and not the attempt, see ReceiptCounts. The first last word about any part of a message gives the active
-// slot back that its attempt holds until then.
+// Receive books receipts, in transactions of 500 that take two round trips each. Whatever their
+// order and however often they come, they have the same effect: see conclude. A receipt is kept
+// when no attempt is known that it is about, and finds its attempt when that is settled; see
+// Overdue for what follows then. A receipt with Seq whose attempt is unknown makes that accepted.
+// One that says delivered of an attempt that was not taken makes the message delivered, and not the
+// attempt, see ReceiptCounts. The first last word about any part of a message gives the active slot
+// back that its attempt holds until then.
 //
-// To receive again what was received has no effect, so a call that failed is simply repeated; what it returns with the
-// error was done.
+// To receive again what was received has no effect, so a call that failed is simply repeated; what
+// it returns with the error was done.
 func (l *Ledger) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Received, error) {
 	var all Received
 	for chunk := range slices.Chunk(receipts, receiveBatch) {
@@ -95,9 +96,9 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	return got, nil
 }
 
-// fold merges the receipts of a batch that name the same part alike: the best is kept, of equal ones the first. It leaves
-// out what no settlement can ever name. Those that name a part by different keys stay apart, because mergeReceipts
-// knows which of them are right.
+// fold merges the receipts of a batch that name the same part alike: the best is kept, of equal
+// ones the first. It leaves out what no settlement can ever name. Those that name a part by
+// different keys stay apart, because mergeReceipts knows which of them are right.
 func fold(receipts []Receipt) []Receipt {
 	type name struct {
 		rowID
@@ -162,7 +163,8 @@ func (a *receiptArrays) arguments() []any {
 	return []any{a.channel, a.reference, a.seq, a.attempt, a.state, a.cause, a.code, a.ago}
 }
 
-// decisive are the parameters of affectedByReceipts: those receipts that can change more than their own row.
+// decisive are the parameters of affectedByReceipts: those receipts that can change more than their
+// own row.
 func (a *receiptArrays) decisive(receipts []Receipt) []any {
 	channel, reference, seq := []string{}, []string{}, []int64{}
 	for i := range receipts {

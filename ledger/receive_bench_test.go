@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider"
 )
 
-// BenchmarkReceive measures receipts per second, 500 a batch, over a durable server, each of which ends its message, frees
-// its slot and is told. Claims and settlements are not timed.
+// BenchmarkReceive measures receipts per second, 500 a batch, over a durable server, each of which
+// ends its message, frees its slot and is told. Claims and settlements are not timed.
 func BenchmarkReceive(b *testing.B) {
 	for _, connections := range []int{1, 2} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
@@ -47,7 +47,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkSettleExpecting compares settlements of 500 that expect no receipt with those that expect one each.
+// BenchmarkSettleExpecting compares settlements of 500 that expect no receipt with those that
+// expect one each.
 func BenchmarkSettleExpecting(b *testing.B) {
 	for _, await := range []time.Duration{0, 72 * time.Hour} {
 		b.Run(fmt.Sprintf("await=%s", await), func(b *testing.B) {

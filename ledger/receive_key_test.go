@@ -58,7 +58,8 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 	}
 }
 
-// The provider is quicker than its own answer, which then never comes: whoever looks next finds both.
+// The provider is quicker than its own answer, which then never comes: whoever looks next finds
+// both.
 func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 	t.Parallel()
 	for name, settle := range map[string]func(ledger.Message) []ledger.Settlement{
@@ -134,7 +135,8 @@ func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// TestALateAnswerStopsAResendThatHasNotBegun, also one to an attempt that was repeated under its key.
+// TestALateAnswerStopsAResendThatHasNotBegun, also one to an attempt that was repeated under its
+// key.
 func TestALateAnswerStopsAResendThatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -168,7 +170,8 @@ func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	return m
 }
 
-// The truth about the first attempt comes while the second is under way. Whichever copy arrives, the message did.
+// The truth about the first attempt comes while the second is under way. Whichever copy arrives,
+// the message did.
 func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -204,7 +207,8 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 	}
 }
 
-// Nobody answers the second attempt; the first one was delivered, as it turns out while the second is under way.
+// Nobody answers the second attempt; the first one was delivered, as it turns out while the second
+// is under way.
 func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -285,8 +289,8 @@ const dueNow = `with u as (update dispatcher.receipts set due_at = now() where d
 	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days' where settled_at is not null)
 	select count(*)::text from u`
 
-// TestLateTruthsFromBothSidesContend: ambiguities about submits, their late answers and the receipts that prove them taken
-// are written at the same time.
+// TestLateTruthsFromBothSidesContend: ambiguities about submits, their late answers and the
+// receipts that prove them taken are written at the same time.
 func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -332,7 +336,8 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	}
 }
 
-// A provider that gives no id can be matched by our key alone. Without one its messages do not stay open for ever.
+// A provider that gives no id can be matched by our key alone. Without one its messages do not stay
+// open for ever.
 func TestAcceptedWithoutReference(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

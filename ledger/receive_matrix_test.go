@@ -31,8 +31,9 @@ const chronicle = `select concat_ws(' | ', m.state,
 	(select string_agg(split_part(convert_from(v, 'UTF8'), ' ', 1), ' ' order by o.seq) from dispatcher.outbox o, unnest(o."values") v))
 	from dispatcher.messages m where m.id = 'm'`
 
-// TestAReceiptOfAnEarlierAttemptBesideTheFallback is every receipt for a first attempt, by reference or by key, beside a second
-// attempt that is accepted and delivered: before that is settled, before its receipt, and after it.
+// TestAReceiptOfAnEarlierAttemptBesideTheFallback is every receipt for a first attempt, by
+// reference or by key, beside a second attempt that is accepted and delivered: before that is
+// settled, before its receipt, and after it.
 func TestAReceiptOfAnEarlierAttemptBesideTheFallback(t *testing.T) {
 	t.Parallel()
 	outcomes := []provider.Outcome{provider.Refused, provider.Throttled, provider.Unknown}
@@ -120,7 +121,8 @@ func besideFallback(t *testing.T, outcome provider.Outcome, state provider.Recei
 	}
 }
 
-// TestReceiptsOfTheOnlyAttempt is every receipt for one attempt of each outcome, before and after its settlement.
+// TestReceiptsOfTheOnlyAttempt is every receipt for one attempt of each outcome, before and after
+// its settlement.
 func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 	t.Parallel()
 	final := map[provider.Outcome]ledger.State{
@@ -218,8 +220,8 @@ func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 	}
 }
 
-// TestAReferenceOfOneMessageWithTheKeyOfAnother: the key cannot be forged, the reference may be a mistake. Neither is
-// believed alone.
+// TestAReferenceOfOneMessageWithTheKeyOfAnother: the key cannot be forged, the reference may be a
+// mistake. Neither is believed alone.
 func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered, provider.Delivered} {
@@ -252,8 +254,8 @@ func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 	}
 }
 
-// TestWhatIsPendingForNobodyIsNotKept: a call that says no more than that is not always signed, and whoever captured one can
-// repeat it.
+// TestWhatIsPendingForNobodyIsNotKept: a call that says no more than that is not always signed, and
+// whoever captured one can repeat it.
 func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -276,7 +278,8 @@ func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 	}
 }
 
-// TestAKeyFindsTheMessageOfAnEarlyReceipt: a receipt without a key is there already, whatever either says.
+// TestAKeyFindsTheMessageOfAnEarlyReceipt: a receipt without a key is there already, whatever
+// either says.
 func TestAKeyFindsTheMessageOfAnEarlyReceipt(t *testing.T) {
 	t.Parallel()
 	for _, early := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {

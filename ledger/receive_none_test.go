@@ -8,8 +8,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhereNoReceiptsAreExpectedNoneIsMissing: a channel that gives no receipts has said all with its answer, however late that was, and
-// whatever its receipts say under our key before the last word, which it need not say.
+// TestWhereNoReceiptsAreExpectedNoneIsMissing: a channel that gives no receipts has said all with
+// its answer, however late that was, and whatever its receipts say under our key before the last
+// word, which it need not say.
 func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 	t.Parallel()
 	type deed func(*testing.T, *ledger.Ledger, ledger.Message)
@@ -80,7 +81,8 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 	}
 }
 
-// TestAProofIsAwaitedWhereNothingWasSaidOfReceipts: whoever settled the attempt did not know the channel.
+// TestAProofIsAwaitedWhereNothingWasSaidOfReceipts: whoever settled the attempt did not know the
+// channel.
 func TestAProofIsAwaitedWhereNothingWasSaidOfReceipts(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)

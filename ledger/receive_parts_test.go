@@ -8,7 +8,8 @@ import (
 	"dispatcher/provider"
 )
 
-// unanswered settles the attempt of a message of three parts that nobody answered for, but for those in references.
+// unanswered settles the attempt of a message of three parts that nobody answered for, but for
+// those in references.
 func unanswered(m ledger.Message, references string) ledger.Settlement {
 	s := unknown(m)
 	s.Segments, s.PriceMicros, s.Receipts, s.Reference, s.Await = 3, 84_000, 3, references, 72*time.Hour
@@ -87,7 +88,8 @@ func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
 	}
 }
 
-// TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery: two of three parts were submitted, and nobody answered.
+// TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery: two of three parts were submitted, and
+// nobody answered.
 func TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -107,8 +109,8 @@ func TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsAReceiptThatIsPending: what the provider answers after nobody waited any more names the id of a part. It proves that
-// the part was taken, and later receipts by that id find it.
+// TestALateAnswerIsAReceiptThatIsPending: what the provider answers after nobody waited any more
+// names the id of a part. It proves that the part was taken, and later receipts by that id find it.
 func TestALateAnswerIsAReceiptThatIsPending(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -176,8 +178,8 @@ func TestAReceiptWithoutIDIsNotAboutAllPartsThatWereNamed(t *testing.T) {
 	}
 }
 
-// TestALateAnswerToTheWholeCorrectsWhatWasOwed: nobody knew that the provider gives one id for all parts. Neither order of the
-// answer and the receipt matters.
+// TestALateAnswerToTheWholeCorrectsWhatWasOwed: nobody knew that the provider gives one id for all
+// parts. Neither order of the answer and the receipt matters.
 func TestALateAnswerToTheWholeCorrectsWhatWasOwed(t *testing.T) {
 	t.Parallel()
 	for _, proved := range []bool{false, true} {

@@ -17,8 +17,8 @@ import (
 	"dispatcher/provider"
 )
 
-// deed is one thing that happens to a message: it is settled, a receipt comes, somebody looks at what is due, or an operator
-// says what became of a submission that nobody answered.
+// deed is one thing that happens to a message: it is settled, a receipt comes, somebody looks at
+// what is due, or an operator says what became of a submission that nobody answered.
 type deed struct {
 	kind    string // settle, receipt, look, verdict; time: that of all receipts ends, if nobody knows by then whether the message was taken
 	part    int    // that a receipt is about, or whose id the operator names; -1 for none
@@ -38,7 +38,8 @@ const (
 // lastWords are the states of receipts after which nothing more is to come.
 var lastWords = []provider.ReceiptState{provider.Delivered, provider.Undelivered}
 
-// life is a message of several parts, what its provider answered about each of them, and what happens.
+// life is a message of several parts, what its provider answered about each of them, and what
+// happens.
 type life struct {
 	answers []string
 	deeds   []deed
@@ -50,7 +51,8 @@ type life struct {
 // known reports whether the provider answered that it took the message.
 func (l *life) known() bool { return !slices.Contains(l.answers, silent) }
 
-// drawLife draws answers of which a settlement comes that is accepted or unknown, and deeds in any order.
+// drawLife draws answers of which a settlement comes that is accepted or unknown, and deeds in any
+// order.
 func drawLife(t *rapid.T) life {
 	l := life{expired: rapid.Bool().Draw(t, "expired"), rests: rapid.IntRange(0, 3).Draw(t, "rests") == 0}
 	if l.rests {
@@ -74,7 +76,8 @@ func drawLife(t *rapid.T) life {
 	return l
 }
 
-// deeds are a settlement, any number of receipts for the parts that left, verdicts and looks, in any order and with repetitions.
+// deeds are a settlement, any number of receipts for the parts that left, verdicts and looks, in
+// any order and with repetitions.
 func deeds(t *rapid.T, l *life) []deed {
 	var left []int
 	for i, answer := range l.answers {
@@ -109,17 +112,21 @@ func deeds(t *rapid.T, l *life) []deed {
 	return append(first, rapid.Permutation(all).Draw(t, "order")...)
 }
 
-// resolved is what the operator's verdicts came to: the last one that was not refused because something else was known already.
+// resolved is what the operator's verdicts came to: the last one that was not refused because
+// something else was known already.
 type resolveAmbiguity struct {
 	verdict ledger.ResolvedAs
 	part    int // whose id was named; -1 for none
 }
 
-// model is what all of it comes to, by the words of the design: a message is taken if its provider or an operator says so, or a receipt
-// with our key about a part that had no answer. For each part pending < undelivered < delivered; a receipt without our key counts for a part whose id is
-// known; they are waited for
-// from the proof on, however long nobody knew. Where none are expected nobody knows any id but by our key, and none is ever missing. All parts delivered is delivered, all with their last word and one of them not, or never sent, is undelivered, else it is not
-// known. Of what was not taken nothing is said, but when receipts with our key, or by the ids that those told, call all of it delivered, so was the message.
+// model is what all of it comes to, by the words of the design: a message is taken if its provider
+// or an operator says so, or a receipt with our key about a part that had no answer. For each part
+// pending < undelivered < delivered; a receipt without our key counts for a part whose id is known;
+// they are waited for from the proof on, however long nobody knew. Where none are expected nobody
+// knows any id but by our key, and none is ever missing. All parts delivered is delivered, all with
+// their last word and one of them not, or never sent, is undelivered, else it is not known. Of what
+// was not taken nothing is said, but when receipts with our key, or by the ids that those told,
+// call all of it delivered, so was the message.
 func model(l *life, said resolveAmbiguity) (state, attempt string) {
 	proved := l.known()
 	best, named := make([]provider.ReceiptState, len(l.answers)), make([]bool, len(l.answers))
@@ -233,11 +240,12 @@ type failing interface {
 	Fatalf(format string, args ...any)
 }
 
-// TestAnyOrderOfSettlementAndReceiptsComesToTheSame: early, late, repeated, contradictory, for parts that were answered for and
-// for such that nobody answered for, with and without our key, beside the verdicts of operators, and by two instances in turns.
-// Each state is told once, in an order that goes forward only, and the slot is free once there is a last word. As long as a message is
-// accepted somebody is going to look at it, also if the time of its parts ended before anybody knew of the rest, and nobody if no receipts are
-// expected.
+// TestAnyOrderOfSettlementAndReceiptsComesToTheSame: early, late, repeated, contradictory, for
+// parts that were answered for and for such that nobody answered for, with and without our key,
+// beside the verdicts of operators, and by two instances in turns. Each state is told once, in an
+// order that goes forward only, and the slot is free once there is a last word. As long as a
+// message is accepted somebody is going to look at it, also if the time of its parts ended before
+// anybody knew of the rest, and nobody if no receipts are expected.
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

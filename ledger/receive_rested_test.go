@@ -9,8 +9,9 @@ import (
 	"dispatcher/provider"
 )
 
-// rested settles the attempt of a message of two parts that nobody answered for, but for r1, under an ambiguity. The time of r1 ends while
-// nobody knows whether the message was taken, so that nobody is going to look at its row.
+// rested settles the attempt of a message of two parts that nobody answered for, but for r1, under
+// an ambiguity. The time of r1 ends while nobody knows whether the message was taken, so that
+// nobody is going to look at its row.
 func rested(t *testing.T) (*ledger.Ledger, ledger.Message, func(string) string) {
 	t.Helper()
 	l, m, see := one(t)
@@ -31,8 +32,8 @@ func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) str
 	}
 }
 
-// TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew, and not for ever: whichever way it turns out that it was taken, somebody
-// looks at it again when its time is over once more.
+// TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew, and not for ever: whichever way it turns out
+// that it was taken, somebody looks at it again when its time is over once more.
 func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 	t.Parallel()
 	late := func(references string, receipts int) func(*testing.T, *ledger.Ledger, ledger.Message) {
@@ -106,9 +107,10 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 	}
 }
 
-// TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem: the provider gave an id with an answer that says nothing. For how long receipts are awaited
-// is kept with the attempt, and its parts count once an operator knows that it was taken, those that nobody told of and those
-// whose last word came before.
+// TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem: the provider gave an id with an answer that says
+// nothing. For how long receipts are awaited is kept with the attempt, and its parts count once an
+// operator knows that it was taken, those that nobody told of and those whose last word came
+// before.
 func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	t.Parallel()
 	for want, given := range map[string][]ledger.Receipt{"no_receipt": nil, "delivered": {receipt("r1", provider.Delivered)}} {
@@ -140,7 +142,8 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	}
 }
 
-// TestAStandInThatRestedIsLookedAtAgain: it is the row of a reference that another message waits under.
+// TestAStandInThatRestedIsLookedAtAgain: it is the row of a reference that another message waits
+// under.
 func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -160,8 +163,9 @@ func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts, which whoever has it locked lets go of only after the attempts: not for the rows of parts
-// that a receipt without a reference may be about, and not for that of another message which a receipt is wrong about.
+// TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts, which whoever has it locked lets go of only
+// after the attempts: not for the rows of parts that a receipt without a reference may be about,
+// and not for that of another message which a receipt is wrong about.
 func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]func(m, other ledger.Message) ledger.Receipt{
@@ -189,8 +193,9 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 	}
 }
 
-// TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited: whoever submitted it comes back with the answer of the first one, and the
-// repeat is answered with the same id. A part of another name, told by the key of the first, does not keep the message from its end.
+// TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited: whoever submitted it comes back with
+// the answer of the first one, and the repeat is answered with the same id. A part of another name,
+// told by the key of the first, does not keep the message from its end.
 func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -213,8 +218,9 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	}
 }
 
-// TestReceiptsWriteNoRowThatCameAfterThem: a settlement makes it once they have been booked, and whoever looks at it then waits for the
-// attempts. A receipt that was not kept, because nobody knew its message, has locked no row.
+// TestReceiptsWriteNoRowThatCameAfterThem: a settlement makes it once they have been booked, and
+// whoever looks at it then waits for the attempts. A receipt that was not kept, because nobody knew
+// its message, has locked no row.
 func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 	t.Parallel()
 	for name, stray := range map[string]func(ledger.Message) ledger.Receipt{
@@ -249,8 +255,9 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 	}
 }
 
-// TestAProvedRestOfAMessageComesToItsEnd although the time of its first part ended long before: the proof brings the message to accepted,
-// and nothing else would be looked at after that. Whether it is a last word makes no difference, nor whether more is to come of the rest.
+// TestAProvedRestOfAMessageComesToItsEnd although the time of its first part ended long before: the
+// proof brings the message to accepted, and nothing else would be looked at after that. Whether it
+// is a last word makes no difference, nor whether more is to come of the rest.
 func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

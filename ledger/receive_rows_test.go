@@ -16,7 +16,8 @@ import (
 // states are those of all messages by id.
 const states = `select coalesce(string_agg(id || ' ' || state, ', ' order by id), '') from dispatcher.messages`
 
-// A provider that gives the same id again does so at once, by mistake, or when its counter has come round.
+// A provider that gives the same id again does so at once, by mistake, or when its counter has come
+// round.
 func TestAReferenceThatIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	l, db, _ := holding(t, 0)
@@ -187,9 +188,9 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 	}
 }
 
-// TestSettlementsAndReceiptsContend: settlements and their corrections, receipts with and without keys, early and late, in both orders of the
-// references, sweeps, claims of resends and ends of holds, by two instances at once. Nobody waits in a circle, and all comes
-// to the same.
+// TestSettlementsAndReceiptsContend: settlements and their corrections, receipts with and without
+// keys, early and late, in both orders of the references, sweeps, claims of resends and ends of
+// holds, by two instances at once. Nobody waits in a circle, and all comes to the same.
 func TestSettlementsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -56,7 +56,8 @@ const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.rece
 	   lateral (select convert_from(u.raw, 'UTF8') as value, u.nr) v where u.key = m.id))
 	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1 where m.id = 'm'`
 
-// expecting settles the first attempt of a message as accepted, with receipts expected for three days.
+// expecting settles the first attempt of a message as accepted, with receipts expected for three
+// days.
 func expecting(m ledger.Message, references string) []ledger.Settlement {
 	s := accepted([]ledger.Message{m})
 	s[0].Reference, s[0].Await, s[0].Notice = references, 72*time.Hour, nil

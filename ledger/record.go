@@ -40,15 +40,17 @@ type AttemptRecord struct {
 	ClaimedAt       time.Time
 	SettledAt       time.Time // zero while pending
 	DeliveredAt     time.Time // zero unless it was delivered
-	// Receipt is what its receipts come to: Delivered, Undelivered or NoReceipt; empty while that is open. Cause and
-	// ReceiptCode say why, and ReceiptAt when the last of them came.
+	// Receipt is what its receipts come to: Delivered, Undelivered or NoReceipt; empty while that
+	// is open. Cause and ReceiptCode say why, and ReceiptAt when the last of them came.
 	Receipt     State
 	Cause       provider.Cause
 	ReceiptCode string
 	ReceiptAt   time.Time
-	// ContradictedAt is when a receipt first said that it was delivered although the provider had not taken it; zero for never.
+	// ContradictedAt is when a receipt first said that it was delivered although the provider had
+	// not taken it; zero for never.
 	ContradictedAt time.Time
-	// OtherIDs are ids by which receipts with our key name it, and its answer does not. Only Record reads them.
+	// OtherIDs are ids by which receipts with our key name it, and its answer does not. Only Record
+	// reads them.
 	OtherIDs []string
 	Instance int64
 	// Answers is how many outcomes were written so far: 2 when a late truth replaced unknown.

@@ -30,20 +30,19 @@ var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `
 // isDead is the condition that instance i is gone: it left, or it has been silent for $1.
 const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
 
-// heardOthers is the condition that this instance, the parameter of its number, has itself been heard of for $1 without a break. After the
-// database was away for all, the first to come back finds all others silent; by then, whoever lives
-// has been heard of, too.
+// heardOthers is the condition that this instance, the parameter of its number, has itself been
+// heard of for $1 without a break. After the database was away for all, the first to come back
+// finds all others silent; by then, whoever lives has been heard of, too.
 const heardOthers = `exists (
 	    select from dispatcher.instances own where own.id = $%d
 	      and own.last_seen >= clock_timestamp() - $1::interval and own.beating_since <= clock_timestamp() - $1::interval)`
 
-// Abandoned lists up to limit attempts without outcome, oldest first, that belong to
-// instances without a heart-beat for deadAfter and that were claimed more than
-// sendTimeout ago, so that nobody can still be sending them. Instances that did not leave
-// count as lost only when this one's own heart-beats have been unbroken for deadAfter, see Beat: the
-// answers of the others may be on their way. The caller settles the attempts as
-// Unknown; when two instances do that at once, the second settlement has no effect. Their slots
-// may be free by then, see ReleaseSlots.
+// Abandoned lists up to limit attempts without outcome, oldest first, that belong to instances
+// without a heart-beat for deadAfter and that were claimed more than sendTimeout ago, so that
+// nobody can still be sending them. Instances that did not leave count as lost only when this one's
+// own heart-beats have been unbroken for deadAfter, see Beat: the answers of the others may be on
+// their way. The caller settles the attempts as Unknown; when two instances do that at once, the
+// second settlement has no effect. Their slots may be free by then, see ReleaseSlots.
 func (l *Ledger) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Duration, limit int) ([]Open, error) {
 	r, err := l.hot.Query(ctx, `
 		select `+messageColumns+`,

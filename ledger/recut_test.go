@@ -30,7 +30,8 @@ type cut struct {
 	zone *time.Location
 }
 
-// claim claims n messages of two segments in a zone and says how many were sent. Then so much time passes.
+// claim claims n messages of two segments in a zone and says how many were sent. Then so much time
+// passes.
 func (c *cut) claim(zone *time.Location, n int, passes time.Duration) (sent int) {
 	c.t.Helper()
 	messages := of("shop", n)
@@ -54,7 +55,8 @@ func (c *cut) granted(ago time.Duration) string {
 		from dispatcher.limits where abs(extract(epoch from now() - window_start) - $1) < 60`, ago.Seconds())
 }
 
-// cutAt claims 3, 2, 1 and 1 messages, about 5 hours, 1 hour and 10 minutes ago and now, the last two of them under limits.
+// cutAt claims 3, 2, 1 and 1 messages, about 5 hours, 1 hour and 10 minutes ago and now, the last
+// two of them under limits.
 func cutAt(t *testing.T, ago time.Duration) *cut {
 	t.Helper()
 	rig := lend(t)
@@ -77,7 +79,8 @@ func (c *cut) apply(zone *time.Location, most int64) {
 	}, budget(tenant("shop"), 1e6))
 }
 
-// TestADayThatIsCutAnewCountsWhatWasClaimedInIt: a new zone gives no limit a second time within one and the same day.
+// TestADayThatIsCutAnewCountsWhatWasClaimedInIt: a new zone gives no limit a second time within one
+// and the same day.
 func TestADayThatIsCutAnewCountsWhatWasClaimedInIt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -128,7 +131,8 @@ func TestADayThatIsCutAnewCountsWhatWasClaimedInIt(t *testing.T) {
 	}
 }
 
-// TestADayMayBeCutBackAndForth: each time it has all that was claimed in it, be it more than its limit, and no window is left twice.
+// TestADayMayBeCutBackAndForth: each time it has all that was claimed in it, be it more than its
+// limit, and no window is left twice.
 func TestADayMayBeCutBackAndForth(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
@@ -147,7 +151,8 @@ func TestADayMayBeCutBackAndForth(t *testing.T) {
 	}
 }
 
-// TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt: it was removed while the day began later.
+// TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt: it was removed while the day began
+// later.
 func TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
@@ -172,7 +177,8 @@ func TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt(t *testing.T) {
 	}
 }
 
-// TestNoDayIsCutAnewThatStaysOrWasNotOpened, nor one in the future: then the clock has stepped back.
+// TestNoDayIsCutAnewThatStaysOrWasNotOpened, nor one in the future: then the clock has stepped
+// back.
 func TestNoDayIsCutAnewThatStaysOrWasNotOpened(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -198,7 +204,8 @@ func TestNoDayIsCutAnewThatStaysOrWasNotOpened(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsOverIsNotCutShort: what it granted is not counted in the next one, and it was counted in until its end.
+// TestAWindowThatIsOverIsNotCutShort: what it granted is not counted in the next one, and it was
+// counted in until its end.
 func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
@@ -217,7 +224,8 @@ func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsCutShortIsOnRecordAsSuch: it has what was granted until then, and says when that was.
+// TestAWindowThatIsCutShortIsOnRecordAsSuch: it has what was granted until then, and says when that
+// was.
 func TestAWindowThatIsCutShortIsOnRecordAsSuch(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)

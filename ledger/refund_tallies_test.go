@@ -29,8 +29,8 @@ type party struct {
 	lane   string
 }
 
-// giveAs gives every message to channel a, counts it as a process does, and notes for each, by its number, what would go back. Codes have a
-// reserve in every limit.
+// giveAs gives every message to channel a, counts it as a process does, and notes for each, by its
+// number, what would go back. Codes have a reserve in every limit.
 func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 	return func(seen *ledger.Seen) (ledger.Decisions, error) {
 		m := &admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC, Worker: p.worker}
@@ -136,7 +136,8 @@ func shared(t testing.TB) (l *ledger.Ledger, db *pgx.Conn, url string) {
 	return l, db, url
 }
 
-// TestWhatComesBackIsTakenFromItsTallies: those of the lane and of the pool that the claim counted it in, under each policy.
+// TestWhatComesBackIsTakenFromItsTallies: those of the lane and of the pool that the claim counted
+// it in, under each policy.
 func TestWhatComesBackIsTakenFromItsTallies(t *testing.T) {
 	t.Parallel()
 	for policy, pool := range map[admission.Policy]string{
@@ -159,7 +160,8 @@ func TestWhatComesBackIsTakenFromItsTallies(t *testing.T) {
 	}
 }
 
-// TestTalliesGetBackNoMoreThanTheyHold, nothing of another window, and nothing that is not counted any more.
+// TestTalliesGetBackNoMoreThanTheyHold, nothing of another window, and nothing that is not counted
+// any more.
 func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -188,7 +190,8 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 	}
 }
 
-// TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce: what is granted is what was spent, and each of its units is counted in one pool.
+// TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce: what is granted is what was spent, and each
+// of its units is counted in one pool.
 func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	t.Parallel()
 	_, db, url := shared(t)
@@ -224,7 +227,8 @@ func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	}
 }
 
-// TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack claims and settles anything in any order, and reckons along.
+// TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack claims and settles anything in any order, and
+// reckons along.
 func TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack(t *testing.T) {
 	t.Parallel()
 	l, db, _ := shared(t)

@@ -60,7 +60,8 @@ func TestALateTruthGivesNothingBackASecondTime(t *testing.T) {
 	}
 }
 
-// TestNothingGoesBackOfWhatNobodyAnswered, whatever becomes known later: others may have gone on with the message meanwhile.
+// TestNothingGoesBackOfWhatNobodyAnswered, whatever becomes known later: others may have gone on
+// with the message meanwhile.
 func TestNothingGoesBackOfWhatNobodyAnswered(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)

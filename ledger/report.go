@@ -39,8 +39,9 @@ type DailyRow struct {
 	UnknownMicros   int64
 	Currency        string // ISO 4217; empty when no attempt was made
 
-	// Undelivered are the accepted ones whose receipts say that they never will be delivered, NoReceipt those that none came
-	// for in time. What is neither of them nor Delivered has no last word yet, or expects none.
+	// Undelivered are the accepted ones whose receipts say that they never will be delivered,
+	// NoReceipt those that none came for in time. What is neither of them nor Delivered has no last
+	// word yet, or expects none.
 	Undelivered int64
 	NoReceipt   int64
 }
@@ -48,8 +49,8 @@ type DailyRow struct {
 // Failed counts the attempts that ended without the channel taking the message.
 func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled }
 
-// certain are the segments of attempt a that are on the bill for sure: of an unknown one those parts that were accepted
-// before the rest got no answer, each under a reference of its own.
+// certain are the segments of attempt a that are on the bill for sure: of an unknown one those
+// parts that were accepted before the rest got no answer, each under a reference of its own.
 const certain = `(case when a.outcome = 'unknown' then least(coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
 	when a.outcome is not null then a.segments else 0 end)`
 

@@ -17,18 +17,18 @@ type CarriedRow struct {
 	Route       string
 	FirstChoice string
 	Channel     string
-	// Cause is why the first choice did not carry these messages; empty where it did. It is the reason
-	// for which it was passed over when a message first went elsewhere or, where it had been tried
-	// before, what came of that: refused, throttled, unknown, or breaker_open.
+	// Cause is why the first choice did not carry these messages; empty where it did. It is the
+	// reason for which it was passed over when a message first went elsewhere or, where it had been
+	// tried before, what came of that: refused, throttled, unknown, or breaker_open.
 	Cause    string
 	Messages int64
 }
 
-// carriedOn walks the attempts of the day by the index on claimed_at, as Daily does. A message that a
-// channel accepted in several attempts, because its parts went one after the other, counts with the
-// first of them. Only what another channel than the first choice carried is looked up again by the
-// primary key: g is the attempt with which the message left its first choice, b what had come of that
-// before.
+// carriedOn walks the attempts of the day by the index on claimed_at, as Daily does. A message that
+// a channel accepted in several attempts, because its parts went one after the other, counts with
+// the first of them. Only what another channel than the first choice carried is looked up again by
+// the primary key: g is the attempt with which the message left its first choice, b what had come
+// of that before.
 //
 // Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's
 // first choice in front, its fields between spaces, the reason last (decide.AppendRanking).

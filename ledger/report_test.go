@@ -131,7 +131,8 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 	}
 }
 
-// TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest: two of three parts have references, the third got no answer.
+// TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest: two of three parts have references,
+// the third got no answer.
 func TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)

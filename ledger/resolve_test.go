@@ -10,7 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// disputed is a message about whose first attempt there is an ambiguity, while somebody else has it locked.
+// disputed is a message about whose first attempt there is an ambiguity, while somebody else has it
+// locked.
 type disputed struct {
 	l, other  *ledger.Ledger
 	lock, see *pgx.Conn
@@ -75,7 +76,8 @@ func sentAgain(m ledger.Message) ledger.Resolution {
 	return j
 }
 
-// TestAResolutionSeesWhatWasCommittedLast: the truth about an attempt is being written down when somebody gives the search up.
+// TestAResolutionSeesWhatWasCommittedLast: the truth about an attempt is being written down when
+// somebody gives the search up.
 func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	truths := map[string]struct {
@@ -112,7 +114,8 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	}
 }
 
-// TestAJudgementWaitsForWhoeverHasItsAttempt, although the message is free yet: a settlement writes that after the attempt.
+// TestAJudgementWaitsForWhoeverHasItsAttempt, although the message is free yet: a settlement writes
+// that after the attempt.
 func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 	t.Parallel()
 	d := dispute(t)
@@ -136,7 +139,8 @@ func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 	}
 }
 
-// TestAJudgementTakesNoMessageBackThatHasGoneOn: what it finds out was known before, and a claim of the next attempt is under way.
+// TestAJudgementTakesNoMessageBackThatHasGoneOn: what it finds out was known before, and a claim of
+// the next attempt is under way.
 func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	t.Parallel()
 	d := dispute(t)
@@ -165,8 +169,8 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	}
 }
 
-// TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast: the search is given up while the message waits to be repeated, and the answer
-// waits for that.
+// TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast: the search is given up while the
+// message waits to be repeated, and the answer waits for that.
 func TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -11,12 +11,12 @@ import (
 	"dispatcher/admission"
 )
 
-// ErrNoLimit is returned by RestartWindow when the ledger has no row of the limit: the current routing does not have it, or
-// somebody deleted the row.
+// ErrNoLimit is returned by RestartWindow when the ledger has no row of the limit: the current
+// routing does not have it, or somebody deleted the row.
 var ErrNoLimit = errors.New("the limit is not in the ledger")
 
-// NotAheadError is returned by RestartWindow when the limit's window does not begin in the future: nothing was
-// changed. Started again, such a window would give its slots away twice.
+// NotAheadError is returned by RestartWindow when the limit's window does not begin in the future:
+// nothing was changed. Started again, such a window would give its slots away twice.
 type NotAheadError struct{ Start time.Time }
 
 // Error names the beginning of the window.
@@ -51,16 +51,17 @@ type RestartedWindow struct {
 	Granted int64
 }
 
-// RestartWindow gives a limit the window of now in place of one that begins in the future, which is left over
-// from a clock that was ahead: no other window would be opened before that. It may return ErrNoLimit, a
-// NotAheadError or a VersionConflictError.
+// RestartWindow gives a limit the window of now in place of one that begins in the future, which is
+// left over from a clock that was ahead: no other window would be opened before that. It may return
+// ErrNoLimit, a NotAheadError or a VersionConflictError.
 //
-// The window begins with what attempts on record have taken in it, like that of a limit which is added; those that
-// were claimed while the clock was ahead count as well, since nobody knows when that was. A window of a second
-// is the next one: in it nothing has been granted.
+// The window begins with what attempts on record have taken in it, like that of a limit which is
+// added; those that were claimed while the clock was ahead count as well, since nobody knows when
+// that was. A window of a second is the next one: in it nothing has been granted.
 //
-// The windows that had been left with a beginning that is yet to come go into the record of the restart, or
-// they would be in the way when they are opened in earnest. Messages that wait look again.
+// The windows that had been left with a beginning that is yet to come go into the record of the
+// restart, or they would be in the way when they are opened in earnest. Messages that wait look
+// again.
 func (l *Ledger) RestartWindow(ctx context.Context, r Restart) (done Restarted, err error) {
 	if r.Zone == nil {
 		return Restarted{}, errors.New("restart window: no time zone")
@@ -76,7 +77,8 @@ func (l *Ledger) RestartWindow(ctx context.Context, r Restart) (done Restarted, 
 	return done, nil
 }
 
-// restart is the transaction of RestartWindow. It counts nearly everything before the limit is locked.
+// restart is the transaction of RestartWindow. It counts nearly everything before the limit is
+// locked.
 func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err error) {
 	current, err := lockRouting(ctx, tx)
 	if err != nil {
@@ -145,8 +147,8 @@ func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 	return out
 }
 
-// writeRestart sets aside what the history has of the new window and of later ones, gives the limit its
-// window and records it.
+// writeRestart sets aside what the history has of the new window and of later ones, gives the limit
+// its window and records it.
 const writeRestart = `
 	with gone as (
 	  delete from dispatcher.limit_history h

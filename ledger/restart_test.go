@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// clockWasAhead makes of what was claimed so far what it would be if the database's clock had been ahead by
-// two days then, and was set back since.
+// clockWasAhead makes of what was claimed so far what it would be if the database's clock had been
+// ahead by two days then, and was set back since.
 func clockWasAhead(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	for _, sql := range []string{
@@ -27,7 +27,8 @@ func clockWasAhead(t testing.TB, db *pgx.Conn) {
 	}
 }
 
-// bounded opens a ledger whose channel a has limits, beside those over all channels, with the days of UTC, and a connection beside it.
+// bounded opens a ledger whose channel a has limits, beside those over all channels, with the days
+// of UTC, and a connection beside it.
 func bounded(t testing.TB, onA []admission.Limit, overAll ...admission.Limit) (*ledger.Ledger, *pgx.Conn) {
 	t.Helper()
 	rig := lend(t)
@@ -42,7 +43,8 @@ func restarted(t testing.TB, l *ledger.Ledger, channel string, limit admission.L
 	return l.RestartWindow(t.Context(), ledger.Restart{Channel: channel, Limit: limit, Zone: time.UTC, Author: "ann", Reason: "the clock was wrong"})
 }
 
-// TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the clock was ahead.
+// TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the
+// clock was ahead.
 func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	t.Parallel()
 	day, segments := limit(admission.Day, 9), admission.Limit{Window: admission.Day, Max: 5, Unit: admission.Segments}
@@ -101,14 +103,15 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 	}
 }
 
-// TestWindowsThatAreYetToComeAreOutOfTheWay once a limit was started again: they are opened in earnest, and no
-// limit that is removed and added brings them back.
+// TestWindowsThatAreYetToComeAreOutOfTheWay once a limit was started again: they are opened in
+// earnest, and no limit that is removed and added brings them back.
 func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	t.Parallel()
 	on := limit(admission.Day, 10)
 	l, db := bounded(t, []admission.Limit{on})
 	mustClaim(t, l, of("shop", 1))
-	// Of the running day, and of two that are yet to come: the second one is when the clock was set back.
+	// Of the running day, and of two that are yet to come: the second one is when the clock was set
+	// back.
 	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
 		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 1 from dispatcher.limits, generate_series(-1, 1) n`)
 	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '2 days'`)
@@ -177,8 +180,8 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestNoClaimSlipsBetweenCountingAndRestarting: one comes between counting and locking and is counted, and what claims
-// lock is locked from then on.
+// TestNoClaimSlipsBetweenCountingAndRestarting: one comes between counting and locking and is
+// counted, and what claims lock is locked from then on.
 func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -205,7 +208,8 @@ func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted, as one does that is added: its arrival time lies ahead as well.
+// TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted, as one does that is added: its arrival time
+// lies ahead as well.
 func TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted(t *testing.T) {
 	t.Parallel()
 	on := limit(admission.Day, 40)

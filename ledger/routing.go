@@ -25,8 +25,8 @@ type RoutingVersion struct {
 	Version int64
 	Author  string
 	Reason  string
-	// CreatedAt, by the database's clock, is when it came into force, later than that of every version
-	// before it; see ApplyRouting and ApplyOverrides.
+	// CreatedAt, by the database's clock, is when it came into force, later than that of every
+	// version before it; see ApplyRouting and ApplyOverrides.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
 	// Overrides, JSON, are the weights that health weighting put in place of the document's; nil
@@ -46,8 +46,9 @@ type NewRouting struct {
 	Author   string
 	Reason   string
 	Document string
-	// Zone is where the document's days begin. Without it, nothing is told about windows of a day: a limit
-	// that is added counts from then on, and a window that is over is closed by the next claim.
+	// Zone is where the document's days begin. Without it, nothing is told about windows of a day:
+	// a limit that is added counts from then on, and a window that is over is closed by the next
+	// claim.
 	Zone *time.Location
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
@@ -62,8 +63,8 @@ type NewRouting struct {
 	// ledger. Without it, and on the first version, the document starts without effects.
 	Effects func(current RoutingVersion) []byte
 	// EndsRamp says why this document ends a running or held ramp of a route that it has; empty
-	// when it does not. It is called while other appliers wait, and must not use the ledger. Without
-	// it only the ramps of routes that are gone are ended.
+	// when it does not. It is called while other appliers wait, and must not use the ledger.
+	// Without it only the ramps of routes that are gone are ended.
 	EndsRamp func(*Ramp) string
 	// Ramp is the ramp whose step, number Ramp.Step, this document is; nil for a change by
 	// hand. The ramp moves on in the same transaction, or nothing is applied; see ErrRampMoved.

@@ -57,25 +57,25 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 	return v, wrap("list routing versions", err)
 }
 
-// ApplyRouting makes a document the current routing, its channels and limits the ones
-// that claims lock, and its routes those that have a cursor, in one transaction, and
-// returns its version. Every claim that locks a channel after the commit sees the new
-// version. It may return a VersionConflictError, or ErrRampMoved when n.Ramp is set.
+// ApplyRouting makes a document the current routing, its channels and limits the ones that claims
+// lock, and its routes those that have a cursor, in one transaction, and returns its version. Every
+// claim that locks a channel after the commit sees the new version. It may return a
+// VersionConflictError, or ErrRampMoved when n.Ramp is set.
 //
-// CreatedAt of the version is read while all channels are locked: a claim that used an
-// earlier version was made before it, and one that uses this version comes after it.
+// CreatedAt of the version is read while all channels are locked: a claim that used an earlier
+// version was made before it, and one that uses this version comes after it.
 //
-// A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its
-// running window keeps what was granted already, and windows that are over keep the maximum that
-// held in them. A limit that is added or comes back begins with what attempts have taken in its running
-// window, and so does one of a day that begins at another time in the document's zone. They are counted before claims are held up.
-// A removed channel keeps its row until nothing is under way on it. The cursor of a route that stays keeps its place, also
-// among other members.
+// A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its running
+// window keeps what was granted already, and windows that are over keep the maximum that held in
+// them. A limit that is added or comes back begins with what attempts have taken in its running
+// window, and so does one of a day that begins at another time in the document's zone. They are
+// counted before claims are held up. A removed channel keeps its row until nothing is under way on
+// it. The cursor of a route that stays keeps its place, also among other members.
 //
-// Messages that wait look again, except after the step of a ramp, which opens nothing
-// that they could wait for. They are woken after the commit, in small batches, so that no
-// claim is held up; by the time that ApplyRouting returns nil they have been. If that breaks
-// off, the version is in force all the same, and Forget, of whatever instance, does the rest.
+// Messages that wait look again, except after the step of a ramp, which opens nothing that they
+// could wait for. They are woken after the commit, in small batches, so that no claim is held up;
+// by the time that ApplyRouting returns nil they have been. If that breaks off, the version is in
+// force all the same, and Forget, of whatever instance, does the rest.
 func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
@@ -264,9 +264,10 @@ const upsertChannels = `
 	  active_max = case when excluded.configured_max = 0 then 0 else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
-// WatchRouting calls changed once when it listens, and then after each routing that
-// is applied by whatever process, until ctx ends, the connection breaks, or changed returns an error, which comes back as it
-// is. The caller calls it again then; nothing is missed, because changed is called at the start.
+// WatchRouting calls changed once when it listens, and then after each routing that is applied by
+// whatever process, until ctx ends, the connection breaks, or changed returns an error, which comes
+// back as it is. The caller calls it again then; nothing is missed, because changed is called at
+// the start.
 func (l *Ledger) WatchRouting(ctx context.Context, changed func() error) error {
 	conn, err := l.connect(ctx)
 	if err != nil {
@@ -293,7 +294,8 @@ func (l *Ledger) listen(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// awaitNotification waits for one on a connection to a server that answers and has not been replaced.
+// awaitNotification waits for one on a connection to a server that answers and has not been
+// replaced.
 func (l *Ledger) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		waiting, stop := context.WithTimeout(ctx, l.timeouts.watch)

@@ -68,8 +68,8 @@ func leave(c *admission.Counter, granted int64) {
 	c.Start, c.Granted = c.Start.Add(time.Hour), granted
 }
 
-// sabotaged is a ledger with limits of 3 messages and 2 at once on channel a, and of 2 messages and 1000
-// micros for tenant shop.
+// sabotaged is a ledger with limits of 3 messages and 2 at once on channel a, and of 2 messages and
+// 1000 micros for tenant shop.
 func sabotaged(t *testing.T) *Ledger {
 	t.Helper()
 	l, err := Connect(t.Context(), Config{URL: ledgertest.URL(t), Region: "test", Host: strings.ReplaceAll(t.Name(), "/", "-")})

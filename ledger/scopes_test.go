@@ -194,8 +194,8 @@ func TestAScopeWithoutALimitIsShownWithoutCounters(t *testing.T) {
 	}
 }
 
-// Somebody holds the tenant's limit while the claim asks for it. Both ends of what is measured lie on the
-// database's clock.
+// Somebody holds the tenant's limit while the claim asks for it. Both ends of what is measured lie
+// on the database's clock.
 func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -341,7 +341,8 @@ func TestAPrefixTakesAnyPartOfTheBatch(t *testing.T) {
 	}
 }
 
-// TestAClaimReadsTheLimitsOfItsScopesAlone, however many others there are: a claim costs what it touches.
+// TestAClaimReadsTheLimitsOfItsScopesAlone, however many others there are: a claim costs what it
+// touches.
 func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
 	t.Parallel()
 	const touched = 10
@@ -438,8 +439,8 @@ func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace: it has granted nothing in this window, and what the
-// burst at the end of the one before holds back is not given a second time.
+// TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace: it has granted nothing in this window,
+// and what the burst at the end of the one before holds back is not given a second time.
 func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)
@@ -644,8 +645,8 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	}
 }
 
-// TestALimitMayComeAndGoWithoutBeingUsed: a sliding limit that came back in a later window, and goes again before anything
-// was claimed, left its place in the history already.
+// TestALimitMayComeAndGoWithoutBeingUsed: a sliding limit that came back in a later window, and
+// goes again before anything was claimed, left its place in the history already.
 func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)

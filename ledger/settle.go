@@ -7,8 +7,8 @@ import (
 	"dispatcher/provider"
 )
 
-// UnsaidAwait is for how long receipts are awaited of an attempt that a receipt proves to have been taken, and whose settlement said
-// nothing about receipts.
+// UnsaidAwait is for how long receipts are awaited of an attempt that a receipt proves to have been
+// taken, and whose settlement said nothing about receipts.
 const UnsaidAwait = 72 * time.Hour
 
 // Settlement writes down what came of one attempt and where its message goes next.
@@ -17,15 +17,16 @@ type Settlement struct {
 	ID      string
 	Attempt int
 	Outcome provider.Outcome
-	// Unfit says that the provider answered that it does not take this one message, for its text, its sender, or where it goes: that
-	// says nothing against the channel.
+	// Unfit says that the provider answered that it does not take this one message, for its text,
+	// its sender, or where it goes: that says nothing against the channel.
 	Unfit bool
 	// Code is the provider's own word, bounded.
 	Code string
 	// Reference holds the provider's ids of the accepted parts, separated by spaces.
 	Reference string
-	// Denied holds the ids that the answer named of parts that were not taken, and DeniedParts is how many such parts there are; 0 stands for
-	// one. A receipt should never come for them: one that says delivered contradicts the answer.
+	// Denied holds the ids that the answer named of parts that were not taken, and DeniedParts is
+	// how many such parts there are; 0 stands for one. A receipt should never come for them: one
+	// that says delivered contradicts the answer.
 	Denied      string
 	DeniedParts int
 	// Segments and PriceMicros are what was accepted, hence is billed; for an
@@ -40,27 +41,29 @@ type Settlement struct {
 	NextAt time.Time
 	// Tried adds the attempt's channel to the row's Tried.
 	Tried bool
-	// Pinned, PartsLeft and PartsCut tie the rest of a partly accepted message to its channel, and to the way in which
-	// its text was cut for that. PartsCut stays in the row when no part is left any more.
+	// Pinned, PartsLeft and PartsCut tie the rest of a partly accepted message to its channel, and
+	// to the way in which its text was cut for that. PartsCut stays in the row when no part is left
+	// any more.
 	Pinned    string
 	PartsLeft []int
 	PartsCut  string
 	// PossibleDuplicate flags the message before its one resend.
 	PossibleDuplicate bool
 
-	// Hold keeps the attempt's active slot for so long after the answer, until a receipt, which needs
-	// Await, or a retry under its ticket; 0 gives it back at once.
+	// Hold keeps the attempt's active slot for so long after the answer, until a receipt, which
+	// needs Await, or a retry under its ticket; 0 gives it back at once.
 	Hold time.Duration
 	// Await says that receipts are expected for the parts in Reference, until so long after the
-	// settlement: without them the message becomes NoReceipt then. 0 expects none. With an Unknown outcome it is kept
-	// for what becomes known later, see OpenAmbiguity.Await.
+	// settlement: without them the message becomes NoReceipt then. 0 expects none. With an Unknown
+	// outcome it is kept for what becomes known later, see OpenAmbiguity.Await.
 	Await time.Duration
-	// Receipts is how many receipts tell all that can be told about the attempt: one for each part that was taken or may have
-	// been, or one for the whole where the provider tells of the whole. Before so many parts have been told of, it is not
-	// delivered. 0 leaves it at what is known, at first at the number of parts that Reference names.
+	// Receipts is how many receipts tell all that can be told about the attempt: one for each part
+	// that was taken or may have been, or one for the whole where the provider tells of the whole.
+	// Before so many parts have been told of, it is not delivered. 0 leaves it at what is known, at
+	// first at the number of parts that Reference names.
 	Receipts int
-	// CutShort says that a part of the message certainly was not taken and will not be sent any more, whatever became
-	// of the others: it cannot be delivered. It needs Receipts.
+	// CutShort says that a part of the message certainly was not taken and will not be sent any
+	// more, whatever became of the others: it cannot be delivered. It needs Receipts.
 	CutShort bool
 	// Slow is set when the provider asked to slow down.
 	Slow *Slow
@@ -68,7 +71,8 @@ type Settlement struct {
 	// in the window that it was taken in.
 	Refunds []Refund
 
-	// Ambiguity is set when nobody answered, and when an attempt repeated one that nobody had answered.
+	// Ambiguity is set when nobody answered, and when an attempt repeated one that nobody had
+	// answered.
 	Ambiguity *Ambiguity
 
 	// Notice is a status event without headers, or nil. It is published only if this
@@ -86,7 +90,8 @@ type Refund struct {
 	ScopeRef
 	Window admission.Window
 	Micros int64
-	// Tallies are those of the claim: whatever the limit keeps for lanes or leaves to processes by now.
+	// Tallies are those of the claim: whatever the limit keeps for lanes or leaves to processes by
+	// now.
 	Tallies admission.Tallies
 }
 

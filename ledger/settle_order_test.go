@@ -8,8 +8,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestALateYesLeavesTheFlagOfAnotherResend: the resend may have been taken as well, so a late answer
-// to the first attempt does not take the flag back. It does where the resend is still to come.
+// TestALateYesLeavesTheFlagOfAnotherResend: the resend may have been taken as well, so a late
+// answer to the first attempt does not take the flag back. It does where the resend is still to
+// come.
 func TestALateYesLeavesTheFlagOfAnotherResend(t *testing.T) {
 	t.Parallel()
 	for resent, want := range map[bool]string{true: "accepted duplicate", false: "accepted"} {
@@ -34,7 +35,8 @@ func TestALateYesLeavesTheFlagOfAnotherResend(t *testing.T) {
 }
 
 // TestAnIDThatSeveralMessagesOfOneBatchName belongs to the oldest message whose part was taken, not
-// to one that was refused under it. There are enough of them that a sort by the id alone mixes them.
+// to one that was refused under it. There are enough of them that a sort by the id alone mixes
+// them.
 func TestAnIDThatSeveralMessagesOfOneBatchName(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -47,8 +47,8 @@ func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
 	}
 }
 
-// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in what the attempt owes and in nothing else: another instance could not know
-// how many parts had left.
+// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in what the attempt owes and in nothing else:
+// another instance could not know how many parts had left.
 func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -76,7 +76,8 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	}
 }
 
-// TestTheTruthInABatchIsNotLostToACorrection: nobody settles an attempt twice at once, but a batch may say it.
+// TestTheTruthInABatchIsNotLostToACorrection: nobody settles an attempt twice at once, but a batch
+// may say it.
 func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -107,7 +108,8 @@ func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
 	return done
 }
 
-// TestACorrectionGoesByWhatWasCommittedLast: a receipt proves the attempt while its late answer waits for that.
+// TestACorrectionGoesByWhatWasCommittedLast: a receipt proves the attempt while its late answer
+// waits for that.
 func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -129,8 +131,8 @@ func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 	}
 }
 
-// TestACorrectionIsNotLostToASettlementUnderWay: another instance takes the attempt for lost at the moment at which its own one knows what
-// it owes, and is first.
+// TestACorrectionIsNotLostToASettlementUnderWay: another instance takes the attempt for lost at the
+// moment at which its own one knows what it owes, and is first.
 func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -151,7 +153,8 @@ func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	}
 }
 
-// TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder: it waits for the first attempt before it locks anything of the second.
+// TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder: it waits for the first attempt before
+// it locks anything of the second.
 func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -85,7 +85,8 @@ func TestALateTruthStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// TestALateYesEndsAMessageWhoseResendIsUnderWay: it is told with the flag that the message has, and no answer to the resend changes it.
+// TestALateYesEndsAMessageWhoseResendIsUnderWay: it is told with the flag that the message has, and
+// no answer to the resend changes it.
 func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]ledger.Settlement{
@@ -120,7 +121,8 @@ func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestAnEventHasTheFlagThatAReceiptGaveItsMessage while the attempt was under way, together with one that needs none.
+// TestAnEventHasTheFlagThatAReceiptGaveItsMessage while the attempt was under way, together with
+// one that needs none.
 func TestAnEventHasTheFlagThatAReceiptGaveItsMessage(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -176,7 +178,8 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	}
 }
 
-// TestHowATextWasCutStaysOnRecord: the choices of a message that was begun in parts cannot be derived again without it.
+// TestHowATextWasCutStaysOnRecord: the choices of a message that was begun in parts cannot be
+// derived again without it.
 func TestHowATextWasCutStaysOnRecord(t *testing.T) {
 	t.Parallel()
 	l, m, _ := one(t)

@@ -8,7 +8,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatTheMessageIsAtFaultForIsMarked, beside others in one batch, and not any more when it turns out that it was taken.
+// TestWhatTheMessageIsAtFaultForIsMarked, beside others in one batch, and not any more when it
+// turns out that it was taken.
 func TestWhatTheMessageIsAtFaultForIsMarked(t *testing.T) {
 	t.Parallel()
 	refusal := func(s *ledger.Settlement) { s.Outcome, s.State, s.Unfit = provider.Refused, ledger.Retry, true }

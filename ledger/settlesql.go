@@ -31,8 +31,9 @@ var settleNames = []string{
 	// One element for each settlement, or for each refund, see moreArrays.
 	"holds", "slows",
 	"refund_nrs", "refund_channels", "refund_scopes", "refund_windows", "refund_micros",
-	// receipts_telling says that the number of receipts is to be stored: it is not simply the number
-	// of parts that the settlement names, or nobody answered and Settlement.Await is needed later.
+	// receipts_telling says that the number of receipts is to be stored: it is not simply the
+	// number of parts that the settlement names, or nobody answered and Settlement.Await is needed
+	// later.
 	"receipts_owed", "receipts_telling", "receipts_within", "cut_short",
 	"unfit", "refund_lanes", "refund_pools", "denied_parts",
 }

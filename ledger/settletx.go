@@ -16,9 +16,9 @@ import (
 	"dispatcher/provider"
 )
 
-// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see replicationBarrier) and all or nothing. To
-// settle again what was settled has no effect, so a call that failed, in whatever way,
-// is simply repeated.
+// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see
+// replicationBarrier) and all or nothing. To settle again what was settled has no effect, so a call
+// that failed, in whatever way, is simply repeated.
 func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
@@ -76,7 +76,8 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	return barrierUnless(ctx, db, told > 0, err)
 }
 
-// barrierUnless is the replication barrier of a settlement that published nothing: it may have been written before.
+// barrierUnless is the replication barrier of a settlement that published nothing: it may have been
+// written before.
 func barrierUnless(ctx context.Context, db executor, told bool, err error) error {
 	if err == nil && !told {
 		_, err = db.Exec(ctx, replicationBarrier)
@@ -148,7 +149,8 @@ func moreArrays(order []*Settlement) []any {
 	return append(append(args, tallies...), brief(denied))
 }
 
-// refundArrays are the refunds of settlements, which they name by their position, and the tallies of each.
+// refundArrays are the refunds of settlements, which they name by their position, and the tallies
+// of each.
 func refundArrays(order []*Settlement) (refunds, tallies []any) {
 	nr, channel, scope, lane, pool := []int64{}, []string{}, []string{}, []string{}, []string{}
 	seconds, micros := []int32{}, []int64{}
@@ -174,7 +176,8 @@ func saidArrays(order []*Settlement) []any {
 	return []any{brief(owed), brief(telling), brief(within), brief(cut)}
 }
 
-// correctedArrays are the parameters of corrected; nil when no settlement says anything about receipts.
+// correctedArrays are the parameters of corrected; nil when no settlement says anything about
+// receipts.
 func correctedArrays(order []*Settlement) []any {
 	var seq, within []int64
 	var attempt, owed []int16
@@ -194,7 +197,8 @@ func correctedArrays(order []*Settlement) []any {
 	return []any{seq, attempt, outcome, owed, telling, within, cut}
 }
 
-// said is what a settlement says about receipts, of which it names a number, see settleNames; within is in microseconds.
+// said is what a settlement says about receipts, of which it names a number, see settleNames;
+// within is in microseconds.
 func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
 	known := names(s.Reference)
 	slices.Sort(known)

@@ -53,12 +53,12 @@ var endDead = `
 	)` + giveBack + `
 	select count(*) from freed`
 
-// ReleaseSlots gives active slots back that nobody is going to: those that are held beyond
-// their time, and those of attempts without outcome whose instance has been silent for deadAfter. The
-// latter only if this instance's own heart-beats have been unbroken for deadAfter, see Beat.
-// Such an attempt stays open until it is settled, see Abandoned, which then frees no second
-// slot. It works in small batches, passes over what somebody else is deciding about, and
-// returns how many slots it gave back, also with an error.
+// ReleaseSlots gives active slots back that nobody is going to: those that are held beyond their
+// time, and those of attempts without outcome whose instance has been silent for deadAfter. The
+// latter only if this instance's own heart-beats have been unbroken for deadAfter, see Beat. Such
+// an attempt stays open until it is settled, see Abandoned, which then frees no second slot. It
+// works in small batches, passes over what somebody else is deciding about, and returns how many
+// slots it gave back, also with an error.
 func (l *Ledger) ReleaseSlots(ctx context.Context, deadAfter time.Duration) (freed int64, err error) {
 	late, err := l.releaseAll(ctx, endHolds, releaseBatch)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt: its server has committed it and shows it to everybody, because its wait for the
-// standby was cut off. The standby that takes over would give the slot away once more, and send once more.
+// TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt: its server has committed it and shows it
+// to everybody, because its wait for the standby was cut off. The standby that takes over would
+// give the slot away once more, and send once more.
 func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)
@@ -56,8 +57,8 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsStillUnderWayIsAwaited: its caller has lost the connection, its server has not. To a snapshot the newest
-// transaction is one that has not begun.
+// TestAClaimThatIsStillUnderWayIsAwaited: its caller has lost the connection, its server has not.
+// To a snapshot the newest transaction is one that has not begun.
 func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 	t.Parallel()
 	var w *wiretap
@@ -81,9 +82,10 @@ func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoneAgainWaitsForTheStandby: the first try has been committed on its server, and its wait for the standby was cut off. The
-// second finds everything there and has nothing to write; it must not be answered before the first has arrived, since offsets are
-// committed and carriers are told that they need not come again.
+// TestWhatIsDoneAgainWaitsForTheStandby: the first try has been committed on its server, and its
+// wait for the standby was cut off. The second finds everything there and has nothing to write; it
+// must not be answered before the first has arrived, since offsets are committed and carriers are
+// told that they need not come again.
 func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)
@@ -142,8 +144,8 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	}
 }
 
-// deserted returns a server of its own with a ledger that has a channel, and a connection beside it whose commits wait for nobody. The
-// ledger may reach it by another address.
+// deserted returns a server of its own with a ledger that has a channel, and a connection beside it
+// whose commits wait for nobody. The ledger may reach it by another address.
 func deserted(t testing.TB, by func(url string) string) (*pgserver.Server, *pgx.Conn, *ledger.Ledger) {
 	t.Helper()
 	server := ledgertest.Server(t, nil)

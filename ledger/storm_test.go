@@ -17,7 +17,8 @@ import (
 	"dispatcher/provider"
 )
 
-// storm is everything that may be said of messages whose submissions nobody answered, said by two instances at once.
+// storm is everything that may be said of messages whose submissions nobody answered, said by two
+// instances at once.
 type storm struct {
 	t       *testing.T
 	ledgers [2]*ledger.Ledger
@@ -35,9 +36,10 @@ type storm struct {
 	claimed map[int64]int // the latest attempts of messages that have been claimed again; guarded by mu
 }
 
-// TestAmbiguitiesRepeatsAndReceiptsContend: lost attempts are closed by two instances that know different things of them, submitted again under
-// their keys, answered late, received for, resolved and given up, while others look for what is due. Nobody waits in a circle, no message
-// rests before its end or is given up although it was answered, and no slot is lost.
+// TestAmbiguitiesRepeatsAndReceiptsContend: lost attempts are closed by two instances that know
+// different things of them, submitted again under their keys, answered late, received for, resolved
+// and given up, while others look for what is due. Nobody waits in a circle, no message rests
+// before its end or is given up although it was answered, and no slot is lost.
 func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -66,7 +68,8 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	}
 }
 
-// givenUp counts the messages that ended as unknown, or whose channel was tried twice, although their provider refused them.
+// givenUp counts the messages that ended as unknown, or whose channel was tried twice, although
+// their provider refused them.
 const givenUp = `
 	select count(*) from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = m.attempts
 	where m.state = 'unknown' and a.outcome <> 'unknown' or cardinality(m.tried) > 1`
@@ -131,7 +134,8 @@ func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	}
 }
 
-// rage has all of it said at once, by both instances, while they look for what is due until it has been said.
+// rage has all of it said at once, by both instances, while they look for what is due until it has
+// been said.
 func (s *storm) rage() {
 	said, over := context.WithCancel(s.t.Context())
 	var speakers, lookers sync.WaitGroup

@@ -10,9 +10,9 @@ import (
 
 // What the parts of a copy come to together is counted here, without a database.
 //
-// An attempt owes receipts: one for each part that was taken or may have been, or one for all where the provider does
-// not tell parts apart. A copy is delivered when all that are owed say so, and not when those are that happened to
-// come: the receipt of one part says nothing about the others.
+// An attempt owes receipts: one for each part that was taken or may have been, or one for all where
+// the provider does not tell parts apart. A copy is delivered when all that are owed say so, and
+// not when those are that happened to come: the receipt of one part says nothing about the others.
 
 // codeUnsent is that of a copy of which a part certainly was not taken.
 const codeUnsent = "unsent"
@@ -46,8 +46,8 @@ func (t *attemptStatus) tally() partCount {
 	}
 }
 
-// unexpected counts the parts of an attempt of which no receipts are expected: those with a last word count all the same. There is no
-// row for the parts that its settlement named.
+// unexpected counts the parts of an attempt of which no receipts are expected: those with a last
+// word count all the same. There is no row for the parts that its settlement named.
 func (t *attemptStatus) unexpected() partCount {
 	owed := t.owed
 	if named := strings.Fields(t.reference); owed == 0 && t.outcome == provider.Accepted.String() {
@@ -72,9 +72,11 @@ func folded(parts []part, owed int) []part {
 	return best(withoutWhole(parts, owed), owed)
 }
 
-// best are as many of the parts as receipts are owed, or as the settlement named. There are more when receipts with our key
-// name parts otherwise than the answer did. Such a receipt is about one of the parts. Where there is one part, or where they tell of as many
-// parts as there are, the better word counts. Else nobody knows which part it is about, and it stands for one that has no last word.
+// best are as many of the parts as receipts are owed, or as the settlement named. There are more
+// when receipts with our key name parts otherwise than the answer did. Such a receipt is about one
+// of the parts. Where there is one part, or where they tell of as many parts as there are, the
+// better word counts. Else nobody knows which part it is about, and it stands for one that has no
+// last word.
 func best(parts []part, owed int) []part {
 	others := 0
 	for i := range parts {
@@ -99,9 +101,9 @@ func best(parts []part, owed int) []part {
 	return parts[:owed]
 }
 
-// withoutWhole are parts without the row of a receipt that named none of them. It is about all of an attempt that owes one receipt. Of
-// an attempt that owes several it is about one of them, and nobody knows which: it takes the place of a part of which
-// nothing else is known.
+// withoutWhole are parts without the row of a receipt that named none of them. It is about all of
+// an attempt that owes one receipt. Of an attempt that owes several it is about one of them, and
+// nobody knows which: it takes the place of a part of which nothing else is known.
 func withoutWhole(parts []part, owed int) []part {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.whole() })
 	if at < 0 || len(parts) == 1 {
@@ -129,7 +131,8 @@ func withoutWhole(parts []part, owed int) []part {
 	return named
 }
 
-// word is what the parts come to: empty while one of them is awaited, and where one without a last word has none to come.
+// word is what the parts come to: empty while one of them is awaited, and where one without a last
+// word has none to come.
 func (c *partCount) word() reported {
 	var all reported
 	silent, undelivered := c.missing > 0 && !c.awaits, false
@@ -181,7 +184,8 @@ func rank(s State) int {
 	return 0
 }
 
-// better reports whether a receipt of one state replaces one of another, as dispatcher.receipt_rank says.
+// better reports whether a receipt of one state replaces one of another, as dispatcher.receipt_rank
+// says.
 func better(a, b string) bool { return receiptRank(a) > receiptRank(b) }
 
 func receiptRank(state string) int {

@@ -14,9 +14,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits: of two claims that pick up rows of the same tenant, one picks up rows of every other
-// tenant that has had some in that lane all the time, or a claim between them does. That holds for any number of tenants and lanes, any size
-// of claims, and however many of them pick up rows of another lane alone.
+// TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits: of two claims that pick up rows of the same
+// tenant, one picks up rows of every other tenant that has had some in that lane all the time, or a
+// claim between them does. That holds for any number of tenants and lanes, any size of claims, and
+// however many of them pick up rows of another lane alone.
 func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -71,7 +72,8 @@ func laneOf(name string) string {
 	return lane
 }
 
-// left takes what a claim has picked up out of the queue, and says who has had two turns while whom had none.
+// left takes what a claim has picked up out of the queue, and says who has had two turns while whom
+// had none.
 func (q *turnsLine) left(picked map[string]int) string {
 	for name, n := range picked {
 		if q.waiting[name] -= n; q.waiting[name] == 0 {

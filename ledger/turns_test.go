@@ -119,8 +119,8 @@ func TestMoreTenantsThanRowsComeRoundInTurn(t *testing.T) {
 	}
 }
 
-// TestCodesBetweenDoNotMoveTheTurnsOfACampaign: a claim that picks up rows of an urgent lane alone says nothing of whose turn it is in
-// another one.
+// TestCodesBetweenDoNotMoveTheTurnsOfACampaign: a claim that picks up rows of an urgent lane alone
+// says nothing of whose turn it is in another one.
 func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 	t.Parallel()
 	queues := map[string]int{}
@@ -268,8 +268,8 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	}
 }
 
-// leave picks up rows of one lane and leaves some of them because their limits were not locked, the others because
-// something else is missing. It returns the tenants.
+// leave picks up rows of one lane and leaves some of them because their limits were not locked, the
+// others because something else is missing. It returns the tenants.
 func leave(t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string) bool) (tenants []string) {
 	t.Helper()
 	err := runClaim(t.Context(), l, ledger.Claim{Due: due, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
@@ -286,7 +286,8 @@ func leave(t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string)
 	return tenants
 }
 
-// TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked, or else of the one behind the last; what is left for another reason has had its turn.
+// TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked, or else of the one behind the last; what is left
+// for another reason has had its turn.
 func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 	t.Parallel()
 	l, db := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9, "bulk/e": 9, "otp/x": 1})

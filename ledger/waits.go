@@ -48,7 +48,8 @@ func decodeWaits(text string) []Wait {
 	return waits
 }
 
-// ticket is that of an attempt which was claimed at a time and goes on with what was accepted earlier.
+// ticket is that of an attempt which was claimed at a time and goes on with what was accepted
+// earlier.
 func ticket(accepted, claimed time.Time) *admission.Ticket {
 	t := admission.NewTicket(accepted.UTC())
 	t = t.CheckIn(claimed.UTC())

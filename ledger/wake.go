@@ -65,9 +65,10 @@ const wakeFor = `
 	    select seq from dispatcher.messages
 	    where waits_for = n.text and next_at > now() and state = 'waiting' order by next_at limit $2 for update skip locked) m)`
 
-// WakeFor lets messages that wait look again now: up to n for each of the texts that Decision.WaitsFor gave, in
-// the order in which they would have looked by themselves. It passes over rows that somebody has locked, and
-// locks nothing else. The caller has seen that something has come free there.
+// WakeFor lets messages that wait look again now: up to n for each of the texts that
+// Decision.WaitsFor gave, in the order in which they would have looked by themselves. It passes
+// over rows that somebody has locked, and locks nothing else. The caller has seen that something
+// has come free there.
 func (l *Ledger) WakeFor(ctx context.Context, on []string, n int) error {
 	if len(on) == 0 || n <= 0 {
 		return nil

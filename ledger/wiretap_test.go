@@ -93,8 +93,8 @@ func isCancel(message []byte) bool {
 	return len(message) == 16 && binary.BigEndian.Uint32(message[4:]) == 1234<<16|5678
 }
 
-// requests forwards what the client says, a whole round trip at a time: the server
-// executes a statement when it hears it, not when the Sync comes. The startup message has no type byte.
+// requests forwards what the client says, a whole round trip at a time: the server executes a
+// statement when it hears it, not when the Sync comes. The startup message has no type byte.
 func (c *tapped) requests() {
 	defer c.cut()
 	var trip []byte

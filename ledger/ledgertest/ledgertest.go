@@ -81,7 +81,8 @@ func Close() {
 }
 
 // URL returns the address of a database with the ledger's schema and without a row, for this test
-// alone. At the end of the test it is emptied for the next one, or dropped if its schema was altered.
+// alone. At the end of the test it is emptied for the next one, or dropped if its schema was
+// altered.
 func URL(t testing.TB) string {
 	t.Helper()
 	return pooled(t)

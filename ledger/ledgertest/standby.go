@@ -16,7 +16,8 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// Pair is a primary and the standby that each of its commits waits for, both private servers of one test.
+// Pair is a primary and the standby that each of its commits waits for, both private servers of one
+// test.
 type Pair struct {
 	Primary, Standby *pgserver.Server
 }
@@ -24,10 +25,11 @@ type Pair struct {
 // standbyName is what the primary knows its standby by.
 const standbyName = "standby"
 
-// NewPair starts a primary and its standby, which follows it. Both are stopped at the end of the test.
+// NewPair starts a primary and its standby, which follows it. Both are stopped at the end of the
+// test.
 //
-// The standby begins as a copy of the primary's folder, taken while that is stopped, as the PostgreSQL manual (Log-Shipping
-// Standby Servers) allows: pg_basebackup is not on every machine.
+// The standby begins as a copy of the primary's folder, taken while that is stopped, as the
+// PostgreSQL manual (Log-Shipping Standby Servers) allows: pg_basebackup is not on every machine.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	dir := temporary(t)

@@ -15,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Freeze stops the primary in mid-air, as a host that hangs: connections stay open and are not answered. Thaw lets it
-// go on, as if nothing had been. It is thawed at the end of the test, and also when the test process is killed.
+// Freeze stops the primary in mid-air, as a host that hangs: connections stay open and are not
+// answered. Thaw lets it go on, as if nothing had been. It is thawed at the end of the test, and
+// also when the test process is killed.
 func (p *Pair) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.Primary.URL())
@@ -55,8 +56,8 @@ func (p *Pair) Freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// thawWhenOrphaned leaves a shell behind that lets processes go on when the test process has gone: they do not hear that it has while
-// they are stopped, and would stay so.
+// thawWhenOrphaned leaves a shell behind that lets processes go on when the test process has gone:
+// they do not hear that it has while they are stopped, and would stay so.
 func thawWhenOrphaned(t testing.TB, pids []int) {
 	t.Helper()
 	args := []string{"-c", `read _; kill -CONT "$@" 2>/dev/null`, "sh"}
@@ -84,7 +85,8 @@ func signal(t testing.TB, pid int, s syscall.Signal) {
 	}
 }
 
-// WaitForNobody lets each commit on the server at url wait for a standby that there is none of, until enough is called.
+// WaitForNobody lets each commit on the server at url wait for a standby that there is none of,
+// until enough is called.
 func WaitForNobody(t testing.TB, url string) (enough func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

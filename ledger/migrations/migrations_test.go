@@ -65,7 +65,8 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 	}
 }
 
-// What a migration of two statements had done before it failed is undone, and the next start tries it again.
+// What a migration of two statements had done before it failed is undone, and the next start tries
+// it again.
 func TestAFailedMigrationLeavesTheVersionBeforeIt(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Empty(t)
@@ -119,7 +120,8 @@ func databaseOf(t *testing.T, url string) string {
 	return config.Database
 }
 
-// A user who may read the version but create nothing starts the dispatcher on a schema that its owner has migrated.
+// A user who may read the version but create nothing starts the dispatcher on a schema that its
+// owner has migrated.
 func TestAUserWhoMayCreateNothingFindsTheSchemaUpToDate(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -33,8 +33,8 @@ func (e *ConflictError) Problem() string {
 	return fmt.Sprintf("the ledger's schema was made by another build: its migration %d is not %s of this one", e.Version, e.Name)
 }
 
-// checksum is that of a migration's text without what editors and checkouts change: the kind of line
-// ends, blanks at the end of lines and lines at the end of the file.
+// checksum is that of a migration's text without what editors and checkouts change: the kind of
+// line ends, blanks at the end of lines and lines at the end of the file.
 func (m *migration) checksum() string {
 	var text strings.Builder
 	for line := range strings.Lines(strings.TrimPrefix(m.sql, "\ufeff")) {
@@ -103,8 +103,8 @@ func Check(ctx context.Context, conn *pgx.Conn) (version int, err error) {
 	return s.version, s.check(embedded())
 }
 
-// prepare makes the tables that tell of the schema. What exists is not created again: a user who may
-// not create anything can start the dispatcher on a schema that another has migrated.
+// prepare makes the tables that tell of the schema. What exists is not created again: a user who
+// may not create anything can start the dispatcher on a schema that another has migrated.
 func (s *schema) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if s.exists && s.recorded {
 		return nil

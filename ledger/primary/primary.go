@@ -1,11 +1,12 @@
-// Package primary keeps connections with the one PostgreSQL server of several that takes writes: it prefers that one among
-// the hosts of an address, lets go of a server that takes no writes any more, and does not go back to one that another has
-// taken over from.
+// Package primary keeps connections with the one PostgreSQL server of several that takes writes: it
+// prefers that one among the hosts of an address, lets go of a server that takes no writes any
+// more, and does not go back to one that another has taken over from.
 //
-// A primary that was cut off and comes back knows nothing of its successor. Whoever claims slots there shares them with
-// nobody, and limits are kept on neither of the two. Each take-over begins a new timeline (PostgreSQL manual, "Timelines"), so
-// that the server of an older one is known as soon as one of the newer has been seen. A process that has seen none cannot
-// tell: fencing the old primary is what a manager of failovers is for.
+// A primary that was cut off and comes back knows nothing of its successor. Whoever claims slots
+// there shares them with nobody, and limits are kept on neither of the two. Each take-over begins a
+// new timeline (PostgreSQL manual, "Timelines"), so that the server of an older one is known as
+// soon as one of the newer has been seen. A process that has seen none cannot tell: fencing the old
+// primary is what a manager of failovers is for.
 package primary
 
 import (
@@ -21,14 +22,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Guard remembers the newest timeline of each cluster that its connections have met. The zero value has met none. It is safe
-// for concurrent use.
+// Guard remembers the newest timeline of each cluster that its connections have met. The zero value
+// has met none. It is safe for concurrent use.
 type Guard struct {
 	mu     sync.Mutex
 	newest map[string]uint32 // guarded by mu; by system identifier
 }
 
-// origin is where a connection leads: a cluster by its system identifier, and the timeline it was on.
+// origin is where a connection leads: a cluster by its system identifier, and the timeline it was
+// on.
 type origin struct {
 	system   string
 	timeline uint32
@@ -37,12 +39,13 @@ type origin struct {
 // originKey is where a connection keeps its origin, among the data that callers may give it.
 const originKey = "dispatcher.origin"
 
-// connectTimeout bounds one try to connect to one host when the address names no connect_timeout. To connect takes seven
-// round trips with TLS and a password, so a server that is a second away is reached.
+// connectTimeout bounds one try to connect to one host when the address names no connect_timeout.
+// To connect takes seven round trips with TLS and a password, so a server that is a second away is
+// reached.
 const connectTimeout = 8 * time.Second
 
-// Configure lets connections by config be guarded. When the address names several hosts and does not say which of them it
-// wants (target_session_attrs), it is the first that takes writes.
+// Configure lets connections by config be guarded. When the address names several hosts and does
+// not say which of them it wants (target_session_attrs), it is the first that takes writes.
 func (g *Guard) Configure(config *pgconn.Config) {
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
 	config.RuntimeParams["client_min_messages"] = "warning" // hangUp has to hear of it, whatever the role is set to
@@ -65,8 +68,8 @@ func (g *Guard) Configure(config *pgconn.Config) {
 	config.OnNotice = hangUp
 }
 
-// readOnlyTransaction is what a server says that is a standby, or was made one. The connection is closed, so that the next one is
-// opened to whoever takes writes now.
+// readOnlyTransaction is what a server says that is a standby, or was made one. The connection is
+// closed, so that the next one is opened to whoever takes writes now.
 const readOnlyTransaction = "25006"
 
 // Begin is Configure for who connects once: of several hosts all are asked first, see Scout.
@@ -80,7 +83,8 @@ func (g *Guard) Begin(ctx context.Context, config *pgconn.Config) {
 // SeveralHosts reports whether the address names more than one host.
 func SeveralHosts(config *pgconn.Config) bool { return len(hosts(config)) > 1 }
 
-// hosts are those of an address, each with the ways to connect to it: there are two when sslmode asks to try with TLS and without.
+// hosts are those of an address, each with the ways to connect to it: there are two when sslmode
+// asks to try with TLS and without.
 func hosts(config *pgconn.Config) (all [][]*pgconn.FallbackConfig) {
 	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
 	for _, way := range ways {
@@ -124,20 +128,22 @@ func (g *Guard) note(o origin) uint32 {
 	return g.newest[o.system]
 }
 
-// Replaced reports whether another server has taken over, as far as is known here, from the one that a connection leads to.
+// Replaced reports whether another server has taken over, as far as is known here, from the one
+// that a connection leads to.
 func (g *Guard) Replaced(conn *pgconn.PgConn) bool {
 	o, ok := conn.CustomData()[originKey].(origin)
 	return ok && g.note(o) > o.timeline
 }
 
-// selectOrigin reads the system identifier, and the timeline that is written to from the first eight digits of a WAL file's name. A standby
-// has none, and is not to write an error into its log for being asked.
+// selectOrigin reads the system identifier, and the timeline that is written to from the first
+// eight digits of a WAL file's name. A standby has none, and is not to write an error into its log
+// for being asked.
 const selectOrigin = `
 	select (select system_identifier from pg_control_system()),
 	  case when pg_is_in_recovery() then '' else left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) end`
 
-// readOrigin asks where a connection leads. It is false when that cannot be told: of a standby, and of a service that looks like
-// PostgreSQL and has no WAL of its own.
+// readOrigin asks where a connection leads. It is false when that cannot be told: of a standby, and
+// of a service that looks like PostgreSQL and has no WAL of its own.
 func readOrigin(ctx context.Context, conn *pgconn.PgConn) (o origin, ok bool) {
 	results, err := conn.Exec(ctx, selectOrigin).ReadAll()
 	if err != nil {

@@ -55,8 +55,8 @@ func TestOfSeveralHostsTheOneIsTakenThatTakesWrites(t *testing.T) {
 	}
 }
 
-// TestWhoHasSeenTheSuccessorDoesNotGoBack to the old primary, which takes writes as before and knows nothing. Who has
-// seen only that cannot know better.
+// TestWhoHasSeenTheSuccessorDoesNotGoBack to the old primary, which takes writes as before and
+// knows nothing. Who has seen only that cannot know better.
 func TestWhoHasSeenTheSuccessorDoesNotGoBack(t *testing.T) {
 	t.Parallel()
 	pair := ledgertest.NewPair(t)
@@ -88,7 +88,8 @@ func TestWhoHasSeenTheSuccessorDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// TestWhoAsksAllHostsKnowsTheSuccessor, although it has begun after the take-over and the old primary is the first of the address.
+// TestWhoAsksAllHostsKnowsTheSuccessor, although it has begun after the take-over and the old
+// primary is the first of the address.
 func TestWhoAsksAllHostsKnowsTheSuccessor(t *testing.T) {
 	t.Parallel()
 	pair := ledgertest.NewPair(t)

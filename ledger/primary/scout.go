@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Scout asks all hosts of a guarded config at once on which timeline they are, and returns when all have answered or had their time.
-// Without it an old primary that lives, and is the first of the address, would be taken by whoever has not met its successor. A host
-// that does not answer tells nothing.
+// Scout asks all hosts of a guarded config at once on which timeline they are, and returns when all
+// have answered or had their time. Without it an old primary that lives, and is the first of the
+// address, would be taken by whoever has not met its successor. A host that does not answer tells
+// nothing.
 func (g *Guard) Scout(ctx context.Context, config *pgconn.Config) {
 	var asking sync.WaitGroup
 	for _, host := range hosts(config) {

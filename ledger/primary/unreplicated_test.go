@@ -10,7 +10,8 @@ import (
 	"dispatcher/ledger/primary"
 )
 
-// TestACommitWhoseWaitIsCancelledCountsAsLost: the server answers it like any other, whether it was asked for or follows a statement.
+// TestACommitWhoseWaitIsCancelledCountsAsLost: the server answers it like any other, whether it was
+// asked for or follows a statement.
 func TestACommitWhoseWaitIsCancelledCountsAsLost(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.Server(t, nil)
