@@ -25,29 +25,36 @@ import (
 //     rejected.
 const recordAmbiguities = `
 	with given as (
-	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
+	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[],
+	    $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
 	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
 	), mine as materialized (
 	  select g.* from given g join dispatcher.messages m on m.seq = g.seq and m.attempts = g.attempt
 	  where m.same_key is not null or g.repeat for update of m skip locked
 	), repeated as (
 	  update dispatcher.messages m set same_key = case when g.repeat then g.key end,
-	    same_key_until = case when g.repeat then g.until end, same_key_account = case when g.repeat then g.account end
+	    same_key_until = case when g.repeat then g.until end,
+	      same_key_account = case when g.repeat then g.account end
 	  from mine g where m.seq = g.seq
 	), opened as (
-	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until, next_at, closed_at, verdict, part_taken)
-	  select g.seq, g.key, g.attempt, g.attempt, g.account, g.step, g.until, case when g.verdict = '' then g.next_at end,
+	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until,
+	    next_at, closed_at, verdict, part_taken)
+	  select g.seq, g.key, g.attempt, g.attempt, g.account, g.step, g.until,
+	    case when g.verdict = '' then g.next_at end,
 	    case when g.verdict <> '' then now() end, nullif(g.verdict, ''), g.partly
 	  from given g join dispatcher.attempts a on a.message_seq = g.seq and a.attempt = g.attempt
-	  where a.outcome = 'unknown' or exists (select from dispatcher.ambiguous e where e.message_seq = g.seq and e.key = g.key)
-	  on conflict (message_seq, key) do update set last = excluded.last, step = excluded.step, next_at = excluded.next_at,
+	  where a.outcome = 'unknown' or exists (select from dispatcher.ambiguous e
+	    where e.message_seq = g.seq and e.key = g.key)
+	  on conflict (message_seq, key) do update set last = excluded.last, step = excluded.step,
+	    next_at = excluded.next_at,
 	    closed_at = excluded.closed_at, verdict = excluded.verdict, asked = d.asked + 1,
 	    part_taken = d.part_taken or excluded.part_taken
 	  where d.closed_at is null and excluded.last > d.last
 	  returning d.message_seq, d.attempt, d.last, d.verdict
 	)
 	update dispatcher.attempts a set price_micros = 0, segments = 0
-	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt and a.attempt < o.last
+	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt
+	  and a.attempt < o.last
 	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
 
 // ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything
@@ -80,7 +87,8 @@ func ambiguityArrays(order []*Settlement) []any {
 // price of these away, and others in settle would lock them too late.
 const lockRepeated = `
 	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
-	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt and (a.attempt = g.attempt or g.after)
+	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt
+	  and (a.attempt = g.attempt or g.after)
 	order by a.message_seq, a.attempt for update of a`
 
 // afterUnknown reports whether the attempt may be one after another of which nobody knew whether it
@@ -105,7 +113,9 @@ func repeatArrays(order []*Settlement) []any {
 // ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a,
 // and of message m, for scanAmbiguity.
 const ambiguityColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, case when a.outcome in ('accepted', 'rejected') then a.outcome else coalesce(f.outcome, 'unknown') end,
+	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked,
+	    case when a.outcome in ('accepted', 'rejected') then a.outcome
+	    else coalesce(f.outcome, 'unknown') end,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
@@ -124,10 +134,12 @@ const leaseAmbiguities = `
 	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	  join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	  where d.next_at is not null and (d.next_at <= now()
-	    or f.outcome in ('accepted', 'rejected') or a.outcome in ('accepted', 'rejected') or f.outcome <> 'unknown' and d.last = d.attempt)
+	    or f.outcome in ('accepted', 'rejected') or a.outcome in ('accepted', 'rejected')
+	      or f.outcome <> 'unknown' and d.last = d.attempt)
 	  order by d.next_at limit $1 for update of d skip locked
 	), leased as (
-	  update dispatcher.ambiguous d set next_at = now() + $2::interval, asked = least(d.asked + 1, 32000)
+	  update dispatcher.ambiguous d set next_at = now() + $2::interval,
+	    asked = least(d.asked + 1, 32000)
 	  from due u where d.message_seq = u.message_seq and d.key = u.key
 	  returning d.message_seq, d.key
 	)
@@ -212,25 +224,35 @@ const (
 const resolveAmbiguity = `
 	with held as (
 	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
-	      or not exists (select from dispatcher.attempts where message_seq = $1 and outcome is null))
+	      or not exists (select from dispatcher.attempts where message_seq = $1
+	        and outcome is null))
 	), closed as (
-	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3, author = $4,
+	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3,
+	    author = $4,
 	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
 	  from dispatcher.attempts a
-	  where d.message_seq in (select seq from held) and d.key = $2 and coalesce(d.verdict, 'final') in ('final', 'resent')
+	  where d.message_seq in (select seq from held) and d.key = $2
+	    and coalesce(d.verdict, 'final') in ('final', 'resent')
 	    and a.message_seq = d.message_seq and a.attempt = d.last
-	    and case $3 when 'taken' then a.outcome = 'accepted' when 'not_taken' then a.outcome not in ('unknown', 'accepted') else a.outcome = 'unknown' end
+	    and case $3 when 'taken' then a.outcome = 'accepted' when 'not_taken'
+	      then a.outcome not in ('unknown', 'accepted') else a.outcome = 'unknown' end
 	  returning d.message_seq, d.last, a.channel
 	), moved as (
-	  update dispatcher.messages m set same_key = null, same_key_until = null, same_key_account = null,
-	    state = case when t.moves then $6 else m.state end, reason = case when t.moves then nullif($7, '') else m.reason end,
+	  update dispatcher.messages m set same_key = null, same_key_until = null,
+	    same_key_account = null,
+	    state = case when t.moves then $6 else m.state end,
+	      reason = case when t.moves then nullif($7, '') else m.reason end,
 	    next_at = case when t.moves then case when $6 = 'retry' then now() end else m.next_at end,
-	    finished_at = case when t.moves then case when $6 <> 'retry' then coalesce(m.finished_at, now()) end else m.finished_at end,
-	    possible_duplicate = m.possible_duplicate or t.moves and $8, pinned = case when t.moves then null else m.pinned end,
+	    finished_at = case when t.moves
+	      then case when $6 <> 'retry' then coalesce(m.finished_at, now()) end
+	      else m.finished_at end,
+	    possible_duplicate = m.possible_duplicate or t.moves and $8,
+	      pinned = case when t.moves then null else m.pinned end,
 	    tried = case when t.moves and $9 then array_append(m.tried, t.channel) else m.tried end
 	  from (
 	    select c.channel, n.seq, n.attempts = c.last and $6 <> ''
-	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted' and $6 in ('delivered', 'undelivered')) as moves,
+	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted'
+	        and $6 in ('delivered', 'undelivered')) as moves,
 	      n.state <> $6 or coalesce(n.reason, '') <> $7 as news
 	    from closed c join dispatcher.messages n on n.seq = c.message_seq
 	  ) t
@@ -238,7 +260,8 @@ const resolveAmbiguity = `
 	  returning t.moves and t.news as tells
 	), told as (
 	  insert into dispatcher.outbox (kind, keys, "values")
-	  select 'status', array[$10::text], array[$11::bytea] from moved where tells and $11::bytea is not null
+	  select 'status', array[$10::text], array[$11::bytea] from moved where tells
+	    and $11::bytea is not null
 	)
 	select exists (select from closed)`
 
@@ -291,8 +314,10 @@ func resolveArguments(j *Resolution) []any {
 
 // ambiguityRecords reads ambiguities for people; what follows is a condition.
 const ambiguityRecords = `
-	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
-	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author, d.note
+	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros,
+	  a.currency, coalesce(a.provider_code, ''),
+	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
+	    d.note
 	` + ambiguityTables + `
 	where `
 

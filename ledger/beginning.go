@@ -35,7 +35,8 @@ type addition struct {
 // committed what it may have claimed since. Sessions of another role do not show when they
 // began; a few seconds are for them. The ledger's timeouts end whatever takes longer than slack.
 const startOfCounting = `
-	select clock_timestamp(), greatest(clock_timestamp() - $1::interval, least(clock_timestamp() - interval '5 seconds',
+	select clock_timestamp(), greatest(clock_timestamp() - $1::interval,
+	  least(clock_timestamp() - interval '5 seconds',
 	  (select min(xact_start) from pg_stat_activity where datname = current_database() and application_name = $2)))`
 
 // begin counts what limits that are about to be added or cut anew begin with, up to begin.from.
@@ -162,15 +163,19 @@ func (b *beginning) recut() []any {
 // them. A number is cut to each length that a prefix has, $5, so that hundreds of prefixes take no
 // longer than one.
 const countTaken = `
-	select a.channel, coalesce(m.tenant, '') as tenant, a.currency, coalesce(m.prefixes, '{}') as prefixes, count(*),
-	  sum(case when a.outcome in ('rejected', 'refused', 'throttled') then coalesce(m.segments, a.segments) else a.segments end)::bigint,
+	select a.channel, coalesce(m.tenant, '') as tenant, a.currency,
+	  coalesce(m.prefixes, '{}') as prefixes, count(*),
+	  sum(case when a.outcome in ('rejected', 'refused', 'throttled')
+	    then coalesce(m.segments, a.segments) else a.segments end)::bigint,
 	  sum(a.price_micros)::bigint
 	from (
-	  select message_seq, channel, outcome, segments, price_micros, currency from dispatcher.attempts
+	  select message_seq, channel, outcome, segments, price_micros, currency
+	    from dispatcher.attempts
 	  where claimed_at >= $1 and claimed_at < coalesce($2::timestamptz, 'infinity') offset 0
 	) a left join lateral (
 	  select tenant, segments, case when cardinality($4::text[]) > 0 then (
-	      select case when n is null then $4 else array(select left(n, k) from unnest($5::int[]) k where left(n, k) = any($4)) end
+	      select case when n is null then $4
+	        else array(select left(n, k) from unnest($5::int[]) k where left(n, k) = any($4)) end
 	      from dispatcher.number_of(m.envelope) n) end as prefixes
 	  from dispatcher.messages m where $3 and m.seq = a.message_seq offset 0
 	) m on true

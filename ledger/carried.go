@@ -24,14 +24,18 @@ type Carried struct {
 // block range index on received_at, see seekSeq.
 const carried = `
 	with counted as (
-	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted, 0 as errors, 0 as in_force
-	  from (select route, first_choice, received_at from dispatcher.messages where seq > $3 offset 0) r
+	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted,
+	    0 as errors, 0 as in_force
+	  from (select route, first_choice, received_at from dispatcher.messages
+	    where seq > $3 offset 0) r
 	  where r.route = $1 and r.received_at >= $2 and r.first_choice is not null
 	  union all
 	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1 else 0 end, case when ` + isError + ` then 1 else 0 end,
-	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4 then 1 else 0 end
+	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4 then 1
+	      else 0 end
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-	  where a.claimed_at >= $2::timestamptz - $5::interval and (a.claimed_at >= $2 or a.settled_at >= $2) and m.route = $1
+	  where a.claimed_at >= $2::timestamptz - $5::interval
+	    and (a.claimed_at >= $2 or a.settled_at >= $2) and m.route = $1
 	)
 	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors), sum(in_force)
 	from counted group by channel order by channel`

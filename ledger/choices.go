@@ -113,7 +113,8 @@ func choicesAfter(ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int
 func (l *Ledger) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error) error {
 	seqs, err := rows(ctx, l, pgx.RowTo[int64], `
 		select seq from (
-		  select m.seq from (select * from dispatcher.messages where seq > $3 and seq < $4 offset 0) m
+		  select m.seq from (select * from dispatcher.messages where seq > $3
+		    and seq < $4 offset 0) m
 		  where `+isChoice+` order by md5(m.id) collate "C", m.seq limit $5
 		) chosen order by seq`, f.From, f.To, low, high, f.Sample)
 	if err != nil {

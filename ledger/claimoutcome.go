@@ -93,7 +93,8 @@ const selectRunning = `
 // selectCommitted looks for an attempt, and commits something after it, see replicationBarrier.
 const selectCommitted = `
 	select exists (
-	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)
+	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3
+	    and claimed_at = $4)
 	from ` + barrierRecord
 
 // replicationBarrier commits something that changes nothing. Where commits wait for a standby, one

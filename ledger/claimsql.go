@@ -8,24 +8,34 @@ package ledger
 // two claims that hold the same ids wait for each other and never in a circle. A row that is there
 // already falls out of the answer. Those whose recipient has opted out are marked.
 var insertMessages = `
-	insert into dispatcher.messages as m (id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
+	insert into dispatcher.messages as m (id, lane, tenant, topic, kafka_partition, kafka_offset,
+	  envelope, digest,
 	  state, reason, next_at, expires_at, attempts, finished_at,
-	  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet, recipient)
-	select n.id, coalesce(n.lane, ($2::text[])[1]), coalesce(n.tenant, ($3::text[])[1]), coalesce(n.topic, ($4::text[])[1]),
+	  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet,
+	    recipient)
+	select n.id, coalesce(n.lane, ($2::text[])[1]), coalesce(n.tenant, ($3::text[])[1]),
+	  coalesce(n.topic, ($4::text[])[1]),
 	  n.kafka_partition, n.kafka_offset, n.envelope, n.digest,
-	  s.state, nullif(n.reason, ''), n.next_at, n.expires_at, case s.state when 'sending' then 1 else 0 end,
+	  s.state, nullif(n.reason, ''), n.next_at, n.expires_at,
+	    case s.state when 'sending' then 1 else 0 end,
 	  case when s.state in ('dead', 'failed', 'rejected') then now() end,
-	  nullif(coalesce(n.route, ($13::text[])[1]), ''), nullif(coalesce(n.version, ($14::bigint[])[1]), 0),
+	  nullif(coalesce(n.route, ($13::text[])[1]), ''),
+	    nullif(coalesce(n.version, ($14::bigint[])[1]), 0),
 	  case when s.size > 0 then n.draw end, nullif(s.size, 0),
 	  nullif(coalesce(n.key_id, ($17::text[])[1]), ''), nullif(n.first_choice, ''),
-	  nullif(coalesce(n.segments, ($19::smallint[])[1]), 0), nullif(coalesce(n.alphabet, ($20::text[])[1]), ''),
+	  nullif(coalesce(n.segments, ($19::smallint[])[1]), 0),
+	    nullif(coalesce(n.alphabet, ($20::text[])[1]), ''),
 	  nullif(n.recipient, 0)
-	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bytea[], $8::bigint[],
+	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[],
+	  $7::bytea[], $8::bigint[],
 	  $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[],
-	  $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::smallint[], $20::text[], $21::bigint[])
+	  $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
+	    $19::smallint[], $20::text[], $21::bigint[])
 	  as n(id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
-	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet, recipient),
-	  lateral (select coalesce(n.state, ($9::text[])[1]) as state, coalesce(n.size, ($16::bigint[])[1]) as size) s
+	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice,
+	      segments, alphabet, recipient),
+	  lateral (select coalesce(n.state, ($9::text[])[1]) as state,
+	    coalesce(n.size, ($16::bigint[])[1]) as size) s
 	on conflict (id) do nothing
 	returning seq, id, ` + optedOut(`m.recipient`)
 
@@ -41,8 +51,10 @@ var selectDue = `
 	      select from dispatcher.ambiguous b where b.message_seq = e.message_seq
 	        and e.attempt >= b.attempt and e.attempt <= b.last and b.verdict = 'not_taken'))
 	from dispatcher.due($1, $2, $3, $4) m left join lateral (
-	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at from dispatcher.attempts a
-	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts and a.channel = m.pinned
+	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at
+	    from dispatcher.attempts a
+	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts
+	    and a.channel = m.pinned
 	    and a.held_until is not null and not a.freed
 	  for update skip locked) t on true`
 
@@ -89,12 +101,16 @@ const readPresent = `
 const selectDigests = `select id, digest from dispatcher.messages where id = any($1)`
 
 const insertAttempts = `
-	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, ranking,
+	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
+	  currency, ranking,
 	  claimed_at, instance, ticket_at, leaves_at)
-	select n.seq, coalesce(n.attempt, ($2::smallint[])[1]), coalesce(n.channel, ($3::text[])[1]), coalesce(n.reason, ($4::text[])[1]),
-	  coalesce(n.segments, ($5::smallint[])[1]), coalesce(n.price_micros, ($6::bigint[])[1]), coalesce(n.currency, ($7::text[])[1]),
+	select n.seq, coalesce(n.attempt, ($2::smallint[])[1]), coalesce(n.channel, ($3::text[])[1]),
+	  coalesce(n.reason, ($4::text[])[1]),
+	  coalesce(n.segments, ($5::smallint[])[1]), coalesce(n.price_micros, ($6::bigint[])[1]),
+	    coalesce(n.currency, ($7::text[])[1]),
 	  nullif(n.ranking, '')::jsonb, $9, $10, n.ticket_at, n.leaves_at
-	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $11::timestamptz[], $12::timestamptz[])
+	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[],
+	  $7::text[], $8::text[], $11::timestamptz[], $12::timestamptz[])
 	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at, leaves_at)`
 
 // freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
@@ -109,22 +125,28 @@ const freeAttempts = `
 const updateMessages = `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,
-	  finished_at = case when n.state in ('failed', 'rejected', 'unknown') then $16::timestamptz end,
+	  finished_at = case when n.state in ('failed', 'rejected', 'unknown')
+	    then $16::timestamptz end,
 	  tried = case when n.new_round then null else m.tried end,
 	  rounds = m.rounds + n.new_round::int,
 	  seen = coalesce(nullif(n.seen, '')::jsonb, m.seen),
-	  waiting_since = case when n.state = 'waiting' then $16 end, waits_for = nullif(n.waits_for, ''),
+	  waiting_since = case when n.state = 'waiting' then $16 end,
+	    waits_for = nullif(n.waits_for, ''),
 	  waits = coalesce(nullif(n.waits, '')::jsonb, m.waits),
 	  route           = case when n.version > 0 then nullif(n.route, '') else m.route end,
 	  routing_version = case when n.version > 0 then n.version else m.routing_version end,
-	  draw            = case when n.version > 0 then case when n.size > 0 then n.draw end else m.draw end,
+	  draw            = case when n.version > 0 then case when n.size > 0 then n.draw end
+	    else m.draw end,
 	  draw_size       = case when n.version > 0 then nullif(n.size, 0) else m.draw_size end,
 	  draw_key_id     = case when n.version > 0 then nullif(n.key_id, '') else m.draw_key_id end,
-	  first_choice    = case when n.version > 0 then nullif(n.first_choice, '') else m.first_choice end,
+	  first_choice    = case when n.version > 0 then nullif(n.first_choice, '')
+	    else m.first_choice end,
 	  segments        = case when n.version > 0 then nullif(n.segments, 0) else m.segments end,
 	  alphabet        = case when n.version > 0 then nullif(n.alphabet, '') else m.alphabet end
-	from unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::smallint[], $6::boolean[], $7::text[],
-	  $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::smallint[], $15::text[],
+	from unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::smallint[],
+	  $6::boolean[], $7::text[],
+	  $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[],
+	    $14::smallint[], $15::text[],
 	  $17::text[], $18::text[])
 	  as n(seq, state, reason, next_at, attempts, new_round, seen,
 	    route, version, draw, size, key_id, first_choice, segments, alphabet, waits_for, waits)
@@ -137,14 +159,17 @@ const updateDetails = `
 	from unnest($1::bigint[], $2::text[]) as n(seq, detail) where m.seq = n.seq and m.state = 'dead'`
 
 const updateLimits = `
-	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start, reserved = n.reserved,
+	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start,
+	  reserved = n.reserved,
 	  next_at = n.next_at, pace = nullif(n.pace, 0), taken = nullif(n.taken, '')::jsonb
 	from ` + limitRows + `
 	where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit`
 
 const insertHistory = `
-	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max, window_start, reserved, currency, since)
-	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start, n.reserved, nullif(n.currency, ''), l.since
+	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max,
+	  window_start, reserved, currency, since)
+	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start,
+	  n.reserved, nullif(n.currency, ''), l.since
 	from ` + limitRows + ` left join dispatcher.limits l using (channel, scope, window_seconds, unit)`
 
 // limitRows are the rows of counterArrays.

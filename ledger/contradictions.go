@@ -27,15 +27,18 @@ const recentContradictions = 7 * 24 * time.Hour
 // seven days count as ended.
 func (l *Ledger) Contradictions(ctx context.Context, f *AmbiguousFilter, limit int) ([]ContradictionRecord, error) {
 	return rows(ctx, l, scanContradiction, `
-		select m.id, m.lane, m.tenant, a.channel, a.attempt, a.outcome, coalesce(a.provider_code, ''), coalesce(r.reference, a.provider_reference, ''),
+		select m.id, m.lane, m.tenant, a.channel, a.attempt, a.outcome,
+		  coalesce(a.provider_code, ''), coalesce(r.reference, a.provider_reference, ''),
 		  a.contradicted_at, m.state, m.possible_duplicate
 		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 		left join lateral (
 		  select nullif(split_part(r.reference, ' ', 1), '') as reference from dispatcher.receipts r
-		  where r.message_seq = a.message_seq and r.attempt = a.attempt and r.part is null and r.state = 'delivered'
+		  where r.message_seq = a.message_seq and r.attempt = a.attempt and r.part is null
+		    and r.state = 'delivered'
 		  order by r.received_at limit 1) r on true
 		where a.contradicted_at is not null and ($1 or a.contradicted_at > now() - $5::interval)
-		  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3) and ($4::timestamptz is null or a.contradicted_at < $4)
+		  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
+		    and ($4::timestamptz is null or a.contradicted_at < $4)
 		order by a.contradicted_at, a.message_seq limit $6`, append(f.arguments(), recentContradictions, limit)...)
 }
 
@@ -58,7 +61,8 @@ func (l *Ledger) otherIDs(ctx context.Context, seq int64) (map[int][]string, err
 	}, `
 		select r.attempt, r.reference from dispatcher.receipts r
 		join dispatcher.attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
-		where r.message_seq = $1 and r.part is null and r.received_at is not null and position(' ' in r.reference) = 0
+		where r.message_seq = $1 and r.part is null and r.received_at is not null
+		  and position(' ' in r.reference) = 0
 		  and r.reference <> all (string_to_array(coalesce(a.provider_reference, ''), ' '))
 		order by r.attempt, r.reference`, seq)
 	if len(all) == 0 {

@@ -44,7 +44,8 @@ func (l *Ledger) ApplyOverrides(ctx context.Context, n NewOverrides) (version in
 func writeOverrides(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewOverrides) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		insert into dispatcher.routing_versions (version, author, reason, document, effects, base, created_at)
+		insert into dispatcher.routing_versions (version, author, reason, document, effects, base,
+		  created_at)
 		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
 		from dispatcher.routing_versions where version = $1`,
 		at.Version, n.Author, n.Reason, string(n.Overrides), at.Base)

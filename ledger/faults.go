@@ -42,7 +42,8 @@ func (l *Ledger) Faults(ctx context.Context, window, late time.Duration) ([]Faul
 	faults, err := atEdge(ctx, l, scanFault, `
 		select a.channel, count(*), count(*) filter (where `+isError+`), max(a.settled_at) filter (where `+isError+`)
 		from dispatcher.attempts a
-		where a.claimed_at >= now() - $1::interval - $2::interval and a.settled_at >= now() - $1::interval
+		where a.claimed_at >= now() - $1::interval - $2::interval
+		  and a.settled_at >= now() - $1::interval
 		group by a.channel order by a.channel`, window, late)
 	return faults, wrap("count faults", err)
 }

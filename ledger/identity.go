@@ -93,7 +93,8 @@ const lockFreeIdentity = `
 	  select number, host = $2 as mine, left_at is null as crashed from dispatcher.identities
 	  union all
 	  select n, false, false
-	  from generate_series(1, (select count(*) from dispatcher.identities) + (select count(*) from held) + 1) n
+	  from generate_series(1, (select count(*) from dispatcher.identities) + (select count(*)
+	    from held) + 1) n
 	  where not exists (select from dispatcher.identities where number = n)
 	) c
 	where number not in (select number from held)
@@ -113,15 +114,19 @@ func (l *Ledger) lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (
 func (l *Ledger) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) (Identity, error) {
 	id := Identity{Number: number}
 	err := conn.QueryRow(ctx, `
-		insert into dispatcher.identities as i (number, instance, host, version, taken_at, working_from)
+		insert into dispatcher.identities as i (number, instance, host, version, taken_at,
+		  working_from)
 		values ($1, $2, $3, $4, statement_timestamp(), statement_timestamp())
-		on conflict (number) do update set instance = excluded.instance, host = excluded.host, version = excluded.version,
+		on conflict (number) do update set instance = excluded.instance, host = excluded.host,
+		  version = excluded.version,
 		  taken_at = excluded.taken_at, left_at = null,
 		  (early_ends, working_from) = (
 		    select e.n, excluded.taken_at + case when e.n < 2 then interval '0'
 		      else least($6::interval * (1 << least(e.n - 2, 10)), $7::interval) end
-		    from (select case when i.left_at is null and i.host = excluded.host and i.version = excluded.version
-		      and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1 else 0 end as n) e)
+		    from (select case when i.left_at is null and i.host = excluded.host
+		      and i.version = excluded.version
+		      and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1
+		        else 0 end as n) e)
 		returning early_ends, working_from - taken_at`,
 		pgx.QueryExecModeExec, number, l.Instance(), l.config.Host, l.config.Version, earlyEnd, firstPause, longestPause).
 		Scan(&id.EarlyEnds, &id.Pause)

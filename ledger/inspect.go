@@ -68,7 +68,8 @@ type asker interface {
 // address.
 func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
-		select current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
+		select current_setting('synchronous_commit'), current_setting('fsync'),
+		  current_setting('full_page_writes'),
 		  current_setting('synchronous_standby_names'), (select count(*) from pg_stat_replication)`).
 		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites, &d.SynchronousStandbyNames, &d.Followers)
 	return d, err

@@ -63,10 +63,13 @@ func (l *Ledger) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, e
 	defer cancel()
 	b.Sent = time.Now()
 	err = conn.QueryRow(ctx, `
-		insert into dispatcher.instances as i (id, region, host, version, last_seen, oldest_open_at, counts, beating_since)
+		insert into dispatcher.instances as i (id, region, host, version, last_seen,
+		  oldest_open_at, counts, beating_since)
 		values ($1, $2, $3, $4, clock_timestamp(), $5, '{}', clock_timestamp())
-		on conflict (id) do update set last_seen = excluded.last_seen, oldest_open_at = excluded.oldest_open_at, left_at = null,
-		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval then excluded.last_seen else i.beating_since end
+		on conflict (id) do update set last_seen = excluded.last_seen,
+		  oldest_open_at = excluded.oldest_open_at, left_at = null,
+		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
+		    then excluded.last_seen else i.beating_since end
 		returning last_seen`,
 		id, l.config.Region, l.config.Host, l.config.Version, instant(oldestOpen), unbrokenGap).Scan(&b.At)
 	if err != nil {

@@ -14,12 +14,15 @@ const runningWindows = `unnest($1::int[], $2::timestamptz[]) as r(window_seconds
 const closeWindows = `
 	with kept as (
 	  insert into dispatcher.limit_history
-	    (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, since)
-	  select l.channel, l.scope, l.window_seconds, l.unit, l.window_start, l.max, l.granted, l.reserved, l.currency, l.since
+	    (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency,
+	      since)
+	  select l.channel, l.scope, l.window_seconds, l.unit, l.window_start, l.max, l.granted,
+	    l.reserved, l.currency, l.since
 	  from dispatcher.limits l join ` + runningWindows + ` using (window_seconds)
 	  where l.window_start > 'epoch' and l.window_start < r.start and l.granted > 0
 	)
-	update dispatcher.limits l set window_start = r.start, granted = 0, max = l.configured_max, reserved = 0, taken = null
+	update dispatcher.limits l set window_start = r.start, granted = 0, max = l.configured_max,
+	  reserved = 0, taken = null
 	from ` + runningWindows + `
 	where r.window_seconds = l.window_seconds and l.window_start > 'epoch' and l.window_start < r.start`
 
@@ -33,24 +36,32 @@ const closeWindows = `
 //     moment is in two windows of which one comes back.
 const recutWindows = `
 	with cut as (
-	  select l.channel, l.scope, l.window_seconds, l.unit, l.currency, n.start, l.window_start < n.start as later,
-	    case when l.window_start > clock_timestamp() - interval '23 hours' then clock_timestamp() end as until, n.counted
-	  from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::bigint[]) as n(channel, scope, unit, start, counted)
-	  join dispatcher.limits l on l.channel = n.channel and l.scope = n.scope and l.window_seconds = 86400 and l.unit = n.unit
+	  select l.channel, l.scope, l.window_seconds, l.unit, l.currency, n.start,
+	    l.window_start < n.start as later,
+	    case when l.window_start > clock_timestamp() - interval '23 hours'
+	      then clock_timestamp() end as until, n.counted
+	  from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[],
+	    $5::bigint[]) as n(channel, scope, unit, start, counted)
+	  join dispatcher.limits l on l.channel = n.channel and l.scope = n.scope
+	    and l.window_seconds = 86400 and l.unit = n.unit
 	  where l.window_start <> n.start
 	), kept as (
 	  insert into dispatcher.limit_history
-	    (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, since, until)
-	  select channel, scope, window_seconds, unit, l.window_start, l.max, l.granted, l.reserved, l.currency, l.since, c.until
+	    (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency,
+	      since, until)
+	  select channel, scope, window_seconds, unit, l.window_start, l.max, l.granted, l.reserved,
+	    l.currency, l.since, c.until
 	  from dispatcher.limits l join cut c using (channel, scope, window_seconds, unit)
 	  where c.later and l.granted > 0
 	), gone as (
 	  delete from dispatcher.limit_history h using cut c
-	  where h.channel = c.channel and h.scope = c.scope and h.window_seconds = c.window_seconds and h.unit = c.unit
+	  where h.channel = c.channel and h.scope = c.scope and h.window_seconds = c.window_seconds
+	    and h.unit = c.unit
 	    and h.currency is not distinct from c.currency and h.window_start >= c.start
 	)
 	update dispatcher.limits l
-	set window_start = c.start, granted = c.counted, max = greatest(l.configured_max, c.counted), reserved = 0, taken = null
+	set window_start = c.start, granted = c.counted, max = greatest(l.configured_max, c.counted),
+	  reserved = 0, taken = null
 	from cut c
 	where l.channel = c.channel and l.scope = c.scope and l.window_seconds = c.window_seconds and l.unit = c.unit`
 
@@ -62,18 +73,22 @@ const recutWindows = `
 const retireLimits = `
 	with wanted as (
 	  select channel, scope, window_seconds, unit, nullif(currency, '') as currency
-	  from unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::text[]) as n(channel, scope, window_seconds, unit, currency)
+	  from unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::text[]) as n(channel, scope,
+	    window_seconds, unit, currency)
 	), gone as (
 	  delete from dispatcher.limits l
 	  where not exists (
 	    select from wanted n
-	    where n.channel = l.channel and n.scope = l.scope and n.window_seconds = l.window_seconds and n.unit = l.unit
+	    where n.channel = l.channel and n.scope = l.scope and n.window_seconds = l.window_seconds
+	      and n.unit = l.unit
 	      and n.currency is not distinct from l.currency)
 	  returning l.*
 	)
 	insert into dispatcher.limit_history
-	  (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, pace, taken, since, until)
-	select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, pace, taken, since, clock_timestamp()
+	  (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency,
+	    next_at, pace, taken, since, until)
+	select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency,
+	  next_at, pace, taken, since, clock_timestamp()
 	from gone where granted > 0 or next_at > now() and window_start > 'epoch'`
 
 // upsertLimits takes the running window of a limit that comes back out of the history, so that
@@ -85,41 +100,51 @@ const retireLimits = `
 // before, least of all in another currency.
 const upsertLimits = `
 	with wanted as (
-	  select n.channel, n.scope, n.window_seconds, n.unit, n.max, nullif(n.currency, '') as currency, n.start, n.counted,
+	  select n.channel, n.scope, n.window_seconds, n.unit, n.max,
+	    nullif(n.currency, '') as currency, n.start, n.counted,
 	    coalesce(r.start, '-infinity') as running
-	  from unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::bigint[], $9::timestamptz[], $10::bigint[])
+	  from unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::bigint[],
+	    $9::timestamptz[], $10::bigint[])
 	    as n(channel, scope, window_seconds, unit, currency, max, start, counted)
 	  left join ` + runningWindows + ` using (window_seconds)
 	  where true
 	), added as (
 	  select * from wanted n where not exists (
 	    select from dispatcher.limits l
-	    where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit)
+	    where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds
+	      and l.unit = n.unit)
 	), last as (
 	  select h.* from added n, lateral (
 	    select * from dispatcher.limit_history h
-	    where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds and h.unit = n.unit
+	    where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds
+	      and h.unit = n.unit
 	      and h.currency is not distinct from n.currency
 	    order by h.window_start desc limit 1) h
 	), back as (
 	  select b.channel, b.scope, b.window_seconds, b.unit, b.currency, b.granted, b.taken,
-	    case when b.window_start > clock_timestamp() then b.window_start else coalesce(n.start, b.window_start) end as start
+	    case when b.window_start > clock_timestamp() then b.window_start
+	      else coalesce(n.start, b.window_start) end as start
 	  from added n join last b using (channel, scope, window_seconds, unit)
 	  where b.window_start >= n.running
 	), gone as (
 	  delete from dispatcher.limit_history h using back b
-	  where h.channel = b.channel and h.scope = b.scope and h.window_seconds = b.window_seconds and h.unit = b.unit
+	  where h.channel = b.channel and h.scope = b.scope and h.window_seconds = b.window_seconds
+	    and h.unit = b.unit
 	    and h.currency is not distinct from b.currency and h.window_start >= b.start
 	)
 	insert into dispatcher.limits as l
-	  (channel, scope, window_seconds, unit, currency, configured_max, max, window_start, granted, next_at, pace, taken, since)
-	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, n.max, greatest(n.max, g.granted),
+	  (channel, scope, window_seconds, unit, currency, configured_max, max, window_start, granted,
+	    next_at, pace, taken, since)
+	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, n.max,
+	  greatest(n.max, g.granted),
 	  coalesce(b.start, n.start, 'epoch'), g.granted, p.next_at, p.pace, b.taken, clock_timestamp()
 	from wanted n left join back b using (channel, scope, window_seconds, unit)
 	  left join last p using (channel, scope, window_seconds, unit),
-	  lateral (select greatest(coalesce(b.granted, 0), case when b.start > n.start then 0 else coalesce(n.counted, 0) end) as granted) g
+	  lateral (select greatest(coalesce(b.granted, 0),
+	    case when b.start > n.start then 0 else coalesce(n.counted, 0) end) as granted) g
 	on conflict (channel, scope, window_seconds, unit) do update
-	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max, l.granted),
+	  set configured_max = excluded.configured_max,
+	    max = greatest(excluded.configured_max, l.granted),
 	    reserved = least(l.reserved, greatest(excluded.configured_max - l.granted, 0))`
 
 // channelSpecs are the parameters of upsertChannels.

@@ -20,8 +20,10 @@ type ChannelLock struct {
 func (l *Ledger) ChannelLocks(ctx context.Context) ([]ChannelLock, error) {
 	locks, err := rows(ctx, l, pgx.RowToStructByPos[ChannelLock], `
 		select c.channel, k.pid from dispatcher.channels c
-		join pg_locks k on k.locktype = 'transactionid' and k.transactionid = c.xmax and k.mode = 'ExclusiveLock' and k.granted
-		where not exists (select from pg_stat_activity s where s.pid = k.pid and s.application_name = 'dispatcher')
+		join pg_locks k on k.locktype = 'transactionid' and k.transactionid = c.xmax
+		  and k.mode = 'ExclusiveLock' and k.granted
+		where not exists (select from pg_stat_activity s where s.pid = k.pid
+		  and s.application_name = 'dispatcher')
 		order by c.channel`)
 	return locks, wrap("look for locked channels", err)
 }

@@ -79,7 +79,8 @@ type OptOutEntry struct {
 // latest first.
 func (l *Ledger) OptOutsOf(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
 	entries, err := rows(ctx, l, scanOptOut, `
-		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''), ended_channel, ended_author, ended_reason
+		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''),
+		  ended_channel, ended_author, ended_reason
 		from dispatcher.opt_outs where recipient = $1 and tenant = $2 order by seq desc`, Recipient(tenant, number), tenant)
 	return entries, wrap("read opt-outs", err)
 }
@@ -104,7 +105,8 @@ type OptOutCount struct {
 // CountOptOuts counts the opt-outs of one tenant, or of all when tenant is nil.
 func (l *Ledger) CountOptOuts(ctx context.Context, tenant *string) ([]OptOutCount, error) {
 	counts, err := rows(ctx, l, pgx.RowToStructByPos[OptOutCount], `
-		select tenant, source, channel, count(*) filter (where until is null), count(until), min(since), max(since)
+		select tenant, source, channel, count(*) filter (where until is null), count(until),
+		  min(since), max(since)
 		from dispatcher.opt_outs where $1::text is null or tenant = $1 group by 1, 2, 3`, tenant)
 	slices.SortFunc(counts, func(a, b OptOutCount) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Channel, b.Channel))

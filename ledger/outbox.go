@@ -237,7 +237,8 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 // the database's clock.
 func (l *Ledger) Unpublished(ctx context.Context) (notices int64, age time.Duration, err error) {
 	err = l.reports.QueryRow(ctx, `
-		select coalesce(sum(cardinality(keys)), 0), coalesce(clock_timestamp() - min(created_at), '0')
+		select coalesce(sum(cardinality(keys)), 0),
+		  coalesce(clock_timestamp() - min(created_at), '0')
 		from (select keys, created_at from dispatcher.outbox union all select keys, created_at from dispatcher.inbound_outbox) o`).Scan(&notices, &age)
 	return notices, age, wrap("count notices", err)
 }

@@ -90,7 +90,8 @@ func (l *Ledger) SetRamp(ctx context.Context, id int64, from, to RampState, why,
 	}
 	tag, err := l.reports.Exec(ctx, `
 		with moved as (
-		  update dispatcher.ramps set state = $3, held = case when $3 = 'running' then '' else $4 end, changed_by = $5,
+		  update dispatcher.ramps set state = $3,
+		    held = case when $3 = 'running' then '' else $4 end, changed_by = $5,
 		    changed_at = now(), next_at = case when $3 = 'running' then now() + every end
 		  where id = $1 and state = $2
 		  returning id, step, version
@@ -127,7 +128,8 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 		with moved as (
 		  update dispatcher.ramps set step = $2, version = $3, changed_at = now(),
 		    state = case when $2 = steps then 'done' else state end,
-		    next_at = case when $2 < steps then case when next_at + every > now() then next_at + every else now() + every end end
+		    next_at = case when $2 < steps
+		      then case when next_at + every > now() then next_at + every else now() + every end end
 		  where id = $1 and step = $2 - 1 and state = 'running'
 		  returning id, step, steps, version
 		)
@@ -177,7 +179,8 @@ func (n *NewRouting) ends(r *Ramp) string {
 
 const supersedeRamp = `
 	with moved as (
-	  update dispatcher.ramps set state = 'superseded', held = $2, changed_by = $3, changed_at = now(), next_at = null
+	  update dispatcher.ramps set state = 'superseded', held = $2, changed_by = $3,
+	    changed_at = now(), next_at = null
 	  where id = $1 and state in ('running', 'held')
 	  returning id, step
 	)

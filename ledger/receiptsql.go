@@ -25,31 +25,44 @@ package ledger
 // key, as in mergeReceipts.
 const expectReceipts = `
 	with fresh as materialized (
-	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0) as part,
+	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq,
+	    n.attempt, nullif(n.part, 0) as part,
 	    now() + n.await * interval '1 microsecond' as due_at
-	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[]) as n(seq, attempt, reference, part, await)
+	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[]) as n(seq,
+	    attempt, reference, part, await)
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
 	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
 	  from fresh order by channel, reference, part is null, seq
-	  on conflict (channel, reference) do update set message_seq = excluded.message_seq, attempt = excluded.attempt, part = excluded.part,
-	    state = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.state else 'expected' end,
-	    cause = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.cause end,
-	    code = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.code end,
-	    received_at = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.received_at end,
-	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq) and r.state in ('delivered', 'undelivered')
-	      then now() when r.part is null then excluded.due_at else coalesce(r.due_at, excluded.due_at) end
-	  where r.message_seq is null or (excluded.part is not null or r.part is null) and r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt
-	    or excluded.part is not null and (r.due_at is null or r.part is null and r.state in ('expected', 'pending'))
+	  on conflict (channel, reference) do update set message_seq = excluded.message_seq,
+	    attempt = excluded.attempt, part = excluded.part,
+	    state = case when r.message_seq is null or r.message_seq = excluded.message_seq
+	      then r.state else 'expected' end,
+	    cause = case when r.message_seq is null or r.message_seq = excluded.message_seq
+	      then r.cause end,
+	    code = case when r.message_seq is null or r.message_seq = excluded.message_seq
+	      then r.code end,
+	    received_at = case when r.message_seq is null or r.message_seq = excluded.message_seq
+	      then r.received_at end,
+	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq)
+	      and r.state in ('delivered', 'undelivered')
+	      then now() when r.part is null then excluded.due_at
+	        else coalesce(r.due_at, excluded.due_at) end
+	  where r.message_seq is null or (excluded.part is not null or r.part is null)
+	    and r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt
+	    or excluded.part is not null and (r.due_at is null or r.part is null
+	      and r.state in ('expected', 'pending'))
 	  returning message_seq, attempt, reference
 	)
 	insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
-	select f.channel, f.reference || ' ' || f.seq || '.' || f.attempt, f.seq, f.attempt, f.part, f.due_at
+	select f.channel, f.reference || ' ' || f.seq || '.' || f.attempt, f.seq, f.attempt, f.part,
+	  f.due_at
 	from fresh f
 	where (select count(*) from booked) < (select count(*) from fresh) and f.part is not null
-	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference from booked)
+	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference
+	    from booked)
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`
 
@@ -68,21 +81,28 @@ const expectReceipts = `
 // no more than a hint.
 const mergeReceipts = `
 	with given as (
-	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr,
+	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state,
+	    g.cause, g.code, g.nr,
 	    now() - g.ago * interval '1 microsecond' as received_at
-	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bigint[]) with ordinality
+	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[],
+	    $7::text[], $8::bigint[]) with ordinality
 	    as g(channel, reference, seq, attempt, state, cause, code, ago, nr)
-	  left join dispatcher.attempts a on a.message_seq = nullif(g.seq, 0) and a.attempt = g.attempt and a.channel = g.channel
+	  left join dispatcher.attempts a on a.message_seq = nullif(g.seq, 0)
+	    and a.attempt = g.attempt and a.channel = g.channel
 	  cross join lateral unnest(case
 	    when g.reference <> '' then array[g.reference]
 	    when a.message_seq is not null then array[(
-	      select case when count(distinct n) = 1 and coalesce(a.receipts_owed, 1) = 1 then min(n) else ' ' || a.message_seq || '.' || a.attempt end
+	      select case when count(distinct n) = 1 and coalesce(a.receipts_owed, 1) = 1 then min(n)
+	        else ' ' || a.message_seq || '.' || a.attempt end
 	      from unnest(string_to_array(a.provider_reference, ' ')) as n where n <> '')]
 	  end) as w(reference)
 	), owned as (
-	  select g.channel, g.reference, g.named, g.state, g.cause, g.code, g.received_at, r.channel is not null as known,
-	    r.message_seq as holder, first_value(g.message_seq) over same as first_seq, first_value(g.attempt) over same as first_attempt
-	  from given g left join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	  select g.channel, g.reference, g.named, g.state, g.cause, g.code, g.received_at,
+	    r.channel is not null as known,
+	    r.message_seq as holder, first_value(g.message_seq) over same as first_seq,
+	      first_value(g.attempt) over same as first_attempt
+	  from given g left join dispatcher.receipts r on r.channel = g.channel
+	    and r.reference = g.reference
 	  window same as (partition by g.channel, g.reference order by g.message_seq is null, g.nr)
 	), met as (
 	  select distinct on (channel, reference) channel, reference,
@@ -90,26 +110,34 @@ const mergeReceipts = `
 	    case when coalesce(holder, first_seq) = first_seq then first_attempt end as attempt,
 	    state, nullif(cause, '') as cause, nullif(code, '') as code, received_at
 	  from owned
-	  where coalesce(named = coalesce(holder, first_seq), true) and (state <> 'pending' or known or first_seq is not null)
+	  where coalesce(named = coalesce(holder, first_seq), true)
+	    and (state <> 'pending' or known or first_seq is not null)
 	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
 	), booked as (
-	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause, code, received_at)
-	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met order by channel, reference
+	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause,
+	    code, received_at)
+	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met
+	    order by channel, reference
 	  on conflict (channel, reference) do update set (state, cause, code, received_at) = (
 	      select b.state, b.cause, b.code, b.received_at
-	      from (values (2, r.state, r.cause, r.code, r.received_at), (1, excluded.state, excluded.cause, excluded.code, excluded.received_at))
+	      from (values (2, r.state, r.cause, r.code, r.received_at),
+	        (1, excluded.state, excluded.cause, excluded.code, excluded.received_at))
 	        as b(nr, state, cause, code, received_at)
 	      order by dispatcher.receipt_rank(b.state) desc, b.nr desc limit 1),
-	    message_seq = coalesce(r.message_seq, excluded.message_seq), attempt = coalesce(r.attempt, excluded.attempt),
+	    message_seq = coalesce(r.message_seq, excluded.message_seq),
+	      attempt = coalesce(r.attempt, excluded.attempt),
 	    due_at = case when excluded.state = 'pending' then r.due_at end
-	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state) or r.message_seq is null and excluded.message_seq is not null)
+	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	    or r.message_seq is null and excluded.message_seq is not null)
 	    and coalesce(r.message_seq = excluded.message_seq, true)
-	  returning message_seq, channel, reference, message_seq is not null and part is null and state <> 'pending' as proof
+	  returning message_seq, channel, reference, message_seq is not null and part is null
+	    and state <> 'pending' as proof
 	)
 	select count(message_seq), count(*) - count(message_seq),
 	  (select count(*) from owned where named <> coalesce(holder, first_seq)),
 	  (select array_agg(channel) from owned where named <> coalesce(holder, first_seq)),
-	  (select array_agg(split_part(reference, ' ', 1)) from owned where named <> coalesce(holder, first_seq)),
+	  (select array_agg(split_part(reference, ' ', 1)) from owned
+	    where named <> coalesce(holder, first_seq)),
 	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof),
 	  (select array_agg(channel) from met), (select array_agg(reference) from met)
 	from booked`
@@ -119,7 +147,8 @@ const mergeReceipts = `
 const (
 	affectedByReceipts = `(
 	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
-	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference where r.message_seq is not null
+	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	      where r.message_seq is not null
 	    union select seq from unnest($3::bigint[]) as k(seq))`
 	affectedBySeq = `(select distinct seq from unnest($1::bigint[]) as k(seq))`
 )
@@ -131,25 +160,31 @@ const (
 // attempt repeats another under its key, the message says so.
 const (
 	lockAttemptRows = `
-	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
-	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false),
-	  a.segments, coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0'),
+	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''),
+	  coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
+	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false),
+	    coalesce(a.proved, false),
+	  a.segments, coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within,
+	    coalesce(a.settled_at + w.within - now(), interval '0'),
 	  case when a.outcome in ('refused', 'throttled', 'rejected') then coalesce((
 	    select max(case when m.same_key = d.key then m.attempts else d.last end)
 	    from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
-	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0) else 0 end,
+	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0)
+	      else 0 end,
 	  a.reason = 'resend'
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
 
 	lockMessageRows = `
-	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0), m.possible_duplicate, m.envelope, m.state, m.attempts, now()
+	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0),
+	  m.possible_duplicate, m.envelope, m.state, m.attempts, now()
 	from %s n join dispatcher.messages m on m.seq = n.seq
 	order by m.seq for update of m`
 
 	readParts = `
-	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state, coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
+	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,
+	  coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
 	  r.due_at is not null, coalesce(r.due_at > now(), false)
 	from %s n join dispatcher.receipts r on r.message_seq = n.seq
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
@@ -163,7 +198,8 @@ const pickDue = `
 
 const updateAttemptRows = `
 	update dispatcher.attempts a set
-	  outcome = case when n.accepted then 'accepted' else a.outcome end, answers = a.answers + n.accepted::int,
+	  outcome = case when n.accepted then 'accepted' else a.outcome end,
+	    answers = a.answers + n.accepted::int,
 	  proved = case when n.accepted then true else a.proved end,
 	  settled_at = case when n.accepted then now() else a.settled_at end,
 	  provider_reference = coalesce(nullif(n.reference, ''), a.provider_reference),
@@ -173,7 +209,8 @@ const updateAttemptRows = `
 	  receipt_at = case when n.state = '' then a.receipt_at else n.at end,
 	  delivered_at = case when n.state = 'delivered' then n.at else a.delivered_at end,
 	  freed = a.freed or n.freed, contradicted_at = coalesce(a.contradicted_at, n.contradicted_at)
-	from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::boolean[], $10::timestamptz[])
+	from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
+	  $7::text[], $8::timestamptz[], $9::boolean[], $10::timestamptz[])
 	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed, contradicted_at)
 	where a.message_seq = n.seq and a.attempt = n.attempt`
 
@@ -182,7 +219,8 @@ const updateStatuses = `
 	  finished_at = case when n.state <> 'accepted' then now() end,
 	  pinned = null, parts_left = null, waiting_since = null, waits_for = null,
 	  possible_duplicate = n.possible_duplicate
-	from unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) as n(seq, state, reason, possible_duplicate)
+	from unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) as n(seq, state, reason,
+	  possible_duplicate)
 	where m.seq = n.seq`
 
 // flagMessages says that messages may have reached their subscribers twice.
@@ -207,7 +245,8 @@ const lowerActive = `
 	  select channel from dispatcher.channels where channel = any($1) order by channel for update
 	)
 	update dispatcher.channels c set active = c.active - n.n,
-	  active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - n.n) end
+	  active_max = case when c.configured_max = 0 then 0
+	    else greatest(c.configured_max, c.active - n.n) end
 	from unnest($1::text[], $2::bigint[]) as n(channel, n)
 	where c.channel = n.channel and n.channel in (select channel from locked)`
 

@@ -46,7 +46,8 @@ const heardOthers = `exists (
 func (l *Ledger) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Duration, limit int) ([]Open, error) {
 	r, err := l.hot.Query(ctx, `
 		select `+messageColumns+`,
-		  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''), a.claimed_at
+		  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+		    coalesce(a.ranking::text, ''), a.claimed_at
 		from dispatcher.instances i
 		join dispatcher.attempts a on `+claimedBy+`
 		join dispatcher.messages m on m.seq = a.message_seq

@@ -71,7 +71,8 @@ const daily = `
 	    count(*) as attempts,
 	    count(*) filter (where a.outcome <> 'refused') as submitted,
 	    count(*) filter (where a.outcome = 'accepted') as accepted,
-	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'delivered') as delivered,
+	    count(*) filter (where a.outcome = 'accepted'
+	      and a.receipt_state = 'delivered') as delivered,
 	    count(*) filter (where a.outcome = 'rejected') as rejected,
 	    count(*) filter (where a.outcome = 'refused' and not ` + isUnsent + `) as refused,
 	    count(*) filter (where a.outcome = 'throttled') as throttled,
@@ -82,8 +83,10 @@ const daily = `
 	    sum(` + certainCost + `) as cost,
 	    sum(a.segments - ` + certain + `) filter (where a.outcome = 'unknown') as unknown_segments,
 	    sum(a.price_micros - ` + certainCost + `) filter (where a.outcome = 'unknown') as unknown_cost,
-	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'undelivered') as undelivered,
-	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'no_receipt') as no_receipt
+	    count(*) filter (where a.outcome = 'accepted'
+	      and a.receipt_state = 'undelivered') as undelivered,
+	    count(*) filter (where a.outcome = 'accepted'
+	      and a.receipt_state = 'no_receipt') as no_receipt
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.claimed_at >= $1 and a.claimed_at < $2
 	  group by 1, 2, 3
@@ -91,16 +94,23 @@ const daily = `
 	  select *, row_number() over (partition by route, channel order by currency) as nr from tried
 	)
 	select coalesce(d.route, t.route), coalesce(d.channel, t.channel), coalesce(d.first_choice, 0),
-	  coalesce(t.fallback, 0), coalesce(t.attempts, 0), coalesce(t.submitted, 0), coalesce(t.accepted, 0),
-	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0), coalesce(t.throttled, 0),
-	  coalesce(t.unknown, 0), coalesce(t.unsent, 0), coalesce(t.pending, 0), coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
-	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint, coalesce(t.currency, ''),
+	  coalesce(t.fallback, 0), coalesce(t.attempts, 0), coalesce(t.submitted, 0),
+	    coalesce(t.accepted, 0),
+	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0),
+	    coalesce(t.throttled, 0),
+	  coalesce(t.unknown, 0), coalesce(t.unsent, 0), coalesce(t.pending, 0),
+	    coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
+	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint,
+	    coalesce(t.currency, ''),
 	  coalesce(t.undelivered, 0), coalesce(t.no_receipt, 0)
-	from drawn d full join (select * from numbered where nr = 1) t on t.route = d.route and t.channel = d.channel
+	from drawn d full join (select * from numbered where nr = 1) t on t.route = d.route
+	  and t.channel = d.channel
 
 	union all
-	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected, refused, throttled, unknown, unsent, pending,
-	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0), coalesce(unknown_cost, 0)::bigint, currency, undelivered, no_receipt
+	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected,
+	  refused, throttled, unknown, unsent, pending,
+	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0),
+	    coalesce(unknown_cost, 0)::bigint, currency, undelivered, no_receipt
 	from numbered where nr > 1
 	order by 1, 2, 19`
 
@@ -158,14 +168,18 @@ func (l *Ledger) Totals(ctx context.Context) (Totals, error) {
 		  select first_choice as channel, count(*) as first_choice
 		  from dispatcher.messages where first_choice is not null group by 1
 		), tried as (
-		  select channel, count(*) filter (where reason = 'fallback') as fallback, count(*) as attempts,
-		    count(*) filter (where outcome = 'accepted') as accepted, count(*) filter (where outcome = 'unknown') as unknown,
+		  select channel, count(*) filter (where reason = 'fallback') as fallback,
+		    count(*) as attempts,
+		    count(*) filter (where outcome = 'accepted') as accepted,
+		      count(*) filter (where outcome = 'unknown') as unknown,
 		    sum(segments) filter (where outcome <> 'unknown') as segments,
 		    sum(price_micros) filter (where outcome <> 'unknown') as cost, min(currency) as currency
 		  from dispatcher.attempts group by 1
 		)
-		select channel, coalesce(first_choice, 0), coalesce(fallback, 0), coalesce(attempts, 0), coalesce(accepted, 0),
-		  coalesce(unknown, 0), coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(currency, '')
+		select channel, coalesce(first_choice, 0), coalesce(fallback, 0), coalesce(attempts, 0),
+		  coalesce(accepted, 0),
+		  coalesce(unknown, 0), coalesce(segments, 0), coalesce(cost, 0)::bigint,
+		    coalesce(currency, '')
 		from drawn full join tried using (channel) order by channel`)
 	return t, wrap("count attempts", err)
 }

@@ -38,7 +38,8 @@ const carriedOn = `
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.claimed_at >= $1 and a.claimed_at < $2 and a.outcome = 'accepted'
 	    and m.route is not null and m.first_choice is not null and m.routing_version is not null
-	    and (a.attempt = 1 or not exists (select from dispatcher.attempts e where e.message_seq = a.message_seq
+	    and (a.attempt = 1 or not exists (select from dispatcher.attempts e
+	      where e.message_seq = a.message_seq
 	      and e.attempt < a.attempt and e.channel = a.channel and e.outcome = 'accepted'))
 	), explained as (
 	  select c.routing_version, c.route, c.first_choice, c.channel,
@@ -46,12 +47,14 @@ const carriedOn = `
 	      when c.channel = c.first_choice then ''
 	      when b.outcome = 'accepted' then 'unknown' -- it was found out after the message had been sent once more
 	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
-	      else coalesce(b.outcome, substring(g.ranking ->> 'line' from '^[^,]* ([^ ,]+)'), g.ranking -> 'candidates' -> 0 ->> 'reason', g.reason, '')
+	      else coalesce(b.outcome, substring(g.ranking ->> 'line' from '^[^,]* ([^ ,]+)'),
+	        g.ranking -> 'candidates' -> 0 ->> 'reason', g.reason, '')
 	    end as cause
 	  from accepted c
 	  left join lateral (
 	    select e.attempt, e.ranking, e.reason from dispatcher.attempts e
-	    where c.channel <> c.first_choice and e.message_seq = c.message_seq and e.channel <> c.first_choice
+	    where c.channel <> c.first_choice and e.message_seq = c.message_seq
+	      and e.channel <> c.first_choice
 	    order by e.attempt limit 1) g on true
 	  left join lateral (
 	    select a.outcome, a.provider_code from dispatcher.attempts a

@@ -152,17 +152,21 @@ func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 const writeRestart = `
 	with gone as (
 	  delete from dispatcher.limit_history h
-	  where h.channel = $1 and h.scope = $2 and h.window_seconds = $3 and h.unit = $4 and h.window_start >= $5
+	  where h.channel = $1 and h.scope = $2 and h.window_seconds = $3 and h.unit = $4
+	    and h.window_start >= $5
 	  returning h.window_start, h.max, h.granted
 	), recorded as (
 	  insert into dispatcher.limit_restarts
-	    (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted, window_start, granted, set_aside)
+	    (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted,
+	      window_start, granted, set_aside)
 	  select $1, $2, $3, $4, $9, $10, $11, $7, $8, $5, $6,
-	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted', granted) order by window_start) from gone)
+	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted',
+	      granted) order by window_start) from gone)
 	  returning restarted_at
 	)
 	update dispatcher.limits l
-	set window_start = $5, granted = $6, max = greatest(l.configured_max, $6), reserved = 0, taken = null, next_at = null, pace = null
+	set window_start = $5, granted = $6, max = greatest(l.configured_max, $6), reserved = 0,
+	  taken = null, next_at = null, pace = null
 	from recorded r
 	where l.channel = $1 and l.scope = $2 and l.window_seconds = $3 and l.unit = $4
 	returning r.restarted_at`
@@ -179,7 +183,8 @@ func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 // Restarts lists the windows that were started again, newest first.
 func (l *Ledger) Restarts(ctx context.Context) ([]Restarted, error) {
 	out, err := rows(ctx, l, scanRestart, `
-		select channel, scope, window_seconds, unit, restarted_at, version, author, reason, was_start, was_granted, window_start, granted
+		select channel, scope, window_seconds, unit, restarted_at, version, author, reason,
+		  was_start, was_granted, window_start, granted
 		from dispatcher.limit_restarts order by id desc`)
 	return out, wrap("list restarts", err)
 }

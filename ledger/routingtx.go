@@ -163,7 +163,8 @@ const comesIntoForce = `greatest(clock_timestamp(),
 	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions order by version desc limit 1))`
 
 const insertVersion = `
-	insert into dispatcher.routing_versions (version, author, reason, document, base, effects, waking, created_at)
+	insert into dispatcher.routing_versions (version, author, reason, document, base, effects,
+	  waking, created_at)
 	values ($1, $2, $3, $4, $1, nullif($5, '')::jsonb, $6, ` + comesIntoForce + `)`
 
 // lockAll locks what claims lock, in their order, and returns the time at which it was locked.
@@ -259,9 +260,12 @@ const putCursor = `
 const upsertChannels = `
 	insert into dispatcher.channels as c (channel, position, configured_max, active_max)
 	select n.channel, n.position, n.max, n.max
-	from unnest($1::text[], $2::int[], $3::bigint[]) as n(channel, position, max) order by n.channel collate "C"
-	on conflict (channel) do update set position = excluded.position, configured_max = excluded.configured_max,
-	  active_max = case when excluded.configured_max = 0 then 0 else greatest(excluded.configured_max, c.active) end,
+	from unnest($1::text[], $2::int[], $3::bigint[]) as n(channel, position, max)
+	  order by n.channel collate "C"
+	on conflict (channel) do update set position = excluded.position,
+	  configured_max = excluded.configured_max,
+	  active_max = case when excluded.configured_max = 0 then 0
+	    else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
 // WatchRouting calls changed once when it listens, and then after each routing that is applied by

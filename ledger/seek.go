@@ -20,9 +20,11 @@ const seekSeq = `
 	with recursive search(low, high) as (
 	  select 0::bigint, coalesce(max(seq), 0) + 1 from dispatcher.messages
 	  union all
-	  select case when p.received_at < $1 then s.mid else s.low end, case when p.received_at < $1 then s.high else s.mid end
+	  select case when p.received_at < $1 then s.mid else s.low end,
+	    case when p.received_at < $1 then s.high else s.mid end
 	  from (select low, high, low + (high - low) / 2 as mid from search where high - low > 1) s,
-	    lateral (select received_at from dispatcher.messages where seq >= s.mid order by seq limit 1) p
+	    lateral (select received_at from dispatcher.messages where seq >= s.mid
+	      order by seq limit 1) p
 	)
 	select low, high from search order by high - low limit 1`
 

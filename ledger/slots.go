@@ -25,7 +25,8 @@ const giveBack = `
 	  order by c.channel for update
 	), lowered as (
 	  update dispatcher.channels c set active = c.active - l.n,
-	    active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end
+	    active_max = case when c.configured_max = 0 then 0
+	      else greatest(c.configured_max, c.active - l.n) end
 	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
 	)`
 
@@ -47,7 +48,8 @@ var endDead = `
 	  from dispatcher.instances i join dispatcher.attempts a on ` + claimedBy + `
 	  where ` + isDead + ` and i.counts is not null and not a.freed and not exists (
 	    select from dispatcher.instances o
-	    where o.counts is null and o.left_at is null and o.last_seen >= clock_timestamp() - $1::interval)
+	    where o.counts is null and o.left_at is null
+	      and o.last_seen >= clock_timestamp() - $1::interval)
 	    and ` + fmt.Sprintf(heardOthers, 3) + `
 	  order by a.message_seq, a.attempt limit $2 for update of a skip locked
 	)` + giveBack + `

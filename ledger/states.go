@@ -53,7 +53,8 @@ func (l *Ledger) Present(ctx context.Context) (Present, error) {
 		select ` + limitColumns + ` from dispatcher.limits l order by l.channel, l.scope, l.window_seconds, l.unit`).
 		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
 	batch.Queue(`
-		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at) from dispatcher.messages
+		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at)
+		  from dispatcher.messages
 		where queue is not null and state = 'waiting' group by 1, 2 order by 1, 2`).
 		Query(func(r pgx.Rows) error {
 			p.Waiting, err = pgx.CollectRows(r, pgx.RowToStructByPos[Waiters])

@@ -59,7 +59,8 @@ const distinctLengths = `
 	with recursive l(n) as (
 	  select min(window_seconds) from dispatcher.limit_history
 	  union all
-	  select (select min(window_seconds) from dispatcher.limit_history where window_seconds > l.n) from l where l.n is not null
+	  select (select min(window_seconds) from dispatcher.limit_history where window_seconds > l.n)
+	    from l where l.n is not null
 	)
 	select n from l where n is not null`
 
