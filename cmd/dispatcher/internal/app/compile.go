@@ -8,7 +8,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
-	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
@@ -43,22 +42,9 @@ func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 		r.Routes = append(r.Routes, route)
 	}
 	for i, lane := range doc.Lanes {
-		r.Lanes[lane.Name] = decide.Lane{
-			Name: lane.Name, Order: i, TTL: lane.TTL, MaxWaiting: lane.MaxWaiting,
-			ResendOnce: lane.Ambiguous == "resend_once", Clarify: steps(lane.Clarify), ClarifyFor: lane.ClarifyFor,
-			IgnoreOptOut: lane.IgnoreOptOut,
-		}
+		r.Lanes[lane.Name] = decide.Lane{Lane: lane, Order: i}
 	}
 	return r, nil
-}
-
-// steps are the ways of a lane to clear up a doubt; the document has the ledger's words.
-func steps(words []string) []ledger.Step {
-	out := make([]ledger.Step, len(words))
-	for i, word := range words {
-		out[i] = ledger.Step(word)
-	}
-	return out
 }
 
 func compileChannel(c *config.Channel) decide.Channel {

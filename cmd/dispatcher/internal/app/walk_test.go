@@ -16,6 +16,9 @@ import (
 // ends included: those that a reader has to hold in mind.
 const mostFrames = 8
 
+// mostOuterFrames is how many more lie below them on the stack of the lane's goroutine.
+const mostOuterFrames = 2
+
 // decision is the function that decides about one message.
 const decision = "decide.(*assigner).decide"
 
@@ -75,6 +78,9 @@ routes: [{name: default, weights: {a: 1}}]
 	to := slices.Index(walk, decision)
 	if from < 0 || to < from {
 		t.Fatalf("the walk is %q", walk)
+	}
+	if from > mostOuterFrames {
+		t.Errorf("%d frames below the walk: %q", from, walk[:from])
 	}
 	walk = walk[from : to+1]
 	if len(walk) > mostFrames {

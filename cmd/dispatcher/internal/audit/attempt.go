@@ -122,7 +122,7 @@ func (c *check) resent(e *edition, i int) {
 	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) || c.repeated(e, i) {
 		return
 	}
-	if lane, named := e.Routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce && a.Code != decide.CodeLost {
+	if lane, named := e.Routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce() && a.Code != decide.CodeLost {
 		c.differs(a.Number+1, whatReason, "resend", "none: lane "+lane.Name+" does not send again what may have been sent")
 	}
 	for before := range i {

@@ -123,10 +123,14 @@ func drawnNames(t *rapid.T, n int) []string {
 }
 
 func drawnLanes(t *rapid.T) map[string]decide.Lane {
-	lanes := map[string]decide.Lane{"otp": {Name: "otp", TTL: time.Hour}}
+	lanes := map[string]decide.Lane{"otp": {Lane: config.Lane{Name: "otp", TTL: time.Hour}}}
 	if rapid.IntRange(0, 3).Draw(t, "lane gone") > 0 {
-		lanes["bulk"] = decide.Lane{Name: "bulk", Order: 1, TTL: time.Hour, ResendOnce: rapid.Bool().Draw(t, "resend")}
-		lanes["last"] = decide.Lane{Name: "last", Order: 2, TTL: time.Hour}
+		bulk := config.Lane{Name: "bulk", TTL: time.Hour}
+		if rapid.Bool().Draw(t, "resend") {
+			bulk.Ambiguous = "resend_once"
+		}
+		lanes["bulk"] = decide.Lane{Lane: bulk, Order: 1}
+		lanes["last"] = decide.Lane{Lane: config.Lane{Name: "last", TTL: time.Hour}, Order: 2}
 	}
 	return lanes
 }

@@ -95,7 +95,7 @@ func (c *check) ranking(e *edition, t *decide.Task, s *progress, ch *choice) {
 	c.outcome(e, t, s, ch, listed)
 }
 
-// fields checks that a ranking holds nothing but what its ranker goes by.
+// fields checks that a ranking holds nothing but what its ranker depends on.
 func (c *check) fields(t *decide.Task, ch *choice) bool {
 	r := ch.ranking
 	by := decide.Ranker(r.By)

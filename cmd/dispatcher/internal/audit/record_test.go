@@ -12,6 +12,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -272,7 +273,7 @@ func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) {
 	t.Helper()
 	routing := testRouting(t)
-	routing.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, ResendOnce: true}
+	routing.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, Ambiguous: "resend_once"}}
 	if change != nil {
 		change(routing)
 	}
@@ -426,7 +427,9 @@ func releasedLife(t testing.TB) *life {
 // channel refuses the other once and is asked again.
 func lateLife(t testing.TB) *life {
 	t.Helper()
-	l, _ := lifeOf(t, func(r *decide.Routing) { r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour} })
+	l, _ := lifeOf(t, func(r *decide.Routing) {
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour}}
+	})
 	l.claimed(t, jobOf("m-1", 2), nil)
 	l.lose()
 	l.answer(provider.Result{Outcome: provider.Refused, Parts: []provider.Part{{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Refused}}})

@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
 	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
@@ -93,7 +94,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"resend after an answer":   {fallbackLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByResend })},
 		"resend called fallback":   {resentLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByFallback })},
 		"resend without flag":      {resentLife, whatReason, forged(func(r *ledger.Record) { r.Message.PossibleDuplicate = false })},
-		"resend on a strict lane":  {resentLife, whatReason, func(_ testing.TB, l *life) { l.lane("bulk", decide.Lane{Name: "bulk"}) }},
+		"resend on a strict lane":  {resentLife, whatReason, func(_ testing.TB, l *life) { l.lane("bulk", decide.Lane{Lane: config.Lane{Name: "bulk"}}) }},
 		"retry called fallback":    {partLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByFallback })},
 		"sent again after a yes":   {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[0].Outcome = "accepted" })},
 		"sent again without a no":  {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[0].Outcome = "" })},
@@ -114,13 +115,13 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"billed too much": {fallbackLife, whatSegments, forged(func(r *ledger.Record) {
 			r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000
 		})},
-		"billed nothing":      {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 0, 0 })},
-		"a refusal billed":    {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
-		"a doubt not billed":  {resentLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 0, 0 })},
-		"a part billed twice": {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000 })},
-		"cut as before":       {recutLife, whatExclusion, func(t testing.TB, l *life) { l.rewrite(t, -1, recutWord("connecting")) }},
-		"cut otherwise":       {recutLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
-		"sent though recut":   {mendedLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
+		"billed nothing":        {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 0, 0 })},
+		"a refusal billed":      {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
+		"an unknown not billed": {resentLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 0, 0 })},
+		"a part billed twice":   {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000 })},
+		"cut as before":         {recutLife, whatExclusion, func(t testing.TB, l *life) { l.rewrite(t, -1, recutWord("connecting")) }},
+		"cut otherwise":         {recutLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
+		"sent though recut":     {mendedLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
 		"nothing was cut": {waitLife, whatExclusion, func(t testing.TB, l *life) {
 			l.rewrite(t, -1, func(r *decide.Ranking) { r.Candidates[0].Reason = decide.CutOtherwise })
 		}},
@@ -167,7 +168,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"no budget":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.NoBudget })},
 		"no reserve":            {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.Reserved })},
 		"no policy":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.NoShare })},
-		"too dear":              {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.PriceCap })},
+		"over the price cap":    {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.PriceCap })},
 		"no weight":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.WeightZero })},
 		"obstacle dropped":      {fallbackLife, whatChannel, front(func(r *decide.Ranked) { r.Reason = "" })},
 		"word behind the chosen": {fallbackLife, whatExclusion, ranked(func(r *decide.Ranking) {

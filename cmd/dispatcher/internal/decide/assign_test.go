@@ -43,7 +43,7 @@ func testRouting(t testing.TB) *Routing {
 	}
 	r := &Routing{
 		Version: 7, Zone: time.UTC, Routes: []Route{route},
-		Lanes: map[string]Lane{"bulk": {Name: "bulk", TTL: time.Hour, MaxWaiting: 100}},
+		Lanes: map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, Channel{
@@ -363,4 +363,14 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	w.routing.Routes = []Route{route}
 	w.seen.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
 	return w
+}
+
+// jobsNamed are n records with ids prefix-0, prefix-1, ...
+func jobsNamed(prefix string, n int) []Job {
+	jobs := make([]Job, n)
+	for i := range jobs {
+		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123", Text: "Your code is 123456"}
+		jobs[i] = Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil), Origin: Origin{Topic: "sms.bulk", Offset: int64(i)}}
+	}
+	return jobs
 }

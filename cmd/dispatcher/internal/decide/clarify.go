@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"slices"
 	"time"
 
 	"dispatcher/ledger"
@@ -26,7 +25,7 @@ const (
 
 // search is how a lane and a provider together clear up an ambiguity.
 type search struct {
-	steps      []ledger.Step // of the lane, in order
+	steps      []string // of the lane, in order: words of ledger.Step
 	within     time.Duration
 	resendOnce bool
 
@@ -44,8 +43,8 @@ type search struct {
 // step is the first way that the provider offers. A message of which the provider takes several
 // parts apart has one key for all of them, so it can only be waited for.
 func (s *search) step(parts bool, now time.Time) ledger.Step {
-	for _, step := range s.steps {
-		switch step {
+	for _, word := range s.steps {
+		switch step := ledger.Step(word); step {
 		case ledger.SameKey:
 			if !parts && now.Before(s.keyEnds()) {
 				return step
@@ -176,6 +175,3 @@ func (a *assigner) untilResolved(t *Task) ledger.Decision {
 	}
 	return ledger.Decision{State: ledger.Waiting, Reason: reasonSameKey, NextAt: next, Plan: t.Row.Plan, WaitsFor: t.Row.Pinned}
 }
-
-// Clears reports whether a lane uses a step.
-func (l *Lane) Clears(step ledger.Step) bool { return slices.Contains(l.Clarify, step) }

@@ -16,7 +16,7 @@ func doubtful(change func(*Attempt)) *Attempt {
 	f := testFlight()
 	f.Submission.Key = "key"
 	f.Search = search{
-		steps: []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}, within: 10 * time.Minute,
+		steps: []string{"same_key", "lookup", "receipt"}, within: 10 * time.Minute,
 		Begun: noon, reach: 10 * time.Second, account: "acme",
 		Can: provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true, KeyInReceipt: true},
 	}
@@ -55,7 +55,7 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"a lookup, because the lane has it first": {
-			func(f *Attempt) { f.Search.steps = []ledger.Step{ledger.Lookup, ledger.SameKey} },
+			func(f *Attempt) { f.Search.steps = []string{"lookup", "same_key"} },
 			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
@@ -149,9 +149,9 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 	}
 }
 
-// TestOnlyACertainAnswerLeavesADoubt holds every outcome of a repeat to it: whatever is not a yes
+// TestOnlyACertainAnswerEndsAnAmbiguity holds every outcome of a repeat to it: whatever is not a yes
 // or no goes on under the same key or ends, but never leads to another channel unflagged.
-func TestOnlyACertainAnswerLeavesADoubt(t *testing.T) {
+func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for _, resend := range []bool{false, true} {
 		for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
@@ -164,7 +164,7 @@ func TestOnlyACertainAnswerLeavesADoubt(t *testing.T) {
 					t.Errorf("%s with %s left: %s without a flag", outcome, left, s.Reason)
 				}
 				if s.Ambiguity == nil {
-					t.Errorf("%s with %s left says nothing about the doubt", outcome, left)
+					t.Errorf("%s with %s left says nothing about the ambiguity", outcome, left)
 				}
 				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 || s.PriceMicros != 90) {
 					t.Errorf("%s with %s left is settled as %s for %d segments", outcome, left, s.Outcome, s.Segments)

@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"slices"
+
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/ledger"
+	"dispatcher/config"
 )
 
 // Destination is where a message goes, as far as prices and rules about senders ask.
@@ -12,7 +14,7 @@ type Destination struct {
 	Network string // MCC and MNC, as the message's label says; empty without one
 }
 
-// destination works out where a message goes. The country is looked up where something goes by it.
+// destination works out where a message goes. The country is looked up where something depends on it.
 func (r *Routing) destination(m *envelope.Message) Destination {
 	to := Destination{Number: m.To}
 	if label, ok := m.Labels[networkLabel]; ok {
@@ -24,24 +26,7 @@ func (r *Routing) destination(m *envelope.Message) Destination {
 	return to
 }
 
-// DestinationOf is where a recorded message goes. country may be nil, and then none is known. The
-// number is empty when the record is damaged.
-func DestinationOf(m *ledger.Message, country func(number string) string) Destination {
-	msg, problem := envelope.Decode(m.Envelope, true)
-	if problem != nil {
-		return Destination{}
-	}
-	to := Destination{Number: msg.To}
-	if label, ok := msg.Labels[networkLabel]; ok {
-		to.Network = network(label.String())
-	}
-	if country != nil {
-		to.Country = country(msg.To)
-	}
-	return to
-}
-
-// Whether anything but the match of a route goes by countries, as far as that was looked up.
+// Whether anything but the match of a route depends on countries, as far as that was looked up.
 type countryUse uint8
 
 const (
@@ -50,7 +35,7 @@ const (
 	used
 )
 
-// asksCountry reports whether a price, a rule about senders or a block goes by countries.
+// asksCountry reports whether a price, a rule about senders or a block depends on countries.
 func (r *Routing) asksCountry() bool {
 	if r.countries == useUnknown {
 		return r.lookForCountries() == used // not prepared: an explanation, or a test
@@ -68,4 +53,51 @@ func (r *Routing) lookForCountries() countryUse {
 		}
 	}
 	return unused
+}
+
+// refuses reports whether a channel may not carry the message's sender.
+func (t *Task) refuses(ch *Channel) bool {
+	_, ok := t.sender(ch)
+	return !ok
+}
+
+// replaces reports whether a channel puts a sender of its own in the place of the message's.
+func (t *Task) replaces(ch *Channel) bool {
+	sender, ok := t.sender(ch)
+	return ok && t.msg.From != "" && sender != t.msg.From
+}
+
+// sender is what a channel puts on the message in place of a sender; false when it may not carry
+// it.
+func (t *Task) sender(ch *Channel) (sender string, ok bool) {
+	return ch.Senders.For(t.msg.From, t.to.Country)
+}
+
+// Blocked says to which numbers nothing is sent. The zero value blocks none.
+type Blocked struct {
+	config.Blocked
+	// CallingCodes are those of which one of these countries is the main one, plus included: what
+	// stops a number that none of the countries behind such a code is known to have. In practice
+	// that is a new range of the main country.
+	CallingCodes []string
+	// IsPremium tells numbers whose owner is paid for what is sent to them. It is called for every
+	// message when Premium is set, and must be quick.
+	IsPremium func(number string) bool
+}
+
+// stops reports whether nothing may be sent there.
+func (b *Blocked) stops(to *Destination) bool {
+	return len(b.Prefixes) > 0 && beginsWithOne(b.Prefixes, to.Number) ||
+		b.stopsCountry(to) ||
+		b.Premium && b.IsPremium(to.Number)
+}
+
+// stopsCountry takes a number without a country for one of the main country of its calling code. To
+// take it for one of any country behind that code would end messages to new ranges of the United
+// States for the sake of an island.
+func (b *Blocked) stopsCountry(to *Destination) bool {
+	if to.Country == "" {
+		return len(b.CallingCodes) > 0 && beginsWithOne(b.CallingCodes, to.Number)
+	}
+	return slices.Contains(b.Countries, to.Country)
 }

@@ -127,16 +127,6 @@ func explain(q *Question) Answer {
 	return answer
 }
 
-// Recipient is the number that a recorded message goes to, to tell which limits count it; empty
-// when the record is damaged. It must not be shown.
-func Recipient(m *ledger.Message) string {
-	msg, problem := envelope.Decode(m.Envelope, true)
-	if problem != nil {
-		return ""
-	}
-	return msg.To
-}
-
 // problemOf finds why a task was buried in its letter.
 func problemOf(t *Task) *envelope.Problem {
 	problem := &envelope.Problem{Code: envelope.Code(t.Row.Reason)}

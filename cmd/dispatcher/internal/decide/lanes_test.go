@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"dispatcher/config"
 	"testing"
 	"time"
 )
@@ -10,7 +11,7 @@ func TestUnknownLaneGoesBehindAllOthers(t *testing.T) {
 	lanes := func(names ...string) *Routing {
 		r := &Routing{Lanes: map[string]Lane{}}
 		for i, name := range names {
-			r.Lanes[name] = Lane{Name: name, Order: i, TTL: time.Hour, ResendOnce: true}
+			r.Lanes[name] = Lane{Lane: config.Lane{Name: name, TTL: time.Hour, Ambiguous: "resend_once"}, Order: i}
 		}
 		return r
 	}
@@ -21,7 +22,7 @@ func TestUnknownLaneGoesBehindAllOthers(t *testing.T) {
 		if there.Order != here.Order || there.Order <= live.Lane("bulk").Order || live.priority(here) != 0 || restarted.priority(there) != 0 {
 			t.Errorf("%s: %+v after a restart, %+v live", name, there, here)
 		}
-		if here.TTL != time.Hour || !here.ResendOnce {
+		if here.TTL != time.Hour || !here.ResendOnce() {
 			t.Errorf("%s lost its settings: %+v", name, here)
 		}
 	}

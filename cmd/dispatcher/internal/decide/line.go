@@ -81,7 +81,7 @@ func (a *assigner) candidate(route *Route, place int) selector.Candidate {
 	return candidate
 }
 
-// basis works out what the ranker of a line goes by, and notes it in the line.
+// basis works out what the ranker of a line depends on, and notes it in the line.
 func (a *assigner) basis(t *Task, l *line, first int) basis {
 	switch l.by {
 	case RoundRobin:

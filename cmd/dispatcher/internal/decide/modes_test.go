@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
@@ -301,8 +302,8 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 		"by name and lane":      {`channel.name == "c" && lane == "bulk" ? 1 : 0`, false, []string{"c 1", "a 0", "b 0"}},
 	} {
 		w := modal(t, BestWorkerMode, LoadRatio)
-		w.routing.Lanes["later"] = Lane{Name: "later", Order: 1}
-		w.routing.Lanes["former"] = Lane{Name: "former", Order: 2, former: true} // of an older document
+		w.routing.Lanes["later"] = Lane{Lane: config.Lane{Name: "later"}, Order: 1}
+		w.routing.Lanes["former"] = Lane{Lane: config.Lane{Name: "former"}, Order: 2, former: true} // of an older document
 		w.routing.Routes[0].Scoring = expression(t, tc.source)
 		w.routing.Routes[0].Scoring.Ascending = tc.ascending
 		for i, is := range []struct{ price, active, quality int64 }{{30_000, 0, 7}, {50_000, 50, 9}, {10_000, 25, 8}} {

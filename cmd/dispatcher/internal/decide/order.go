@@ -12,7 +12,7 @@ import (
 // urgent is how little time before its deadline a message goes before the others of its lane.
 const urgent = time.Minute
 
-// turn is what the order of a task goes by, from the first field to the last.
+// turn is what the order of a task depends on, from the first field to the last.
 type turn struct {
 	lane     int
 	deadline int64  // in microseconds; the greatest number for a message that is not urgent

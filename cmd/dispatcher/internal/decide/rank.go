@@ -17,7 +17,7 @@ const (
 // ExpressionFailed is the trouble of an expression that had no finite result for every candidate.
 const ExpressionFailed = "expression_failed"
 
-// basis is what a ranker goes by beside the candidates themselves.
+// basis is what a ranker depends on beside the candidates themselves.
 type basis struct {
 	after     int   // round robin: the place behind which it goes on; -1 is from the start
 	ascending bool  // best worker: the lowest score first

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -26,7 +28,7 @@ type Routing struct {
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
 	// Country names the ISO 3166 region of a number in lower case. It is called only
-	// when a route, a price, a rule about senders or a block goes by countries, and must be quick.
+	// when a route, a price, a rule about senders or a block depends on countries, and must be quick.
 	Country func(number string) string
 
 	index     *scopeIndex // of all limits; nil until prepare
@@ -139,7 +141,7 @@ func (r *Routing) scopeIndex() *scopeIndex {
 func (r *Route) Draws() bool { return r.Mode == Weighted || r.Mode == "" }
 
 // Ranker orders the members for an attempt. A route that does not draw orders the first
-// attempt by its mode; all else goes by the fallback.
+// attempt by its mode and all others by its fallback.
 func (r *Route) Ranker(attempts int) Ranker {
 	switch {
 	case attempts > 0 || r.Draws():
@@ -161,27 +163,22 @@ func (r *Route) ranks(by Ranker) bool { return r.Ranker(0) == by || r.Ranker(1) 
 // Asks reports whether a scoring function may have to be asked about a message.
 func (r *Route) Asks() bool { return r.Scoring.Function != nil && r.ranks(BestWorker) }
 
-// Lane is a class of messages.
+// Lane is a lane of the document with its place in the order of lanes.
 type Lane struct {
-	Name string
+	config.Lane
 	// Order ranks lanes when slots are short: lower goes first.
 	Order int
-	// TTL is how long a message without a deadline of its own is worth sending.
-	TTL time.Duration
-	// MaxWaiting pauses the lane's topics when so many messages wait.
-	MaxWaiting int64
-	// Clarify lists the ways, in order, to learn what became of a submission that nobody answered; it is
-	// tried for ClarifyFor.
-	Clarify    []ledger.Step
-	ClarifyFor time.Duration
-	// ResendOnce allows one more send when nobody knows in the end, flagged as a possible duplicate.
-	ResendOnce bool
-	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
-	IgnoreOptOut bool
 	// former marks a lane that the document no longer names but whose records may come. Its
 	// Order is lastOrder.
 	former bool
 }
+
+// ResendOnce reports whether a message is sent once more, flagged as a possible duplicate, when
+// nobody knows in the end whether it was taken.
+func (l *Lane) ResendOnce() bool { return l.Ambiguous == "resend_once" }
+
+// Clears reports whether a lane uses a step to learn what became of a submission.
+func (l *Lane) Clears(step ledger.Step) bool { return slices.Contains(l.Clarify, string(step)) }
 
 // lastOrder is that of lanes which the document does not name.
 const lastOrder = math.MaxInt
@@ -193,7 +190,7 @@ func (r *Routing) Lane(name string) Lane {
 	if lane, ok := r.Lanes[name]; ok {
 		return lane
 	}
-	return Lane{Name: name, Order: lastOrder}
+	return Lane{Lane: config.Lane{Name: name}, Order: lastOrder}
 }
 
 // rankedLanes are the lanes of the document, the first of them first.
@@ -230,4 +227,56 @@ func (r *Routing) Channel(name string) int {
 		}
 	}
 	return -1
+}
+
+// route finds the first route that takes the message; nil when none does.
+func (r *Routing) route(m *envelope.Message, lane string) *Route {
+	country := ""
+	for i := range r.Routes {
+		match := &r.Routes[i].Match
+		if len(match.Countries) > 0 && country == "" {
+			country = r.Country(m.To)
+		}
+		if fits(match, m, lane, country) {
+			return &r.Routes[i]
+		}
+	}
+	return nil
+}
+
+// Place finds a channel among the members of a route; -1 when it is none, or there is
+// no route.
+func (r *Routing) Place(route *Route, channel string) int {
+	if route == nil {
+		return -1
+	}
+	return slices.IndexFunc(route.Members, func(c int) bool { return r.Channels[c].Name == channel })
+}
+
+func fits(m *config.Match, msg *envelope.Message, lane, country string) bool {
+	return oneOf(m.Tenants, msg.Tenant) &&
+		oneOf(m.Lanes, lane) &&
+		oneOf(m.Countries, country) &&
+		beginsWithOne(m.Prefixes, msg.To) &&
+		hasAll(m.Labels, msg.Labels)
+}
+
+func oneOf(wanted []string, is string) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, is)
+}
+
+func beginsWithOne(prefixes []string, number string) bool {
+	if len(prefixes) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(number, p) })
+}
+
+func hasAll(wanted, has map[string]selector.Value) bool {
+	for key, value := range wanted {
+		if got, ok := has[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 )
@@ -75,7 +76,7 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.routing.Lanes = map[string]Lane{"bulk": {Name: "bulk", Order: 2}, "otp": {Name: "otp"}, "old": {Name: "old", Order: lastOrder, former: true}, "later": {Name: "later", Order: 1}}
+	w.routing.Lanes = map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk"}, Order: 2}, "otp": {Lane: config.Lane{Name: "otp"}}, "old": {Lane: config.Lane{Name: "old"}, Order: lastOrder, former: true}, "later": {Lane: config.Lane{Name: "later"}, Order: 1}}
 	for _, tenant := range []string{"shop", "bank", "news"} {
 		w.routing.Limits = append(w.routing.Limits, admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: 5})
 	}
@@ -86,7 +87,7 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 		{Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"}, Produced: noon},
 		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
 	}
-	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
+	w.routing.Lanes["bulk"] = Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour}, Order: 2}
 	r := NewPlan(w.routing, testKeys, noon, jobs)
 	req := r.Request(0, nil)
 	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
@@ -176,4 +177,12 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	if r := claim([]ledger.ScopeRef{{Channel: "gone"}}); !r.Unlocked {
 		t.Error("what nobody needed was locked all the same")
 	}
+}
+
+func places(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }

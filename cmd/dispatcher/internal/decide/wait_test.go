@@ -42,7 +42,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"the next round comes first":           {[]selector.Selector{wish(5, time.Minute)}, 0, func(w *world, t *Task) { w.fit(1); t.tried("b") }, ledger.Waiting, reasonTried, time.Second, true},
 		"it expires before operators are back": {[]selector.Selector{wish(5, 10*time.Second)}, 0, func(w *world, _ *Task) { w.fit(1); w.routing.Channels[1].State = Disabled }, ledger.Waiting, unfit, 10 * time.Second, false},
 		"bypassed selectors hold nobody up":    {[]selector.Selector{wish(5, 30*time.Second)}, 0, func(w *world, _ *Task) { w.routing.Routes[0].BypassSelectors = true }, ledger.Sending, "", 0, false},
-		"too dear as well":                     {[]selector.Selector{wish(5, 30*time.Second)}, 30 * time.Second, func(_ *world, t *Task) { t.msg.MaxPrice = new(int64(1)) }, ledger.Failed, reasonNoChannel, 0, false},
+		"over its price cap as well":           {[]selector.Selector{wish(5, 30*time.Second)}, 30 * time.Second, func(_ *world, t *Task) { t.msg.MaxPrice = new(int64(1)) }, ledger.Failed, reasonNoChannel, 0, false},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 			w := modal(t, mode, LoadRatio)

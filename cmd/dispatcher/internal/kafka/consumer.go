@@ -165,7 +165,7 @@ func NewConsumer(cfg ConsumerConfig) (*Consumer, error) {
 func (c *Consumer) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	for _, lane := range c.cfg.Lanes {
-		group.Go(func() error { return c.runLane(running, lane) })
+		group.Go(c.reading(running, lane))
 	}
 	if err := group.Wait(); ctx.Err() == nil {
 		return err
@@ -173,27 +173,34 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// runLane reads a lane until ctx ends. When another process takes the membership over, it goes
+// reading reads a lane until ctx ends. When another process takes the membership over, it goes
 // on as a dynamic member: to join again under the same id would only throw the other one out.
-func (c *Consumer) runLane(ctx context.Context, lane Lane) error {
-	err := c.readLane(ctx, lane, c.cfg)
-	if !errors.Is(err, errFenced) {
-		return err
+func (c *Consumer) reading(ctx context.Context, lane Lane) func() error {
+	return func() error {
+		for cfg := c.cfg; ; cfg.Instance = "" {
+			r, closeReader, err := c.open(ctx, lane, cfg)
+			if err != nil {
+				return fmt.Errorf("kafka client of lane %s: %w", lane.Name, err)
+			}
+			err = r.run(ctx)
+			closeReader()
+			if !errors.Is(err, errFenced) || cfg.Instance == "" {
+				return err
+			}
+			c.cfg.Log.Warn().Str("lane", lane.Name).Str("instance_id", cfg.Instance).
+				Msg("another process has joined the consumer group under this instance id; " +
+					"reading on without one")
+		}
 	}
-	c.cfg.Log.Warn().Str("lane", lane.Name).Str("instance_id", c.cfg.Instance).
-		Msg("another process has joined the consumer group under this instance id; " +
-			"reading on without one")
-	dynamic := c.cfg
-	dynamic.Instance = ""
-	return c.readLane(ctx, lane, dynamic)
 }
 
-func (c *Consumer) readLane(ctx context.Context, lane Lane, cfg ConsumerConfig) error {
-	r, err := newReader(cfg, lane)
-	if err != nil {
-		return fmt.Errorf("kafka client of lane %s: %w", lane.Name, err)
+// open returns a reader of a lane, whose topics and brokers are watched until it is closed.
+func (c *Consumer) open(
+	ctx context.Context, lane Lane, cfg ConsumerConfig,
+) (r *reader, closeReader func(), err error) {
+	if r, err = newReader(cfg, lane); err != nil {
+		return nil, nil, err
 	}
-	defer r.close()
 	w := watch{client: r.client, lane: lane, states: c.states}
 	c.states.connected(lane.Name, r.client)
 	r.probe.Look = w.look
@@ -203,9 +210,9 @@ func (c *Consumer) readLane(ctx context.Context, lane Lane, cfg ConsumerConfig) 
 		defer close(watched)
 		r.probe.Run(watching)
 	}()
-	defer func() {
+	return r, func() {
 		stop()
 		<-watched
-	}()
-	return r.run(ctx)
+		r.close()
+	}, nil
 }

@@ -34,7 +34,7 @@ func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
 			if err := d.clear(ctx, &due[i]); err != nil && ctx.Err() == nil {
-				d.trouble("doubts", err)
+				d.trouble("ambiguities", err)
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	if !ended {
 		return nil
 	}
-	d.cfg.Metrics.doubts.WithLabelValues(string(j.As)).Inc()
+	d.cfg.Metrics.ambiguities.WithLabelValues(string(j.As)).Inc()
 	if j.Settlement != nil && j.Settlement.State == ledger.Retry || j.Move != nil && j.Move.State == ledger.Retry {
 		d.backlog.Store(true)
 		d.wake()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,8 +12,10 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
+	"dispatcher/selector"
 )
 
 // archive keeps the routings of a pipeline for its auditor.
@@ -75,7 +78,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}, limited: true}
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100, ResendOnce: true}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100, Ambiguous: "resend_once"}}
 	})
 
 	// A claim that finds a newer version takes the one that was made for it; only steps below make
@@ -141,4 +144,23 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	if counts := p.counts(t, byState); counts["accepted"] < int64(records/2) {
 		t.Errorf("%v of %d", counts, records)
 	}
+}
+
+var verifyKeys = []selector.Key{{3}, {2}, {1}}
+
+// turnedRound is a routing with the weights of the only route in opposite order.
+func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
+	t.Helper()
+	next := *r
+	next.Routes = slices.Clone(r.Routes)
+	table := r.Routes[0].Table
+	entries := make([]selector.Entry, table.Len())
+	for i := range entries {
+		entries[i] = selector.Entry{Name: table.Entry(i).Name, Weight: table.Entry(len(entries) - 1 - i).Weight}
+	}
+	var err error
+	if next.Routes[0].Table, err = selector.NewTable(entries); err != nil {
+		t.Fatal(err)
+	}
+	return &next
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/provider"
 	"dispatcher/selector"
 )
 
 // wide lets every channel have as many submissions out as the process may have under way.
 func wide(r *decide.Routing) {
-	r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}}
 	for i := range r.Channels {
 		r.Channels[i].Concurrency = 500
 	}
@@ -57,8 +59,8 @@ func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
 	answer := p.silence(t, "c", p.firstOf(t, "c", "m"))
-	const messages = 3000
-	p.handle(t, jobsNamed("m", messages))
+	messages := tier.Size[int64](1500, 3000)
+	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages - 1, "sending": 1})
 	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
 	answer()
@@ -71,8 +73,8 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
 	answer := p.silence(t, "c", "")
-	const messages = 3000
-	p.handle(t, jobsNamed("m", messages))
+	messages := tier.Size[int64](1500, 3000)
+	p.handle(t, jobsNamed("m", int(messages)))
 	most := int64(p.slots.size() * mostOfRest / restParts)
 	p.eventually(t, `select 'others', count(*) from audit.attempts where outcome = 'accepted' and channel <> 'c' having count(*) >= `+fmt.Sprint(messages-most),
 		map[string]int64{"others": messages - int64(len(p.channels["c"].submits()))})
@@ -125,8 +127,8 @@ func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 		r.Channels[0].State, r.Channels[1].State = decide.Draining, decide.Draining
 	})
 	answer := p.silence(t, "c", "")
-	const messages = 1200
-	p.handle(t, jobsNamed("m", messages))
+	messages := tier.Size[int64](700, 1200)
+	p.handle(t, jobsNamed("m", int(messages)))
 	if waiting := p.counts(t, byState)["waiting"]; waiting < messages-500 {
 		t.Errorf("%d messages wait", waiting)
 	}
@@ -155,8 +157,8 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 			return accepts(s)
 		}
 	}
-	const messages = 4000
-	p.handle(t, jobsNamed("m", messages))
+	messages := tier.Size[int64](1500, 4000)
+	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/ledger"
+	"dispatcher/config"
 	"dispatcher/provider"
 )
 
@@ -29,7 +29,7 @@ func doubting(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline
 	t.Helper()
 	p := setup(t, func(r *decide.Routing) {
 		lane.Name, lane.TTL, lane.MaxWaiting = "bulk", time.Hour, 100
-		lane.Clarify = []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}
+		lane.Clarify = []string{"same_key", "lookup", "receipt"}
 		r.Lanes["bulk"] = lane
 		for i := range r.Channels {
 			r.Channels[i].AwaitReceipts = time.Hour
@@ -53,7 +53,7 @@ const (
 func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	t.Parallel()
 	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
-	p := doubting(t, channel, decide.Lane{ClarifyFor: time.Minute})
+	p := doubting(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
 	channel.answer = func(s provider.Submission) provider.Result {
 		if s.Attempt < 3 {
 			return provider.Result{Code: "timeout"}
@@ -76,7 +76,7 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	t.Parallel()
 	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
-	p := doubting(t, channel, decide.Lane{ClarifyFor: 4 * time.Second})
+	p := doubting(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: 4 * time.Second}})
 	channel.answer = func(provider.Submission) provider.Result {
 		go func() { // before the repeat, which comes a second later
 			next := *p.routing
@@ -116,7 +116,7 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 				asked <- key
 				return provider.LookupResult{State: tc.known, Reference: "found"}
 			}
-			p := doubting(t, channel, decide.Lane{ClarifyFor: time.Minute})
+			p := doubting(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
 			channel.answer = func(s provider.Submission) provider.Result {
 				if s.Attempt == 1 {
 					return provider.Result{Code: "timeout"}
@@ -150,7 +150,11 @@ func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			channel := &knowingChannel{can: provider.Capabilities{Receipts: true, KeyInReceipt: true}}
-			p := doubting(t, channel, decide.Lane{ClarifyFor: time.Second, ResendOnce: tc.resend})
+			lane := config.Lane{ClarifyFor: time.Second}
+			if tc.resend {
+				lane.Ambiguous = "resend_once"
+			}
+			p := doubting(t, channel, decide.Lane{Lane: lane})
 			channel.answer = func(s provider.Submission) provider.Result {
 				if s.Attempt == 1 {
 					return provider.Result{Code: "timeout"}

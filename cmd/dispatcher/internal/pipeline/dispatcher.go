@@ -292,7 +292,7 @@ func (d *Dispatcher) Stop(ctx context.Context) error {
 	go func() { d.claims.Wait(); close(claimed) }()
 	select {
 	case <-claimed:
-	case <-ctx.Done(): // one is in doubt; the ledger's Close ends it
+	case <-ctx.Done(): // what became of one is not known; the ledger's Close ends it
 	}
 	d.mu.Lock()
 	d.stopped = true

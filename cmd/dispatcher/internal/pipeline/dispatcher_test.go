@@ -133,9 +133,9 @@ func (p *pipeline) run(t *testing.T) {
 	p.stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
-		patience, end := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer end()
-		if err := p.Stop(patience); err != nil {
+		if err := p.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
@@ -306,7 +306,11 @@ func TestUnknownIsNotSentAgain(t *testing.T) {
 
 func TestLaneMayResendOnceFlagged(t *testing.T) {
 	t.Parallel()
-	p := setup(t, func(r *decide.Routing) { lane := r.Lanes["bulk"]; lane.ResendOnce = true; r.Lanes["bulk"] = lane })
+	p := setup(t, func(r *decide.Routing) {
+		lane := r.Lanes["bulk"]
+		lane.Ambiguous = "resend_once"
+		r.Lanes["bulk"] = lane
+	})
 	for _, c := range p.channels {
 		c.answer = always(provider.Unknown)
 	}
@@ -469,8 +473,8 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
 		r.Lanes = map[string]decide.Lane{
-			"otp":  {Name: "otp", Order: 0, TTL: time.Hour, MaxWaiting: 100},
-			"bulk": {Name: "bulk", Order: 1, TTL: time.Hour, MaxWaiting: 100},
+			"otp":  {Lane: config.Lane{Name: "otp", TTL: time.Hour, MaxWaiting: 100}, Order: 0},
+			"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}, Order: 1},
 		}
 		for i := range r.Channels {
 			r.Channels[i].Concurrency = 1 // the order in which they leave is what counts

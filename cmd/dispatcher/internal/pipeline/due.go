@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/ledger"
 )
 
 // Intervals of the background work.
@@ -46,7 +45,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	loops.Go(func() { d.every(ctx, time.Second, "queues", d.countQueues) })
 	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
 	loops.Go(func() { d.every(ctx, d.cfg.StateInterval, "gather", d.gather) })
-	loops.Go(func() { d.every(ctx, ambiguityInterval, "doubts", d.resolveAmbiguities) })
+	loops.Go(func() { d.every(ctx, ambiguityInterval, "ambiguities", d.resolveAmbiguities) })
 	loops.Go(func() { d.every(ctx, windowInterval, "windows", d.dropWindows) })
 	loops.Go(func() { d.every(ctx, presentInterval, "present", d.present) })
 	loops.Wait()
@@ -168,33 +167,6 @@ func (d *Dispatcher) wakeWaiting(ctx context.Context) {
 	}
 }
 
-// keepBeating begins a heart-beat at each interval, or as soon as the one before is over: with a
-// database that is a second away a pause after each would make them too rare.
-func (d *Dispatcher) keepBeating(ctx context.Context) {
-	for {
-		began := time.Now()
-		if err := withTimeout(ctx, d.Beat); err != nil && ctx.Err() == nil {
-			d.trouble("beat", err)
-		}
-		if !sleep(ctx, beatInterval-time.Since(began)) {
-			return
-		}
-	}
-}
-
-// Beat tells the other instances that this one lives, and reads the database's clock, by which
-// deadlines and release times are checked: this machine's own may be wrong or jump. It is called
-// once before the first claim, and then by Run.
-func (d *Dispatcher) Beat(ctx context.Context) error {
-	beat, err := d.cfg.Ledger.Beat(ctx, d.open.oldest())
-	if err != nil {
-		return err
-	}
-	d.clock.read(beat.At, beat.Sent, time.Now())
-	d.heartbeat.beat(beat.Sent)
-	return nil
-}
-
 // countWaiting learns how much waits on each lane, and which lanes are full.
 func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	waiting, err := d.cfg.Ledger.Waiting(ctx)
@@ -218,48 +190,4 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	defer d.mu.Unlock()
 	d.full = full
 	return nil
-}
-
-// recover closes attempts that lost instances left without outcome. They may have
-// been sent, so their outcome is Unknown.
-func (d *Dispatcher) recover(ctx context.Context) error {
-	open, err := d.cfg.Ledger.Abandoned(ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size())
-	if err != nil {
-		return fmt.Errorf("look for lost attempts: %w", err)
-	}
-	if len(open) == 0 {
-		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
-	}
-	lost := make([]*decide.Attempt, len(open))
-	for i := range open {
-		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
-	}
-	d.lookForReceipts(ctx, lost...)
-	now := d.now()
-	settlements := make([]ledger.Settlement, len(lost))
-	for i, f := range lost {
-		settlements[i] = decide.SettleLost(f, now)
-	}
-	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
-		return fmt.Errorf("close lost attempts: %w", err)
-	}
-	d.cfg.Metrics.lost.Add(float64(len(open)))
-	d.wake()
-	return nil
-}
-
-// recorded is an attempt that no worker has any more, with what its provider promises; claimed is
-// when it was, by the database's clock. A provider that nobody knows here may tell of each part:
-// the first of them is not to pass for all.
-func (d *Dispatcher) recorded(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *decide.Attempt {
-	lane := d.routing.Load().Lane(m.Lane)
-	f := decide.RecordedAttempt(m, a, &lane)
-	can, known := d.promises(a.Channel)
-	can.PartReceipts = can.PartReceipts || !known
-	f.Inform(can, d.account(a.Channel), claimed, d.reach())
-	f.Await = d.awaits(a.Channel)
-	if !f.Repeats() {
-		f.Submission.Key = d.keys.Key(f.Seq, a.Number)
-	}
-	return f
 }

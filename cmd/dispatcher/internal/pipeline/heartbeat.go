@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -42,4 +43,31 @@ func (p *heartbeat) holds(claimed, now time.Time) bool {
 // which goes on while a process is stopped by a signal.
 func (p *heartbeat) alive(now time.Time) bool {
 	return now.Sub(p.began)-time.Duration(p.last.Load()) < p.deadAfter-heartbeatMargin
+}
+
+// keepBeating begins a heart-beat at each interval, or as soon as the one before is over: with a
+// database that is a second away a pause after each would make them too rare.
+func (d *Dispatcher) keepBeating(ctx context.Context) {
+	for {
+		began := time.Now()
+		if err := withTimeout(ctx, d.Beat); err != nil && ctx.Err() == nil {
+			d.trouble("beat", err)
+		}
+		if !sleep(ctx, beatInterval-time.Since(began)) {
+			return
+		}
+	}
+}
+
+// Beat tells the other instances that this one lives, and reads the database's clock, by which
+// deadlines and release times are checked: this machine's own may be wrong or jump. It is called
+// once before the first claim, and then by Run.
+func (d *Dispatcher) Beat(ctx context.Context) error {
+	beat, err := d.cfg.Ledger.Beat(ctx, d.open.oldest())
+	if err != nil {
+		return err
+	}
+	d.clock.read(beat.At, beat.Sent, time.Now())
+	d.heartbeat.beat(beat.Sent)
+	return nil
 }

@@ -47,7 +47,7 @@ func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
 	}
 	now = now.Add(maxBackoff + lateMemory + 1)
 	if s.missed(now); s.active(now) {
-		t.Error("a strain of long ago counts")
+		t.Error("a miss of long ago counts")
 	}
 }
 

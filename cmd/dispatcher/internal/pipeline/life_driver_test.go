@@ -34,11 +34,11 @@ var lifeChannels = map[string]provider.Capabilities{
 
 // lifeLanes differ in what is done about a submission that nobody answered.
 var lifeLanes = map[string]decide.Lane{
-	"never": {Clarify: []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute},
-	"once":  {Clarify: []ledger.Step{ledger.Lookup, ledger.SameKey, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute, ResendOnce: true},
+	"never": {Lane: config.Lane{Clarify: []string{"same_key", "lookup", "receipt"}, ClarifyFor: 10 * time.Minute}},
+	"once":  {Lane: config.Lane{Clarify: []string{"lookup", "same_key", "receipt"}, ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
 	"bare":  {},
-	"hasty": {ResendOnce: true},
-	"keyed": {Clarify: []ledger.Step{ledger.SameKey, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute, ResendOnce: true},
+	"hasty": {Lane: config.Lane{Ambiguous: "resend_once"}},
+	"keyed": {Lane: config.Lane{Clarify: []string{"same_key", "receipt"}, ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
 }
 
 // lifeAwait is for how long receipts are awaited.

@@ -277,7 +277,7 @@ func (h *history) flags() (must, may bool) {
 			}
 		}
 	}
-	return must, h.Lane.ResendOnce
+	return must, h.Lane.ResendOnce()
 }
 
 // billed is how many parts must be on the bill of a submission at least, and may be at most: those

@@ -160,8 +160,8 @@ func scripts() *rapid.Generator[script] {
 	})
 }
 
-// lifeSeeds is how many lives with fixed seeds the quick run plays.
-const lifeSeeds = 80
+// lifeSeeds is how many lives with fixed seeds are played.
+func lifeSeeds() int { return tier.Size(24, 80) }
 
 // TestAMessageEndsAsTheOracleSays plays lives with fixed seeds, the same in each run. With
 // DISPATCHER_LIVES set it plays fresh ones, as many as -rapid.checks says, and shrinks one that
@@ -174,7 +174,7 @@ func TestAMessageEndsAsTheOracleSays(t *testing.T) {
 		return
 	}
 	gen := scripts()
-	for seed := range lifeSeeds {
+	for seed := range lifeSeeds() {
 		s := gen.Example(seed + 1)
 		if !t.Run(strconv.Itoa(seed+1), func(t *testing.T) { rig.play(t, t, s) }) {
 			t.Log(s)

@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -33,7 +34,7 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	const perSecond, seconds = 50, 4
 	carrier := &timedChannel{takes: 5 * time.Millisecond}
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}}
 		for i := range r.Channels {
 			r.Channels[i].Concurrency = 20
 			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: perSecond}}

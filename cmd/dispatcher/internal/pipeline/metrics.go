@@ -29,7 +29,7 @@ type Metrics struct {
 	claimSize    prometheus.Histogram
 	settle       prometheus.Histogram
 	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting release windows gather present
-	doubts       *prometheus.CounterVec // verdict: taken not_taken resent final
+	ambiguities  *prometheus.CounterVec // verdict: taken not_taken resent final
 	waiting      *prometheus.GaugeVec   // lane
 	limits       *limitGauges
 	lost         prometheus.Counter
@@ -67,7 +67,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		claimSize:    plain("claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11)),
 		settle:       plain("settle_seconds", "Duration of a settle transaction.", prometheus.ExponentialBuckets(0.001, 2, 14)),
 		trouble:      counter("trouble_total", "Operations that failed and are tried again.", "where"),
-		doubts:       counter("doubts_total", "Submissions that nobody answered, by how the doubt about them ended.", "verdict"),
+		ambiguities:  counter("ambiguities_total", "Submissions that nobody answered, by how the search ended.", "verdict"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Subsystem: room, Name: "waiting_messages", Help: "Messages that wait for a channel, by lane, over all instances.",
 		}, []string{"lane"}),
@@ -83,7 +83,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	m.limits = newLimitGauges(namespace, room)
 	registry.MustRegister(m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring, m.outcomes, m.answer, m.toSubmit,
-		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.doubts, m.waiting, m.lost, m.released)
+		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.ambiguities, m.waiting, m.lost, m.released)
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -77,7 +78,7 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 func TestALaneMayIgnoreOptOuts(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["codes"] = decide.Lane{Name: "codes", TTL: time.Hour, MaxWaiting: 100, IgnoreOptOut: true}
+		r.Lanes["codes"] = decide.Lane{Lane: config.Lane{Name: "codes", TTL: time.Hour, MaxWaiting: 100, IgnoreOptOut: true}}
 	})
 	p.optOut(t, "shop", stopped)
 	p.handle(t, []decide.Job{jobTo("code", "codes", "shop", stopped, time.Time{}), jobTo("offer", "bulk", "shop", stopped, time.Time{})})
@@ -91,7 +92,7 @@ func TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther(t *testing.T) {
 	a := &archive{versions: map[int64]*decide.Routing{}}
 	p := setup(t, func(r *decide.Routing) {
 		lane := r.Lanes["bulk"]
-		lane.ResendOnce = true
+		lane.Ambiguous = "resend_once"
 		r.Lanes["bulk"] = lane
 	})
 	first := *p.routing

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -38,19 +39,28 @@ func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
 func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
-	takesOver := time.Now().Add(6 * time.Second) // a busy machine needs a while to begin
 	p := setup(t, func(r *decide.Routing) {
 		r.Country = func(string) string { return "gb" }
-		for i := range r.Channels {
-			r.Channels[i].Price = decide.NewPrice("GBP", decide.PriceList{Default: 1000}, decide.PriceList{From: takesOver, Countries: map[string]int64{"gb": 2000}})
-		}
 		r.Channels[0].Senders.Rules = []decide.SenderRule{{Countries: []string{"gb"}, Allow: []sms.SenderKind{sms.LongCode}}}
 		r.Channels[1].Senders.Rules = []decide.SenderRule{{Allow: []sms.SenderKind{sms.LongCode}, From: "60777"}}
-		r.Channels[2].Price = decide.NewPrice("GBP", decide.PriceList{Default: 1000}, decide.PriceList{From: takesOver, Default: 9000})
 		r.Routes[0].PriceCap = map[string]int64{"GBP": 5000}
 	})
+	takesOver := time.Now().Add(4 * time.Second) // the messages of before are claimed until then
+	before, second := decide.PriceList{Default: 1000}, *p.routing
+	second.Channels = slices.Clone(second.Channels)
+	for i, then := range []decide.PriceList{
+		{Countries: map[string]int64{"gb": 2000}}, {Countries: map[string]int64{"gb": 2000}}, {Default: 9000},
+	} {
+		then.From = takesOver
+		second.Channels[i].Price = decide.NewPrice("GBP", before, then)
+	}
+	second.Version = p.applyRouting(t, nil)
+	if err := p.Apply(&second, nil); err != nil {
+		t.Fatal(err)
+	}
 	first := *p.routing
 	a.keep(&first)
+	a.keep(&second)
 	named := func(prefix string, at time.Time) []decide.Job {
 		jobs := jobsNamed(prefix, 60)
 		for i := range jobs {

@@ -7,6 +7,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
 	"dispatcher/provider"
 )
 
@@ -80,7 +81,7 @@ func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	p := setup(t, func(r *decide.Routing) {
 		onlyA(r)
 		atNoon(r)
-		r.Lanes["otp"] = decide.Lane{Name: "otp", TTL: time.Hour, MaxWaiting: 100}
+		r.Lanes["otp"] = decide.Lane{Lane: config.Lane{Name: "otp", TTL: time.Hour, MaxWaiting: 100}}
 	})
 	kept := dailyBudget()
 	kept.Reserve = []admission.Reserve{{Lane: "otp", Percent: 34}} // one message

@@ -10,13 +10,15 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config"
+	"dispatcher/internal/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
 // onlyA switches all other channels off.
 func onlyA(r *decide.Routing) {
-	r.Lanes["bulk"] = decide.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}}
 	for i := range r.Channels {
 		r.Channels[i].Concurrency = 100
 		if r.Channels[i].Name != "a" {
@@ -48,6 +50,7 @@ func (p *pipeline) limitTo(t *testing.T, limits []admission.Limit, channel provi
 // and the counters are locked as long. Still nearly all slots are used, no second has one too many,
 // and nothing comes late once the first claims have told how slow it is.
 func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	const rate, seconds = 40, 6
 	carrier := &timedChannel{takes: 5 * time.Millisecond}

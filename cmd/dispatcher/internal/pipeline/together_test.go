@@ -22,7 +22,7 @@ import (
 // is a fallback; the others have different capacities.
 func fallen(fallback decide.Ranker) func(*decide.Routing) {
 	return func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Name: "bulk", Order: 1, TTL: time.Hour, MaxWaiting: 100} // the first lane has few slots of its own
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}, Order: 1} // the first lane has few slots of its own
 		route := &r.Routes[0]
 		entries := []selector.Entry{{Name: "off", Weight: selector.MustWeight("1")}}
 		r.Channels = []decide.Channel{{Channel: config.Channel{Name: "off", Capacity: 100, State: decide.Disabled}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}), Concurrency: 500}}
@@ -74,9 +74,9 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		patience, end := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer end()
-		if err := d.Stop(patience); err != nil {
+		if err := d.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})

@@ -59,11 +59,11 @@ type worker struct {
 	running sync.WaitGroup // feeder and senders
 }
 
-func newWorker(c *decide.Channel, channel provider.Channel, cfg *Config, pulse *heartbeat, load *load, answers chan<- answered) *worker {
+func newWorker(c *decide.Channel, channel provider.Channel, cfg *Config, heart *heartbeat, load *load, answers chan<- answered) *worker {
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
 		concurrency: int32(max(1, min(c.Concurrency, cfg.MaxUnsettled))), //nolint:gosec // Some hundreds.
-		heartbeat:   pulse, metrics: cfg.Metrics, answers: answers, load: load,
+		heartbeat:   heart, metrics: cfg.Metrics, answers: answers, load: load,
 		inbox: make(chan *openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())

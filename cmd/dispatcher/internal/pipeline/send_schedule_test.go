@@ -1,10 +1,11 @@
 package pipeline
 
 import (
-	"dispatcher/cmd/dispatcher/internal/decide"
 	"slices"
 	"testing"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // TestALateClaimCatchesUpWithoutABurst: ten places 10 ms apart, of which six have passed.

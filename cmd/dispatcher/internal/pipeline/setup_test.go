@@ -1,12 +1,15 @@
-package audit
+package pipeline
 
 import (
+	"flag"
 	"testing"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/selector"
+	"dispatcher/selector/score"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -27,7 +30,7 @@ func testRouting(t testing.TB) *decide.Routing {
 	}
 	r := &decide.Routing{
 		Version: 7, Zone: time.UTC, Routes: []decide.Route{route},
-		Lanes: map[string]decide.Lane{"bulk": {Name: "bulk", TTL: time.Hour, MaxWaiting: 100}},
+		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, decide.Channel{
@@ -36,4 +39,29 @@ func testRouting(t testing.TB) *decide.Routing {
 		})
 	}
 	return r
+}
+
+// testKeys is the key file of these tests.
+var testKeys = []selector.Key{{1}}
+
+func expression(t testing.TB, source string) decide.Scoring {
+	t.Helper()
+	e, err := score.Compile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decide.Scoring{Expression: e}
+}
+
+// wish asks for a quality above n, for a while unless that is 0.
+func wish(n float64, expiresAfter time.Duration) selector.Selector {
+	return selector.Selector{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
+}
+
+func TestMain(m *testing.M) {
+	// Many tests wait. A flag of the command line wins over this.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	ledgertest.Main(m)
 }

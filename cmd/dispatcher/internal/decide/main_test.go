@@ -1,9 +1,0 @@
-package decide
-
-import (
-	"testing"
-
-	"dispatcher/ledger/ledgertest"
-)
-
-func TestMain(m *testing.M) { ledgertest.Main(m) }

@@ -1,0 +1,54 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// recover closes attempts that lost instances left without outcome. They may have
+// been sent, so their outcome is Unknown.
+func (d *Dispatcher) recover(ctx context.Context) error {
+	open, err := d.cfg.Ledger.Abandoned(ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size())
+	if err != nil {
+		return fmt.Errorf("look for lost attempts: %w", err)
+	}
+	if len(open) == 0 {
+		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
+	}
+	lost := make([]*decide.Attempt, len(open))
+	for i := range open {
+		lost[i] = d.recorded(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt)
+	}
+	d.lookForReceipts(ctx, lost...)
+	now := d.now()
+	settlements := make([]ledger.Settlement, len(lost))
+	for i, f := range lost {
+		settlements[i] = decide.SettleLost(f, now)
+	}
+	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
+		return fmt.Errorf("close lost attempts: %w", err)
+	}
+	d.cfg.Metrics.lost.Add(float64(len(open)))
+	d.wake()
+	return nil
+}
+
+// recorded is an attempt that no worker has any more, with what its provider promises; claimed is
+// when it was, by the database's clock. A provider that nobody knows here may tell of each part:
+// the first of them is not to pass for all.
+func (d *Dispatcher) recorded(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *decide.Attempt {
+	lane := d.routing.Load().Lane(m.Lane)
+	f := decide.RecordedAttempt(m, a, &lane)
+	can, known := d.promises(a.Channel)
+	can.PartReceipts = can.PartReceipts || !known
+	f.Inform(can, d.account(a.Channel), claimed, d.reach())
+	f.Await = d.awaits(a.Channel)
+	if !f.Repeats() {
+		f.Submission.Key = d.keys.Key(f.Seq, a.Number)
+	}
+	return f
+}

@@ -1,0 +1,129 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// Intervals of what concerns all processes together.
+const (
+	releaseInterval = time.Second
+	windowInterval  = time.Minute
+	presentInterval = 5 * time.Second
+	// longerRetention is how long past windows of an hour and of a day are kept: a year can be
+	// compared with the one before.
+	longerRetention = 400 * 24 * time.Hour
+)
+
+// gather tells the others what this process granted in the last whole minute, and learns what they
+// did. The policies divide slots by it.
+func (d *Dispatcher) gather(ctx context.Context) error {
+	got, err := d.cfg.Ledger.Gather(ctx, d.minutes.last(d.now()), d.cfg.DeadAfter)
+	if err != nil {
+		return fmt.Errorf("gather the state of all instances: %w", err)
+	}
+	all := &decide.Instances{}
+	for i := range got.Members {
+		all.Join(got.Members[i].Region, got.Members[i].Counts)
+	}
+	d.instances.Store(all)
+	return nil
+}
+
+// release gives back the active slots that nobody holds any more: those of dead instances, and
+// those that were held for a receipt or a retry which did not come.
+func (d *Dispatcher) release(ctx context.Context) error {
+	freed, err := d.cfg.Ledger.ReleaseSlots(ctx, d.cfg.DeadAfter)
+	d.cfg.Metrics.released.Add(float64(freed))
+	if err != nil {
+		return fmt.Errorf("release slots: %w", err)
+	}
+	d.Freed(int(freed))
+	return nil
+}
+
+// dropWindows forgets windows of limits that are over for long.
+func (d *Dispatcher) dropWindows(ctx context.Context) error {
+	if _, err := d.cfg.Ledger.DropWindows(ctx, d.cfg.WindowRetention, longerRetention); err != nil {
+		return fmt.Errorf("drop past windows: %w", err)
+	}
+	return nil
+}
+
+// present looks at limits and channels for the metrics.
+func (d *Dispatcher) present(ctx context.Context) error {
+	p, err := d.cfg.Ledger.Present(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the limits: %w", err)
+	}
+	d.cfg.Metrics.limits.latest.Store(gaugeStateOf(&p, d.routing.Load(), d.instances.Load(), d.cfg.Region))
+	return nil
+}
+
+// minutes counts what this process granted, per channel and minute of the database's clock.
+type minutes struct {
+	mu      sync.Mutex
+	at      time.Time                // guarded by mu; the minute that is counted now
+	current map[string]ledger.Grants // guarded by mu
+	before  map[string]ledger.Grants // guarded by mu; of the minute before at
+}
+
+// add counts what a claim granted. A clock that stepped back goes on counting in the later minute.
+func (m *minutes) add(now time.Time, channel string, granted ledger.Grants) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.roll(now)
+	m.current[channel] = m.current[channel].Plus(granted)
+}
+
+// last is what was granted in the last whole minute, by channel. The caller may keep it.
+func (m *minutes) last(now time.Time) map[string]ledger.Grants {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.roll(now)
+	return maps.Clone(m.before)
+}
+
+// roll moves on to the minute that contains now.
+func (m *minutes) roll(now time.Time) {
+	at := admission.Minute.Start(now, time.UTC)
+	if m.current != nil && !at.After(m.at) {
+		return
+	}
+	m.before = map[string]ledger.Grants{}
+	if m.current != nil && at.Sub(m.at) == time.Minute {
+		m.before = m.current
+	}
+	m.at, m.current = at, map[string]ledger.Grants{}
+}
+
+const (
+	// lockedAfter is how long a claim may take before somebody is looked for who holds it up.
+	lockedAfter = 3 * time.Second
+	// lockedTimeout bounds that look.
+	lockedTimeout = 5 * time.Second
+)
+
+// watchLocks reports sessions that hold up a claim which takes too long: those that have locked the
+// row of a channel and are none of a dispatcher's. It returns what ends the watch.
+func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
+	return time.AfterFunc(lockedAfter, func() {
+		ctx, cancel := context.WithTimeout(ctx, lockedTimeout)
+		defer cancel()
+		locks, err := d.cfg.Ledger.ChannelLocks(ctx)
+		if err != nil {
+			return // the claim will say what is wrong with the database
+		}
+		for _, lock := range locks {
+			d.trouble("channel lock", fmt.Errorf("the row of channel %s is locked by another session of the database, and nothing can be sent meanwhile: "+
+				"end its transaction, or the session with: select pg_terminate_backend(%d)", lock.Channel, lock.PID))
+		}
+	}).Stop
+}
