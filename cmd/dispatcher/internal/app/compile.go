@@ -12,7 +12,8 @@ import (
 )
 
 // Compile turns a routing document, which has been validated, into what the pipeline
-// works with. Draws go by the effective weights. It reads no file, so the tokens of scoring functions
+// works with. Draws go by the effective weights. It reads no file, so the tokens of scoring
+// functions
 // are missing.
 func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 	r := &decide.Routing{
@@ -48,7 +49,9 @@ func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 }
 
 func compileChannel(c *config.Channel) decide.Channel {
-	out := decide.Channel{Channel: *c, Price: CompilePrice(&c.Price), AwaitReceipts: Awaits(c), Account: account(c)}
+	out := decide.Channel{
+		Channel: *c, Price: CompilePrice(&c.Price), AwaitReceipts: Awaits(c), Account: account(c),
+	}
 	adapt(c, &out)
 	return out
 }
@@ -56,7 +59,9 @@ func compileChannel(c *config.Channel) decide.Channel {
 // account stands for the kind and the settings of a channel, in a few digits.
 func account(c *config.Channel) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s %t %v", c.Provider, c.Test, c.Settings) // maps are printed in the order of their keys
+	_, _ = fmt.Fprintf(
+		h, "%s %t %v", c.Provider, c.Test, c.Settings,
+	) // maps are printed in the order of their keys
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 

@@ -156,7 +156,8 @@ func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
 	return r.ledger.CurrentRouting(ctx)
 }
 
-// longestRead bounds that: a database whose host vanished would be waited for until the TCP timeout.
+// longestRead bounds that: a database whose host vanished would be waited for until the TCP
+// timeout.
 const longestRead = 15 * time.Second
 
 // troubled reports whether a file of the current routing could not be used. r.mu is held.

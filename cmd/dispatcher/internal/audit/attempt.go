@@ -39,7 +39,15 @@ func (c *check) attempt(i int, s *progress) error {
 	}
 	t.At = stored.ClaimedAt // by which it was priced
 	if ranking != nil {
-		c.ranking(e, t, s, &choice{ranking: ranking, attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt})
+		c.ranking(
+			e,
+			t,
+			s,
+			&choice{
+				ranking: ranking, attempt: stored.Number, channel: stored.Channel,
+				at: stored.ClaimedAt,
+			},
+		)
 	} else if stored.Ranking == nil {
 		c.withoutRanking(e, t, s, i)
 	}
@@ -68,7 +76,10 @@ func (c *check) follows(i int) {
 	switch before.Outcome {
 	case "", "accepted", "rejected":
 		if !late(before) { // a late answer may find the message on its way again
-			c.differs(before.Number, whatOutcome, orPending(before.Outcome), "an answer after which it is sent again")
+			c.differs(
+				before.Number, whatOutcome, orPending(before.Outcome),
+				"an answer after which it is sent again",
+			)
 		}
 	}
 }
@@ -82,7 +93,10 @@ func (c *check) withoutRanking(e *edition, t *decide.Task, s *progress, i int) {
 	}
 	c.same(stored.Number, whatChannel, stored.Channel, c.record.Message.Plan.FirstChoice)
 	if place := e.Routing.Place(t.Route, stored.Channel); place >= 0 {
-		ch := &choice{attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt, ranking: &decide.Ranking{}}
+		ch := &choice{
+			attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt,
+			ranking: &decide.Ranking{},
+		}
 		c.exclusions(e, t, s, ch, []decide.Ranked{{Channel: stored.Channel}}, []int{place})
 	}
 }
@@ -122,8 +136,12 @@ func (c *check) resent(e *edition, i int) {
 	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) || c.repeated(e, i) {
 		return
 	}
-	if lane, named := e.Routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce() && a.Code != decide.CodeLost {
-		c.differs(a.Number+1, whatReason, "resend", "none: lane "+lane.Name+" does not send again what may have been sent")
+	if lane, named := e.Routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce() &&
+		a.Code != decide.CodeLost {
+		c.differs(
+			a.Number+1, whatReason, "resend",
+			"none: lane "+lane.Name+" does not send again what may have been sent",
+		)
 	}
 	for before := range i {
 		if c.record.Attempts[before].Outcome == "unknown" && !c.repeated(e, before) {
@@ -148,10 +166,12 @@ func (c *check) continued(e *edition, i int) bool {
 	}
 	this := &c.record.Attempts[i]
 	if i+1 == len(c.record.Attempts) {
-		return c.seen != nil && c.seen.Attempts == i+1 && waitsForRepeat(c.seen.Candidates, this.Channel)
+		return c.seen != nil && c.seen.Attempts == i+1 &&
+			waitsForRepeat(c.seen.Candidates, this.Channel)
 	}
 	next := &c.record.Attempts[i+1]
-	again := next.Reason == ledger.ByRetry || next.Reason == ledger.ByResend && this.Reason == ledger.ByResend
+	again := next.Reason == ledger.ByRetry ||
+		next.Reason == ledger.ByResend && this.Reason == ledger.ByResend
 	return next.Channel == this.Channel && again
 }
 
@@ -192,7 +212,11 @@ func (c *check) bill(e *edition, t *decide.Task, s *progress, i int) (parts int)
 		least = min(least, 1)
 	}
 	if stored.Segments < least || stored.Segments > most {
-		c.differs(stored.Number, whatSegments, fmt.Sprintf("%d %s", stored.Segments, orPending(stored.Outcome)), fmt.Sprintf("%d to %d of %d", least, most, parts))
+		c.differs(
+			stored.Number, whatSegments,
+			fmt.Sprintf("%d %s", stored.Segments, orPending(stored.Outcome)),
+			fmt.Sprintf("%d to %d of %d", least, most, parts),
+		)
 	}
 	return parts
 }

@@ -15,11 +15,16 @@ import (
 // exclusions checks why candidates were passed over, in the order in which exclusionOf looks.
 // Slots, breakers and connections are what the claim saw; the rest follows from the version and the
 // attempts before.
-func (c *check) exclusions(e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked, places []int) {
+func (c *check) exclusions(
+	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked, places []int,
+) {
 	n := considered(listed)
 	for i := range listed[n:] {
 		if extra := &listed[n+i]; extra.Reason != "" {
-			c.differs(ch.attempt, whatExclusion, extra.Channel+" "+extra.Reason, extra.Channel+" was not looked at")
+			c.differs(
+				ch.attempt, whatExclusion, extra.Channel+" "+extra.Reason,
+				extra.Channel+" was not looked at",
+			)
 		}
 	}
 	round := c.round(ch, s, listed[:n])
@@ -27,7 +32,10 @@ func (c *check) exclusions(e *edition, t *decide.Task, s *progress, ch *choice, 
 		stored := listed[i].Reason
 		may, derived := c.mayBeThen(e, t, s, ch, places[i], i, round, stored)
 		if !may {
-			c.differs(ch.attempt, whatExclusion, strings.TrimSpace(listed[i].Channel+" "+stored), strings.TrimSpace(listed[i].Channel+" "+derived))
+			c.differs(
+				ch.attempt, whatExclusion, strings.TrimSpace(listed[i].Channel+" "+stored),
+				strings.TrimSpace(listed[i].Channel+" "+derived),
+			)
 		}
 	}
 }
@@ -39,8 +47,8 @@ func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
 	from := 0
 	for i := range listed {
 		switch listed[i].Reason {
-		case decide.AlreadyTried, decide.PinnedElsewhere, decide.CutOtherwise, decide.WeightZero: // the latter three come before
-		default:
+		case decide.AlreadyTried, decide.PinnedElsewhere, decide.CutOtherwise,
+			decide.WeightZero: // the latter three come before default:
 			from = max(from, s.certainly(listed[i].Channel)+1)
 		}
 	}
@@ -52,7 +60,9 @@ func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
 
 // mayBeThen is mayBe at the moment of the choice, by which prices count. That of a wait is not
 // known: it is enough that the reason holds under one of the price lists that may have held.
-func (c *check) mayBeThen(e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string) (may bool, derived string) {
+func (c *check) mayBeThen(
+	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
+) (may bool, derived string) {
 	for _, moment := range c.moments(ch, &e.Routing.Channels[t.Route.Members[place]].Price) {
 		t.At = moment
 		if may, derived = c.mayBe(e, t, s, ch, place, at, round, stored); may {
@@ -79,20 +89,25 @@ func (c *check) moments(ch *choice, p *decide.Price) []time.Time {
 
 // mayBe reports whether a candidate can have been passed over for a reason; derived is the reason
 // that it would have been otherwise, empty for none but passing ones.
-func (c *check) mayBe(e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string) (may bool, derived string) {
+func (c *check) mayBe(
+	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
+) (may bool, derived string) {
 	member := t.Route.Members[place]
 	name := e.Routing.Channels[member].Name
 	ranked := at > 0 || !t.Route.Draws() || t.First < 0
-	if ranked && ch.ranking.By == string(decide.Redraw) && t.Route.Table.Entry(place).Weight.IsZero() {
+	if ranked && ch.ranking.By == string(decide.Redraw) &&
+		t.Route.Table.Entry(place).Weight.IsZero() {
 		return stored == decide.WeightZero, decide.WeightZero
 	}
 	all, few := c.selectorsBetween(ch.at)
 	derived = e.Exclusion(t, all, member)
 	switch {
 	case derived == decide.PinnedElsewhere || stored == decide.PinnedElsewhere:
-		return stored == decide.PinnedElsewhere && (derived == decide.PinnedElsewhere || (!s.known && s.attempts > 0)), derived
+		return stored == decide.PinnedElsewhere &&
+			(derived == decide.PinnedElsewhere || (!s.known && s.attempts > 0)), derived
 	case derived == decide.CutOtherwise || stored == decide.CutOtherwise:
-		return stored == decide.CutOtherwise && (derived == decide.CutOtherwise || (!s.known && s.attempts > 0)), derived
+		return stored == decide.CutOtherwise &&
+			(derived == decide.CutOtherwise || (!s.known && s.attempts > 0)), derived
 	case stored == decide.AlreadyTried:
 		return s.refusedBy(name, round), derived
 	case s.certainly(name) >= round:
@@ -165,5 +180,8 @@ func (e *edition) limited(t *decide.Task, c int, reason string) bool {
 
 // budgeted reports whether channel c has a limit in money for all its messages.
 func (e *edition) budgeted(t *decide.Task, c int) bool {
-	return slices.ContainsFunc(e.Limits(t, c), func(l admission.Limit) bool { return l.Unit == admission.Money && l.Scope == (admission.Scope{}) })
+	return slices.ContainsFunc(
+		e.Limits(t, c),
+		func(l admission.Limit) bool { return l.Unit == admission.Money && l.Scope == (admission.Scope{}) },
+	)
 }

@@ -20,11 +20,17 @@ func (c *check) message() {
 	}
 	if want := c.endsOtherwise(); want != "" && !barred(row) {
 		last := attempts[len(attempts)-1].Outcome
-		c.differs(0, whatOutcome, string(row.State)+" after "+orPending(last), string(row.State)+" after "+want)
+		c.differs(
+			0, whatOutcome, string(row.State)+" after "+orPending(last),
+			string(row.State)+" after "+want,
+		)
 	}
 	for i := range attempts {
 		if attempts[i].Reason == ledger.ByResend && !row.PossibleDuplicate {
-			c.differs(attempts[i].Number, whatReason, "resend", "a message that is flagged as a possible duplicate")
+			c.differs(
+				attempts[i].Number, whatReason, "resend",
+				"a message that is flagged as a possible duplicate",
+			)
 		}
 	}
 }
@@ -32,7 +38,8 @@ func (c *check) message() {
 // barred reports whether the message ended because its recipient had opted out, or because nothing
 // is sent to its number any more, which may follow any answer that it was to be sent again after.
 func barred(row *ledger.Message) bool {
-	return row.State == ledger.Rejected && (row.Reason == decide.ReasonOptedOut || row.Reason == string(envelope.BlockedNumber))
+	return row.State == ledger.Rejected &&
+		(row.Reason == decide.ReasonOptedOut || row.Reason == string(envelope.BlockedNumber))
 }
 
 // endsOtherwise returns the outcomes that the state of the message demands when its attempts have
@@ -56,8 +63,13 @@ func (c *check) endsOtherwise() string {
 			return a.Outcome == "accepted" || !a.ContradictedAt.IsZero()
 		}), "accepted")
 	case ledger.Unknown:
-		open := some(func(a *ledger.AttemptRecord) bool { return a.Outcome == "unknown" || late(a) })
-		return unless(open && last != "" && last != "accepted", "unknown, or a no after an attempt without answer")
+		open := some(
+			func(a *ledger.AttemptRecord) bool { return a.Outcome == "unknown" || late(a) },
+		)
+		return unless(
+			open && last != "" && last != "accepted",
+			"unknown, or a no after an attempt without answer",
+		)
 	case ledger.Scheduled, ledger.Waiting, ledger.Retry, ledger.Delivered, ledger.Undelivered,
 		ledger.NoReceipt, ledger.Failed, ledger.Dead:
 	}
@@ -126,14 +138,20 @@ func (c *check) firstAttempt() string {
 // notPast checks that a version was not out of force yet at a moment; the zero time is none.
 func (c *check) notPast(attempt int, e *edition, at time.Time) {
 	if !at.IsZero() && !e.Until.IsZero() && at.After(e.Until.Add(e.Overlap+clockTolerance)) {
-		c.differs(attempt, whatVersion, versionAt(e, at), "one in force then: this was until "+e.Until.Format(time.RFC3339Nano))
+		c.differs(
+			attempt, whatVersion, versionAt(e, at),
+			"one in force then: this was until "+e.Until.Format(time.RFC3339Nano),
+		)
 	}
 }
 
 // notAhead checks that a version was in force already at a moment; the zero time is none.
 func (c *check) notAhead(attempt int, e *edition, at time.Time) {
 	if !at.IsZero() && at.Before(e.From.Add(-clockTolerance)) {
-		c.differs(attempt, whatVersion, versionAt(e, at), "one in force then: this was from "+e.From.Format(time.RFC3339Nano))
+		c.differs(
+			attempt, whatVersion, versionAt(e, at),
+			"one in force then: this was from "+e.From.Format(time.RFC3339Nano),
+		)
 	}
 }
 
@@ -148,12 +166,18 @@ func (c *check) times(i int) {
 	at := attempts[i].ClaimedAt
 	after := func(moment time.Time, what string) {
 		if !moment.IsZero() && at.Before(moment.Add(-clockTolerance)) {
-			c.differs(attempts[i].Number, whatTime, at.Format(time.RFC3339Nano), fmt.Sprintf("after %s at %s", what, moment.Format(time.RFC3339Nano)))
+			c.differs(
+				attempts[i].Number, whatTime, at.Format(time.RFC3339Nano),
+				fmt.Sprintf("after %s at %s", what, moment.Format(time.RFC3339Nano)),
+			)
 		}
 	}
 	before := func(moment time.Time, what string) {
 		if !moment.IsZero() && at.After(moment.Add(clockTolerance)) {
-			c.differs(attempts[i].Number, whatTime, at.Format(time.RFC3339Nano), fmt.Sprintf("before %s at %s", what, moment.Format(time.RFC3339Nano)))
+			c.differs(
+				attempts[i].Number, whatTime, at.Format(time.RFC3339Nano),
+				fmt.Sprintf("before %s at %s", what, moment.Format(time.RFC3339Nano)),
+			)
 		}
 	}
 	after(row.ReceivedAt, "the message was received")

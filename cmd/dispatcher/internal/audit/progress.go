@@ -56,10 +56,15 @@ func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 	s.pinned = pinned
 	switch a.Outcome {
 	case "refused":
-		if !s.partly(a, parts) && a.Code != decide.CodeLate { // after that nothing has changed but the time
+		if !s.partly(a, parts) &&
+			a.Code != decide.CodeLate { // after that nothing has changed but the time
 			s.pinned = ""
-			if a.Code != decide.CodeStopping && a.Code != decide.CodeStale && a.Code != decide.CodeExpired && !late(a) {
-				s.tried = append(s.tried, tried{a.Channel, at, s.known}) // not, where parts of it may have been left
+			if a.Code != decide.CodeStopping && a.Code != decide.CodeStale &&
+				a.Code != decide.CodeExpired &&
+				!late(a) {
+				s.tried = append(
+					s.tried, tried{a.Channel, at, s.known},
+				) // not, where parts of it may have been left
 			}
 		}
 	case "throttled":
@@ -94,7 +99,9 @@ func (s *progress) partly(a *ledger.AttemptRecord, parts int) bool {
 
 // refusedBy reports whether the channel was tried in the attempts from one on.
 func (s *progress) refusedBy(channel string, from int) bool {
-	return slices.ContainsFunc(s.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from })
+	return slices.ContainsFunc(
+		s.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from },
+	)
 }
 
 // certainly is the last attempt, from 0, in which the channel was tried for certain; -1 if in none.

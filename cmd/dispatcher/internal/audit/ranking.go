@@ -105,9 +105,12 @@ func (c *check) fields(t *decide.Task, ch *choice) bool {
 		}
 		return there
 	}
-	wrong := by != decide.RoundRobin && (extra("cursor", r.Cursor != "") || extra("after", r.After != nil))
+	wrong := by != decide.RoundRobin &&
+		(extra("cursor", r.Cursor != "") || extra("after", r.After != nil))
 	wrong = wrong || by != decide.Redraw && extra("key_id", r.KeyID != "")
-	wrong = wrong || by != decide.BestWorker && (extra("scoring", r.Scoring != "") || extra("trouble", r.Trouble != ""))
+	wrong = wrong ||
+		by != decide.BestWorker &&
+			(extra("scoring", r.Scoring != "") || extra("trouble", r.Trouble != ""))
 	for i := range r.Candidates {
 		scored := r.Candidates[i].Score != nil
 		wrong = wrong || by != decide.BestWorker && extra("score", scored)
@@ -129,11 +132,16 @@ func (c *check) lost(t *decide.Task) string {
 }
 
 // places finds the candidates among the members of the route.
-func (c *check) places(e *edition, t *decide.Task, ch *choice) (listed []decide.Ranked, places []int, ok bool) {
+func (c *check) places(
+	e *edition, t *decide.Task, ch *choice,
+) (listed []decide.Ranked, places []int, ok bool) {
 	listed = ch.ranking.Candidates
 	if lost := c.lost(t); lost != "" {
 		if len(listed) == 0 || listed[0].Channel != lost || listed[0].Reason != decide.Removed {
-			c.differs(ch.attempt, whatCandidates, names(listed), "the first choice "+lost+" at the front, "+decide.Removed)
+			c.differs(
+				ch.attempt, whatCandidates, names(listed),
+				"the first choice "+lost+" at the front, "+decide.Removed,
+			)
 			return nil, nil, false
 		}
 		listed = listed[1:]
@@ -143,7 +151,10 @@ func (c *check) places(e *edition, t *decide.Task, ch *choice) (listed []decide.
 	for i := range listed {
 		place := e.Routing.Place(t.Route, listed[i].Channel)
 		if place < 0 || seen[place] {
-			c.differs(ch.attempt, whatCandidates, listed[i].Channel, "a member of route "+t.Route.Name+", once")
+			c.differs(
+				ch.attempt, whatCandidates, listed[i].Channel,
+				"a member of route "+t.Route.Name+", once",
+			)
 			return nil, nil, false
 		}
 		seen[place] = true
@@ -166,36 +177,56 @@ func considered(listed []decide.Ranked) int {
 
 // states checks that the stored state of the candidates is one that can be, and that nobody was
 // left out who belongs on record.
-func (c *check) states(e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int) {
+func (c *check) states(
+	e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int,
+) {
 	all := len(places) + ch.ranking.More
 	least := max(min(all, decide.MaxRanked), considered(listed))
 	if ch.ranking.Stateless() && !ch.waits() {
 		least = considered(listed) // the order of the others follows without them
 	}
 	if len(listed) < least {
-		c.differs(ch.attempt, whatCandidates, fmt.Sprintf("%d of %d", len(listed), all), fmt.Sprintf("at least %d", least))
+		c.differs(
+			ch.attempt, whatCandidates, fmt.Sprintf("%d of %d", len(listed), all),
+			fmt.Sprintf("at least %d", least),
+		)
 	}
 	holdsLoad := ch.ranking.HoldsLoad()
 	for i := range listed {
 		one := &listed[i]
 		if holdsLoad || one.Capacity != 0 {
-			c.sameNumber(ch.attempt, whatCandidates, one.Capacity, e.Routing.Channels[t.Route.Members[places[i]]].Capacity)
+			c.sameNumber(
+				ch.attempt, whatCandidates, one.Capacity,
+				e.Routing.Channels[t.Route.Members[places[i]]].Capacity,
+			)
 		}
 		if one.Active < 0 {
-			c.differs(ch.attempt, whatCandidates, fmt.Sprintf("%s with %d under way", one.Channel, one.Active), "none below 0")
+			c.differs(
+				ch.attempt, whatCandidates,
+				fmt.Sprintf("%s with %d under way", one.Channel, one.Active), "none below 0",
+			)
 		}
 		if !ch.waits() && one.LastAssigned.Time().After(ch.at.Add(clockTolerance)) {
-			c.differs(ch.attempt, whatCandidates, one.Channel+" with an attempt at "+one.LastAssigned.Time().Format(time.RFC3339Nano), "one before")
+			c.differs(
+				ch.attempt, whatCandidates,
+				one.Channel+" with an attempt at "+one.LastAssigned.Time().Format(time.RFC3339Nano),
+				"one before",
+			)
 		}
 	}
 }
 
 // order ranks the stored candidates again. Where the order does not depend on their state, all
 // members are ranked, and those on record have to be the first of them.
-func (c *check) order(e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int) {
+func (c *check) order(
+	e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int,
+) {
 	r := ch.ranking
 	if t.First >= 0 && t.Route.Draws() && (len(places) == 0 || places[0] != t.First) {
-		c.differs(ch.attempt, whatOrder, names(listed), "the first choice "+t.Route.Table.Entry(t.First).Name+" at the front")
+		c.differs(
+			ch.attempt, whatOrder, names(listed),
+			"the first choice "+t.Route.Table.Entry(t.First).Name+" at the front",
+		)
 		return
 	}
 	candidates := make([]selector.Candidate, len(places), len(t.Route.Members))
@@ -220,7 +251,9 @@ func (c *check) order(e *edition, t *decide.Task, ch *choice, listed []decide.Ra
 	}
 	e.Rank(t, r, others)
 	derived := candidates[:len(places)]
-	if !slices.EqualFunc(derived, places, func(d selector.Candidate, place int) bool { return d.Index == place }) {
+	if !slices.EqualFunc(
+		derived, places, func(d selector.Candidate, place int) bool { return d.Index == place },
+	) {
 		c.differs(ch.attempt, whatOrder, names(listed), e.names(t, derived))
 	}
 }
@@ -244,7 +277,9 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 			c.differs(ch.attempt, whatDrawKey, r.KeyID, "not in the key file")
 			return false
 		case !ch.waits() && own != "" && e.HasKey(own):
-			c.same(ch.attempt, whatDrawKey, r.KeyID, own) // a message keeps the key that first drew for it
+			c.same(
+				ch.attempt, whatDrawKey, r.KeyID, own,
+			) // a message keeps the key that first drew for it
 		}
 	case decide.LoadRatio, decide.BestWorker:
 	}
@@ -255,7 +290,9 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 // had one. A first choice without exclusion at the first attempt has no ranking, and one that the
 // route holds messages for is not passed over before its time, unless a limit never leaves them a
 // place.
-func (c *check) outcome(e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked) {
+func (c *check) outcome(
+	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked,
+) {
 	chosen := ""
 	if at := ch.ranking.Chosen(); at >= 0 {
 		chosen = ch.ranking.Candidates[at].Channel
@@ -270,7 +307,10 @@ func (c *check) outcome(e *edition, t *decide.Task, s *progress, ch *choice, lis
 	}
 	end := t.Route.HoldEnds(first.Reason, c.sendable(), c.record.Message.ExpiresAt)
 	if decide.IsLimit(first.Reason) && end.After(ch.at) && !e.Closed(t, t.Route.Members[t.First]) {
-		c.differs(ch.attempt, whatExclusion, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
+		c.differs(
+			ch.attempt, whatExclusion, first.Channel+" "+first.Reason,
+			"held for it until "+end.Format(time.RFC3339Nano),
+		)
 	}
 }
 
@@ -291,10 +331,16 @@ func (c *check) hold(e *edition, t *decide.Task, s *progress, ch *choice) {
 		c.differs(ch.attempt, whatBy, r.By, string(t.Route.Ranker(s.attempts)))
 		return
 	case t.First < 0 || len(r.Candidates) != 1 || r.Candidates[0].Channel != t.Route.Table.Entry(t.First).Name:
-		c.differs(ch.attempt, whatCandidates, names(r.Candidates), "the first choice "+c.firstName(t)+" alone")
+		c.differs(
+			ch.attempt, whatCandidates, names(r.Candidates),
+			"the first choice "+c.firstName(t)+" alone",
+		)
 		return
 	case !decide.IsLimit(r.Candidates[0].Reason):
-		c.differs(ch.attempt, whatExclusion, r.Candidates[0].Channel+" "+r.Candidates[0].Reason, "one that passes by itself")
+		c.differs(
+			ch.attempt, whatExclusion, r.Candidates[0].Channel+" "+r.Candidates[0].Reason,
+			"one that passes by itself",
+		)
 		return
 	}
 	c.sameNumber(ch.attempt, whatCandidates, int64(1+r.More), int64(len(t.Route.Members)))

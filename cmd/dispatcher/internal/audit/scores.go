@@ -23,8 +23,12 @@ func (c *check) scoring(t *decide.Task, ch *choice) bool {
 	case rule.Function != nil:
 		allowed = append(functionTroubles(), decide.ByFunction)
 	}
-	if !slices.Contains(allowed, r.Scoring+r.Trouble) || (r.Scoring != "" && r.Scoring != decide.ByExpression && r.Scoring != decide.ByFunction) {
-		c.differs(ch.attempt, whatScoring, r.Scoring+" "+r.Trouble, "what the rule of route "+t.Route.Name+" leads to")
+	if !slices.Contains(allowed, r.Scoring+r.Trouble) ||
+		(r.Scoring != "" && r.Scoring != decide.ByExpression && r.Scoring != decide.ByFunction) {
+		c.differs(
+			ch.attempt, whatScoring, r.Scoring+" "+r.Trouble,
+			"what the rule of route "+t.Route.Name+" leads to",
+		)
 		return false
 	}
 	return true
@@ -42,7 +46,8 @@ func functionTroubles() []string {
 func (c *check) scores(e *edition, t *decide.Task, ch *choice, candidates []selector.Candidate) {
 	r := ch.ranking
 	selectors, known := c.selectors(ch.at)
-	if r.Scoring == decide.ByFunction || !known || (r.Trouble == decide.ExpressionFailed && r.More > 0) {
+	if r.Scoring == decide.ByFunction || !known ||
+		(r.Trouble == decide.ExpressionFailed && r.More > 0) {
 		return
 	}
 	if ch.at.IsZero() && e.changesPrices(t) {
@@ -61,7 +66,9 @@ func (c *check) scores(e *edition, t *decide.Task, ch *choice, candidates []sele
 
 // changesPrices reports whether a channel of the task's route has several price lists.
 func (e *edition) changesPrices(t *decide.Task) bool {
-	return slices.ContainsFunc(t.Route.Members, func(c int) bool { return len(e.Routing.Channels[c].Price.Lists) > 1 })
+	return slices.ContainsFunc(
+		t.Route.Members, func(c int) bool { return len(e.Routing.Channels[c].Price.Lists) > 1 },
+	)
 }
 
 // selectors are the selectors that counted at a time; false when that is not known and matters.
@@ -69,5 +76,7 @@ func (c *check) selectors(at time.Time) (selectors []selector.Selector, known bo
 	if !at.IsZero() {
 		return selector.Unexpired(c.msg.Selectors, at.Sub(c.record.Message.ReceivedAt)), true
 	}
-	return c.msg.Selectors, !slices.ContainsFunc(c.msg.Selectors, func(s selector.Selector) bool { return s.ExpiresAfter > 0 })
+	return c.msg.Selectors, !slices.ContainsFunc(
+		c.msg.Selectors, func(s selector.Selector) bool { return s.ExpiresAfter > 0 },
+	)
 }

@@ -1,5 +1,6 @@
 // Package audit decides recorded messages again, with the functions of package decide that decided
-// them first, and names what differs from the record. It is pure, and needs nothing of the pipeline.
+// them first, and names what differs from the record. It is pure, and needs nothing of the
+// pipeline.
 package audit
 
 import (
@@ -113,7 +114,10 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	seen, s := c.read(0, r.Seen), &progress{known: true}
 	c.seen = seen
 	if seen != nil && (seen.Attempts < 0 || seen.Attempts > len(r.Attempts)) {
-		c.differs(0, whatRanking, "a wait after "+strconv.Itoa(seen.Attempts)+" attempts", strconv.Itoa(len(r.Attempts))+" attempts")
+		c.differs(
+			0, whatRanking, "a wait after "+strconv.Itoa(seen.Attempts)+" attempts",
+			strconv.Itoa(len(r.Attempts))+" attempts",
+		)
 	}
 	for i := 0; ; i++ {
 		if seen != nil && seen.Attempts == i {
@@ -149,7 +153,9 @@ func (c *check) under(attempt int, version int64) (*edition, error) {
 	}
 	if e.Replay == nil {
 		stored := strconv.FormatInt(version, 10)
-		if !slices.ContainsFunc(c.found, func(m Mismatch) bool { return m.What == whatVersion && m.Stored == stored }) {
+		if !slices.ContainsFunc(
+			c.found, func(m Mismatch) bool { return m.What == whatVersion && m.Stored == stored },
+		) {
 			c.differs(attempt, whatVersion, stored, e.Trouble)
 		}
 		return nil, nil //nolint:nilnil // Nothing is there, which was noted.
@@ -179,7 +185,12 @@ type check struct {
 }
 
 func (c *check) differs(attempt int, what, stored, derived string) {
-	c.found = append(c.found, Mismatch{ID: c.record.Message.ID, Attempt: attempt, What: what, Stored: stored, Derived: derived})
+	c.found = append(
+		c.found,
+		Mismatch{
+			ID: c.record.Message.ID, Attempt: attempt, What: what, Stored: stored, Derived: derived,
+		},
+	)
 }
 
 // same notes a difference between two texts.

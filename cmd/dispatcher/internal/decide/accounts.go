@@ -69,7 +69,9 @@ func (b *counters) covers(dst []int, t *Task) (places []int, locked bool) {
 
 // accounts appends the limits that count a message on a channel: the channel's own, those of tenant
 // and prefixes on it and, from position over on, those over all channels.
-func (a *assigner) accounts(dst []admission.Account, t *Task, c int) (accounts []admission.Account, over int) {
+func (a *assigner) accounts(
+	dst []admission.Account, t *Task, c int,
+) (accounts []admission.Account, over int) {
 	b := &a.counters
 	if b.own[c] == nil {
 		b.own[c] = a.ownAccounts(c)
@@ -79,7 +81,10 @@ func (a *assigner) accounts(dst []admission.Account, t *Task, c int) (accounts [
 		return dst, len(dst)
 	}
 	var memory [8]int
-	dst = b.add(dst, b.index.on[c].find(memory[:0], t.Row.Tenant, t.msg.To), a.states[c].Gate.Ease.RateAt(a.now))
+	dst = b.add(
+		dst, b.index.on[c].find(memory[:0], t.Row.Tenant, t.msg.To),
+		a.states[c].Gate.Ease.RateAt(a.now),
+	)
 	over = len(dst)
 	// One channel that was asked to slow down slows no other.
 	return b.add(dst, b.index.over.find(memory[:0], t.Row.Tenant, t.msg.To), 1), over
@@ -106,7 +111,9 @@ func (a *assigner) ownAccounts(c int) []admission.Account {
 	for i := range gate.Counters {
 		accounts[i] = admission.Account{Counter: &gate.Counters[i], Rate: rate}
 		if Divides(ch.Policy) {
-			state := a.snapshot.Instances.State(ch.Name, &gate.Counters[i], a.snapshot.Worker.Region)
+			state := a.snapshot.Instances.State(
+				ch.Name, &gate.Counters[i], a.snapshot.Worker.Region,
+			)
 			accounts[i].Policy, accounts[i].Split = ch.Policy, ch.Policy.Split(&state)
 		}
 	}
@@ -154,7 +161,9 @@ func (a *assigner) admit(t *Task, c int, room *opening) []ledger.Refund {
 
 // refundable is what the message is about to take on channel c of each limit in money, and of what
 // that counts apart. The accounts from position over on are of limits over all channels.
-func (a *assigner) refundable(accounts []admission.Account, over, c int, need *admission.Need) (refunds []ledger.Refund) {
+func (a *assigner) refundable(
+	accounts []admission.Account, over, c int, need *admission.Need,
+) (refunds []ledger.Refund) {
 	if need.Micros == 0 {
 		return nil
 	}
@@ -163,7 +172,9 @@ func (a *assigner) refundable(accounts []admission.Account, over, c int, need *a
 		if account.Unit != admission.Money {
 			continue
 		}
-		r := ledger.Refund{Window: account.Window, Micros: need.Micros, Tallies: account.Tallies(&a.moment, need)}
+		r := ledger.Refund{
+			Window: account.Window, Micros: need.Micros, Tallies: account.Tallies(&a.moment, need),
+		}
 		r.Scope = account.Scope
 		if i < over {
 			r.Channel = a.routing.Channels[c].Name

@@ -71,14 +71,20 @@ type decision struct {
 	refunds []ledger.Refund // what goes back to limits in money if nothing is spent
 }
 
-func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand Snapshot) *assigner {
+func newAssigner(
+	routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand Snapshot,
+) *assigner {
 	a := &assigner{
 		routing: routing, keys: keys, snapshot: stand, now: seen.Now, stamp: seen.Now, unready: unready,
-		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
-		queued: map[*admission.Counter]int64{}, queuedOn: make([]int64, len(routing.Channels)),
+		states:  make([]*ledger.ChannelState, len(routing.Channels)),
+		cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
+		queued:  map[*admission.Counter]int64{}, queuedOn: make([]int64, len(routing.Channels)),
 		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
-	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.CommitLatency), Zone: routing.Zone, Worker: stand.Worker}
+	a.moment = admission.Moment{
+		Now: seen.Now, Earliest: seen.Now.Add(stand.CommitLatency), Zone: routing.Zone,
+		Worker: stand.Worker,
+	}
 	a.counters = newCounters(routing, seen, &a.moment)
 	index := make(map[string]int, len(routing.Channels))
 	for i := range routing.Channels {
@@ -121,7 +127,12 @@ func (a *assigner) decide(t *Task) decision {
 		d.State, d.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
 	}
 	if t.was == ledger.Waiting && !t.Row.WaitingSince.IsZero() {
-		d.Waits = addWait(t.Row.Waits, ledger.Wait{Reason: t.waitedWhy, On: t.Row.WaitsFor, For: a.now.Sub(t.Row.WaitingSince)})
+		d.Waits = addWait(
+			t.Row.Waits,
+			ledger.Wait{
+				Reason: t.waitedWhy, On: t.Row.WaitsFor, For: a.now.Sub(t.Row.WaitingSince),
+			},
+		)
 	}
 	return d
 }
@@ -143,7 +154,9 @@ func (a *assigner) choose(t *Task) decision {
 	case t.problem != "" && t.Row.SameKey == "":
 		return ended(t, endOf(t.problem), string(t.problem))
 	case t.Route == nil:
-		return decision{Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)}
+		return decision{
+			Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil),
+		}
 	}
 	return a.assign(t)
 }
@@ -183,7 +196,10 @@ func (a *assigner) assign(t *Task) decision {
 func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
 	c := t.Route.Members[place]
 	ch, state := &a.routing.Channels[c], a.states[c]
-	d := decision{Decision: ledger.Decision{State: ledger.Sending, Plan: t.Row.Plan}, channel: ch, release: room.release}
+	d := decision{
+		Decision: ledger.Decision{State: ledger.Sending, Plan: t.Row.Plan}, channel: ch,
+		release: room.release,
+	}
 	if t.Row.Attempts == 0 && !t.Route.Draws() {
 		d.Plan.FirstChoice = ch.Name
 	}

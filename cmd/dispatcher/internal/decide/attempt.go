@@ -130,7 +130,10 @@ func concatReference(id string) uint16 {
 func owe(f *Attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
-		s.Receipts, s.CutShort = expectedReceipts(res.Parts), s.Outcome == provider.Unknown && slices.ContainsFunc(res.Parts, certainlyNot)
+		s.Receipts, s.CutShort = expectedReceipts(
+			res.Parts,
+		), s.Outcome == provider.Unknown &&
+			slices.ContainsFunc(res.Parts, certainlyNot)
 	case s.Outcome == provider.Unknown:
 		s.Receipts = f.receipts()
 	case s.Outcome == provider.Accepted && f.Segments > 1:

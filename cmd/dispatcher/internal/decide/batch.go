@@ -222,7 +222,8 @@ func (r *Plan) adopt(seen *ledger.Seen) []Task {
 func excludeOptedOut(tasks []Task, seen *ledger.Seen) {
 	for i := range tasks {
 		t := &tasks[i]
-		t.barred = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && len(t.Row.PartsLeft) == 0 && t.Row.SameKey == ""
+		t.barred = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && len(t.Row.PartsLeft) == 0 &&
+			t.Row.SameKey == ""
 	}
 }
 
@@ -278,7 +279,10 @@ func (r *Decided) Notices() []ledger.Notice {
 		case ledger.Duplicate:
 			continue
 		case ledger.Conflict:
-			problem := &envelope.Problem{Code: envelope.Conflict, Detail: "the id was used before for a message with other content"}
+			problem := &envelope.Problem{
+				Code:   envelope.Conflict,
+				Detail: "the id was used before for a message with other content",
+			}
 			notices = append(notices, *letter(&r.plan.Jobs[i], problem),
 				statusOfConflict(&r.plan.Jobs[i], problem, r.Now))
 			continue

@@ -113,9 +113,16 @@ func clarify(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Ti
 
 // repeat lets the next attempt submit the same under the same key on the same channel, after pauses
 // that double.
-func repeat(f *Attempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time) {
+func repeat(
+	f *Attempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time,
+) {
 	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, f.Channel, false
-	s.NextAt = now.Add(max(min(pause, LongestRetryAfter), min(repeatPause<<min(f.Submission.Attempt-1, 10), longestRepeat)))
+	s.NextAt = now.Add(
+		max(
+			min(pause, LongestRetryAfter),
+			min(repeatPause<<min(f.Submission.Attempt-1, 10), longestRepeat),
+		),
+	)
 	d.NextAt = d.Until
 }
 
@@ -123,7 +130,9 @@ func repeat(f *Attempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Sett
 // does that, its deadline has not passed and no part of it is known to have been taken; else it
 // stays as it is.
 func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
-	if f.Search.resendOnce && f.Expires.After(now) && !f.duplicate && len(f.Submission.Parts) == 0 && !partTaken {
+	if f.Search.resendOnce && f.Expires.After(now) && !f.duplicate &&
+		len(f.Submission.Parts) == 0 &&
+		!partTaken {
 		s.State, s.Reason, s.PossibleDuplicate, s.Tried, s.Pinned = ledger.Retry, reasonResend, true, true, ""
 		return ledger.Resent
 	}
@@ -138,9 +147,15 @@ func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) led
 func repeated(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:
-		s.Ambiguity = &ledger.Ambiguity{Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil, ResolvedAs: ledger.Taken}
+		s.Ambiguity = &ledger.Ambiguity{
+			Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil,
+			ResolvedAs: ledger.Taken,
+		}
 	case provider.Rejected:
-		s.Ambiguity = &ledger.Ambiguity{Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil, ResolvedAs: ledger.NotTaken}
+		s.Ambiguity = &ledger.Ambiguity{
+			Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil,
+			ResolvedAs: ledger.NotTaken,
+		}
 	case provider.Unknown: // clarify has seen to it
 	case provider.Refused, provider.Throttled:
 		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, f.Segments, f.Price
@@ -164,7 +179,8 @@ func (a *assigner) impeded(t *Task) bool {
 		return false
 	}
 	at := a.routing.Channel(t.Row.Pinned)
-	return !a.now.Before(t.Row.SameKeyUntil) || !t.Row.ExpiresAt.After(a.now) || at < 0 || a.routing.Channels[at].Account != t.Row.SameKeyAccount
+	return !a.now.Before(t.Row.SameKeyUntil) || !t.Row.ExpiresAt.After(a.now) || at < 0 ||
+		a.routing.Channels[at].Account != t.Row.SameKeyAccount
 }
 
 // untilResolved lets an impeded row wait: until the search ends, and for a moment if it has.
@@ -173,5 +189,8 @@ func (a *assigner) untilResolved(t *Task) ledger.Decision {
 	if soon := a.now.Add(ambiguityMargin); next.Before(soon) {
 		next = soon
 	}
-	return ledger.Decision{State: ledger.Waiting, Reason: reasonSameKey, NextAt: next, Plan: t.Row.Plan, WaitsFor: t.Row.Pinned}
+	return ledger.Decision{
+		State: ledger.Waiting, Reason: reasonSameKey, NextAt: next, Plan: t.Row.Plan,
+		WaitsFor: t.Row.Pinned,
+	}
 }

@@ -14,7 +14,8 @@ type Destination struct {
 	Network string // MCC and MNC, as the message's label says; empty without one
 }
 
-// destination works out where a message goes. The country is looked up where something depends on it.
+// destination works out where a message goes. The country is looked up where something depends on
+// it.
 func (r *Routing) destination(m *envelope.Message) Destination {
 	to := Destination{Number: m.To}
 	if label, ok := m.Labels[networkLabel]; ok {

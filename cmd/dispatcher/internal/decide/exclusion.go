@@ -142,7 +142,8 @@ func exclusionReason(o *admission.Exclusion) string {
 // IsLimit reports whether a reason is that of a limit, or of a bulkhead: it passes with time alone.
 func IsLimit(reason string) bool {
 	switch reason {
-	case NoSlot, Reserved, NoShare, TenantLimit, PrefixLimit, NoBudget, NoActive, Throttled, Bulkhead, InFlight:
+	case NoSlot, Reserved, NoShare, TenantLimit, PrefixLimit, NoBudget, NoActive, Throttled,
+		Bulkhead, InFlight:
 		return true
 	}
 	return false

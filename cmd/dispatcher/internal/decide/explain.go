@@ -107,7 +107,10 @@ func explain(q *Question) Answer {
 		return Answer{Plan: t.Row.Plan, Problem: problemOf(&t)}
 	}
 	if t.Row.State == ledger.Rejected {
-		return Answer{Plan: t.Row.Plan, Decision: ledger.Decision{State: t.Row.State, Reason: t.Row.Reason, Plan: t.Row.Plan}}
+		return Answer{
+			Plan:     t.Row.Plan,
+			Decision: ledger.Decision{State: t.Row.State, Reason: t.Row.Reason, Plan: t.Row.Plan},
+		}
 	}
 	t.Row.ReceivedAt = q.Now
 	if t.Route.Asks() {
@@ -116,11 +119,15 @@ func explain(q *Question) Answer {
 			t.Scores = &scores
 		}
 	}
-	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped()}
+	seen := &ledger.Seen{
+		Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped(),
+	}
 	a := newAssigner(q.Routing, keys, seen, q.unready(), Snapshot{})
 	answer := a.lineOf(&t)
 	if t.Row.State == ledger.Scheduled {
-		answer.Decision = ledger.Decision{State: ledger.Scheduled, NextAt: t.Row.NextAt, Plan: t.Row.Plan}
+		answer.Decision = ledger.Decision{
+			State: ledger.Scheduled, NextAt: t.Row.NextAt, Plan: t.Row.Plan,
+		}
 		return answer
 	}
 	answer.Decision = a.decide(&t).Decision

@@ -38,7 +38,10 @@ const spare = 10
 // The history is in the counter's unit a minute, whatever the window, so the limit is converted to
 // a minute for comparison: only the shares count.
 func (f *Instances) State(channel string, c *admission.Counter, region string) admission.State {
-	s := admission.State{Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1, History: map[string]int64{}}
+	s := admission.State{
+		Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1,
+		History: map[string]int64{},
+	}
 	if f != nil && f.Total > 0 {
 		s.Workers, s.Total = f.Workers, f.Total
 	}

@@ -130,7 +130,8 @@ func (a *assigner) consider(t *Task, l *line) (place int, room opening, ok bool)
 // passedOver is exclusionOf for the candidate at position i of the line.
 func (a *assigner) passedOver(t *Task, l *line, i int) (opening, exclusion) {
 	place := l.candidates[i].Index
-	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw && t.Route.Table.Entry(place).Weight.IsZero() {
+	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw &&
+		t.Route.Table.Entry(place).Weight.IsZero() {
 		return opening{}, exclusion{reason: WeightZero} // no draw picks it
 	}
 	return a.exclusionOf(t, l.selectors, t.Route.Members[place])

@@ -59,7 +59,9 @@ func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 			fresh = append(fresh, i)
 		}
 	}
-	slices.SortFunc(due, func(a, b int) int { return cmp.Compare(tasks[a].Row.Seq, tasks[b].Row.Seq) })
+	slices.SortFunc(
+		due, func(a, b int) int { return cmp.Compare(tasks[a].Row.Seq, tasks[b].Row.Seq) },
+	)
 	all, queues := append(due, fresh...), map[tenantOf]*queue{}
 	order := make([]turn, len(all))
 	for i, at := range all {

@@ -162,7 +162,10 @@ func (j *Job) stored() []byte {
 // first drew, as long as the key file has it. A message whose route is gone has no route and waits
 // for one.
 func (p *planner) planDue(row ledger.Message) Task {
-	t := Task{Row: row, was: row.State, waitedWhy: row.Reason, Lane: p.routing.Lane(row.Lane), produced: row.ReceivedAt, First: -1}
+	t := Task{
+		Row: row, was: row.State, waitedWhy: row.Reason, Lane: p.routing.Lane(row.Lane),
+		produced: row.ReceivedAt, First: -1,
+	}
 	t.Row.State = ledger.Sending
 	msg, problem := envelope.Decode(row.Envelope, true)
 	if problem != nil { // it was decoded before it was stored: only damage explains this
@@ -171,7 +174,8 @@ func (p *planner) planDue(row ledger.Message) Task {
 	}
 	t.msg = msg
 	kept := row.Plan
-	if problem := p.choose(&t); problem != nil && (problem.Code == envelope.TooManySegments || problem.Code == envelope.BlockedNumber) {
+	if problem := p.choose(&t); problem != nil &&
+		(problem.Code == envelope.TooManySegments || problem.Code == envelope.BlockedNumber) {
 		t.problem = problem.Code // the routing allows less than when it came
 	}
 	if row.Attempts > 0 {
@@ -198,16 +202,22 @@ func (p *planner) release(t *Task) {
 // choose fills in route and segments, and draw and first choice when the route draws.
 func (p *planner) choose(t *Task) *envelope.Problem {
 	if !t.Row.ExpiresAt.After(p.now) {
-		return &envelope.Problem{Code: envelope.Expired, Detail: "its deadline had passed when it was read"}
+		return &envelope.Problem{
+			Code: envelope.Expired, Detail: "its deadline had passed when it was read",
+		}
 	}
 	t.At = p.now
 	t.to = p.routing.destination(&t.msg)
 	if t.whole() && !p.begun && p.routing.Blocked.stops(&t.to) {
-		return &envelope.Problem{Code: envelope.BlockedNumber, Detail: "nothing is sent to such numbers"}
+		return &envelope.Problem{
+			Code: envelope.BlockedNumber, Detail: "nothing is sent to such numbers",
+		}
 	}
 	route := p.routing.route(&t.msg, t.Row.Lane)
 	if route == nil {
-		return &envelope.Problem{Code: envelope.NoRoute, Detail: "no route of the routing document matches it"}
+		return &envelope.Problem{
+			Code: envelope.NoRoute, Detail: "no route of the routing document matches it",
+		}
 	}
 	t.text = t.msg.Text
 	if route.Substitute {
@@ -219,8 +229,10 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 	if n := p.fewest(t); n > route.MaxSegments {
 		t.Route = nil
 		return &envelope.Problem{
-			Code:   envelope.TooManySegments,
-			Detail: fmt.Sprintf("its text has %d segments, route %s allows %d", n, route.Name, route.MaxSegments),
+			Code: envelope.TooManySegments,
+			Detail: fmt.Sprintf(
+				"its text has %d segments, route %s allows %d", n, route.Name, route.MaxSegments,
+			),
 		}
 	}
 	drewUnder := t.Row.Plan.KeyID
@@ -289,7 +301,10 @@ func (p *planner) bury(t *Task, job *Job, problem *envelope.Problem) {
 // positionID names a record that has no usable id of its own. It is longer than the
 // 64 characters a producer may use, so it can never take a producer's id.
 func positionID(o Origin) string {
-	return fmt.Sprintf("record without a usable message id, known by its position in Kafka: %s/%d/%d", o.Topic, o.Partition, o.Offset)
+	return fmt.Sprintf(
+		"record without a usable message id, known by its position in Kafka: %s/%d/%d", o.Topic,
+		o.Partition, o.Offset,
+	)
 }
 
 // letter is the dead letter of a record: the original bytes, and why and where in headers.

@@ -20,7 +20,9 @@ type Price struct {
 
 // NewPrice indexes lists, which are in the order of their dates.
 func NewPrice(currency string, lists ...config.PriceList) Price {
-	p := Price{Price: config.Price{Currency: currency, Lists: lists}, longest: make([]int, len(lists))}
+	p := Price{
+		Price: config.Price{Currency: currency, Lists: lists}, longest: make([]int, len(lists)),
+	}
 	for i := range lists {
 		for prefix := range lists[i].Prefixes {
 			p.longest[i] = max(p.longest[i], len(prefix))

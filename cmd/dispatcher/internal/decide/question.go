@@ -108,7 +108,10 @@ func newQuestion(r *Routing, t *Task, now time.Time) ScoreQuestion {
 	}
 	for place, c := range t.Route.Members {
 		ch := &r.Channels[c]
-		question.Candidates[place] = ScoreCandidate{Channel: ch.Name, Labels: ch.Labels, Price: ch.Price.units(&t.to, now), Currency: ch.Price.comparedIn()}
+		question.Candidates[place] = ScoreCandidate{
+			Channel: ch.Name, Labels: ch.Labels, Price: ch.Price.units(&t.to, now),
+			Currency: ch.Price.comparedIn(),
+		}
 	}
 	return question
 }

@@ -55,13 +55,17 @@ func byDraws(candidates []selector.Candidate, drawn []int) {
 			turn[place] = i
 		}
 	}
-	slices.SortFunc(candidates, func(a, b selector.Candidate) int { return turn[a.Index] - turn[b.Index] })
+	slices.SortFunc(
+		candidates, func(a, b selector.Candidate) int { return turn[a.Index] - turn[b.Index] },
+	)
 }
 
 // scored fills in the scores of a task's candidates by the rule of its route. When the rule
 // fails for any of them, all are scored by the default rule and trouble says why in one
 // bounded word; scoring is then empty. selectors are the message's selectors that still count.
-func (r *Routing) scored(t *Task, selectors []selector.Selector, candidates []selector.Candidate) (scoring, trouble string) {
+func (r *Routing) scored(
+	t *Task, selectors []selector.Selector, candidates []selector.Candidate,
+) (scoring, trouble string) {
 	switch rule := &t.Route.Scoring; {
 	case rule.Expression != nil:
 		if r.scoredByExpression(t, rule.Expression, candidates) {
@@ -92,7 +96,9 @@ func (r *Routing) scored(t *Task, selectors []selector.Selector, candidates []se
 // the default had to stand in for it, the best match goes first.
 func lowestFirst(s *config.Scoring, trouble string) bool { return s.Ascending && trouble == "" }
 
-func (r *Routing) scoredByExpression(t *Task, e *score.Expression, candidates []selector.Candidate) bool {
+func (r *Routing) scoredByExpression(
+	t *Task, e *score.Expression, candidates []selector.Candidate,
+) bool {
 	in := score.Input{Labels: t.msg.Labels, Lane: t.Row.Lane, Priority: r.priority(t.Lane)}
 	for i := range candidates {
 		c := &r.Channels[t.Route.Members[candidates[i].Index]]

@@ -98,7 +98,9 @@ func (m *Micros) UnmarshalJSON(raw []byte) error {
 
 // Candidate is what the ranked channel was compared by; index is its place in the route.
 func (r *Ranked) Candidate(index int) selector.Candidate {
-	c := selector.Candidate{Index: index, Active: r.Active, Capacity: r.Capacity, LastAssigned: r.LastAssigned.Time()}
+	c := selector.Candidate{
+		Index: index, Active: r.Active, Capacity: r.Capacity, LastAssigned: r.LastAssigned.Time(),
+	}
 	if r.Score != nil {
 		c.Score = *r.Score
 	}

@@ -9,7 +9,9 @@ import (
 // AppendRanking writes the form in which a ranking is stored, a JSON object whose text "line" has
 // the candidates, with commas between them:
 //
-//	{"version":7,"by":"load_ratio","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
+//	{"version":7,"by":"load_ratio","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c
+//
+// 5/50 -","more":12}
 //
 // The fields of a candidate have a space between them: its channel, what the order went by, and why
 // it was passed over, which the chosen one and those behind it lack. What the order went by is
@@ -55,7 +57,10 @@ func fieldsOf(r *Ranking) fields {
 	case RoundRobin, Redraw:
 		return fields{}
 	case BestWorker: // an expression may go by the load
-		return fields{score: true, load: r.Scoring == ByExpression || r.Trouble == ExpressionFailed, idle: true}
+		return fields{
+			score: true, load: r.Scoring == ByExpression || r.Trouble == ExpressionFailed,
+			idle: true,
+		}
 	case LoadRatio:
 	}
 	return fields{load: true, idle: true}
@@ -64,7 +69,8 @@ func fieldsOf(r *Ranking) fields {
 // HoldsLoad reports whether candidates are stored with their load.
 func (r *Ranking) HoldsLoad() bool { return fieldsOf(r).load }
 
-// Stateless reports whether the order depends on a turn or on draws, and not on the channels' state.
+// Stateless reports whether the order depends on a turn or on draws, and not on the channels'
+// state.
 func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 
 // stateless reports whether the order follows without any state of the channels.

@@ -50,7 +50,9 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 // NotTaken, or Unresolved when nobody will know. code says who found out. Its receipts are awaited
 // from then on, for as long as those of its channel were when it was sent. Whether the message goes
 // on, and how, is decided as for any answer. It is pure.
-func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time) *ledger.Resolution {
+func Resolve(
+	o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time,
+) *ledger.Resolution {
 	f := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
 	f.RepeatUntil, f.Await = time.Time{}, o.Await
 	j := &ledger.Resolution{Seq: f.Seq, Key: o.Key, As: verdict}
@@ -58,13 +60,19 @@ func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference
 	case ledger.Taken:
 		// The ledger adds the flag to the event where the message keeps it.
 		f.duplicate = false
-		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those that were known among them
-		j.Settlement = truth(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now)
+		all := strings.TrimSpace(
+			o.Reference + " " + reference,
+		) // of its parts, those that were known among them
+		j.Settlement = truth(
+			f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now,
+		)
 	case ledger.NotTaken:
 		j.Settlement = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
 		if o.Repeats() { // it waits to be submitted to the same channel again; a settlement leaves such a row alone
 			s := j.Settlement
-			j.Move = &ledger.Move{State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice}
+			j.Move = &ledger.Move{
+				State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice,
+			}
 		}
 	case ledger.Unresolved, ledger.Resent:
 		s := unresolved(o, f)
@@ -92,7 +100,10 @@ func unresolved(o *ledger.OpenAmbiguity, f *Attempt) *ledger.Settlement {
 // moved is where a message goes without anything having become known, with its event.
 func moved(f *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 	n := statusOfSettlement(f, s, now)
-	return &ledger.Move{State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried, Notice: &n}
+	return &ledger.Move{
+		State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried,
+		Notice: &n,
+	}
 }
 
 // Conclude ends a search that found nothing about an attempt, as its lane does.

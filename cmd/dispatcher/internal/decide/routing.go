@@ -28,7 +28,8 @@ type Routing struct {
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
 	// Country names the ISO 3166 region of a number in lower case. It is called only
-	// when a route, a price, a rule about senders or a block depends on countries, and must be quick.
+	// when a route, a price, a rule about senders or a block depends on countries, and must be
+	// quick.
 	Country func(number string) string
 
 	index     *scopeIndex // of all limits; nil until prepare
@@ -43,15 +44,19 @@ type Channel struct {
 	// Segments counts the billed segments of a text on this channel, as its adapter will
 	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
-	// Cut stands for how the adapter would cut a text to send some of its parts, in the words of its Result.Cut; nil when it
+	// Cut stands for how the adapter would cut a text to send some of its parts, in the words of
+	// its Result.Cut; nil when it
 	// sends messages as a whole only.
 	Cut func(text string) string
-	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it; nil replaces
+	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it;
+	// nil replaces
 	// them for the GSM alphabet.
 	Substitute func(text string) string
-	// Account stands for the kind and the settings of the channel: while it is the same, so is the provider behind it.
+	// Account stands for the kind and the settings of the channel: while it is the same, so is the
+	// provider behind it.
 	Account string
-	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when the
+	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected,
+	// when the
 	// channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
 	AwaitReceipts time.Duration
 	// Concurrency is how many submits one process has under way on this channel at most.
@@ -207,7 +212,8 @@ func (r *Routing) rankedLanes() []string {
 	return names
 }
 
-// KeepLanes takes over the lanes of the routing before which this one does not name: records of them may be on
+// KeepLanes takes over the lanes of the routing before which this one does not name: records of
+// them may be on
 // their way, and their messages keep their deadlines and bounds.
 func (r *Routing) KeepLanes(before *Routing) {
 	for name, lane := range before.Lanes {
@@ -250,7 +256,9 @@ func (r *Routing) Place(route *Route, channel string) int {
 	if route == nil {
 		return -1
 	}
-	return slices.IndexFunc(route.Members, func(c int) bool { return r.Channels[c].Name == channel })
+	return slices.IndexFunc(
+		route.Members, func(c int) bool { return r.Channels[c].Name == channel },
+	)
 }
 
 func fits(m *config.Match, msg *envelope.Message, lane, country string) bool {
@@ -269,7 +277,9 @@ func beginsWithOne(prefixes []string, number string) bool {
 	if len(prefixes) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(number, p) })
+	return slices.ContainsFunc(
+		prefixes, func(p string) bool { return strings.HasPrefix(number, p) },
+	)
 }
 
 func hasAll(wanted, has map[string]selector.Value) bool {

@@ -37,7 +37,9 @@ type scopeTable struct {
 
 // newScopeIndex indexes the limits of a routing.
 func newScopeIndex(r *Routing) *scopeIndex {
-	x := &scopeIndex{own: make([][]admission.Limit, len(r.Channels)), on: make([]*scopeTable, len(r.Channels))}
+	x := &scopeIndex{
+		own: make([][]admission.Limit, len(r.Channels)), on: make([]*scopeTable, len(r.Channels)),
+	}
 	found := map[ledger.ScopeRef]*narrower{}
 	note := func(channel int, name string, limit *admission.Limit) {
 		ref := ledger.ScopeRef{Channel: name, Scope: limit.Scope}
@@ -130,7 +132,8 @@ func (x *scopeIndex) covering(dst []int, t *Task) []int {
 	return dst
 }
 
-// CompleteCounter fills in what a limit is told by the routing and not by the counter's row: how its
+// CompleteCounter fills in what a limit is told by the routing and not by the counter's row: how
+// its
 // window slides, what it reserves, and the currency of money.
 func CompleteCounter(c *admission.Counter, limits []admission.Limit) {
 	for i := range limits {

@@ -66,7 +66,10 @@ func SettleLost(f *Attempt, now time.Time) ledger.Settlement {
 //
 //	Accepted   accepted
 //	Rejected   rejected
-//	Unknown    unknown while it is tried to find out more (see clarify), then for good, or one flagged
+//	Unknown    unknown while it is tried to find out more (see clarify), then for good, or one
+//
+// flagged
+//
 //	           resend on a lane that allows it
 //	Refused    retry at once, this channel excluded unless this process itself stopped the attempt
 //	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
@@ -143,7 +146,9 @@ func Unsent(res *provider.Result) bool {
 // AnyAccepted reports whether a part is with the subscriber's provider for certain: then
 // no other channel may have the message.
 func AnyAccepted(parts []provider.Part) bool {
-	return slices.ContainsFunc(parts, func(p provider.Part) bool { return p.Outcome == provider.Accepted })
+	return slices.ContainsFunc(
+		parts, func(p provider.Part) bool { return p.Outcome == provider.Accepted },
+	)
 }
 
 // again sends a message that was not taken, or not whole, to its next try.
@@ -197,7 +202,9 @@ func bill(f *Attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
 		}
 	}
 	s.Reference = strings.Join(references, " ")
-	s.Denied = strings.Join(slices.DeleteFunc(denied, func(id string) bool { return id == "" }), " ")
+	s.Denied = strings.Join(
+		slices.DeleteFunc(denied, func(id string) bool { return id == "" }), " ",
+	)
 	if s.Outcome == provider.Unknown {
 		s.Denied, s.DeniedParts = "", 0 // whether the message was taken is not known
 	}

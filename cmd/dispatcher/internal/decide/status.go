@@ -23,7 +23,9 @@ func statusOfTask(t *Task, d *ledger.Decision, taken int, at time.Time) ledger.N
 		status.State, status.Reason = string(d.State), d.Reason
 	}
 	if d.State == ledger.Sending {
-		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(d.Attempt.Reason)
+		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(
+			d.Attempt.Reason,
+		)
 	}
 	if status.State == string(ledger.Dead) {
 		status.Detail, status.Position = t.Row.Detail, positionOf(t.Row.Origin)
@@ -41,7 +43,9 @@ func statusOfTask(t *Task, d *ledger.Decision, taken int, at time.Time) ledger.N
 // pass for one about that.
 func statusOfConflict(job *Job, problem *envelope.Problem, at time.Time) ledger.Notice {
 	return notice(&envelope.Status{
-		State: string(ledger.Dead), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code), Detail: problem.Detail,
+		State: string(
+			ledger.Dead,
+		), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code), Detail: problem.Detail,
 		ConflictingID: job.Message.ID, Position: positionOf(job.Origin), Metadata: job.Message.Metadata,
 	})
 }

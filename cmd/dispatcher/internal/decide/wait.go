@@ -47,7 +47,9 @@ func (a *assigner) nobody(t *Task, l *line) ledger.Decision {
 	case expiry.IsZero() && t.Row.SameKey != "":
 		return a.untilResolved(t)
 	case expiry.IsZero():
-		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.Row.Plan, Seen: record}
+		return ledger.Decision{
+			State: ledger.Failed, Reason: reasonNoChannel, Plan: t.Row.Plan, Seen: record,
+		}
 	}
 	if !expiry.IsZero() && (until.why == "" || expiry.Before(until.at)) {
 		until, newRound = delay{at: expiry, why: unfit}, false
@@ -91,7 +93,9 @@ func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
 
 // expiry is the least age at which one of the selectors that labels fail expires; false when
 // labels fail one that never does.
-func expiry(selectors []selector.Selector, labels map[string]selector.Value) (least time.Duration, ok bool) {
+func expiry(
+	selectors []selector.Selector, labels map[string]selector.Value,
+) (least time.Duration, ok bool) {
 	for _, s := range selectors {
 		if s.Satisfied(labels) {
 			continue

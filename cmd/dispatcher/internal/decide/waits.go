@@ -68,7 +68,9 @@ func (a *assigner) hasRoom(x *exclusion, c int) time.Time {
 		sustained = max(sustained-counter.Burst+1, 1)
 	}
 	rate := a.states[c].Gate.Ease.RateAt(a.now)
-	at := x.limit.When.Add(time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)))
+	at := x.limit.When.Add(
+		time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)),
+	)
 	if x.limit.Why == admission.Reserved || x.limit.Why == admission.Unshared {
 		at = Earlier(at, counter.End(a.routing.Zone)) // then all of it is there again
 	}

@@ -72,7 +72,9 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 		return d.pass(ctx, decide.Resolve(o, ledger.NotTaken, decide.CodeLookup, "", now))
 	case provider.Unanswered:
 	}
-	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, decide.Earlier(now.Add(decide.PauseOfLookup(o.Asked)), o.Until))
+	return d.cfg.Ledger.Postpone(
+		ctx, o.Message.Seq, o.Key, decide.Earlier(now.Add(decide.PauseOfLookup(o.Asked)), o.Until),
+	)
 }
 
 // pass writes a resolution down.
@@ -85,7 +87,8 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 		return nil
 	}
 	d.cfg.Metrics.ambiguities.WithLabelValues(string(j.As)).Inc()
-	if j.Settlement != nil && j.Settlement.State == ledger.Retry || j.Move != nil && j.Move.State == ledger.Retry {
+	if j.Settlement != nil && j.Settlement.State == ledger.Retry ||
+		j.Move != nil && j.Move.State == ledger.Retry {
 		d.backlog.Store(true)
 		d.wake()
 	}

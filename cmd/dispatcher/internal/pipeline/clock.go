@@ -57,7 +57,8 @@ func (c *clock) read(database, asked, here time.Time) {
 	s := sighting{origin: database.Add(-here.Sub(c.epoch) + way/2), error: way / 2}
 	age := here.Sub(c.began)
 	switch {
-	case c.origin.Load() == nil, age > 2*clockMemory, s.contradicts(&c.best), s.contradicts(&c.former):
+	case c.origin.Load() == nil, age > 2*clockMemory, s.contradicts(&c.best),
+		s.contradicts(&c.former):
 		c.best, c.former, c.began = s, s, here // nothing recent to compare with, or the database's clock was set
 	case age > clockMemory:
 		c.best, c.former, c.began = s, c.best, here

@@ -57,7 +57,8 @@ func (l *commitLatency) get(now time.Time) time.Duration {
 			known = append(known, w.took)
 		}
 	}
-	if newest := l.writes[(l.next+len(l.writes)-1)%len(l.writes)]; len(known) == 0 && now.Sub(newest.at) <= slowMemory*newest.took {
+	if newest := l.writes[(l.next+len(l.writes)-1)%len(l.writes)]; len(known) == 0 &&
+		now.Sub(newest.at) <= slowMemory*newest.took {
 		known = append(known, newest.took)
 	}
 	if slow := slowest(known); slow >= leastLead {

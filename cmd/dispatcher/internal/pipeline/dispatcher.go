@@ -78,7 +78,9 @@ func (c *Config) Validate() error {
 	case c.MaxUnsettled < 1:
 		return errors.New("pipeline: MaxUnsettled must be at least 1")
 	case c.SendTimeout <= 0 || c.DeadAfter <= heartbeatMargin:
-		return fmt.Errorf("pipeline: SendTimeout must be above 0 and DeadAfter above %s", heartbeatMargin)
+		return fmt.Errorf(
+			"pipeline: SendTimeout must be above 0 and DeadAfter above %s", heartbeatMargin,
+		)
 	case c.StateInterval < 0 || c.WindowRetention < 0:
 		return errors.New("pipeline: StateInterval and WindowRetention must not be below 0")
 	}
@@ -137,7 +139,8 @@ func New(cfg Config) (*Dispatcher, error) {
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
 		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), open: &openAttempts{},
-		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
+		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking),
+		workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
 	return d, nil
@@ -162,7 +165,9 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
 		if channel := channels[c.Name]; channel != nil {
-			next[c.Name] = newWorker(c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.answers)
+			next[c.Name] = newWorker(
+				c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.answers,
+			)
 		} else {
 			next[c.Name] = d.workers[c.Name]
 		}

@@ -52,7 +52,9 @@ func (d *Dispatcher) Run(ctx context.Context) {
 }
 
 // every calls work at once and then at each interval.
-func (d *Dispatcher) every(ctx context.Context, interval time.Duration, where string, work func(context.Context) error) {
+func (d *Dispatcher) every(
+	ctx context.Context, interval time.Duration, where string, work func(context.Context) error,
+) {
 	for {
 		if err := withTimeout(ctx, work); err != nil && ctx.Err() == nil {
 			d.trouble(where, err)
@@ -162,7 +164,8 @@ func (d *Dispatcher) wakeWaiting(ctx context.Context) {
 		return
 	}
 	n := min(most, d.slots.size())
-	if err := withTimeout(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil && ctx.Err() == nil {
+	if err := withTimeout(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil &&
+		ctx.Err() == nil {
 		d.trouble("wake", err)
 	}
 }

@@ -273,7 +273,9 @@ func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recovery
 // the first lane may also have those that are kept for it, see either. Before that it drops the
 // jobs for which their channels have no room. It waits for all slots that are not stuck, gatherTime
 // at most: large claims are what makes a message cheap.
-func (d *Dispatcher) acquire(ctx context.Context, r *claim, due int) (from *slots, got int, err error) {
+func (d *Dispatcher) acquire(
+	ctx context.Context, r *claim, due int,
+) (from *slots, got int, err error) {
 	held, err := d.awaitRoom(ctx, r)
 	if err != nil {
 		return nil, 0, err

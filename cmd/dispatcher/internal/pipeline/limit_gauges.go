@@ -53,16 +53,40 @@ func newLimitGauges(namespace, room string) *limitGauges {
 		return gauge("limit_"+name, help, "channel", "scope", "window", "unit")
 	}
 	return &limitGauges{
-		most:      limit("max", "Units that a limit allows in its current window, money in micros."),
-		effective: limit("effective", "Units that a limit allows in each window at the rate that the channel has left since its provider asked to slow down."),
-		granted:   limit("granted", "Units of a limit that were granted in the current window."),
-		free:      limit("free", "Units of a limit that are left in the current window; 0 of a window of a second that begins in the future, because the database's clock was ahead."),
-		reserved:  limit("reserved", "Units of a limit that are left and kept for lanes with a reserve."),
-		share:     limit("share", "Units of a limit that the channel's policy leaves to this instance in a whole window."),
-		end:       limit("window_end_timestamp_seconds", "When the current window of a limit ends and the next one begins, as a Unix time; later than a window from now where it begins in the future, because the database's clock was ahead."),
-		active:    gauge("channel_active", "Attempts under way on a channel.", "channel"),
-		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down, 1 without a limit of a second; 0 while it wants nothing at all.", "channel"),
-		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or limit that they wait for and why.", "on", "reason"),
+		most: limit(
+			"max", "Units that a limit allows in its current window, money in micros.",
+		),
+		effective: limit(
+			"effective",
+			"Units that a limit allows in each window at the rate that the channel has left since its provider asked to slow down.",
+		),
+		granted: limit("granted", "Units of a limit that were granted in the current window."),
+		free: limit(
+			"free",
+			"Units of a limit that are left in the current window; 0 of a window of a second that begins in the future, because the database's clock was ahead.",
+		),
+		reserved: limit(
+			"reserved", "Units of a limit that are left and kept for lanes with a reserve.",
+		),
+		share: limit(
+			"share",
+			"Units of a limit that the channel's policy leaves to this instance in a whole window.",
+		),
+		end: limit(
+			"window_end_timestamp_seconds",
+			"When the current window of a limit ends and the next one begins, as a Unix time; later than a window from now where it begins in the future, because the database's clock was ahead.",
+		),
+		active: gauge("channel_active", "Attempts under way on a channel.", "channel"),
+		rate: gauge(
+			"channel_rate_ratio",
+			"Part of its rate that a channel has left since its provider asked to slow down, 1 without a limit of a second; 0 while it wants nothing at all.",
+			"channel",
+		),
+		waiting: gauge(
+			"waiting_for_messages",
+			"Messages that wait, by the channel or limit that they wait for and why.", "on",
+			"reason",
+		),
 	}
 }
 
@@ -100,7 +124,9 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 
 // gaugeStateOf works out what the gauges show. It changes the counters of p: they are rolled to its
 // moment.
-func gaugeStateOf(p *ledger.Present, r *decide.Routing, f *decide.Instances, region string) *gaugeState {
+func gaugeStateOf(
+	p *ledger.Present, r *decide.Routing, f *decide.Instances, region string,
+) *gaugeState {
 	s := &gaugeState{waiting: p.Waiting}
 	eases := make(map[string]admission.Ease, len(p.Channels))
 	for i := range p.Channels {
@@ -120,7 +146,9 @@ func gaugeStateOf(p *ledger.Present, r *decide.Routing, f *decide.Instances, reg
 			continue // the routing has changed since
 		}
 		for k := range state.Gate.Counters {
-			l := limitGaugeOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone)
+			l := limitGaugeOf(
+				&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone,
+			)
 			if policy := r.Channels[c].Policy; decide.Divides(policy) {
 				whole := f.State(state.Name, &state.Gate.Counters[k], region)
 				l.share = policy.Split(&whole).PerWorker
@@ -135,14 +163,20 @@ func gaugeStateOf(p *ledger.Present, r *decide.Routing, f *decide.Instances, reg
 			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
 		for k := range scoped.Counters {
-			s.limits = append(s.limits, limitGaugeOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone))
+			s.limits = append(
+				s.limits,
+				limitGaugeOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone),
+			)
 		}
 	}
 	return s
 }
 
 // limitGaugeOf is that of one counter, undivided.
-func limitGaugeOf(c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease, now time.Time, zone *time.Location) limitGauge {
+func limitGaugeOf(
+	c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease,
+	now time.Time, zone *time.Location,
+) limitGauge {
 	decide.CompleteCounter(c, limits)
 	c.Roll(now, zone)
 	return limitGauge{

@@ -76,7 +76,9 @@ func (l *load) wakes(n int64) int {
 
 // underWay is what the worker's channel has under way.
 func (w *worker) underWay(now time.Time) underWay {
-	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), usual: w.load.usualTime()}
+	u := underWay{
+		held: int(w.load.held.Load()), senders: int(w.concurrency), usual: w.load.usualTime(),
+	}
 	if u.held == 0 {
 		return u
 	}

@@ -40,7 +40,10 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	const namespace, room = "dispatcher", "dispatch"
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help}, labels)
+		return prometheus.NewCounterVec(
+			prometheus.CounterOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help},
+			labels,
+		)
 	}
 	seconds := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -49,25 +52,70 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}, labels)
 	}
 	plain := func(name, help string, buckets []float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets})
+		return prometheus.NewHistogram(
+			prometheus.HistogramOpts{
+				Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets,
+			},
+		)
 	}
 	m := &Metrics{
-		records:      counter("records_total", "Kafka records by what the ledger made of them.", "lane", "fate"),
-		decisions:    counter("decisions_total", "Decisions of claims by the state they led to.", "lane", "state"),
-		choices:      counter("attempts_total", "Attempts by channel and why they went there.", "channel", "reason"),
-		passedOver:   counter("passed_over_total", "Messages that had to wait or failed, by reason.", "reason"),
-		full:         counter("full_channels_total", "Times a message found no room on a channel because of its bound in this process, by what followed.", "channel", "reason"),
-		scoring:      counter("scoring_fallbacks_total", "Rankings that the default scoring made because the route's rule failed.", "trouble"),
-		outcomes:     counter("outcomes_total", "Attempts by channel and outcome.", "channel", "outcome"),
-		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
-		toSubmit:     seconds("submit_delay_seconds", "From the Kafka record's timestamp to its first submit.", "lane"),
-		claimSeconds: plain("claim_seconds", "Duration of a claim transaction, lock waits included.", prometheus.ExponentialBuckets(0.001, 2, 14)),
-		unsent:       counter("unsent_attempts_total", "Attempts that did not leave because their place had passed, they had become stale or the channel was being stopped.", "channel", "code"),
-		lockWait:     plain("claim_lock_wait_seconds", "Part of a claim that waited for the locks of channels and limits.", prometheus.ExponentialBuckets(0.0001, 2, 18)),
-		claimSize:    plain("claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11)),
-		settle:       plain("settle_seconds", "Duration of a settle transaction.", prometheus.ExponentialBuckets(0.001, 2, 14)),
-		trouble:      counter("trouble_total", "Operations that failed and are tried again.", "where"),
-		ambiguities:  counter("ambiguities_total", "Submissions that nobody answered, by how the search ended.", "verdict"),
+		records: counter(
+			"records_total", "Kafka records by what the ledger made of them.", "lane", "fate",
+		),
+		decisions: counter(
+			"decisions_total", "Decisions of claims by the state they led to.", "lane", "state",
+		),
+		choices: counter(
+			"attempts_total", "Attempts by channel and why they went there.", "channel", "reason",
+		),
+		passedOver: counter(
+			"passed_over_total", "Messages that had to wait or failed, by reason.", "reason",
+		),
+		full: counter(
+			"full_channels_total",
+			"Times a message found no room on a channel because of its bound in this process, by what followed.",
+			"channel", "reason",
+		),
+		scoring: counter(
+			"scoring_fallbacks_total",
+			"Rankings that the default scoring made because the route's rule failed.", "trouble",
+		),
+		outcomes: counter(
+			"outcomes_total", "Attempts by channel and outcome.", "channel", "outcome",
+		),
+		answer: seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
+		toSubmit: seconds(
+			"submit_delay_seconds", "From the Kafka record's timestamp to its first submit.",
+			"lane",
+		),
+		claimSeconds: plain(
+			"claim_seconds", "Duration of a claim transaction, lock waits included.",
+			prometheus.ExponentialBuckets(0.001, 2, 14),
+		),
+		unsent: counter(
+			"unsent_attempts_total",
+			"Attempts that did not leave because their place had passed, they had become stale or the channel was being stopped.",
+			"channel", "code",
+		),
+		lockWait: plain(
+			"claim_lock_wait_seconds",
+			"Part of a claim that waited for the locks of channels and limits.",
+			prometheus.ExponentialBuckets(0.0001, 2, 18),
+		),
+		claimSize: plain(
+			"claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11),
+		),
+		settle: plain(
+			"settle_seconds", "Duration of a settle transaction.",
+			prometheus.ExponentialBuckets(0.001, 2, 14),
+		),
+		trouble: counter(
+			"trouble_total", "Operations that failed and are tried again.", "where",
+		),
+		ambiguities: counter(
+			"ambiguities_total", "Submissions that nobody answered, by how the search ended.",
+			"verdict",
+		),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Subsystem: room, Name: "waiting_messages", Help: "Messages that wait for a channel, by lane, over all instances.",
 		}, []string{"lane"}),
@@ -82,8 +130,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 	}
 	m.limits = newLimitGauges(namespace, room)
-	registry.MustRegister(m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring, m.outcomes, m.answer, m.toSubmit,
-		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.ambiguities, m.waiting, m.lost, m.released)
+	registry.MustRegister(
+		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring,
+		m.outcomes, m.answer, m.toSubmit, m.unsent, m.claimSeconds, m.lockWait, m.claimSize,
+		m.settle, m.trouble, m.ambiguities, m.waiting, m.lost, m.released,
+	)
 	return m
 }
 
@@ -97,7 +148,8 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 	}
 	for c, n := range r.decided.Full {
 		if n > 0 {
-			m.full.WithLabelValues(r.plan.Routing.Channels[c].Name, r.rooms[c].Reason()).Add(float64(n))
+			m.full.WithLabelValues(r.plan.Routing.Channels[c].Name, r.rooms[c].Reason()).
+				Add(float64(n))
 		}
 	}
 	for i := range r.decided.Tasks {
@@ -113,7 +165,8 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 			m.records.WithLabelValues(t.Row.Lane, "fresh").Inc()
 		}
 		if d.State == "" {
-			if t.Row.State == ledger.Rejected && fate == ledger.Fresh { // before anything was to be decided
+			if t.Row.State == ledger.Rejected &&
+				fate == ledger.Fresh { // before anything was to be decided
 				m.decisions.WithLabelValues(t.Row.Lane, string(ledger.Rejected)).Inc()
 				m.passedOver.WithLabelValues(t.Row.Reason).Inc()
 			}

@@ -34,7 +34,8 @@ func (n *neededScopes) note(needed []ledger.ScopeRef, now time.Time) {
 		scopes[ref] = now
 	}
 	for ref, at := range n.scopes {
-		if _, again := scopes[ref]; !again && len(scopes) < decide.MaxNeeded && now.Sub(at) <= neededFor {
+		if _, again := scopes[ref]; !again && len(scopes) < decide.MaxNeeded &&
+			now.Sub(at) <= neededFor {
 			scopes[ref] = at
 		}
 	}

@@ -12,7 +12,9 @@ import (
 // recover closes attempts that lost instances left without outcome. They may have
 // been sent, so their outcome is Unknown.
 func (d *Dispatcher) recover(ctx context.Context) error {
-	open, err := d.cfg.Ledger.Abandoned(ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size())
+	open, err := d.cfg.Ledger.Abandoned(
+		ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size(),
+	)
 	if err != nil {
 		return fmt.Errorf("look for lost attempts: %w", err)
 	}
@@ -40,7 +42,9 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 // recorded is an attempt that no worker has any more, with what its provider promises; claimed is
 // when it was, by the database's clock. A provider that nobody knows here may tell of each part:
 // the first of them is not to pass for all.
-func (d *Dispatcher) recorded(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *decide.Attempt {
+func (d *Dispatcher) recorded(
+	m *ledger.Message, a *ledger.Attempt, claimed time.Time,
+) *decide.Attempt {
 	lane := d.routing.Load().Lane(m.Lane)
 	f := decide.RecordedAttempt(m, a, &lane)
 	can, known := d.promises(a.Channel)

@@ -150,7 +150,10 @@ func (s *settler) pin(batch []answered, seq int64) {
 // reported and left open rather than allowed to hold up the others; its message is returned.
 func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := withTimeout(s.ctx, func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) })
+		err := withTimeout(
+			s.ctx,
+			func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) },
+		)
 		if err == nil || s.ctx.Err() != nil {
 			return nil
 		}
@@ -161,7 +164,12 @@ func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 				return nil
 			}
 		case len(settlements) == 1:
-			s.d.trouble("settle", errors.New("an outcome could not be written and stays open until this instance ends"))
+			s.d.trouble(
+				"settle",
+				errors.New(
+					"an outcome could not be written and stays open until this instance ends",
+				),
+			)
 			return []int64{settlements[0].Seq}
 		default:
 			half := len(settlements) / 2

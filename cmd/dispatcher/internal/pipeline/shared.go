@@ -63,7 +63,9 @@ func (d *Dispatcher) present(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at the limits: %w", err)
 	}
-	d.cfg.Metrics.limits.latest.Store(gaugeStateOf(&p, d.routing.Load(), d.instances.Load(), d.cfg.Region))
+	d.cfg.Metrics.limits.latest.Store(
+		gaugeStateOf(&p, d.routing.Load(), d.instances.Load(), d.cfg.Region),
+	)
 	return nil
 }
 
@@ -122,8 +124,15 @@ func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 			return // the claim will say what is wrong with the database
 		}
 		for _, lock := range locks {
-			d.trouble("channel lock", fmt.Errorf("the row of channel %s is locked by another session of the database, and nothing can be sent meanwhile: "+
-				"end its transaction, or the session with: select pg_terminate_backend(%d)", lock.Channel, lock.PID))
+			d.trouble(
+				"channel lock",
+				fmt.Errorf(
+					"the row of channel %s is locked by another session of the database, and nothing can be sent meanwhile: "+
+						"end its transaction, or the session with: select pg_terminate_backend(%d)",
+					lock.Channel,
+					lock.PID,
+				),
+			)
 		}
 	}).Stop
 }

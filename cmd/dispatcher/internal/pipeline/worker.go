@@ -59,11 +59,16 @@ type worker struct {
 	running sync.WaitGroup // feeder and senders
 }
 
-func newWorker(c *decide.Channel, channel provider.Channel, cfg *Config, heart *heartbeat, load *load, answers chan<- answered) *worker {
+func newWorker(
+	c *decide.Channel, channel provider.Channel, cfg *Config, heart *heartbeat, load *load,
+	answers chan<- answered,
+) *worker {
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
-		concurrency: int32(max(1, min(c.Concurrency, cfg.MaxUnsettled))), //nolint:gosec // Some hundreds.
-		heartbeat:   heart, metrics: cfg.Metrics, answers: answers, load: load,
+		concurrency: int32(
+			max(1, min(c.Concurrency, cfg.MaxUnsettled)),
+		), //nolint:gosec // Some hundreds.
+		heartbeat: heart, metrics: cfg.Metrics, answers: answers, load: load,
 		inbox: make(chan *openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
@@ -84,7 +89,8 @@ func (w *worker) ready(now time.Time) string {
 	switch {
 	case !ok:
 		return why
-	case !w.heartbeat.alive(now), w.late.active(now), w.sending.Load() >= w.concurrency && w.waitingUrgent.Load() >= w.concurrency:
+	case !w.heartbeat.alive(now), w.late.active(now),
+		w.sending.Load() >= w.concurrency && w.waitingUrgent.Load() >= w.concurrency:
 		return decide.Busy
 	case why == provider.Probing:
 		return why
@@ -166,7 +172,9 @@ func (w *worker) wakeAt(now, swept time.Time) time.Time {
 
 // sweep sends back what is due and may not leave any more, though no sender has come for it.
 func (w *worker) sweep(now time.Time) {
-	w.sendBack(w.schedule.take(func(f *openAttempt) bool { return w.unsendable(f, now) != "" }), now)
+	w.sendBack(
+		w.schedule.take(func(f *openAttempt) bool { return w.unsendable(f, now) != "" }), now,
+	)
 }
 
 func (w *worker) sendBack(attempts []*openAttempt, now time.Time) {
@@ -273,7 +281,8 @@ func (w *worker) applyThrottle(result *provider.Result) {
 // same.
 func (w *worker) untimed() int32 {
 	now, last := int64(time.Since(w.began)), w.counted.Load()
-	if w.throttles.Load() > 0 && now-last < int64(time.Second) || !w.counted.CompareAndSwap(last, now) {
+	if w.throttles.Load() > 0 && now-last < int64(time.Second) ||
+		!w.counted.CompareAndSwap(last, now) {
 		return max(w.throttles.Load(), 1)
 	}
 	return w.throttles.Add(1)
