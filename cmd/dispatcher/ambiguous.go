@@ -142,10 +142,12 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 		{only: formatTable, head: "attempt", width: 18, cell: func(d *ambiguityLine) any {
 			return onChannel(d.Attempt, d.Channel)
 		}},
-		{only: formatTable, head: "price", width: 13, right: true,
+		{
+			only: formatTable, head: "price", width: 13, right: true,
 			cell: func(d *ambiguityLine) any {
 				return amount(d.PriceMicros, d.Currency)
-			}},
+			},
+		},
 		{only: formatTable, key: "code", width: 12},
 		{only: formatTable, key: "opened_at", head: "since (UTC)", width: 10},
 		{only: formatTable, head: "found out (UTC)", width: 14, cell: func(d *ambiguityLine) any {

@@ -69,8 +69,10 @@ the exit code is 1.`,
 }
 
 // verdicts are the words of --as.
-var verdicts = map[string]ledger.ResolvedAs{"taken": ledger.Taken, "not_taken": ledger.NotTaken,
-	"final": ledger.Unresolved}
+var verdicts = map[string]ledger.ResolvedAs{
+	"taken": ledger.Taken, "not_taken": ledger.NotTaken,
+	"final": ledger.Unresolved,
+}
 
 func (f *settleFlags) check(named bool) error {
 	_, known := verdicts[f.as]
@@ -177,8 +179,10 @@ func (c *cli) settleMany(
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	result := settledMany{As: f.as, DryRun: f.dryRun, Matched: int64(len(found)),
-		Left: []leftOpen{}}
+	result := settledMany{
+		As: f.as, DryRun: f.dryRun, Matched: int64(len(found)),
+		Left: []leftOpen{},
+	}
 	for i := range found {
 		if f.dryRun {
 			break

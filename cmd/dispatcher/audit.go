@@ -208,7 +208,10 @@ func (v *verification) title() string {
 
 func verificationSheet(v *verification, as format) sheet {
 	s := list(as, v.Mismatches, []column[audit.Mismatch]{
-		{key: "id", name: "message"}, {key: "attempt"}, {key: "what"}, {key: "stored"},
+		{key: "id", name: "message"},
+		{key: "attempt"},
+		{key: "what"},
+		{key: "stored"},
 		{key: "derived"},
 	}...)
 	s.title = v.title()

@@ -104,10 +104,12 @@ func benchSheet(r *bench.Result) sheet {
 func faultsSheet(r *bench.FaultsResult, as format) sheet {
 	figure := func(head, form string, of func(*bench.FaultRow) float64) column[bench.FaultRow] {
 		name := strings.ReplaceAll(head, " ", "_")
-		return column[bench.FaultRow]{name: name, head: head, right: true,
+		return column[bench.FaultRow]{
+			name: name, head: head, right: true,
 			cell: func(f *bench.FaultRow) any {
 				return fmt.Sprintf(form, of(f))
-			}}
+			},
+		}
 	}
 	s := list(as, r.Faults, []column[bench.FaultRow]{
 		{key: "fault", name: "third_channel", head: "third channel"},

@@ -96,8 +96,10 @@ func (d *changed) sentence() string {
 func weightSheet(before, after *report.RoutePreview) sheet {
 	s := sheet{
 		title: "route " + after.Route,
-		header: []string{"channel", "weight", "share", "interval", "", "weight", "share",
-			"interval"},
+		header: []string{
+			"channel", "weight", "share", "interval", "", "weight", "share",
+			"interval",
+		},
 		right: []int{2, 3, 4, 6, 7, 8},
 	}
 	add := func(channel string, was, is []string) {

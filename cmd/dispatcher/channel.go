@@ -194,13 +194,15 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "capacity"},
 		{key: "active"},
 		{key: "load_ratio", head: "load"},
-		{name: "last_assigned", head: "last_assigned (UTC)", width: 19,
+		{
+			name: "last_assigned", head: "last_assigned (UTC)", width: 19,
 			cell: func(c *channelShown) any {
 				if c.LastAssigned == nil {
 					return "never"
 				}
 				return *c.LastAssigned
-			}},
+			},
+		},
 		{key: "limits", only: formatTable, width: 18, cell: limits("%s/%s %s/%s", "\n")},
 		{key: "limits", only: formatCSV, cell: limits("%s of %s %s/%s", ", ")},
 		{key: "routes", only: formatTable, width: 13, cell: func(c *channelShown) any {

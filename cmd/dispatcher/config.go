@@ -39,7 +39,9 @@ func (c *cli) listSettings(as format) error {
 		return usage(err)
 	}
 	if err := as.write(c.out, s.List(), list(as, s.List(), []column[config.Setting]{
-		{key: "name", width: 36}, {key: "value", width: 26}, {key: "source"},
+		{key: "name", width: 36},
+		{key: "value", width: 26},
+		{key: "source"},
 		{key: "help", width: 40},
 	}...)); err != nil {
 		return err
@@ -68,7 +70,8 @@ func (c *cli) checkRouting(file string, as format) error {
 		value.Routes = append(value.Routes, doc.Routes[i].Name)
 	}
 	return as.write(c.out, value, list(as, []checked{value}, []column[checked]{
-		{key: "file"}, {key: "timezone"},
+		{key: "file"},
+		{key: "timezone"},
 		{name: "channels", right: true, cell: func(c *checked) any { return len(c.Channels) }},
 		{name: "routes", right: true, cell: func(c *checked) any { return len(c.Routes) }},
 		{name: "lanes", right: true, cell: func(c *checked) any { return len(c.Lanes) }},

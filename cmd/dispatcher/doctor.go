@@ -77,7 +77,9 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		}
 	}
 	if err := as.write(c.out, value, list(as, findings, []column[finding]{
-		{key: "check", width: 16}, {key: "status"}, {key: "detail", width: 44},
+		{key: "check", width: 16},
+		{key: "status"},
+		{key: "detail", width: 44},
 		{key: "fix", width: 40},
 	}...)); err != nil {
 		return err

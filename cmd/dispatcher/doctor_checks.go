@@ -102,8 +102,10 @@ func (p *checker) checkDatabase(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{broken("database", postgresTrouble(p.settings, err))}
 	}
-	return []finding{serverFinding(&c), schemaFinding(&c), clockFinding(&c),
-		durabilityFinding(&c.Durability)}
+	return []finding{
+		serverFinding(&c), schemaFinding(&c), clockFinding(&c),
+		durabilityFinding(&c.Durability),
+	}
 }
 
 func serverFinding(c *ledger.Condition) finding {

@@ -172,7 +172,8 @@ func (c *cli) promoteKey(path string, args []string, as format) error {
 			path, id))
 	}
 	return c.changeKeys(path, as, func(text string) (string,
-		error) {
+		error,
+	) {
 		return config.PromoteDrawKey(text, id)
 	}, func(ring *keyRing) string {
 		ring.Promoted = id
@@ -188,7 +189,8 @@ them old days cannot be verified.`
 // rotateKeys adds a key, puts it on top and says what is to be done with the file then.
 func (c *cli) rotateKeys(path string, _ []string, as format) error {
 	return c.changeKeys(path, as, func(text string) (string,
-		error) {
+		error,
+	) {
 		return config.AddDrawKey(text), nil
 	}, func(ring *keyRing) string {
 		ring.Added, ring.Promoted = ring.Keys[0].KeyID, ring.Keys[0].KeyID

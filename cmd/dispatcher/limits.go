@@ -87,8 +87,10 @@ const allChannels = "(all)"
 // that is given without a value is most likely a variable that was not set: it must not mean all
 // messages.
 func (f *limitFlags) check() error {
-	for flag, value := range map[string]string{"window": f.window, "unit": f.unit,
-		"tenant": f.tenant, "prefix": f.prefix} {
+	for flag, value := range map[string]string{
+		"window": f.window, "unit": f.unit,
+		"tenant": f.tenant, "prefix": f.prefix,
+	} {
 		if value == "" && f.given(flag) {
 			return misused(fmt.Errorf("--%s is empty: write its value, or leave the flag out",
 				flag))

@@ -132,8 +132,10 @@ func (n *countersNow) waiters(named []string) []waitersNow {
 	for _, w := range n.Waiting {
 		if len(named) == 0 || slices.ContainsFunc(named,
 			func(channel string) bool { return waitsOn(w.On, channel) }) {
-			out = append(out, waitersNow{On: w.On, Reason: w.Reason, Messages: w.Messages,
-				Next: w.Next.UTC()})
+			out = append(out, waitersNow{
+				On: w.On, Reason: w.Reason, Messages: w.Messages,
+				Next: w.Next.UTC(),
+			})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b waitersNow) int {

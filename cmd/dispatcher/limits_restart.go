@@ -146,7 +146,10 @@ func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) erro
 	if as != formatTable {
 		rows := []restartedLimit{*out}
 		return as.write(ch.cli.out, out, list(as, rows, []column[restartedLimit]{
-			{key: "channel"}, {key: "scope"}, {key: "window"}, {key: "unit"},
+			{key: "channel"},
+			{key: "scope"},
+			{key: "window"},
+			{key: "unit"},
 			{name: "was_start", cell: func(r *restartedLimit) any { return r.Was.Start }},
 			{name: "was_granted", cell: func(r *restartedLimit) any { return r.Was.Granted }},
 			{name: "window_start", cell: func(r *restartedLimit) any { return r.Now.Start }},

@@ -170,15 +170,19 @@ func limitSheet(now *limitsNow, as format) sheet {
 	columns = append(columns, column[limitRow]{
 		key: "reserve", only: formatCSV, cell: func(r *limitRow) any { return r.reserveWords() },
 	})
-	for _, key := range []string{"policy", "curve_factor", "rate", "paused_until", "active",
-		"active_max", "active_until", "hold_seconds"} {
-		columns = append(columns, column[limitRow]{key: key, only: formatCSV,
+	for _, key := range []string{
+		"policy", "curve_factor", "rate", "paused_until", "active",
+		"active_max", "active_until", "hold_seconds",
+	} {
+		columns = append(columns, column[limitRow]{
+			key: key, only: formatCSV,
 			cell: func(r *limitRow) any {
 				if r.channel == nil {
 					return nil
 				}
 				return valueOf(r.channel, key)
-			}})
+			},
+		})
 	}
 	s := list(as, now.rows(), columns...)
 	s.tight = true

@@ -66,8 +66,10 @@ func migrate(ctx context.Context, s *config.Settings, statusOnly bool) (schemaCh
 			return schemaChange{}, err
 		}
 	}
-	return schemaChange{From: before.Schema, To: after.Schema, Latest: after.Latest,
-		UpTo: after.Schema >= after.Latest}, nil
+	return schemaChange{
+		From: before.Schema, To: after.Schema, Latest: after.Latest,
+		UpTo: after.Schema >= after.Latest,
+	}, nil
 }
 
 // databaseTrouble is schemaTrouble or postgresTrouble.

@@ -79,12 +79,19 @@ func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error 
 	for i := range counts {
 		n := &counts[i]
 		value.Current += n.Current
-		value.OptOuts = append(value.OptOuts, optOutsShown{n.Tenant, string(n.Source), n.Channel,
-			n.Current, n.Ended, n.First, n.Last})
+		value.OptOuts = append(value.OptOuts, optOutsShown{
+			n.Tenant, string(n.Source), n.Channel,
+			n.Current, n.Ended, n.First, n.Last,
+		})
 	}
 	rows := list(as, value.OptOuts, []column[optOutsShown]{
-		{key: "tenant"}, {key: "source"}, {key: "channel"}, {key: "current"}, {key: "ended"},
-		{key: "first", head: "first (UTC)"}, {key: "last", head: "last (UTC)"},
+		{key: "tenant"},
+		{key: "source"},
+		{key: "channel"},
+		{key: "current"},
+		{key: "ended"},
+		{key: "first", head: "first (UTC)"},
+		{key: "last", head: "last (UTC)"},
 	}...)
 	rows.title = fmt.Sprintf("%d opt-outs", value.Current)
 	if value.Current == 1 {

@@ -102,9 +102,14 @@ func previewSheet(p *report.Preview, as format) sheet {
 		}
 	}
 	return list(as, rows, []column[row]{
-		{key: "route"}, {key: "mode"}, {key: "size"}, {key: "channel"},
+		{key: "route"},
+		{key: "mode"},
+		{key: "size"},
+		{key: "channel"},
 		{key: "weight", right: true},
-		{key: "low"}, {key: "high"}, {key: "share", style: share},
+		{key: "low"},
+		{key: "high"},
+		{key: "share", style: share},
 	}...)
 }
 
@@ -141,8 +146,10 @@ func (c *cli) traffic(
 	}
 	w.counter = report.NewTrafficCounter(doc, day.Format(time.DateOnly), doc.Timezone.String(),
 		w.against)
-	filter := ledger.ChoiceFilter{From: admission.Day.Start(day, doc.Timezone),
-		To: admission.Day.End(day, doc.Timezone)}
+	filter := ledger.ChoiceFilter{
+		From: admission.Day.Start(day, doc.Timezone),
+		To:   admission.Day.End(day, doc.Timezone),
+	}
 	if err := l.EachChoice(ctx, filter, w.add); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}

@@ -74,9 +74,11 @@ func printedSheets(as format) []printedSheet {
 	return []printedSheet{
 		{"ambiguous", ambiguitySheet(filled[[]ambiguityLine](), as), ""},
 		{"contradictions", contradictionSheet(filled[[]contradictionLine]()), formatTable},
-		{"contradiction rows",
+		{
+			"contradiction rows",
 			ambiguitySheet([]ambiguityLine{ptrTo(filled[contradictionLine]()).ambiguityLine()}, as),
-			formatCSV},
+			formatCSV,
+		},
 		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
 		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},

@@ -185,13 +185,17 @@ func (c *cli) steerRamp(ctx context.Context, f *rampFlags, args []string) error 
 		}
 		to, done := f.wanted()
 		if r.State == to {
-			return ch.printRamp(&rampStarted{Version: ch.current.Version, DryRun: f.dryRun,
-				Ramp: newRampShown(r)},
+			return ch.printRamp(&rampStarted{
+				Version: ch.current.Version, DryRun: f.dryRun,
+				Ramp: newRampShown(r),
+			},
 				fmt.Sprintf("Ramp %d of route %s is %s already: nothing to do.", r.ID, r.Route, to))
 		}
 		if f.dryRun {
-			return ch.printRamp(&rampStarted{Version: ch.current.Version, DryRun: true,
-				Ramp: newRampShown(r)},
+			return ch.printRamp(&rampStarted{
+				Version: ch.current.Version, DryRun: true,
+				Ramp: newRampShown(r),
+			},
 				fmt.Sprintf("Dry run: nothing was written. Ramp %d of route %s, now %s, would be "+
 					"%s.", r.ID, r.Route, r.State, done))
 		}

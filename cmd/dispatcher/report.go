@@ -32,8 +32,10 @@ explains every column.`,
 		Args: cobra.NoArgs,
 		RunE: run,
 	}
-	daily := &cobra.Command{Use: "daily", Short: cmd.Short, Long: cmd.Long, Args: cobra.NoArgs,
-		RunE: run}
+	daily := &cobra.Command{
+		Use: "daily", Short: cmd.Short, Long: cmd.Long, Args: cobra.NoArgs,
+		RunE: run,
+	}
 	for _, one := range []*cobra.Command{cmd, daily} {
 		one.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
 		as.addTo(one.Flags())
@@ -134,8 +136,10 @@ func dailySheet(d *report.Daily) sheet {
 		[]column[report.DailyRow]{{key: "cost_micros", name: "cost", style: micros}},
 		keys[report.DailyRow]("", "currency", "deviation", "p_value", "verdict",
 			"unknown_segments"),
-		[]column[report.DailyRow]{{key: "unknown_cost_micros", name: "unknown_cost",
-			style: micros}},
+		[]column[report.DailyRow]{{
+			key: "unknown_cost_micros", name: "unknown_cost",
+			style: micros,
+		}},
 		keys[report.DailyRow]("", "undelivered", "no_receipt", "carried", "carried_share",
 			"agreed_share", "delivered_share", "draws_verdict", "traffic_verdict"),
 		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any {

@@ -98,8 +98,10 @@ func (c *cli) side(
 		if err != nil {
 			return nil, usage(err)
 		}
-		return &side{name: doc.Name, document: string(doc.Text), routing: doc.Routing,
-			plain: doc.Routing, file: true}, nil
+		return &side{
+			name: doc.Name, document: string(doc.Text), routing: doc.Routing,
+			plain: doc.Routing, file: true,
+		}, nil
 	}
 	v, err := currentVersion(ctx, l, s)
 	if err == nil && arg != "" {
@@ -116,8 +118,10 @@ func (c *cli) side(
 	if err != nil {
 		return nil, err
 	}
-	return &side{name: number(v.Version), document: v.Document, routing: routing,
-		plain: doc.Routing}, nil
+	return &side{
+		name: number(v.Version), document: v.Document, routing: routing,
+		plain: doc.Routing,
+	}, nil
 }
 
 // changesTo compares two versions with their effects, and a file with the document of a version.

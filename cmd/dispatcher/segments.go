@@ -128,8 +128,10 @@ func (f *segmentsFlags) measure(text string, rules sms.Rules) textSize {
 		text = rules.Substitute(text)
 	}
 	m := rules.Split(text)
-	size := textSize{Alphabet: m.Alphabet.String(), Units: m.Units, Segments: len(m.Segments),
-		Substituted: text != given}
+	size := textSize{
+		Alphabet: m.Alphabet.String(), Units: m.Units, Segments: len(m.Segments),
+		Substituted: text != given,
+	}
 	if m.Shift.Locking != sms.DefaultTables {
 		size.Locking = m.Shift.Locking.String()
 	}

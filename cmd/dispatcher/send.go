@@ -147,8 +147,10 @@ func (f *sendFlags) check() error {
 		}
 	}
 	slices.Sort(given)
-	for name, list := range map[string][]string{"--label": f.labels, "--selector": f.selector,
-		"--metadata": f.metadata} {
+	for name, list := range map[string][]string{
+		"--label": f.labels, "--selector": f.selector,
+		"--metadata": f.metadata,
+	} {
 		if len(list) > 0 {
 			given = append(given, name)
 		}
@@ -236,7 +238,10 @@ type sendResult struct {
 
 func (c *cli) printSent(as format, r *sendResult) error {
 	err := as.write(c.out, r, list(as, []sendResult{*r}, []column[sendResult]{
-		{key: "topic"}, {key: "sent"}, {key: "bad"}, {key: "not_sent"},
+		{key: "topic"},
+		{key: "sent"},
+		{key: "bad"},
+		{key: "not_sent"},
 		{name: "seconds", right: true, cell: func(r *sendResult) any {
 			return fmt.Sprintf("%.2f", r.Seconds)
 		}},

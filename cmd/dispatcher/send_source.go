@@ -30,8 +30,10 @@ func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	src := &source{name: f.file, close: func() {}, reader: messageReader{region: r,
-		allowUnknown: s.AllowUnknownFields}}
+	src := &source{name: f.file, close: func() {}, reader: messageReader{
+		region:       r,
+		allowUnknown: s.AllowUnknownFields,
+	}}
 	src.reader.csv = f.input == "csv" || f.input == "" && strings.HasSuffix(strings.ToLower(f.file),
 		".csv")
 	switch f.file {
@@ -181,12 +183,16 @@ type draftSelector struct {
 }
 
 // draftFields are the fields of an envelope that are plain strings.
-var draftFields = []string{"id", "to", "from", "text", "tenant", "send_at", "expires_at",
-	"max_price"}
+var draftFields = []string{
+	"id", "to", "from", "text", "tenant", "send_at", "expires_at",
+	"max_price",
+}
 
 func newDraft() *draft {
-	return &draft{fields: map[string]string{}, labels: map[string]any{},
-		metadata: map[string]string{}}
+	return &draft{
+		fields: map[string]string{}, labels: map[string]any{},
+		metadata: map[string]string{},
+	}
 }
 
 // set gives one named value. An empty value is an absent field. Errors never repeat it.
@@ -224,8 +230,10 @@ func (d *draft) addSelectors(text string) error {
 			return errors.New(`a selector is not "key operator value" with one of the operators ` +
 				operators)
 		}
-		d.selectors = append(d.selectors, draftSelector{key, operator,
-			literal(strings.TrimSpace(value))})
+		d.selectors = append(d.selectors, draftSelector{
+			key, operator,
+			literal(strings.TrimSpace(value)),
+		})
 	}
 	return nil
 }

@@ -33,8 +33,10 @@ func newWaiter(ctx context.Context, f *sendFlags, s *config.Settings) (*waiter, 
 	if err != nil {
 		return nil, err
 	}
-	return &waiter{from: from, receipts: receiptsOf(doc), known: doc != nil,
-		timeout: f.timeout}, nil
+	return &waiter{
+		from: from, receipts: receiptsOf(doc), known: doc != nil,
+		timeout: f.timeout,
+	}, nil
 }
 
 // await returns the last event of the message: the one that ended it, or, when the time is up, the

@@ -125,8 +125,10 @@ func (c *cli) ledger(ctx context.Context) (*config.Settings, *ledger.Ledger, err
 func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	l, err := ledger.Connect(ctx, ledger.Config{URL: s.PostgresURL, MaxConns: 1, Region: s.Region,
-		Version: versionText()})
+	l, err := ledger.Connect(ctx, ledger.Config{
+		URL: s.PostgresURL, MaxConns: 1, Region: s.Region,
+		Version: versionText(),
+	})
 	if err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}

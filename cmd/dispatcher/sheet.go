@@ -66,8 +66,10 @@ func titleLines(title string, table int) string {
 func (s sheet) columns() []table.ColumnConfig {
 	configs := make([]table.ColumnConfig, len(s.header))
 	for i := range configs {
-		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: s.wrap[i+1],
-			WidthMaxEnforcer: wrapLines}
+		configs[i] = table.ColumnConfig{
+			Number: i + 1, WidthMax: s.wrap[i+1],
+			WidthMaxEnforcer: wrapLines,
+		}
 		if slices.Contains(s.right, i+1) {
 			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
 		}

@@ -162,8 +162,11 @@ func replayAll(s *simulate.Scenario, policies []admission.Policy) []simulate.Out
 // arrived.
 func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 	columns := []column[simulate.Outcome]{
-		{key: "policy"}, {key: "free"}, {key: "region_slots", head: "region"},
-		{key: "anywhere_slots", head: "anywhere"}, {key: "per_worker", head: "per worker"},
+		{key: "policy"},
+		{key: "free"},
+		{key: "region_slots", head: "region"},
+		{key: "anywhere_slots", head: "anywhere"},
+		{key: "per_worker", head: "per worker"},
 	}
 	if as == formatCSV {
 		columns = append(columns, keys[simulate.Outcome]("", "arrived", "admitted", "queued",
@@ -177,9 +180,12 @@ func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 		columns = append(columns, column[simulate.Outcome]{key: "admitted"},
 			column[simulate.Outcome]{key: "queued"})
 		for _, figure := range []struct{ key, head string }{
-			{"early_percent", "early %"}, {"overtaken_percent", "overtaken %"},
+			{"early_percent", "early %"},
+			{"overtaken_percent", "overtaken %"},
 			{"over_percent", "over %"},
-			{"unused_percent", "unused %"}, {"calls_per_message", "calls"}, {"latency_ms", "ms"},
+			{"unused_percent", "unused %"},
+			{"calls_per_message", "calls"},
+			{"latency_ms", "ms"},
 		} {
 			columns = append(columns, column[simulate.Outcome]{
 				head: figure.head, right: true, cell: func(o *simulate.Outcome) any {

@@ -101,8 +101,10 @@ func (c *cli) tail(ctx context.Context, f *tailFlags) error {
 		return err
 	}
 	defer from.close()
-	t := &tailer{flags: f, receipts: receiptsOf(doc), events: newEventPrinter(c.out, f.as),
-		open: map[string]bool{}}
+	t := &tailer{
+		flags: f, receipts: receiptsOf(doc), events: newEventPrinter(c.out, f.as),
+		open: map[string]bool{},
+	}
 	for _, id := range f.ids {
 		t.open[id] = true
 	}
@@ -167,8 +169,10 @@ type eventPrinter struct {
 }
 
 func newEventPrinter(out io.Writer, as format) *eventPrinter {
-	return &eventPrinter{out: out,
-		as: as}
+	return &eventPrinter{
+		out: out,
+		as:  as,
+	}
 }
 
 var eventColumns = slices.Concat(

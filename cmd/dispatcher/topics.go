@@ -312,8 +312,12 @@ func (c *cli) printTopics(f *topicsFlags, states []topicState) error {
 		}
 	}
 	rows := list(f.as, states, []column[topicState]{
-		{key: "topic", width: 30}, {key: "use", width: 24}, {key: "state"}, {key: "partitions"},
-		{key: "replication_factor", head: "replication factor"}, {key: "detail", width: 40},
+		{key: "topic", width: 30},
+		{key: "use", width: 24},
+		{key: "state"},
+		{key: "partitions"},
+		{key: "replication_factor", head: "replication factor"},
+		{key: "detail", width: 40},
 	}...)
 	if err := f.as.write(c.out, value, rows); err != nil {
 		return err

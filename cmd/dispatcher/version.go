@@ -59,8 +59,10 @@ func (c *cli) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: work(func(context.Context, []string) error {
-			build := buildShown{versionText(), commitText(), runtime.Version(), runtime.GOOS,
-				runtime.GOARCH}
+			build := buildShown{
+				versionText(), commitText(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH,
+			}
 			return as.write(c.out, build, list(as, []buildShown{build},
 				keys[buildShown]("", "version", "commit", "go", "os", "arch")...))
 		}),

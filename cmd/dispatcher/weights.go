@@ -204,8 +204,12 @@ func (c *cli) printWeights(value any, version int64, routes []routeWeights, as f
 		}
 	}
 	s := list(as, rows, []column[weightRow]{
-		{key: "route"}, {key: "mode"}, {key: "channel"}, {key: "configured", right: true},
-		{key: "effective", right: true}, {key: "share", style: share},
+		{key: "route"},
+		{key: "mode"},
+		{key: "channel"},
+		{key: "configured", right: true},
+		{key: "effective", right: true},
+		{key: "share", style: share},
 	}...)
 	s.title = fmt.Sprintf("version %d", version)
 	if err := as.write(c.out, value, s); err != nil || as != formatTable {

@@ -193,8 +193,10 @@ func (f *Floor) send(jobs []decide.Job, r *rows) {
 		m := &jobs[i].Message
 		f.work <- submit{
 			channel: i % len(f.channels), result: &r.results[i], done: &answers,
-			message: provider.Submission{ID: m.ID, Attempt: 1, To: m.To, From: m.From,
-				Text: m.Text},
+			message: provider.Submission{
+				ID: m.ID, Attempt: 1, To: m.To, From: m.From,
+				Text: m.Text,
+			},
 		}
 	}
 	answers.Wait()

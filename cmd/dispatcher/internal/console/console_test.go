@@ -49,8 +49,10 @@ func get(t *testing.T, url string) (int, string) {
 func TestPagesAnswer(t *testing.T) {
 	t.Parallel()
 	s := listen(t)
-	for path, want := range map[string]string{"/": "SMS dispatcher", "/healthz": "alive",
-		"/metrics": "", "/debug/pprof/": "goroutine"} {
+	for path, want := range map[string]string{
+		"/": "SMS dispatcher", "/healthz": "alive",
+		"/metrics": "", "/debug/pprof/": "goroutine",
+	} {
 		if status, body := get(t, s.URL()+path); status != http.StatusOK ||
 			!strings.Contains(body, want) {
 			t.Errorf("%s: %d %.80s", path, status, body)
@@ -64,10 +66,14 @@ func TestPagesAnswer(t *testing.T) {
 func TestOnlyVitalConditionsTakeTheInstanceOut(t *testing.T) {
 	t.Parallel()
 	for want, checks := range map[int][]Check{
-		http.StatusOK: {{Name: "database", OK: true, Vital: true},
-			{Name: "channel a", Detail: "connecting"}},
-		http.StatusServiceUnavailable: {{Name: "database", Detail: "no answer", Vital: true},
-			{Name: "channel a", OK: true}},
+		http.StatusOK: {
+			{Name: "database", OK: true, Vital: true},
+			{Name: "channel a", Detail: "connecting"},
+		},
+		http.StatusServiceUnavailable: {
+			{Name: "database", Detail: "no answer", Vital: true},
+			{Name: "channel a", OK: true},
+		},
 	} {
 		if status, body := get(t, listen(t, checks...).URL()+"/readyz"); status != want ||
 			!strings.Contains(body, "channel a") {

@@ -1,9 +1,10 @@
 package decide
 
 import (
-	"dispatcher/config"
 	"testing"
 	"time"
+
+	"dispatcher/config"
 )
 
 func TestUnknownLaneGoesBehindAllOthers(t *testing.T) {

@@ -33,20 +33,26 @@ func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 		says    string
 	}{
 		"as drawn": {
-			moves{row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7, row("b", "b", ""): 150,
-				row("c", "c", ""): 600},
+			moves{
+				row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7, row("b", "b", ""): 150,
+				row("c", "c", ""): 600,
+			},
 			report.Kept, "The channels carried what was agreed",
 		},
 		"b is down": {
-			moves{row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7,
-				row("b", "c", "breaker_open"): 150, row("c", "c", ""): 600},
+			moves{
+				row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7,
+				row("b", "c", "breaker_open"): 150, row("c", "c", ""): 600,
+			},
 			report.Moved, "b carried 0.00 % instead of 15.00 %: 150 of 150 messages went to c " +
 				"(breaker open",
 		},
 		// by more than the tolerance, and so little that chance could explain it
 		"a little was moved": {
-			moves{row("a", "a", ""): 1225, row("a", "c", "no_slot"): 7,
-				row("a", "b", "refused"): 25, row("b", "b", ""): 150, row("c", "c", ""): 600},
+			moves{
+				row("a", "a", ""): 1225, row("a", "c", "no_slot"): 7,
+				row("a", "b", "refused"): 25, row("b", "b", ""): 150, row("c", "c", ""): 600,
+			},
 			report.Moved, "a carried 22.50 % instead of 25.00 %: 25 of 250 messages went to b " +
 				"(submit refused)",
 		},

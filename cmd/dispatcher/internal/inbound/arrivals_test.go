@@ -59,8 +59,10 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 func TestAStartThatComesAgainIsAsOldAsItsFirstArrival(t *testing.T) {
 	t.Parallel()
 	with := func(text, reference string) provider.Inbound {
-		return provider.Inbound{From: "+447700900123", To: "+15550100", Text: text,
-			Reference: reference}
+		return provider.Inbound{
+			From: "+447700900123", To: "+15550100", Text: text,
+			Reference: reference,
+		}
 	}
 	other := with("Start!", "")
 	other.From = "+447700900124"

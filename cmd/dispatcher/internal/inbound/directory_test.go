@@ -17,8 +17,10 @@ func testDirectory() *Directory {
 		Keywords: config.Keywords{Stop: []string{"STOP", "END"}, Start: []string{"START"}},
 		Numbers: []config.InboundSource{
 			{Name: "+15550100", Tenant: "shop"},
-			{Name: "12345", Tenant: "bank", Keywords: config.Keywords{Stop: []string{"HALT"},
-				Start: []string{"GO"}}},
+			{Name: "12345", Tenant: "bank", Keywords: config.Keywords{
+				Stop:  []string{"HALT"},
+				Start: []string{"GO"},
+			}},
 		},
 		Channels: []config.InboundSource{{Name: "b", Tenant: "news"}},
 	})
@@ -66,8 +68,10 @@ func TestOnlyAWholeMessageIsAKeyword(t *testing.T) {
 		{to: "12345", text: "go", want: ledger.OptIn},
 		{to: "12345", text: "stop"},
 	} {
-		m := ledger.Subscribed{Channel: "a", From: "+447700900123", To: c.to, Text: c.text,
-			Missing: c.missing}
+		m := ledger.Subscribed{
+			Channel: "a", From: "+447700900123", To: c.to, Text: c.text,
+			Missing: c.missing,
+		}
 		if got := d.owner(m.Channel, m.To).change(&m); got != c.want {
 			t.Errorf("%q to %s without parts %v: %d, want %d", c.text, c.to, c.missing, got, c.want)
 		}

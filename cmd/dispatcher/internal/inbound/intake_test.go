@@ -56,8 +56,10 @@ func (s *scriptedStore) BookInbound(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range in {
-		react(&ledger.Subscribed{ID: in[i].ID, Channel: in[i].Channel, From: in[i].From,
-			To: in[i].To, Text: in[i].Text, Parts: 1})
+		react(&ledger.Subscribed{
+			ID: in[i].ID, Channel: in[i].Channel, From: in[i].From,
+			To: in[i].To, Text: in[i].Text, Parts: 1,
+		})
 		s.texts = append(s.texts, in[i].Text)
 	}
 	return ledger.Booked{Whole: len(in)}, nil
@@ -118,8 +120,10 @@ func newRig(t *testing.T, store Store) *rig {
 	r := &rig{registry: prometheus.NewRegistry()}
 	d := testDirectory()
 	var err error
-	r.Intake, err = New(Config{Store: store, Directory: func() *Directory { return d },
-		E164: asItIs, Registry: r.registry, Trouble: func(string, error) {}})
+	r.Intake, err = New(Config{
+		Store: store, Directory: func() *Directory { return d },
+		E164: asItIs, Registry: r.registry, Trouble: func(string, error) {},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,8 +365,10 @@ func TestAMessageThatCannotBeStoredKeepsBackNoOther(t *testing.T) {
 			return nil
 		}}
 		r := newRig(t, store)
-		results := map[string]chan bool{"one": make(chan bool, 1), "bad": make(chan bool, 1),
-			"two": make(chan bool, 1)}
+		results := map[string]chan bool{
+			"one": make(chan bool, 1), "bad": make(chan bool, 1),
+			"two": make(chan bool, 1),
+		}
 		for what, result := range results {
 			go func() { result <- r.Take("a", text(what)) }()
 		}

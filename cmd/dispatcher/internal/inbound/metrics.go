@@ -21,13 +21,17 @@ type metrics struct {
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	name := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Namespace: "dispatcher", Subsystem: "inbound", Name: name,
-			Help: help}
+		return prometheus.CounterOpts{
+			Namespace: "dispatcher", Subsystem: "inbound", Name: name,
+			Help: help,
+		}
 	}
 	m := &metrics{
 		arrived: prometheus.NewCounterVec(name("arrived_total",
-			"Messages and parts of subscribers that channels brought."), []string{"channel",
-			"result"}),
+			"Messages and parts of subscribers that channels brought."), []string{
+			"channel",
+			"result",
+		}),
 		messages: prometheus.NewCounterVec(name("messages_total",
 			"Whole messages of subscribers that were published."), []string{"channel", "keyword"}),
 		repeated: prometheus.NewCounter(name("repeated_total",

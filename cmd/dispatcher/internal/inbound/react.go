@@ -6,8 +6,10 @@ import (
 )
 
 // keywords are the words for changes on the topic of inbound messages and in metrics.
-var keywords = map[ledger.Change]string{ledger.NoChange: "", ledger.OptOut: "stop",
-	ledger.OptIn: "start"}
+var keywords = map[ledger.Change]string{
+	ledger.NoChange: "", ledger.OptOut: "stop",
+	ledger.OptIn: "start",
+}
 
 // react composes the record of a message and says what it changes. The key is the sender's number,
 // so that what one subscriber sends stays in order.
@@ -18,6 +20,8 @@ func (d *Directory) react(m *ledger.Subscribed) ledger.Reaction {
 		ID: m.ID, Channel: m.Channel, From: m.From, To: m.To, Text: m.Text, ReceivedAt: m.At,
 		Tenant: owner.tenant, Parts: m.Parts, Missing: m.Missing, Keyword: keywords[change],
 	}
-	return ledger.Reaction{Key: m.From, Value: envelope.AppendInbound(nil, &record), Change: change,
-		Tenant: owner.tenant}
+	return ledger.Reaction{
+		Key: m.From, Value: envelope.AppendInbound(nil, &record), Change: change,
+		Tenant: owner.tenant,
+	}
 }

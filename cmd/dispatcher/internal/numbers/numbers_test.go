@@ -61,8 +61,10 @@ func premium(number string) bool {
 func TestTheTableNeverHidesAPremiumRateNumber(t *testing.T) {
 	t.Parallel()
 	number := rapid.Custom(func(t *rapid.T) string {
-		code := rapid.SampledFrom([]string{"1", "44", "33", "49", "7", "39", "61", "34", "31", "46",
-			"48", "91", "972", "353", "386", "979", "420"}).Draw(t, "code")
+		code := rapid.SampledFrom([]string{
+			"1", "44", "33", "49", "7", "39", "61", "34", "31", "46",
+			"48", "91", "972", "353", "386", "979", "420",
+		}).Draw(t, "code")
 		return "+" + code + rapid.StringMatching(`(?:9|8|90|89|87|1|[0-9])[0-9]{6,9}`).
 			Draw(t, "national")
 	})
@@ -97,8 +99,10 @@ func TestCountriesSayWhatThePlansSay(t *testing.T) {
 	t.Parallel()
 	c, seen := numbers.NewCountries(), 0
 	for _, plan := range numbers.Metadata() {
-		for _, kind := range []*phonenumbers.PhoneNumberDesc{plan.GetFixedLine(), plan.GetMobile(),
-			plan.GetTollFree(), plan.GetPremiumRate(), plan.GetVoip()} {
+		for _, kind := range []*phonenumbers.PhoneNumberDesc{
+			plan.GetFixedLine(), plan.GetMobile(),
+			plan.GetTollFree(), plan.GetPremiumRate(), plan.GetVoip(),
+		} {
 			number := fmt.Sprintf("+%d%s", plan.GetCountryCode(), kind.GetExampleNumber())
 			parsed, err := phonenumbers.Parse(number, "")
 			if kind.GetExampleNumber() == "" || err != nil {
@@ -173,8 +177,10 @@ func TestOnlyMainCountriesLeadACallingCode(t *testing.T) {
 func TestExamplesForRulesByCountryHaveOne(t *testing.T) {
 	t.Parallel()
 	c := numbers.NewCountries()
-	for number, want := range map[string]string{"+442079460123": "gb", "+14155550100": "us",
-		"+447700900123": ""} {
+	for number, want := range map[string]string{
+		"+442079460123": "gb", "+14155550100": "us",
+		"+447700900123": "",
+	} {
 		if got := c.Of(number); got != want {
 			t.Errorf("%s is in %q, want %q", number, got, want)
 		}
@@ -264,8 +270,10 @@ func FuzzRewrite(f *testing.F) {
 }
 
 func BenchmarkPremium(b *testing.B) {
-	for name, number := range map[string]string{"mobile": "+447700900123",
-		"premium": "+449098765432", "code without": "+99912345678"} {
+	for name, number := range map[string]string{
+		"mobile":  "+447700900123",
+		"premium": "+449098765432", "code without": "+99912345678",
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -291,8 +299,10 @@ func BenchmarkCountriesUnknown(b *testing.B) {
 }
 
 func BenchmarkE164(b *testing.B) {
-	for name, number := range map[string]string{"already": "+447700900123",
-		"national": "07700 900123"} {
+	for name, number := range map[string]string{
+		"already":  "+447700900123",
+		"national": "07700 900123",
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

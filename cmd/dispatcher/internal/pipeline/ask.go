@@ -2,11 +2,12 @@ package pipeline
 
 import (
 	"context"
-	"dispatcher/cmd/dispatcher/internal/decide"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // Scorer asks scoring functions. Scores is called from many goroutines at once, one for each

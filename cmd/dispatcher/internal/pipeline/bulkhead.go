@@ -1,8 +1,9 @@
 package pipeline
 
 import (
-	"dispatcher/cmd/dispatcher/internal/decide"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // Sizes of the bulkheads: how much of what this process may have under way one channel may hold.

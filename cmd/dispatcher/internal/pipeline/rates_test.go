@@ -1,8 +1,9 @@
 package pipeline
 
 import (
-	"dispatcher/cmd/dispatcher/internal/decide"
 	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
 // TestTheCheapestOverCurrenciesIsVerified: b costs the smallest number, in a currency that is worth

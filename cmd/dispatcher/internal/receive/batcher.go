@@ -167,8 +167,10 @@ func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.
 // about.
 func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
 	e = new(entry)
-	e.receipt = ledger.Receipt{Channel: channel, Reference: r.Reference, State: r.State,
-		Cause: r.Cause, Code: r.Code, At: r.At}
+	e.receipt = ledger.Receipt{
+		Channel: channel, Reference: r.Reference, State: r.State,
+		Cause: r.Cause, Code: r.Code, At: r.At,
+	}
 	if r.Key != "" && d.cfg.Open != nil {
 		if seq, attempt, ok := d.cfg.Open(r.Key); ok {
 			e.receipt.Seq, e.receipt.Attempt = seq, attempt

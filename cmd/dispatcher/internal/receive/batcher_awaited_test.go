@@ -218,8 +218,10 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 func stuckDesk(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}
-	d, err := receive.New(receive.Config{Store: b, Freed: b.freed, Trouble: func(string, error) {},
-		Registry: prometheus.NewRegistry()})
+	d, err := receive.New(receive.Config{
+		Store: b, Freed: b.freed, Trouble: func(string, error) {},
+		Registry: prometheus.NewRegistry(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

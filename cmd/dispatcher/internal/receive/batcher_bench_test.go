@@ -29,11 +29,14 @@ func BenchmarkReceiptsBySMPP(b *testing.B) {
 
 func benchmarkReceipts(b *testing.B, window int) {
 	l := durableLedger(b)
-	batcher, err := receive.New(receive.Config{Store: l, Freed: func(int) {},
+	batcher, err := receive.New(receive.Config{
+		Store: l, Freed: func(int) {},
 		Trouble: func(_ string,
-			err error) {
+			err error,
+		) {
 			b.Log(err)
-		}, Registry: prometheus.NewRegistry()})
+		}, Registry: prometheus.NewRegistry(),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

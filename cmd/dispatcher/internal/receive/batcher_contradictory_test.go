@@ -25,8 +25,10 @@ func (*contraryStore) Receive(
 ) (ledger.Received, error) {
 	got := ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Contradictory: len(receipts)}}
 	for i := range receipts {
-		got.Oddities = append(got.Oddities, ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied,
-			Channel: receipts[i].Channel, Reference: receipts[i].Reference})
+		got.Oddities = append(got.Oddities, ledger.Discrepancy{
+			Kind:    ledger.DeliveredThoughDenied,
+			Channel: receipts[i].Channel, Reference: receipts[i].Reference,
+		})
 	}
 	return got, nil
 }
@@ -65,8 +67,10 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { d.Run(ctx) })
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("r1"), delivered("r\x1b2"),
-			delivered("r3"), delivered("r4"), delivered("r5"), delivered("r6")}); err != nil {
+		if err := d.Book(t.Context(), "a", []provider.Receipt{
+			delivered("r1"), delivered("r\x1b2"),
+			delivered("r3"), delivered("r4"), delivered("r5"), delivered("r6"),
+		}); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
@@ -79,10 +83,12 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 			t.Errorf("%v came under another id", n)
 		}
 		slices.Sort(told)
-		for i, want := range []string{"1 more receipts", `channel a says that its id "r1"`,
+		for i, want := range []string{
+			"1 more receipts", `channel a says that its id "r1"`,
 			`its id "r3"`, `its id "r4"`, `its id "r5"`, `its id "r\x1b2"`,
 			`channel b names a message "31" in its answer and "0x1F"`,
-			`channel b says that its id "8"`} {
+			`channel b says that its id "8"`,
+		} {
 			if i >= len(told) || !strings.Contains(told[i], want) {
 				t.Fatalf("line %d of %q is not about %s", i, told, want)
 			}

@@ -17,8 +17,10 @@ type batcherMetrics struct {
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 	counter := func(room, name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dispatcher",
-			Subsystem: room, Name: name, Help: help}, labels)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "dispatcher",
+			Subsystem: room, Name: name, Help: help,
+		}, labels)
 	}
 	m := &batcherMetrics{
 		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel",
@@ -37,8 +39,10 @@ func (m *batcherMetrics) heard(channel, state string) {
 }
 
 func (m *batcherMetrics) booked(got *ledger.Received, closed *tally) {
-	for result, n := range map[string]int{"matched": got.Matched, "early": got.Early,
-		"repeated": got.Repeated} {
+	for result, n := range map[string]int{
+		"matched": got.Matched, "early": got.Early,
+		"repeated": got.Repeated,
+	} {
 		m.booking.WithLabelValues(result).Add(float64(n))
 	}
 	m.odd(got.Contradictory, got.OtherID)

@@ -34,8 +34,10 @@ func bound(t testing.TB, carrier *smpptest.Server, d *receive.Batcher) (cut func
 
 func sendReceipts(carrier *smpptest.Server, references ...string) {
 	for _, reference := range references {
-		carrier.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: reference,
-			To: "447700900123", From: "ACME"}, "DELIVRD")
+		carrier.SendReceipt(smpptest.Submit{
+			SystemID: "acme", MessageID: reference,
+			To: "447700900123", From: "ACME",
+		}, "DELIVRD")
 	}
 }
 
@@ -111,8 +113,10 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	t.Cleanup(end)
 	t.Cleanup(bound(t, carrier, d))
 	until(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
-	for _, text := range []string{"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007",
-		"id:7\x7f stat:DELIVRD"} {
+	for _, text := range []string{
+		"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007",
+		"id:7\x7f stat:DELIVRD",
+	} {
 		carrier.Deliver(pdu.Message{ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text)})
 	}
 	const metric = "dispatcher_provider_receipts_total"

@@ -198,8 +198,10 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 		b := &journalStore{}
 		d, registry, stop := batcher(t, b)
 		for _, key := range []string{"", "forged"} {
-			if word := take(d, provider.Receipt{Key: key,
-				State: provider.Delivered}); !word.is(true) {
+			if word := take(d, provider.Receipt{
+				Key:   key,
+				State: provider.Delivered,
+			}); !word.is(true) {
 				t.Error("it is asked for again")
 			}
 		}
@@ -274,8 +276,11 @@ func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 10 {
 			callers.Go(func() {
-				if err := d.Book(t.Context(), "a", []provider.Receipt{delivered(fmt.Sprint(i)),
-					{State: provider.Delivered}, delivered(fmt.Sprint("x", i))}); err != nil {
+				if err := d.Book(t.Context(), "a", []provider.Receipt{
+					delivered(fmt.Sprint(i)),
+					{State: provider.Delivered},
+					delivered(fmt.Sprint("x", i)),
+				}); err != nil {
 					t.Error(err)
 				}
 				if !b.has(fmt.Sprint(i)) || !b.has(fmt.Sprint("x", i)) {
@@ -328,8 +333,10 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		for i := range 20 {
 			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 		}
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("bad"),
-			delivered("last")}); err != nil {
+		if err := d.Book(t.Context(), "a", []provider.Receipt{
+			delivered("bad"),
+			delivered("last"),
+		}); err != nil {
 			t.Error(err)
 		}
 		if n := b.holds(); n != 21 || b.has("bad") {

@@ -9,8 +9,10 @@ import (
 func TestABookedCallbackIsRememberedForTwiceTheTolerance(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	for _, later := range []time.Duration{0, time.Minute, replayMemory - time.Second,
-		replayMemory} {
+	for _, later := range []time.Duration{
+		0, time.Minute, replayMemory - time.Second,
+		replayMemory,
+	} {
 		r := newReplays()
 		r.begin("a", "other", now)
 		r.end("a", "other", true, now)

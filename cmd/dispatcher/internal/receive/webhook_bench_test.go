@@ -30,11 +30,14 @@ import (
 func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
-	batcher, err := receive.New(receive.Config{Store: l, Freed: func(int) {},
+	batcher, err := receive.New(receive.Config{
+		Store: l, Freed: func(int) {},
 		Trouble: func(_ string,
-			err error) {
+			err error,
+		) {
 			b.Log(err)
-		}, Registry: prometheus.NewRegistry()})
+		}, Registry: prometheus.NewRegistry(),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,8 +56,10 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	calls := make(chan *http.Request, b.N)
 	for from := 0; from < b.N; from += 500 {
 		for _, reference := range acceptedMessages(b, l, from, min(500, b.N-from)) {
-			r, err := shape.Receipt(&webtest.Submit{To: "+447700900123", Reference: reference,
-				Callback: hooks.Callback("a")}, webtest.Receipt{State: provider.Delivered})
+			r, err := shape.Receipt(&webtest.Submit{
+				To: "+447700900123", Reference: reference,
+				Callback: hooks.Callback("a"),
+			}, webtest.Receipt{State: provider.Delivered})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -116,8 +121,10 @@ func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	channel, err := sinch.Open(map[string]any{"service_plan_id": "plan", "token_file": secret,
-		"callback_secret_files": secret},
+	channel, err := sinch.Open(map[string]any{
+		"service_plan_id": "plan", "token_file": secret,
+		"callback_secret_files": secret,
+	},
 		web.Environment{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/a"})
 	if err != nil {
 		b.Fatal(err)
@@ -129,13 +136,17 @@ func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 // durableLedger is over a server that loses nothing, with a channel "a".
 func durableLedger(b *testing.B) *ledger.Ledger {
 	b.Helper()
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
-		"full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{
+		"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on",
+	})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.URL(), MaxConns: 4, Region: "test",
-		Host: b.Name()})
+	l, err := ledger.Connect(b.Context(), ledger.Config{
+		URL: s.URL(), MaxConns: 4, Region: "test",
+		Host: b.Name(),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -143,8 +154,10 @@ func durableLedger(b *testing.B) *ledger.Ledger {
 	if err := l.Register(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(b.Context(), ledger.NewRouting{Author: "test",
-		Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a"}}}); err != nil {
+	if _, err := l.ApplyRouting(b.Context(), ledger.NewRouting{
+		Author:   "test",
+		Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a"}},
+	}); err != nil {
 		b.Fatal(err)
 	}
 	return l
@@ -167,13 +180,17 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 	for i := range messages {
 		id := fmt.Sprintf("m-%08d", from+i)
 		messages[i] = ledger.Message{
-			ID: id, Lane: "otp", State: ledger.Sending, Origin: ledger.Origin{Topic: "sms.otp",
-				Offset: int64(from + i)},
+			ID: id, Lane: "otp", State: ledger.Sending, Origin: ledger.Origin{
+				Topic:  "sms.otp",
+				Offset: int64(from + i),
+			},
 			Envelope: []byte(`{"id":"` + id +
 				`","to":"+447700900123","text":"Your code is 123456"}`),
 			ExpiresAt: time.Now().Add(time.Hour),
-			Plan: ledger.Plan{Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1",
-				FirstChoice: "a", Segments: 1, Alphabet: "gsm7"},
+			Plan: ledger.Plan{
+				Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1",
+				FirstChoice: "a", Segments: 1, Alphabet: "gsm7",
+			},
 		}
 	}
 	tx, err := l.Lock(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}})
@@ -189,10 +206,12 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 	for i := range shown.Messages {
 		a.Gate.Admit(&admission.Moment{Now: shown.Now, Earliest: shown.Now, Zone: time.UTC},
 			&admission.Need{Segments: 1})
-		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: shown.Messages[i].Plan,
+		d.Each[i] = ledger.Decision{
+			State: ledger.Sending, Plan: shown.Messages[i].Plan,
 			Attempt: ledger.Attempt{
 				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
-			}}
+			},
+		}
 	}
 	if err := tx.Commit(b.Context(), d); err != nil {
 		b.Fatal(err)

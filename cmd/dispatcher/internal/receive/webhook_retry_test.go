@@ -58,8 +58,10 @@ func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.
 		}
 	}
 	slices.Sort(vendors)
-	if want := []string{"AWS SNS", "Bird", "Infobip", "Plivo", "Sinch", "Telnyx", "Twilio",
-		"Vonage"}; !slices.Equal(vendors, want) {
+	if want := []string{
+		"AWS SNS", "Bird", "Infobip", "Plivo", "Sinch", "Telnyx", "Twilio",
+		"Vonage",
+	}; !slices.Equal(vendors, want) {
 		t.Errorf("the guide has rows for %q, want %q", vendors, want)
 	}
 }
@@ -139,8 +141,10 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	if !closed(t, dribble(t, r, "127.0.0.3")) {
 		t.Error("one more of the same address was taken")
 	}
-	for name, conn := range map[string]net.Conn{"another address": dribble(t, r, "127.0.0.4"),
-		"the first of the same": half[0]} {
+	for name, conn := range map[string]net.Conn{
+		"another address":       dribble(t, r, "127.0.0.4"),
+		"the first of the same": half[0],
+	} {
 		_, _ = io.WriteString(conn, "-1")
 		if closed(t, conn) {
 			t.Errorf("%s was not answered", name)

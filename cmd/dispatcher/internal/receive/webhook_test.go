@@ -38,8 +38,10 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 	switch c.Get("Secret") {
 	case "right":
 		return provider.CallbackContent{
-			Receipts: []provider.Receipt{{Reference: string(c.Body), State: provider.Delivered,
-				At: c.At}},
+			Receipts: []provider.Receipt{{
+				Reference: string(c.Body), State: provider.Delivered,
+				At: c.At,
+			}},
 			ReplayID: c.Get("Nonce"), Answer: "heard", AnswerType: "text/plain",
 		}, nil
 	case "old":
@@ -105,9 +107,11 @@ type rig struct {
 
 func setup(t testing.TB, change func(*WebhookConfig)) *rig {
 	t.Helper()
-	r := &rig{t: t, listener: &scriptedListener{}, booker: &scriptedBooker{},
+	r := &rig{
+		t: t, listener: &scriptedListener{}, booker: &scriptedBooker{},
 		registry: prometheus.NewRegistry(),
-		client:   &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+		client:   &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}},
+	}
 	cfg := WebhookConfig{
 		Address: "127.0.0.1:0", Channels: oneListener{r.listener}, Booker: r.booker,
 		Registry: r.registry,
@@ -196,8 +200,10 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 		{"no channel", "POST", "/receipts/", "r-1", "Secret: right", 404, "", noChannel},
 		{"elsewhere", "GET", "/metrics", "", "Secret: right", 404, "", noChannel},
 		{"wrong method", "PUT", "/receipts/a", "r-1", "Secret: right", 405, "a", badMethod},
-		{"channel without usable settings", "POST", "/receipts/broken", "r-1", "Secret: right", 503,
-			"broken", unusable},
+		{
+			"channel without usable settings", "POST", "/receipts/broken", "r-1", "Secret: right", 503,
+			"broken", unusable,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -436,8 +442,10 @@ func TestAProviderThatAsksIsTold(t *testing.T) {
 		away    bool
 		status  int
 		verdict verdict
-	}{{"question", false, 200, confirmed}, {"event", false, 200, empty}, {"question", true, 503,
-		unconfirmed}} {
+	}{{"question", false, 200, confirmed}, {"event", false, 200, empty}, {
+		"question", true, 503,
+		unconfirmed,
+	}} {
 		l.away.Store(c.away)
 		if status, _ := r.call("POST", "/receipts/a", c.body); status != c.status || r.count("a",
 			c.verdict) != 1 {
@@ -476,8 +484,10 @@ func TestAnAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	_, err := ListenWebhooks(t.Context(),
-		WebhookConfig{Address: strings.TrimPrefix(r.webhooks.URL(), "http://"),
-			Registry: prometheus.NewRegistry()})
+		WebhookConfig{
+			Address:  strings.TrimPrefix(r.webhooks.URL(), "http://"),
+			Registry: prometheus.NewRegistry(),
+		})
 	if err == nil || !strings.Contains(err.Error(), "DISPATCHER_RECEIPTS_LISTEN") {
 		t.Errorf("error %v", err)
 	}

@@ -40,8 +40,10 @@ func issued(t *testing.T, name string) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
-		Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return pem.EncodeToMemory(&pem.Block{
+		Type:  "CERTIFICATE",
+		Bytes: der,
+	}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
 func write(t *testing.T, path string, text []byte) string {
@@ -75,8 +77,10 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 		cert, key []byte
 		heard     bool
 		known     bool
-	}{{"none", nil, nil, true, false}, {"signed by the authority", caller, callerKey, true,
-		true}, {"a stranger's", stranger, strangerKey, false, false}} {
+	}{{"none", nil, nil, true, false}, {
+		"signed by the authority", caller, callerKey, true,
+		true,
+	}, {"a stranger's", stranger, strangerKey, false, false}} {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(cert)
 		client := &tls.Config{RootCAs: roots}
@@ -86,7 +90,8 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
-				error) {
+				error,
+			) {
 				return &pair, nil
 			}
 		}
@@ -150,13 +155,19 @@ func TestTLSFilesThatCannotBeUsedAreNamed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	cert, key := issued(t, "listener")
-	good := TLSFiles{Certificate: write(t, filepath.Join(folder, "cert.pem"), cert),
-		Key: write(t, filepath.Join(folder, "key.pem"), key)}
+	good := TLSFiles{
+		Certificate: write(t, filepath.Join(folder, "cert.pem"), cert),
+		Key:         write(t, filepath.Join(folder, "key.pem"), key),
+	}
 	for setting, files := range map[string]TLSFiles{
-		"DISPATCHER_RECEIPTS_TLS_KEY_FILE": {Certificate: good.Certificate,
-			Key: filepath.Join(folder, "none")},
-		"DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE": {Certificate: good.Certificate, Key: good.Key,
-			ClientAuthorities: good.Key},
+		"DISPATCHER_RECEIPTS_TLS_KEY_FILE": {
+			Certificate: good.Certificate,
+			Key:         filepath.Join(folder, "none"),
+		},
+		"DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE": {
+			Certificate: good.Certificate, Key: good.Key,
+			ClientAuthorities: good.Key,
+		},
 	} {
 		if _, err := files.Config(); err == nil || !strings.Contains(err.Error(), setting) {
 			t.Errorf("error %v, want one of %s", err, setting)

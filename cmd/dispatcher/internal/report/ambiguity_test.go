@@ -23,20 +23,30 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 			ledger.AmbiguityRecord{Last: 1, Step: ledger.AwaitReceipt, Until: until},
 			"To find out, a receipt is awaited, until 12:10:00 UTC.",
 		},
-		"taken": {ledger.AmbiguityRecord{Last: 1, Step: ledger.SameKey,
-			ResolvedAs: ledger.Taken}, "A search found that it had been taken."},
-		"final": {ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup,
-			ResolvedAs: ledger.Unresolved, Asked: 1}, "booked as possibly billable (tried 1 " +
+		"taken": {ledger.AmbiguityRecord{
+			Last: 1, Step: ledger.SameKey,
+			ResolvedAs: ledger.Taken,
+		}, "A search found that it had been taken."},
+		"final": {ledger.AmbiguityRecord{
+			Last: 1, Step: ledger.Lookup,
+			ResolvedAs: ledger.Unresolved, Asked: 1,
+		}, "booked as possibly billable (tried 1 " +
 			"time)."},
-		"nothing asked": {ledger.AmbiguityRecord{Last: 1, Step: ledger.NoStep,
-			ResolvedAs: ledger.Unresolved}, ""},
+		"nothing asked": {ledger.AmbiguityRecord{
+			Last: 1, Step: ledger.NoStep,
+			ResolvedAs: ledger.Unresolved,
+		}, ""},
 		"by hand": {
-			ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken,
-				Author: "ann", Note: "not in their log."},
+			ledger.AmbiguityRecord{
+				Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken,
+				Author: "ann", Note: "not in their log.",
+			},
 			"ann settled it as not taken: not in their log.",
 		},
-		"of another attempt": {ledger.AmbiguityRecord{Last: 2, Step: ledger.Lookup,
-			ResolvedAs: ledger.Taken}, ""},
+		"of another attempt": {ledger.AmbiguityRecord{
+			Last: 2, Step: ledger.Lookup,
+			ResolvedAs: ledger.Taken,
+		}, ""},
 	} {
 		r := newRecord(ledger.Sending, attempt("a", ledger.ByFirstChoice, "", ""))
 		r.Ambiguities = []ledger.AmbiguityRecord{tc.record}

@@ -28,14 +28,18 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 		doc.Channels[i].State, doc.Channels[i].Labels = config.Enabled, label
 	}
 	doc.Channels[1].State, doc.Channels[3].Labels = config.Disabled, nil
-	record := undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{By: "load_ratio",
+	record := undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
+		By: "load_ratio",
 		Candidates: []decide.Ranked{
 			ranked("a", 0, "no_slot"), assigned("c", 0, 420), assigned("b", 0, 300),
 			assigned("d", 0, 200), assigned("e", 0, 100),
-		}}))
+		},
+	}))
 	record.Message.Envelope = []byte(`{"id":"1","to":"+447700900123","text":"x","selectors":[{"key":"language","operator":"equal","value":"en"}]}`)
-	want := map[string]string{"a": "false no_slot", "c": "true ", "b": "false disabled",
-		"d": "false selector", "e": "unknown outranked"}
+	want := map[string]string{
+		"a": "false no_slot", "c": "true ", "b": "false disabled",
+		"d": "false selector", "e": "unknown outranked",
+	}
 	story := explain(t, record, doc)
 	if got := eligibility(story.Candidates); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
@@ -118,8 +122,10 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 	t.Parallel()
 	var key selector.Key
 	drawn := []Candidate{
-		{Channel: "c", Redraw: &Redraw{Number: 2, Draw: new(uint64(17)), Size: 75, Low: 15,
-			High: 74}},
+		{Channel: "c", Redraw: &Redraw{
+			Number: 2, Draw: new(uint64(17)), Size: 75, Low: 15,
+			High: 74,
+		}},
 		{Channel: "b", Redraw: &Redraw{Number: 3, Size: 15, High: 14}},
 	}
 	for at, want := range []string{
@@ -135,8 +141,11 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 	answer := decide.Answer{
 		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a", KeyID: key.ID()},
 		By:   decide.Redraw,
-		Candidates: []decide.Candidate{{Channel: "a", Reason: "no_slot"}, {Channel: "c"},
-			{Channel: "b"}},
+		Candidates: []decide.Candidate{
+			{Channel: "a", Reason: "no_slot"},
+			{Channel: "c"},
+			{Channel: "b"},
+		},
 		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "c"}},
 	}
 	story := forecast(t, "order-1", &answer, london(t), key)
@@ -172,8 +181,10 @@ func TestAForecastNeverSaysThatSomethingHappened(t *testing.T) {
 		ledger.Sending: "would_send", ledger.Waiting: "would_wait",
 		ledger.Scheduled: "would_schedule", ledger.Failed: "would_fail",
 	} {
-		answer := decide.Answer{Plan: ledger.Plan{Route: "default"},
-			Decision: ledger.Decision{State: state, Attempt: ledger.Attempt{Channel: "a"}}}
+		answer := decide.Answer{
+			Plan:     ledger.Plan{Route: "default"},
+			Decision: ledger.Decision{State: state, Attempt: ledger.Attempt{Channel: "a"}},
+		}
 		if got := forecast(t, "order-1", &answer, london(t)).State; got != want {
 			t.Errorf("%s: %s, want %s", state, got, want)
 		}

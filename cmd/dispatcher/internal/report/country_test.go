@@ -36,9 +36,11 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 				"country that is known",
 			"+979123456789": "Its number is one of the whole world",
 		} {
-			m := ledger.Message{ID: "m", State: ledger.Accepted,
+			m := ledger.Message{
+				ID: "m", State: ledger.Accepted,
 				Envelope: []byte(`{"id":"m","to":"` + to + `","text":"x"}`),
-				Plan:     ledger.Plan{Route: "default", Version: 1}}
+				Plan:     ledger.Plan{Route: "default", Version: 1},
+			}
 			s, err := Explain(&Source{Record: &ledger.Record{Message: m}, Doc: doc})
 			if err != nil {
 				t.Fatal(err)
@@ -61,8 +63,10 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 // TestAnExplanationWithoutANumberHasNoCountry: the record of a dead letter may be anything.
 func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 	t.Parallel()
-	s, err := Explain(&Source{Record: &ledger.Record{Message: ledger.Message{ID: "m",
-		State: ledger.Dead, Envelope: []byte(`{`)}}})
+	s, err := Explain(&Source{Record: &ledger.Record{Message: ledger.Message{
+		ID:    "m",
+		State: ledger.Dead, Envelope: []byte(`{`),
+	}}})
 	if err != nil || s.Country != nil || strings.Contains(s.Text, "country") {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -71,8 +75,10 @@ func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 // TestABlockedMessageIsToldItsCountry although it was planned under no version.
 func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	t.Parallel()
-	m := ledger.Message{ID: "m", State: ledger.Rejected, Reason: "blocked_number",
-		Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`)}
+	m := ledger.Message{
+		ID: "m", State: ledger.Rejected, Reason: "blocked_number",
+		Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`),
+	}
 	s, err := Explain(&Source{Record: &ledger.Record{Message: m}})
 	if err != nil || !strings.Contains(s.Text, "has no country that is known") ||
 		!strings.Contains(s.Text, "block it only if they block the main country of its calling "+
@@ -94,8 +100,10 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected,
-			Reason: "blocked_number"}}
+		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{
+			State:  ledger.Rejected,
+			Reason: "blocked_number",
+		}}
 		s := forecast(t, "m", &barred, doc)
 		if said := strings.Contains(s.Text, "main country"); said != want ||
 			!strings.Contains(s.Text, "has no country that is known") {
@@ -120,8 +128,10 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 		"Its number is one of GB. Route default") {
 		t.Errorf("%s", s.Text)
 	}
-	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected,
-		Reason: "blocked_number"}}
+	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{
+		State:  ledger.Rejected,
+		Reason: "blocked_number",
+	}}
 	if s := forecast(t, "m", &barred, doc); *s.Country != "" || !strings.Contains(s.Text,
 		"such numbers. Its number has no country") {
 		t.Errorf("%s", s.Text)

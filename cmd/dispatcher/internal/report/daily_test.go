@@ -15,8 +15,10 @@ import (
 
 // document is a routing with one route of the given weights.
 func document(route string, weights ...string) *config.Routing {
-	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route,
-		Mode: "weighted", Fallback: "load_ratio", Tolerance: config.DefaultTolerance}}}
+	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{
+		Name: route,
+		Mode: "weighted", Fallback: "load_ratio", Tolerance: config.DefaultTolerance,
+	}}}
 	r := &doc.Routes[0]
 	for i := 0; i < len(weights); i += 2 {
 		doc.Channels = append(doc.Channels, config.Channel{Name: weights[i], Capacity: 100})
@@ -59,8 +61,10 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 			{Version: 2, Route: "default", Channel: "a", FirstChoice: 1510},
 			{Version: 2, Route: "default", Channel: "b", FirstChoice: 1490},
 		},
-		Versions: map[int64]*config.Routing{1: document("default", "b", "75", "a", "25"),
-			2: document("default", "b", "50", "a", "50")},
+		Versions: map[int64]*config.Routing{
+			1: document("default", "b", "75", "a", "25"),
+			2: document("default", "b", "50", "a", "50"),
+		},
 		Current: document("default", "b", "50", "a", "50"),
 	})
 	// 1000 messages at 25 % and 3000 at 50 % make 43.75 %.
@@ -132,12 +136,18 @@ func TestDailyJudgesNothingWhereNothingIsDrawn(t *testing.T) {
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
 	want := []DailyRow{
-		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight,
-			TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
-		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight,
-			TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
-		{Route: "default", Channel: "spare", Verdict: NoWeight, TrafficVerdict: NoWeight,
-			DrawsVerdict: NoWeight, Moved: []Move{}},
+		{
+			Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight,
+			TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{},
+		},
+		{
+			Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight,
+			TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{},
+		},
+		{
+			Route: "default", Channel: "spare", Verdict: NoWeight, TrafficVerdict: NoWeight,
+			DrawsVerdict: NoWeight, Moved: []Move{},
+		},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))
@@ -171,8 +181,10 @@ func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "50", "b", "50", "spare", "0")
 	d := NewDaily(&Figures{
-		Zone: time.UTC, Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a",
-			FirstChoice: 100}},
+		Zone: time.UTC, Choices: []ledger.ChoiceRow{{
+			Version: 1, Route: "default", Channel: "a",
+			FirstChoice: 100,
+		}},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
 	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 ||
@@ -187,15 +199,23 @@ func TestDailyKeepsCurrenciesApart(t *testing.T) {
 	d := NewDaily(&Figures{
 		Zone: time.UTC,
 		Rows: []ledger.DailyRow{
-			{Route: "default", Channel: "a", Fallback: 1, Submitted: 7, Accepted: 5, Rejected: 1,
-				Throttled: 1, Segments: 6, CostMicros: 60, Currency: "EUR"},
-			{Route: "default", Channel: "a", Submitted: 1, Accepted: 1, Segments: 1, CostMicros: 9,
-				Currency: "GBP"},
-			{Route: "default", Channel: "b", Submitted: 2, Unknown: 1, Refused: 4, Accepted: 1,
-				Segments: 1, CostMicros: 11, Currency: "GBP"},
+			{
+				Route: "default", Channel: "a", Fallback: 1, Submitted: 7, Accepted: 5, Rejected: 1,
+				Throttled: 1, Segments: 6, CostMicros: 60, Currency: "EUR",
+			},
+			{
+				Route: "default", Channel: "a", Submitted: 1, Accepted: 1, Segments: 1, CostMicros: 9,
+				Currency: "GBP",
+			},
+			{
+				Route: "default", Channel: "b", Submitted: 2, Unknown: 1, Refused: 4, Accepted: 1,
+				Segments: 1, CostMicros: 11, Currency: "GBP",
+			},
 		},
-		Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 4},
-			{Version: 1, Route: "default", Channel: "b", FirstChoice: 2}},
+		Choices: []ledger.ChoiceRow{
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 4},
+			{Version: 1, Route: "default", Channel: "b", FirstChoice: 2},
+		},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
 	if len(d.Rows) != 3 || d.Rows[0].FirstChoice != 4 || d.Rows[1].FirstChoice != 0 ||
@@ -203,10 +223,14 @@ func TestDailyKeepsCurrenciesApart(t *testing.T) {
 		t.Errorf("%+v", d.Rows)
 	}
 	want := []DailyTotal{
-		{Route: "default", FirstChoice: 6, Fallback: 1, Submitted: 7, Accepted: 5, Failed: 2,
-			Segments: 6, CostMicros: 60, Currency: "EUR"},
-		{Route: "default", Submitted: 3, Accepted: 2, Failed: 4, Unknown: 1, Segments: 2,
-			CostMicros: 20, Currency: "GBP"},
+		{
+			Route: "default", FirstChoice: 6, Fallback: 1, Submitted: 7, Accepted: 5, Failed: 2,
+			Segments: 6, CostMicros: 60, Currency: "EUR",
+		},
+		{
+			Route: "default", Submitted: 3, Accepted: 2, Failed: 4, Unknown: 1, Segments: 2,
+			CostMicros: 20, Currency: "GBP",
+		},
 	}
 	if !cmp.Equal(d.Totals, want) {
 		t.Error(cmp.Diff(want, d.Totals))
@@ -236,8 +260,10 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 			AgreedShare: new(0.75), Submitted: 1, Accepted: 1, Verdict: TooFew,
 			TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
 		},
-		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew,
-			TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{}},
+		{
+			Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew,
+			TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
+		},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))
@@ -247,8 +273,10 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 func TestADayWithoutMessagesIsAnEmptyList(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("far east", 9*3600)
-	d := NewDaily(&Figures{Day: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC), Zone: zone,
-		Current: document("default", "a", "1")})
+	d := NewDaily(&Figures{
+		Day: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC), Zone: zone,
+		Current: document("default", "a", "1"),
+	})
 	if d.Day != "2026-11-22" || d.Timezone != "far east" || d.Rows == nil || len(d.Rows) != 0 ||
 		d.Totals == nil {
 		t.Errorf("%+v", d)

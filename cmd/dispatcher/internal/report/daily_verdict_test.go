@@ -15,22 +15,28 @@ import (
 // drawnFor are first choices under a version: channel and number in turn.
 func drawnFor(version int64, pairs ...any) (out []ledger.ChoiceRow) {
 	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, ledger.ChoiceRow{Version: version, Route: "default",
-			Channel: pairs[i].(string), FirstChoice: int64(pairs[i+1].(int))})
+		out = append(out, ledger.ChoiceRow{
+			Version: version, Route: "default",
+			Channel: pairs[i].(string), FirstChoice: int64(pairs[i+1].(int)),
+		})
 	}
 	return out
 }
 
 // carriedRow is what one channel carried of the first choices of another.
 func carriedRow(version int64, first, channel, cause string, n int64) ledger.CarriedRow {
-	return ledger.CarriedRow{Version: version, Route: "default", FirstChoice: first,
-		Channel: channel, Cause: cause, Messages: n}
+	return ledger.CarriedRow{
+		Version: version, Route: "default", FirstChoice: first,
+		Channel: channel, Cause: cause, Messages: n,
+	}
 }
 
 // dayOf makes the report of a day under numbered documents, the last of which is in force.
 func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*config.Routing) Daily {
-	f := Figures{Zone: time.UTC, Choices: choices, Carried: carried,
-		Versions: map[int64]*config.Routing{}, Current: docs[len(docs)-1]}
+	f := Figures{
+		Zone: time.UTC, Choices: choices, Carried: carried,
+		Versions: map[int64]*config.Routing{}, Current: docs[len(docs)-1],
+	}
 	for i, doc := range docs {
 		f.Versions[int64(i+1)] = doc
 	}
@@ -72,8 +78,10 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		},
 		"everything failed": {
 			dayOf([]ledger.ChoiceRow{
-				{Version: 1, Route: "default", Channel: "a", FirstChoice: 2100, Failed: 2099,
-					Rejected: 1},
+				{
+					Version: 1, Route: "default", Channel: "a", FirstChoice: 2100, Failed: 2099,
+					Rejected: 1,
+				},
 				{Version: 1, Route: "default", Channel: "b", FirstChoice: 900, Failed: 898},
 			}, []ledger.CarriedRow{carriedRow(1, "b", "b", "", 2)}, thirty()),
 			Fair, Moved,
@@ -185,8 +193,10 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		"what nobody carried": {
 			dayOf([]ledger.ChoiceRow{
 				{Version: 1, Route: "default", Channel: "a", FirstChoice: 700},
-				{Version: 1, Route: "default", Channel: "b", FirstChoice: 300, Rejected: 150,
-					Failed: 1},
+				{
+					Version: 1, Route: "default", Channel: "b", FirstChoice: 300, Rejected: 150,
+					Failed: 1,
+				},
 			}, []ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "",
 				149)}, thirty()),
 			Fair, Moved,

@@ -64,8 +64,10 @@ func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Rec
 func attempt(
 	channel string, reason ledger.AttemptReason, outcome, code string, ranking ...decide.Ranked,
 ) ledger.AttemptRecord {
-	a := ledger.AttemptRecord{Attempt: ledger.Attempt{Channel: channel, Reason: reason},
-		Outcome: outcome, Code: code}
+	a := ledger.AttemptRecord{
+		Attempt: ledger.Attempt{Channel: channel, Reason: reason},
+		Outcome: outcome, Code: code,
+	}
 	if outcome == outcomeAccepted || outcome == outcomeUnknown {
 		a.Segments, a.PriceMicros = 1, 28_000
 	}
@@ -188,8 +190,10 @@ func addWaits(out map[string]*ledger.Record) {
 		ranked("b", 80, "disabled"))
 	waited.Attempts[0].ClaimedAt = ten.Add(2400 * time.Millisecond)
 	waited.Attempts[0].SettledAt = ten.Add(2500 * time.Millisecond)
-	waited.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1s messages",
-		For: 2400 * time.Millisecond}}
+	waited.Message.Waits = []ledger.Wait{{
+		Reason: "no_slot", On: "a 1s messages",
+		For: 2400 * time.Millisecond,
+	}}
 	out["waited"] = waited
 
 	refused := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused,
@@ -197,8 +201,10 @@ func addWaits(out map[string]*ledger.Record) {
 		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
 			ranked("c", 40, "")))
 	refused.Seen = encode("load_ratio", ranked("a", 0, "already_tried"), ranked("c", 40, "no_slot"))
-	refused.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "c 1s messages",
-		For: 1985 * time.Millisecond}}
+	refused.Message.Waits = []ledger.Wait{{
+		Reason: "no_slot", On: "c 1s messages",
+		For: 1985 * time.Millisecond,
+	}}
 	out["refused-then-waited"] = refused
 
 	slow := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
@@ -277,8 +283,10 @@ func addOddOnes(out map[string]*ledger.Record) {
 		attempt("c", ledger.ByResend, outcomeRejected, "0x0000000b",
 			ranked("a", 0, "already_tried"), ranked("c", 40, "")))
 	inVain.Message.PossibleDuplicate, inVain.Message.Reason = true, "ambiguous_final"
-	inVain.Ambiguities = []ledger.AmbiguityRecord{{Attempt: 1, Last: 1, Step: ledger.NoStep,
-		ResolvedAs: ledger.Resent}}
+	inVain.Ambiguities = []ledger.AmbiguityRecord{{
+		Attempt: 1, Last: 1, Step: ledger.NoStep,
+		ResolvedAs: ledger.Resent,
+	}}
 	out["resent-in-vain"] = inVain
 
 	partly := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled,
@@ -452,8 +460,10 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := func(f float64) *float64 { return &f }
-	want := []Candidate{{Channel: "a", LoadRatio: load(0), Eligible: new(false),
-		Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
+	want := []Candidate{{
+		Channel: "a", LoadRatio: load(0), Eligible: new(false),
+		Reason: "throttled",
+	}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
 	if *story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 ||
 		*story.Size != 100 || !cmp.Equal(story.Candidates, want) {
 		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))

@@ -13,23 +13,40 @@ func TestFitFollowsTheChiSquareTable(t *testing.T) {
 		freedom int
 		verdict string
 	}{
-		"exact": {[]Sample{{[]int64{25, 15, 60}, []float64{25, 15, 60}}}, 1, 2,
-			Fair},
-		"critical value of 5 %": {[]Sample{{[]int64{1000 + 44, 1000 - 44},
-			[]float64{1000, 1000}}}, 0.0491, 1, Fair},
-		"far off": {[]Sample{{[]int64{400, 150, 450}, []float64{250, 150, 600}}}, 0,
-			2, Unfair},
+		"exact": {
+			[]Sample{{[]int64{25, 15, 60}, []float64{25, 15, 60}}},
+			1, 2,
+			Fair,
+		},
+		"critical value of 5 %": {[]Sample{{
+			[]int64{1000 + 44, 1000 - 44},
+			[]float64{1000, 1000},
+		}}, 0.0491, 1, Fair},
+		"far off": {
+			[]Sample{{[]int64{400, 150, 450}, []float64{250, 150, 600}}},
+			0,
+			2, Unfair,
+		},
 		"a channel of weight 0": {[]Sample{{[]int64{100, 0}, []float64{100, 0}}}, 1, 0, OneWay},
-		"weight 0 that got some": {[]Sample{{[]int64{99, 100, 1}, []float64{100, 100, 0}}}, 0, 0,
-			Unfair},
-		"too few for a statement": {[]Sample{{[]int64{3, 0, 1}, []float64{1, 0.6, 2.4}}}, 1, 0,
-			TooFew},
+		"weight 0 that got some": {
+			[]Sample{{[]int64{99, 100, 1}, []float64{100, 100, 0}}},
+			0, 0,
+			Unfair,
+		},
+		"too few for a statement": {
+			[]Sample{{[]int64{3, 0, 1}, []float64{1, 0.6, 2.4}}},
+			1, 0,
+			TooFew,
+		},
 		"only one cell is left": {[]Sample{{[]int64{1, 9}, []float64{2, 8}}}, 1, 0, TooFew},
 		"nothing happened":      {[]Sample{{[]int64{0, 0}, []float64{0, 0}}}, 1, 0, OneWay},
 		"no sample at all":      {nil, 1, 0, OneWay},
 		// 1.3 and 3.7 expect 5 together: x = (10-5)^2/5 + (90-95)^2/95.
-		"small ones are pooled": {[]Sample{{[]int64{9, 1, 90}, []float64{1.3, 3.7, 95}}}, 0.0218, 1,
-			Fair},
+		"small ones are pooled": {
+			[]Sample{{[]int64{9, 1, 90}, []float64{1.3, 3.7, 95}}},
+			0.0218, 1,
+			Fair,
+		},
 		// x = 4 * 100²/500 = 80 with two degrees of freedom; in the totals x is 0.
 		"faults that cancel": {[]Sample{
 			{[]int64{600, 400}, []float64{500, 500}}, {[]int64{400, 600}, []float64{500, 500}},

@@ -18,8 +18,10 @@ func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	doc := london(t)
 	doc.Routes[0].Wait = wait
 	doc.Channels[0].Limits = []admission.Limit{budget(admission.Scope{}, 500_000)}
-	doc.Channels[0].Price = config.Price{Currency: "GBP",
-		Lists: []config.PriceList{{Default: 28_000}}}
+	doc.Channels[0].Price = config.Price{
+		Currency: "GBP",
+		Lists:    []config.PriceList{{Default: 28_000}},
+	}
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_budget", on, ten.Add(50*time.Second), ten.Add(11700*time.Millisecond)
@@ -56,8 +58,10 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 // choice is over.
 func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
 	t.Parallel()
-	for name, wait := range map[string]time.Duration{"as long as it lives": 10 * time.Minute,
-		"over": 40 * time.Second, "none": 0} {
+	for name, wait := range map[string]time.Duration{
+		"as long as it lives": 10 * time.Minute,
+		"over":                40 * time.Second, "none": 0,
+	} {
 		story := heldMessage(t, wait, "a 1d money")
 		if story.HeldUntil != nil || strings.Contains(story.Text, "others may have it") {
 			t.Errorf("%s: %v %s", name, story.HeldUntil, story.Text)
@@ -78,10 +82,14 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 		doc.Routes[0].Wait = c.wait
 		answer := decide.Answer{
 			Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
-			Candidates: []decide.Candidate{{Channel: "a", Reason: "no_active"},
-				{Channel: "c", Reason: c.other}},
-			Decision: ledger.Decision{State: ledger.Waiting, Reason: "no_active", WaitsFor: "a",
-				NextAt: ten},
+			Candidates: []decide.Candidate{
+				{Channel: "a", Reason: "no_active"},
+				{Channel: "c", Reason: c.other},
+			},
+			Decision: ledger.Decision{
+				State: ledger.Waiting, Reason: "no_active", WaitsFor: "a",
+				NextAt: ten,
+			},
 		}
 		if text := forecast(t, "order-1", &answer, doc).Text; strings.Contains(text,
 			kept) != c.want {
@@ -105,8 +113,10 @@ func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 		doc := london(t)
 		doc.Channels[0].Limits = []admission.Limit{limit}
 		r := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
-		r.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1m messages",
-			For: 90 * time.Second}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
+		r.Message.Waits = []ledger.Wait{{
+			Reason: "no_slot", On: "a 1m messages",
+			For: 90 * time.Second,
+		}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
 		r.Attempts[0].ClaimedAt = ten.Add(92 * time.Second)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 		if story := explain(t, r, doc); !strings.Contains(story.Text,

@@ -15,8 +15,10 @@ import (
 var tenantShop = admission.Scope{Tenant: "shop"}
 
 func budget(scope admission.Scope, micros int64) admission.Limit {
-	return admission.Limit{Scope: scope, Window: admission.Day, Unit: admission.Money,
-		Currency: "GBP", Max: micros}
+	return admission.Limit{
+		Scope: scope, Window: admission.Day, Unit: admission.Money,
+		Currency: "GBP", Max: micros,
+	}
 }
 
 // minutely is a limit of messages per minute.
@@ -230,8 +232,10 @@ func limitedCases() map[string]limitedCase {
 func (tc *limitedCase) story(t *testing.T) Explanation {
 	t.Helper()
 	doc := london(t)
-	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{Currency: "GBP",
-		Lists: []config.PriceList{{Default: 28_000}}}
+	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{
+		Currency: "GBP",
+		Lists:    []config.PriceList{{Default: 28_000}},
+	}
 	if tc.over != nil {
 		doc.Limits = []admission.Limit{*tc.over}
 	}
@@ -269,8 +273,10 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 	m := &r.Message
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", "a 1s "+
 		"messages", ten.Add(41*time.Second), ten.Add(38*time.Second)
-	m.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1s messages", For: 1500 * time.Millisecond},
-		{Reason: "connecting", On: "b", For: time.Second}}
+	m.Waits = []ledger.Wait{
+		{Reason: "no_slot", On: "a 1s messages", For: 1500 * time.Millisecond},
+		{Reason: "connecting", On: "b", For: time.Second},
+	}
 	r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 	story := explain(t, r, london(t))
 	want := []Wait{{"no_slot", "a 1s messages", 3.5}, {"connecting", "b", 1}}
@@ -285,8 +291,10 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 	}
 
 	m.Reason, m.WaitsFor = "connecting", "c"
-	if got := explain(t, r, london(t)); len(got.Waits) != 3 || got.Waits[2] != (Wait{"connecting",
-		"c", 2}) || got.Limit != "" || got.Until != nil {
+	if got := explain(t, r, london(t)); len(got.Waits) != 3 || got.Waits[2] != (Wait{
+		"connecting",
+		"c", 2,
+	}) || got.Limit != "" || got.Until != nil {
 		t.Errorf("%+v", got)
 	}
 	m.WaitingSince = lookedBack.Add(time.Second) // the clock was set back
@@ -359,21 +367,31 @@ func TestExplanationOfAClosedChannelSaysSo(t *testing.T) {
 		limit    string
 		never    string
 	}{
-		"no_slot": {on: &admission.Limit{Window: admission.Minute},
-			words: "closed: its limit is 0", limit: "a 1m messages", never: "closed"},
-		"tenant_limit": {over: new(minutely(tenantShop, 0)),
+		"no_slot": {
+			on:    &admission.Limit{Window: admission.Minute},
+			words: "closed: its limit is 0", limit: "a 1m messages", never: "closed",
+		},
+		"tenant_limit": {
+			over:  new(minutely(tenantShop, 0)),
 			words: "closed to the tenant: the limit is 0", limit: "tenant:shop 1m messages",
-			never: "closed"},
-		"prefix_limit": {on: new(minutely(admission.Scope{Prefix: "+44"}, 0)),
+			never: "closed",
+		},
+		"prefix_limit": {
+			on:    new(minutely(admission.Scope{Prefix: "+44"}, 0)),
 			words: "closed to numbers with this prefix: the limit is 0",
-			limit: "a prefix:+44 1m messages", never: "closed"},
-		"no_budget": {on: new(budget(admission.Scope{}, 27_999)),
+			limit: "a prefix:+44 1m messages", never: "closed",
+		},
+		"no_budget": {
+			on:    new(budget(admission.Scope{}, 27_999)),
 			words: "the message costs more than the budget of a window", limit: "a 1d money",
-			never: "too_small"},
+			never: "too_small",
+		},
 	} {
 		doc := london(t)
-		doc.Channels[0].Price = config.Price{Currency: "GBP",
-			Lists: []config.PriceList{{Default: 28_000}}}
+		doc.Channels[0].Price = config.Price{
+			Currency: "GBP",
+			Lists:    []config.PriceList{{Default: 28_000}},
+		}
 		if tc.on != nil {
 			doc.Channels[0].Limits = []admission.Limit{minutely(admission.Scope{Tenant: "other"},
 				0), minutely(admission.Scope{Prefix: "+1"}, 0), *tc.on}

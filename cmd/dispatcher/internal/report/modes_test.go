@@ -57,66 +57,94 @@ func recordsOfModes() map[string]told {
 	out := map[string]told{
 		"round-robin": {mode: "round_robin", record: undrawn(choice("b", ledger.ByFirstChoice,
 			&decide.Ranking{
-				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{ranked("b", 4, ""),
-					ranked("c", 1, ""), ranked("a", 2, "")},
+				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{
+					ranked("b", 4, ""),
+					ranked("c", 1, ""), ranked("a", 2, ""),
+				},
 			}))},
-		"round-robin-first-turn": {mode: "round_robin",
+		"round-robin-first-turn": {
+			mode: "round_robin",
 			record: undrawn(choice("a", ledger.ByFirstChoice, &decide.Ranking{
-				By: "round_robin", Candidates: []decide.Ranked{ranked("a", 0, ""),
+				By: "round_robin", Candidates: []decide.Ranked{
+					ranked("a", 0, ""),
 					ranked("b", 0, ""),
-					ranked("c", 0, "")},
-			}))},
-		"round-robin-over-one": {mode: "round_robin",
+					ranked("c", 0, ""),
+				},
+			})),
+		},
+		"round-robin-over-one": {
+			mode: "round_robin",
 			record: undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
-				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{ranked("b", 4,
-					"no_slot"),
-					ranked("c", 1, ""), ranked("a", 2, "")},
-			}))},
+				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{
+					ranked("b", 4,
+						"no_slot"),
+					ranked("c", 1, ""), ranked("a", 2, ""),
+				},
+			})),
+		},
 		"longest-idle": {mode: "longest_idle", record: undrawn(choice("c", ledger.ByFirstChoice,
 			&decide.Ranking{
-				By: "load_ratio", Candidates: []decide.Ranked{assigned("c", 60, 420),
-					assigned("a", 60, 300), ranked("b", 75, "")},
+				By: "load_ratio", Candidates: []decide.Ranked{
+					assigned("c", 60, 420),
+					assigned("a", 60, 300), ranked("b", 75, ""),
+				},
 			}))},
 		"best-worker": {mode: "best_worker", record: undrawn(choice("b", ledger.ByFirstChoice,
 			&decide.Ranking{
-				By: "best_worker", Candidates: []decide.Ranked{scored("b", 0.7074, ""),
-					scored("c", 0.675, ""), scored("a", 0.6667, "")},
+				By: "best_worker", Candidates: []decide.Ranked{
+					scored("b", 0.7074, ""),
+					scored("c", 0.675, ""), scored("a", 0.6667, ""),
+				},
 			}))},
-		"best-worker-second": {mode: "best_worker",
+		"best-worker-second": {
+			mode: "best_worker",
 			record: undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
-				By: "best_worker", Candidates: []decide.Ranked{scored("b", 0.7074, "breaker_open"),
-					scored("c", 0.675, ""), scored("a", 0.675, "")},
-			}))},
-		"best-worker-lowest-expression": {mode: "best_worker", ascending: true,
+				By: "best_worker", Candidates: []decide.Ranked{
+					scored("b", 0.7074, "breaker_open"),
+					scored("c", 0.675, ""), scored("a", 0.675, ""),
+				},
+			})),
+		},
+		"best-worker-lowest-expression": {
+			mode: "best_worker", ascending: true,
 			record: undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
 				By: "best_worker", Scoring: "expression", Candidates: []decide.Ranked{scored("c",
 					0.028,
 					""), scored("a", 0.031, "")},
-			}))},
-		"best-worker-function-failed": {mode: "best_worker", ascending: true,
+			})),
+		},
+		"best-worker-function-failed": {
+			mode: "best_worker", ascending: true,
 			record: undrawn(choice("c", ledger.ByFirstChoice, &decide.Ranking{
 				By: "best_worker", Trouble: "function_timeout", Candidates: []decide.Ranked{scored("c",
 					1, ""), scored("a", 0.5, "")},
-			}))},
+			})),
+		},
 		"redraw": {mode: "weighted", record: newRecord(ledger.Accepted,
 			choice("c", ledger.ByFallback, &decide.Ranking{
-				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{ranked("a", 0,
-					"no_slot"),
-					ranked("c", 0, ""), ranked("b", 0, "")},
+				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{
+					ranked("a", 0,
+						"no_slot"),
+					ranked("c", 0, ""), ranked("b", 0, ""),
+				},
 			}))},
 		"redraw-the-last": {mode: "weighted", record: newRecord(ledger.Accepted,
 			choice("c", ledger.ByFallback, &decide.Ranking{
-				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{ranked("a", 0,
-					"no_slot"),
-					ranked("b", 0, "no_slot"), ranked("c", 0, "")},
+				By: "redraw", KeyID: "0a0b0c0d", Candidates: []decide.Ranked{
+					ranked("a", 0,
+						"no_slot"),
+					ranked("b", 0, "no_slot"), ranked("c", 0, ""),
+				},
 			}))},
 	}
 	out["state-mode-then-fallback"] = told{mode: "round_robin", record: undrawn(
 		attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
-		choice("c", ledger.ByFallback, &decide.Ranking{By: "load_ratio",
+		choice("c", ledger.ByFallback, &decide.Ranking{
+			By: "load_ratio",
 			Candidates: []decide.Ranked{
 				ranked("a", 0, "already_tried"), ranked("c", 40, ""), ranked("b", 80, ""),
-			}}),
+			},
+		}),
 	)}
 	return out
 }

@@ -26,17 +26,27 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		channel  string
 		want     bool
 	}{
-		"a name to America": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "a",
-			true},
-		"a number to America": {`{"id":"m","to":"+14155552671","from":"+14155550111","text":"x"}`,
-			"a", false},
-		"a name to Britain": {`{"id":"m","to":"+447400123456","from":"ACME","text":"x"}`, "a",
-			false},
+		"a name to America": {
+			`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "a",
+			true,
+		},
+		"a number to America": {
+			`{"id":"m","to":"+14155552671","from":"+14155550111","text":"x"}`,
+			"a", false,
+		},
+		"a name to Britain": {
+			`{"id":"m","to":"+447400123456","from":"ACME","text":"x"}`, "a",
+			false,
+		},
 		"no sender": {`{"id":"m","to":"+14155552671","text":"x"}`, "a", false},
-		"on another channel": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "b",
-			false},
-		"a channel that is gone": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "c",
-			false},
+		"on another channel": {
+			`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "b",
+			false,
+		},
+		"a channel that is gone": {
+			`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "c",
+			false,
+		},
 		"a damaged record": {`{`, "a", false},
 	} {
 		r := newRecord(ledger.Accepted, attempt(c.channel, ledger.ByFirstChoice, outcomeAccepted,
@@ -48,8 +58,10 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		if told != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
 			t.Errorf("%s: %q", name, e.Text)
 		}
-		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{Version: 4,
-			By: "load_ratio"})
+		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{
+			Version: 4,
+			By:      "load_ratio",
+		})
 		if explain(t, r, doc).Attempts[0].SenderReplaced {
 			t.Errorf("%s: told of an attempt that was decided under another version", name)
 		}
@@ -65,13 +77,17 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	}
 	answer := decide.Answer{
 		Plan: ledger.Plan{Route: "default"},
-		Candidates: []decide.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP",
-			Replaced: true}},
+		Candidates: []decide.Candidate{{
+			Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP",
+			Replaced: true,
+		}},
 		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
 	s := forecast(t, "m", &answer, doc)
-	for _, want := range []string{"It would cost 0.062 GBP for 2 segments.",
-		"Its sender would be replaced"} {
+	for _, want := range []string{
+		"It would cost 0.062 GBP for 2 segments.",
+		"Its sender would be replaced",
+	} {
 		if !strings.Contains(s.Text, want) {
 			t.Errorf("%q does not say %q", s.Text, want)
 		}
@@ -80,8 +96,10 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		!c.SenderReplaced {
 		t.Errorf("%+v", c)
 	}
-	blocked := decide.Answer{Decision: ledger.Decision{State: ledger.Rejected,
-		Reason: "blocked_number"}}
+	blocked := decide.Answer{Decision: ledger.Decision{
+		State:  ledger.Rejected,
+		Reason: "blocked_number",
+	}}
 	s = forecast(t, "m", &blocked, doc)
 	if s.State != "would_reject" || !strings.Contains(s.Text,
 		"rejected, because nothing is sent to such numbers") {

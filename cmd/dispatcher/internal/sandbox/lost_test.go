@@ -90,8 +90,10 @@ func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			results <- channel.Send(ctx, provider.Submission{ID: fmt.Sprint(i), Attempt: 1,
-				Key: fmt.Sprintf("%032x", i), To: "+447700900123", From: "Sandbox", Text: "Hello"}).
+			results <- channel.Send(ctx, provider.Submission{
+				ID: fmt.Sprint(i), Attempt: 1,
+				Key: fmt.Sprintf("%032x", i), To: "+447700900123", From: "Sandbox", Text: "Hello",
+			}).
 				Outcome
 		}()
 	}
@@ -193,9 +195,11 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 		}
 	}
 	hears.Close()
-	if status, answer := post(t, page.URL()+"/inbound", url.Values{"channel": {"plivo"},
-		"from": {"+447700900123"}, "to": {"+15550100100"},
-		"text": {"x"}}); status != http.StatusUnprocessableEntity ||
+	if status, answer := post(t, page.URL()+"/inbound", url.Values{
+		"channel": {"plivo"},
+		"from":    {"+447700900123"}, "to": {"+15550100100"},
+		"text": {"x"},
+	}); status != http.StatusUnprocessableEntity ||
 		!strings.Contains(answer, "was not reached") {
 		t.Errorf("%d %s", status, answer)
 	}
@@ -220,8 +224,10 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 	channels := e.open(t, text)
 	for _, place := range s.Places() {
 		until(t, "ready", func() bool { ok, _ := channels[place.Channel].Ready(); return ok })
-		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{From: "+447700900123",
-			To: "+15550100100", Text: "STOP"}); err != nil {
+		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{
+			From: "+447700900123",
+			To:   "+15550100100", Text: "STOP",
+		}); err != nil {
 			t.Errorf("%s: %v", place.Channel, err)
 			continue
 		}

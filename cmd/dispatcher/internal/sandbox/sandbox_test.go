@@ -301,8 +301,10 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		}
 		documents = append(documents, string(text))
 		text, _ = s.Routing()
-		for name, channel := range (&ear{Server: &httptest.Server{URL: "http://127.0.0.1:1"},
-			channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}}).
+		for name, channel := range (&ear{
+			Server:   &httptest.Server{URL: "http://127.0.0.1:1"},
+			channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{},
+		}).
 			open(t, text) {
 			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			r := channel.Send(

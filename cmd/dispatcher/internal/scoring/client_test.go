@@ -23,8 +23,12 @@ func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
 		size, candidates  int
 		wantCalls, wantIn int
 	}{
-		{true, 20, 1, 1, 1}, {true, 20, 20, 1, 20}, {true, 20, 21, 2, 20}, {true, 20, 45, 3, 20},
-		{true, 1, 3, 3, 1}, {false, 20, 5, 5, 1},
+		{true, 20, 1, 1, 1},
+		{true, 20, 20, 1, 20},
+		{true, 20, 21, 2, 20},
+		{true, 20, 45, 3, 20},
+		{true, 1, 3, 3, 1},
+		{false, 20, 5, 5, 1},
 	} {
 		var mu sync.Mutex
 		largest := 0
@@ -96,8 +100,10 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, decide.FunctionStatus},
-		"a broken line": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			decide.FunctionUnreachable},
+		"a broken line": {
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			decide.FunctionUnreachable,
+		},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"scores":[`)
@@ -231,8 +237,10 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 		}
 	})
 	c := newClient(t)
-	for lane, word := range map[string]string{"bulk": decide.FunctionNotFinite,
-		"transactional": decide.FunctionStatus} {
+	for lane, word := range map[string]string{
+		"bulk":          decide.FunctionNotFinite,
+		"transactional": decide.FunctionStatus,
+	} {
 		odd := about(1)
 		odd.Lane = lane
 		for range 3 {

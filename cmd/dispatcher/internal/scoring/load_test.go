@@ -72,8 +72,10 @@ type load struct {
 
 func loads() []load {
 	var out []load
-	for _, latency := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond,
-		120 * time.Millisecond} {
+	for _, latency := range []time.Duration{
+		5 * time.Millisecond, 20 * time.Millisecond,
+		120 * time.Millisecond,
+	} {
 		for _, batch := range []bool{true, false} {
 			for _, candidates := range []int{3, 20} {
 				out = append(out, load{latency, batch, candidates})

@@ -17,8 +17,10 @@ import (
 // a text or an id.
 func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 	t.Parallel()
-	f := &decide.Function{Parameters: map[string]selector.Value{"region": selector.TextValue("eu"),
-		"factor": selector.NumberValue(1.5)}}
+	f := &decide.Function{Parameters: map[string]selector.Value{
+		"region": selector.TextValue("eu"),
+		"factor": selector.NumberValue(1.5),
+	}}
 	q := about(3)
 	got, err := encode(f, q, q.Candidates[1:2])
 	if err != nil {

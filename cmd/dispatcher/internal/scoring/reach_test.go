@@ -43,8 +43,10 @@ const askInEnvironment = "SCORING_TEST_ASK"
 func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(askInEnvironment); url != "" {
-		f := &decide.Function{URL: url, Token: "s3cret", AllowPrivate: true,
-			Deadline: 5 * time.Second}
+		f := &decide.Function{
+			URL: url, Token: "s3cret", AllowPrivate: true,
+			Deadline: 5 * time.Second,
+		}
 		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, about(1)))
 		return
 	}

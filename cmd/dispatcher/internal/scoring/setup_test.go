@@ -36,8 +36,10 @@ func newFunction(t *testing.T, handle http.HandlerFunc) (_ *decide.Function, cal
 		handle(w, r)
 	}))
 	t.Cleanup(server.Close)
-	return &decide.Function{URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20,
-		Deadline: 5 * time.Second, Cache: time.Minute}, calls
+	return &decide.Function{
+		URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20,
+		Deadline: 5 * time.Second, Cache: time.Minute,
+	}, calls
 }
 
 // says answers every call with the same text.
@@ -103,10 +105,14 @@ func over(t *testing.T, network fakeNetwork) (*Client, *decide.Function) {
 func about(candidates int) *decide.ScoreQuestion {
 	q := &decide.ScoreQuestion{
 		Route: "default", Lane: "otp",
-		Labels: map[string]selector.Value{"language": selector.TextValue("en"),
-			"tier": selector.NumberValue(2)},
-		Selectors: []selector.Selector{{Key: "quality", Operator: selector.GreaterThanEqual,
-			Value: selector.NumberValue(5)}},
+		Labels: map[string]selector.Value{
+			"language": selector.TextValue("en"),
+			"tier":     selector.NumberValue(2),
+		},
+		Selectors: []selector.Selector{{
+			Key: "quality", Operator: selector.GreaterThanEqual,
+			Value: selector.NumberValue(5),
+		}},
 	}
 	for i := range candidates {
 		q.Candidates = append(q.Candidates, decide.ScoreCandidate{

@@ -254,8 +254,10 @@ func TestAFailedCallCutsOffTheOthers(t *testing.T) {
 			if calls.Add(1) < 8 {
 				return silence(r)
 			}
-			return &http.Response{StatusCode: http.StatusInternalServerError,
-				Body: http.NoBody}, nil
+			return &http.Response{
+				StatusCode: http.StatusInternalServerError,
+				Body:       http.NoBody,
+			}, nil
 		})
 		f.Batch = false
 		began := time.Now()

@@ -48,8 +48,10 @@ func (s *Scenario) Events() []Event {
 		pick := newPick(a, s.Workers[a.Region])
 		for window := a.First; window <= a.Last; window++ {
 			for k := range a.Count {
-				e := Event{Window: int32(window - 1), region: int32(region), kind: int32(i),
-					turn: int32(k)}
+				e := Event{
+					Window: int32(window - 1), region: int32(region), kind: int32(i),
+					turn: int32(k),
+				}
 				e.At, e.Worker = pick.next(random, k)
 				e.Worker += f.first[region]
 				all = append(all, e)

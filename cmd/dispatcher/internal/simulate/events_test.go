@@ -18,10 +18,14 @@ func drawScenario(t *rapid.T) *Scenario {
 		Limit: rapid.Int64Range(0, 300).Draw(t, "limit"), Utilisation: rapid.Float64Range(0, 1).
 			Draw(t, "utilisation"),
 		CurveFactor: rapid.Float64Range(0.1, 3).Draw(t, "factor"), Region: "a",
-		History: map[string]int64{"a": rapid.Int64Range(0, 100).Draw(t, "history a"),
-			"b": rapid.Int64Range(0, 100).Draw(t, "history b"), "Anywhere": 20},
-		Workers: map[string]int64{"a": rapid.Int64Range(1, 20).Draw(t, "workers a"),
-			"b": rapid.Int64Range(1, 20).Draw(t, "workers b")},
+		History: map[string]int64{
+			"a": rapid.Int64Range(0, 100).Draw(t, "history a"),
+			"b": rapid.Int64Range(0, 100).Draw(t, "history b"), "Anywhere": 20,
+		},
+		Workers: map[string]int64{
+			"a": rapid.Int64Range(1, 20).Draw(t, "workers a"),
+			"b": rapid.Int64Range(1, 20).Draw(t, "workers b"),
+		},
 		Window: time.Minute, Windows: rapid.IntRange(1, 4).Draw(t, "windows"),
 		StateInterval: 2 * time.Second,
 		Near:          time.Millisecond, Far: 60 * time.Millisecond, Seed: rapid.Uint64().

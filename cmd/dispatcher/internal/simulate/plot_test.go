@@ -59,9 +59,11 @@ func TestPlotShowsEachWindowOfEachPolicy(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "region": "a", "windows": 3, "arrivals": [{"count": 20, `+
 		`"windows": [2, 3]}]}`)
-	for _, want := range []string{"even, by window", "curve, by window", "counter, by window",
+	for _, want := range []string{
+		"even, by window", "curve, by window", "counter, by window",
 		"exact, by window", "window 2: 10 admitted within the limit",
-		"window 3: 10 queued, the limit was used up", "40 arrived"} {
+		"window 3: 10 queued, the limit was used up", "40 arrived",
+	} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -101,8 +103,10 @@ func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 200, "active": 50, "history": {"San Jose": 20, "London": 30, "Anywhere": 150},
 		"workers": {"San Jose": 3, "total": 10}, "region": "San Jose"}`)
-	for _, want := range []string{"15 + 113, 16 each", "15 + 113, 128 each", "0 + 150, 150 each",
-		"counter: 15 slots of San Jose", "150 free"} {
+	for _, want := range []string{
+		"15 + 113, 16 each", "15 + 113, 128 each", "0 + 150, 150 each",
+		"counter: 15 slots of San Jose", "150 free",
+	} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%q is missing in %s", want, svg)
 		}
@@ -116,8 +120,10 @@ func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
 func TestPlotNamesTheFiguresOfTheGuide(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "workers": {"a": 2}, "region": "a", "arrivals": [7, 1]}`)
-	for _, want := range []string{"25 % early, 0 % over, 40 % unused",
-		"even: 2 queued although a slot stayed free"} {
+	for _, want := range []string{
+		"25 % early, 0 % over, 40 % unused",
+		"even: 2 queued although a slot stayed free",
+	} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%q is missing in %s", want, svg)
 		}
@@ -128,8 +134,10 @@ func TestPlotTellsWhoWasOvertakenFromWhoCameTooLate(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "arrivals": [
 		{"worker": 1, "count": 8, "at": "0s"}, {"worker": 2, "count": 4, "at": "5s"}]}`)
-	for _, want := range []string{"even: 1 queued although a slot stayed free",
-		"even: 2 queued, and a later one got in", "exact: 2 queued, the limit was used up"} {
+	for _, want := range []string{
+		"even: 1 queued although a slot stayed free",
+		"even: 2 queued, and a later one got in", "exact: 2 queued, the limit was used up",
+	} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%q is missing in %s", want, svg)
 		}
@@ -138,8 +146,10 @@ func TestPlotTellsWhoWasOvertakenFromWhoCameTooLate(t *testing.T) {
 
 func TestLittleIsNotShownAsNothing(t *testing.T) {
 	t.Parallel()
-	for percent, want := range map[float64]string{0: "0", 0.001: "<0.1", 0.049: "<0.1", 0.05: "0.1",
-		2.64: "2.6", 100: "100"} {
+	for percent, want := range map[float64]string{
+		0: "0", 0.001: "<0.1", 0.049: "<0.1", 0.05: "0.1",
+		2.64: "2.6", 100: "100",
+	} {
 		if got := short(percent); got != want {
 			t.Errorf("%v: %s, want %s", percent, got, want)
 		}

@@ -39,8 +39,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Arrivals: []Arrival{
 			{Region: "a", Count: 5, First: 1, Last: 4, For: time.Hour},
 			{Region: "b", Worker: 1, Count: 6, First: 2, Last: 2, At: 10 * time.Second},
-			{Region: "a", Count: 7, First: 3, Last: 4, At: time.Minute, For: 2 * time.Minute,
-				Random: true, Skew: 1.5},
+			{
+				Region: "a", Count: 7, First: 3, Last: 4, At: time.Minute, For: 2 * time.Minute,
+				Random: true, Skew: 1.5,
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -56,8 +58,10 @@ func TestWhatIsLeftOutHasADefault(t *testing.T) {
 		Workers: map[string]int64{"a": 2}, Total: 2, Region: "a",
 		CurveFactor: 1, Window: time.Minute, Windows: 1, StateInterval: 2 * time.Second,
 		Near: time.Millisecond, Far: 60 * time.Millisecond, Seed: 1,
-		Arrivals: []Arrival{{Region: "a", Worker: 1, Count: 7, First: 1, Last: 1},
-			{Region: "a", Worker: 2, Count: 1, First: 1, Last: 1}},
+		Arrivals: []Arrival{
+			{Region: "a", Worker: 1, Count: 7, First: 1, Last: 1},
+			{Region: "a", Worker: 2, Count: 1, First: 1, Last: 1},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -182,8 +186,10 @@ func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
 
 func TestAProblemIsToldOnce(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`{"limit": 1, "curve_factor": "x"}`,
-		`{"limit": 1, "curve_factor": 0}`, `{"limit": 1, "region": 3, "workers": {"London": 1}}`} {
+	for _, text := range []string{
+		`{"limit": 1, "curve_factor": "x"}`,
+		`{"limit": 1, "curve_factor": 0}`, `{"limit": 1, "region": 3, "workers": {"London": 1}}`,
+	} {
 		if _, err := Read("s.json", []byte(text)); err == nil || strings.Contains(err.Error(),
 			"\n") {
 			t.Errorf("%s: %v, want one line", text, err)

@@ -26,16 +26,24 @@ func TestExamplesOfTheSource(t *testing.T) {
 	two := `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, ` +
 		`"region": "a", "curve_factor": 0.204, "arrivals": `
 	for arrivals, want := range map[string]map[string]row{
-		`[7, 1]}`: {"even": {6, 2, 0, 4}, "curve": {8, 0, 0, 2}, "counter": {8, 0, 0, 2},
-			"exact": {8, 0, 0, 2}},
-		`[8, 7]}`: {"even": {10, 0, 0, 0}, "curve": {15, 0, 5, 0}, "counter": {10, 0, 0, 0},
-			"exact": {10, 0, 0, 0}},
-		`[15]}`: {"even": {5, 5, 0, 5}, "curve": {8, 2, 0, 2}, "counter": {10, 0, 0, 0},
-			"exact": {10, 0, 0, 0}},
+		`[7, 1]}`: {
+			"even": {6, 2, 0, 4}, "curve": {8, 0, 0, 2}, "counter": {8, 0, 0, 2},
+			"exact": {8, 0, 0, 2},
+		},
+		`[8, 7]}`: {
+			"even": {10, 0, 0, 0}, "curve": {15, 0, 5, 0}, "counter": {10, 0, 0, 0},
+			"exact": {10, 0, 0, 0},
+		},
+		`[15]}`: {
+			"even": {5, 5, 0, 5}, "curve": {8, 2, 0, 2}, "counter": {10, 0, 0, 0},
+			"exact": {10, 0, 0, 0},
+		},
 	} {
 		for policy, o := range replay(t, read(t, two+arrivals)) {
-			if diff := cmp.Diff(want[policy], row{o.Admitted, o.Early, o.Over,
-				o.Unused}); diff != "" {
+			if diff := cmp.Diff(want[policy], row{
+				o.Admitted, o.Early, o.Over,
+				o.Unused,
+			}); diff != "" {
 				t.Errorf("%s of %s (-want +got):\n%s", policy, arrivals, diff)
 			}
 		}

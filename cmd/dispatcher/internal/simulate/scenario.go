@@ -72,7 +72,9 @@ type Arrival struct {
 // Policies are all four with the scenario's factor, in the order of their generations.
 func (s *Scenario) Policies() []admission.Policy {
 	return []admission.Policy{
-		admission.Even{}, admission.Curve{Factor: s.CurveFactor}, admission.CounterPolicy{},
+		admission.Even{},
+		admission.Curve{Factor: s.CurveFactor},
+		admission.CounterPolicy{},
 		admission.Exact{},
 	}
 }

@@ -116,7 +116,8 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 			t.Errorf("three tries took %s", took)
 		}
 		if moved, err := failed.try(t.Context(), "ramp 2", func(context.Context) (bool,
-			error) {
+			error,
+		) {
 			return true, nil
 		}); !moved || err != nil {
 			t.Errorf("the next one: %v %v", moved, err)

@@ -17,8 +17,10 @@ import (
 // floor.
 func watched(pairs ...string) *config.Routing {
 	r := routed(pairs...)
-	r.Routes[0].Health = &config.Health{Errors: 20, Window: time.Minute, Step: 25, Floor: 10,
-		Interval: time.Minute, Quiet: 5 * time.Minute}
+	r.Routes[0].Health = &config.Health{
+		Errors: 20, Window: time.Minute, Step: 25, Floor: 10,
+		Interval: time.Minute, Quiet: 5 * time.Minute,
+	}
 	return r
 }
 
@@ -42,29 +44,49 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 		want      string // the reason; empty: no move
 	}{
 		"nothing is wrong": {last: long},
-		"the worst goes down": {faults: failing(map[string]int64{"a": 21, "c": 23}), last: long,
-			want: "default: c 60 -> 45: 23 errors in 1m0s"},
-		"the first of equals": {faults: failing(map[string]int64{"b": 23, "c": 23}), last: long,
-			want: "default: b 15 -> 11.25: 23 errors in 1m0s"},
+		"the worst goes down": {
+			faults: failing(map[string]int64{"a": 21, "c": 23}), last: long,
+			want: "default: c 60 -> 45: 23 errors in 1m0s",
+		},
+		"the first of equals": {
+			faults: failing(map[string]int64{"b": 23, "c": 23}), last: long,
+			want: "default: b 15 -> 11.25: 23 errors in 1m0s",
+		},
 		"one error too few": {faults: failing(map[string]int64{"c": 19}), last: long},
-		"never moved before": {faults: failing(map[string]int64{"c": 20}),
-			want: "default: c 60 -> 45: 20 errors in 1m0s"},
-		"within the interval": {faults: failing(map[string]int64{"c": 23}),
-			last: midnight.Add(-59 * time.Second)},
-		"the interval is over": {faults: failing(map[string]int64{"c": 23}),
-			last: midnight.Add(-time.Minute), want: "default: c 60 -> 45: 23 errors in 1m0s"},
-		"further down": {effective: m("c", "45"),
-			faults: failing(map[string]int64{"c": 23}), last: long,
-			want: "default: c 45 -> 30: 23 errors in 1m0s"},
-		"down to the floor": {effective: m("c", "15"),
-			faults: failing(map[string]int64{"c": 23}), last: long,
-			want: "default: c 15 -> 6: 23 errors in 1m0s"},
-		"not below the floor": {effective: m("c", "6"), faults: failing(map[string]int64{"c": 23}),
-			last: long},
-		"then the next worst": {effective: m("c", "6"), faults: failing(map[string]int64{"c": 23,
-			"a": 22}), last: long, want: "default: a 25 -> 18.75: 22 errors in 1m0s"},
-		"all are bad": {faults: failing(map[string]int64{"a": 20, "b": 20, "c": 20}),
-			last: long},
+		"never moved before": {
+			faults: failing(map[string]int64{"c": 20}),
+			want:   "default: c 60 -> 45: 20 errors in 1m0s",
+		},
+		"within the interval": {
+			faults: failing(map[string]int64{"c": 23}),
+			last:   midnight.Add(-59 * time.Second),
+		},
+		"the interval is over": {
+			faults: failing(map[string]int64{"c": 23}),
+			last:   midnight.Add(-time.Minute), want: "default: c 60 -> 45: 23 errors in 1m0s",
+		},
+		"further down": {
+			effective: m("c", "45"),
+			faults:    failing(map[string]int64{"c": 23}), last: long,
+			want: "default: c 45 -> 30: 23 errors in 1m0s",
+		},
+		"down to the floor": {
+			effective: m("c", "15"),
+			faults:    failing(map[string]int64{"c": 23}), last: long,
+			want: "default: c 15 -> 6: 23 errors in 1m0s",
+		},
+		"not below the floor": {
+			effective: m("c", "6"), faults: failing(map[string]int64{"c": 23}),
+			last: long,
+		},
+		"then the next worst": {effective: m("c", "6"), faults: failing(map[string]int64{
+			"c": 23,
+			"a": 22,
+		}), last: long, want: "default: a 25 -> 18.75: 22 errors in 1m0s"},
+		"all are bad": {
+			faults: failing(map[string]int64{"a": 20, "b": 20, "c": 20}),
+			last:   long,
+		},
 		"all but a disabled one": {
 			state:  map[string]config.State{"b": config.Disabled},
 			faults: failing(map[string]int64{"a": 20, "c": 20}), last: long,
@@ -75,22 +97,34 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 		},
 		"others are lowered and not yet quiet": {
 			effective: m("a", "6.25", "b", "3.75"), last: long,
-			faults: Faults{Window: failing(map[string]int64{"c": 20}).Window,
-				Quiet: failing(map[string]int64{"a": 30, "b": 20, "c": 20}).Quiet},
+			faults: Faults{
+				Window: failing(map[string]int64{"c": 20}).Window,
+				Quiet:  failing(map[string]int64{"a": 30, "b": 20, "c": 20}).Quiet,
+			},
 		},
-		"up after the quiet time": {effective: m("c", "30"),
-			faults: failing(map[string]int64{"c": 19}), last: long,
-			want: "default: c 30 -> 45: 19 errors in 5m0s"},
-		"up to rest": {effective: m("c", "50"), last: long,
-			want: "default: c 50 -> 60: 0 errors in 5m0s"},
-		"the lowest goes up": {effective: m("a", "12.5", "c", "45"), last: long,
-			want: "default: a 12.5 -> 18.75: 0 errors in 5m0s"},
-		"not quiet yet": {effective: m("c", "30"),
-			faults: Faults{Quiet: failing(map[string]int64{"c": 20}).Quiet}, last: long},
+		"up after the quiet time": {
+			effective: m("c", "30"),
+			faults:    failing(map[string]int64{"c": 19}), last: long,
+			want: "default: c 30 -> 45: 19 errors in 5m0s",
+		},
+		"up to rest": {
+			effective: m("c", "50"), last: long,
+			want: "default: c 50 -> 60: 0 errors in 5m0s",
+		},
+		"the lowest goes up": {
+			effective: m("a", "12.5", "c", "45"), last: long,
+			want: "default: a 12.5 -> 18.75: 0 errors in 5m0s",
+		},
+		"not quiet yet": {
+			effective: m("c", "30"),
+			faults:    Faults{Quiet: failing(map[string]int64{"c": 20}).Quiet}, last: long,
+		},
 		"up keeps the interval": {effective: m("c", "30"), last: midnight.Add(-time.Second)},
-		"up even if disabled": {effective: m("c", "30"),
-			state: map[string]config.State{"c": config.Draining}, last: long,
-			want: "default: c 30 -> 45: 0 errors in 5m0s"},
+		"up even if disabled": {
+			effective: m("c", "30"),
+			state:     map[string]config.State{"c": config.Draining}, last: long,
+			want: "default: c 30 -> 45: 0 errors in 5m0s",
+		},
 	} {
 		r := watched("a", "25", "b", "15", "c", "60", "d", "0")
 		for i := range r.Routes[0].Weights {
@@ -229,13 +263,17 @@ func TestWeightsMoveAsFarAsATableHasRoom(t *testing.T) {
 		a, b string
 		want []string // the effective weights of a on its way down
 	}{
-		{"1", "1099511627775",
-			nil}, // 2^40 together: no decimal fits, and the floor is rounded up
+		{
+			"1", "1099511627775",
+			nil,
+		}, // 2^40 together: no decimal fits, and the floor is rounded up
 		{"3", "1099511627773", []string{"2", "1"}}, // 2.25 and 1.5, of which the first rounds down
 		{"0.000000001", "1", nil},
 		{"0.000000004", "1", []string{"0.000000003", "0.000000002", "0.000000001"}},
-		{"0.00000001", "1", []string{"0.000000008", "0.000000006", "0.000000004", "0.000000002",
-			"0.000000001"}},
+		{"0.00000001", "1", []string{
+			"0.000000008", "0.000000006", "0.000000004", "0.000000002",
+			"0.000000001",
+		}},
 	} {
 		r := watched("a", tc.a, "b", tc.b)
 		r.Routes[0].Health.Interval = 0
@@ -266,10 +304,14 @@ func TestEffectsAreWhatDiffersFromTheDocument(t *testing.T) {
 		move HealthMove
 		want string
 	}{
-		"one more": {HealthMove{Route: "default", Channel: "c", To: selector.MustWeight("45")},
-			`{"weights":{"default":{"b":"7.5","c":"45"}}}`},
-		"moved": {HealthMove{Route: "default", Channel: "b", To: selector.MustWeight("11.25")},
-			`{"weights":{"default":{"b":"11.25"}}}`},
+		"one more": {
+			HealthMove{Route: "default", Channel: "c", To: selector.MustWeight("45")},
+			`{"weights":{"default":{"b":"7.5","c":"45"}}}`,
+		},
+		"moved": {
+			HealthMove{Route: "default", Channel: "b", To: selector.MustWeight("11.25")},
+			`{"weights":{"default":{"b":"11.25"}}}`,
+		},
 		"at rest": {HealthMove{Route: "default", Channel: "b", To: selector.MustWeight("15")}, ""},
 	} {
 		if diff := cmp.Diff(tc.want, string(effectsAfter(r, tc.move).Encode())); diff != "" {
@@ -281,10 +323,14 @@ func TestEffectsAreWhatDiffersFromTheDocument(t *testing.T) {
 func TestAVersionMovedTheRoutesWhoseEffectsItChanged(t *testing.T) {
 	t.Parallel()
 	document := &ledger.RoutingVersion{Version: 7, Base: 7}
-	first := &ledger.RoutingVersion{Version: 8, Base: 7,
-		Effects: []byte(`{"weights":{"x":{"a":"1"}}}`)}
-	second := &ledger.RoutingVersion{Version: 9, Base: 7,
-		Effects: []byte(`{"weights": {"x": {"a": "1"}, "y": {"b": "2"}}}`)}
+	first := &ledger.RoutingVersion{
+		Version: 8, Base: 7,
+		Effects: []byte(`{"weights":{"x":{"a":"1"}}}`),
+	}
+	second := &ledger.RoutingVersion{
+		Version: 9, Base: 7,
+		Effects: []byte(`{"weights": {"x": {"a": "1"}, "y": {"b": "2"}}}`),
+	}
 	rest := &ledger.RoutingVersion{Version: 10, Base: 7}
 	for _, tc := range []struct {
 		version, before *ledger.RoutingVersion

@@ -23,17 +23,27 @@ func TestARampWalksInEqualSteps(t *testing.T) {
 		steps    int
 		want     []string // weights of a and b after each step
 	}{
-		"whole": {m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4,
-			[]string{"25 75", "50 50", "75 25", "100 0"}},
-		"tenths": {m("a", "25", "b", "75"), m("a", "30", "b", "70"), 5,
-			[]string{"26 74", "27 73", "28 72", "29 71", "30 70"}},
-		"thirds": {m("a", "25", "b", "75"), m("a", "30", "b", "70"), 3,
-			[]string{"26.667 73.333", "28.333 71.667", "30 70"}},
+		"whole": {
+			m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4,
+			[]string{"25 75", "50 50", "75 25", "100 0"},
+		},
+		"tenths": {
+			m("a", "25", "b", "75"), m("a", "30", "b", "70"), 5,
+			[]string{"26 74", "27 73", "28 72", "29 71", "30 70"},
+		},
+		"thirds": {
+			m("a", "25", "b", "75"), m("a", "30", "b", "70"), 3,
+			[]string{"26.667 73.333", "28.333 71.667", "30 70"},
+		},
 		"halves go up": {m("a", "0", "b", "1"), m("a", "0.0001", "b", "1"), 32, nil},
-		"one step": {m("a", "1", "b", "1"), m("a", "34.5", "b", "1.3"), 1,
-			[]string{"34.5 1.3"}},
-		"fractions": {m("a", "34.5", "b", "1.3"), m("a", "34.6", "b", "1.3"), 2,
-			[]string{"34.55 1.3", "34.6 1.3"}},
+		"one step": {
+			m("a", "1", "b", "1"), m("a", "34.5", "b", "1.3"), 1,
+			[]string{"34.5 1.3"},
+		},
+		"fractions": {
+			m("a", "34.5", "b", "1.3"), m("a", "34.6", "b", "1.3"), 2,
+			[]string{"34.55 1.3", "34.6 1.3"},
+		},
 		"a stays unnamed": {m("a", "5", "b", "1"), m("b", "3"), 2, []string{"5 2", "5 3"}},
 		"b is new":        {m("a", "5"), m("a", "5", "b", "10"), 2, []string{"5 5", "5 10"}},
 	} {
@@ -198,8 +208,10 @@ func TestARampGoesByConfiguredWeightsAndItsOwnChannels(t *testing.T) {
 	routing := routed("a", "50", "c", "5", "b", "50")
 	routing.Routes[0].Weights[0].Weight = selector.MustWeight("25") // lowered by health weighting
 	move := NextRampMove(r, routing, nil, midnight)
-	want := []config.Weight{weightOf("a", selector.MustWeight("75")),
-		weightOf("b", selector.MustWeight("25"))}
+	want := []config.Weight{
+		weightOf("a", selector.MustWeight("75")),
+		weightOf("b", selector.MustWeight("25")),
+	}
 	if diff := cmp.Diff(want, move.Weights, exactly); move.Kind != RampStep || diff != "" {
 		t.Errorf("%s: %s", move.Kind, diff)
 	}
@@ -229,22 +241,34 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 	}{
 		"nothing carried": {nil, ""},
 		"errors above": {
-			[]ledger.Carried{{Channel: "a", Attempts: 1000, Accepted: 927, Errors: 73},
-				{Channel: "b", Attempts: 1000, Accepted: 1000}},
+			[]ledger.Carried{
+				{Channel: "a", Attempts: 1000, Accepted: 927, Errors: 73},
+				{Channel: "b", Attempts: 1000, Accepted: 1000},
+			},
 			"channel a: errors 7.3 % above the band of 5 %: 73 of 1000 attempts",
 		},
-		"errors in the band": {[]ledger.Carried{{Channel: "a", Attempts: 1000, Accepted: 950,
-			Errors: 50}, {Channel: "b", Attempts: 950, Accepted: 950}}, ""},
-		"too little to tell": {[]ledger.Carried{{Channel: "a", Attempts: 49, Errors: 49},
-			{Channel: "b", Attempts: 50, Accepted: 50}}, ""},
-		"one error of one": {[]ledger.Carried{{Channel: "a", Attempts: 1, Errors: 1},
-			{Channel: "b", Attempts: 99, Accepted: 99}}, ""},
-		"a breaker soon opens": {[]ledger.Carried{{Channel: "a", Attempts: 5, Errors: 5},
-			{Channel: "b", Attempts: 96, Accepted: 96}}, "channel a: errors 100 % above the band " +
+		"errors in the band": {[]ledger.Carried{{
+			Channel: "a", Attempts: 1000, Accepted: 950,
+			Errors: 50,
+		}, {Channel: "b", Attempts: 950, Accepted: 950}}, ""},
+		"too little to tell": {[]ledger.Carried{
+			{Channel: "a", Attempts: 49, Errors: 49},
+			{Channel: "b", Attempts: 50, Accepted: 50},
+		}, ""},
+		"one error of one": {[]ledger.Carried{
+			{Channel: "a", Attempts: 1, Errors: 1},
+			{Channel: "b", Attempts: 99, Accepted: 99},
+		}, ""},
+		"a breaker soon opens": {[]ledger.Carried{
+			{Channel: "a", Attempts: 5, Errors: 5},
+			{Channel: "b", Attempts: 96, Accepted: 96},
+		}, "channel a: errors 100 % above the band " +
 			"of 5 %: 5 of 5 attempts"},
 		"carried elsewhere": {
-			[]ledger.Carried{{Channel: "a", FirstChoice: 500, Attempts: 300, Accepted: 300},
-				{Channel: "b", FirstChoice: 500, Attempts: 700, Accepted: 700}},
+			[]ledger.Carried{
+				{Channel: "a", FirstChoice: 500, Attempts: 300, Accepted: 300},
+				{Channel: "b", FirstChoice: 500, Attempts: 700, Accepted: 700},
+			},
 			"channel a: carried 30 % of 1000 messages, its share is 50 %: deviation 20 % above " +
 				"the band of 10 %",
 		},
@@ -253,13 +277,19 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 			"channel a: carried 0 % of 500 messages, its share is 50 %: deviation 50 % above the " +
 				"band of 10 %",
 		},
-		"within the band": {[]ledger.Carried{{Channel: "a", Attempts: 410, Accepted: 410},
-			{Channel: "b", Attempts: 590, Accepted: 590}}, ""},
-		"chance explains it": {[]ledger.Carried{{Channel: "a", Attempts: 40, Accepted: 40},
-			{Channel: "b", Attempts: 64, Accepted: 64}}, ""},
+		"within the band": {[]ledger.Carried{
+			{Channel: "a", Attempts: 410, Accepted: 410},
+			{Channel: "b", Attempts: 590, Accepted: 590},
+		}, ""},
+		"chance explains it": {[]ledger.Carried{
+			{Channel: "a", Attempts: 40, Accepted: 40},
+			{Channel: "b", Attempts: 64, Accepted: 64},
+		}, ""},
 		"chance does not any more": {
-			[]ledger.Carried{{Channel: "a", Attempts: 400, Accepted: 380, Errors: 0},
-				{Channel: "b", Attempts: 640, Accepted: 640}},
+			[]ledger.Carried{
+				{Channel: "a", Attempts: 400, Accepted: 380, Errors: 0},
+				{Channel: "b", Attempts: 640, Accepted: 640},
+			},
 			"channel a: carried 37.3 % of 1020 messages, its share is 50 %: deviation 12.7 % " +
 				"above the band of 10 %",
 		},
@@ -304,8 +334,11 @@ func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
 			"channel a: carried 50 % of 1000 messages, its share is 33.3 %: deviation 16.7 % " +
 				"above the band of 10 %",
 		},
-		"as in the document, before that": {ledger.Carried{Accepted: 5000, InForce: 33},
-			ledger.Carried{Accepted: 5000, InForce: 67}, ""},
+		"as in the document, before that": {
+			ledger.Carried{Accepted: 5000, InForce: 33},
+			ledger.Carried{Accepted: 5000, InForce: 67},
+			"",
+		},
 	} {
 		tc.a.Channel, tc.b.Channel = "a", "b"
 		r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)

@@ -58,8 +58,10 @@ func emptyRig(t *testing.T) *rig {
 	r := &rig{t: t, url: ledgertest.URL(t)}
 	r.out = zerolog.SyncWriter(&r.log)
 	var err error
-	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: r.url, Region: "test",
-		Host: "test"}); err != nil {
+	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{
+		URL: r.url, Region: "test",
+		Host: "test",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.ledger.Close)
@@ -108,8 +110,10 @@ func asRouting(
 	document *config.Document, _ *config.Routing, author, reason string, expect *int64,
 ) ledger.NewRouting {
 	doc := document.Routing
-	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason,
-		Document: string(document.Text)}
+	n := ledger.NewRouting{
+		Expect: expect, Author: author, Reason: reason,
+		Document: string(document.Text),
+	}
 	n.Effects = func(current ledger.RoutingVersion) []byte {
 		before, err := config.ParseVersion("current", []byte(current.Document), current.Effects)
 		if err != nil {
@@ -121,8 +125,10 @@ func asRouting(
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c})
 	}
 	for i := range doc.Routes {
-		n.Routes = append(n.Routes, ledger.RouteSpec{Name: doc.Routes[i].Name,
-			Members: doc.Routes[i].Channels})
+		n.Routes = append(n.Routes, ledger.RouteSpec{
+			Name:    doc.Routes[i].Name,
+			Members: doc.Routes[i].Channels,
+		})
 	}
 	return n
 }
@@ -222,12 +228,16 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 				`"}`),
 			Origin:    ledger.Origin{Topic: "sms.otp", Offset: int64(r.sent)},
 			ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
-			Plan: ledger.Plan{Route: "default", Version: 1, Draw: 1, Size: 100, KeyID: "k",
-				FirstChoice: channel, Segments: 1, Alphabet: "gsm7"},
+			Plan: ledger.Plan{
+				Route: "default", Version: 1, Draw: 1, Size: 100, KeyID: "k",
+				FirstChoice: channel, Segments: 1, Alphabet: "gsm7",
+			},
 		}
 	}
-	tx, err := r.ledger.Lock(r.t.Context(), ledger.Claim{Messages: messages,
-		Channels: []string{channel}})
+	tx, err := r.ledger.Lock(r.t.Context(), ledger.Claim{
+		Messages: messages,
+		Channels: []string{channel},
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -239,11 +249,13 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 	for i := range seen.Messages {
 		c.Gate.Active.Count++
 		c.LastAssigned = seen.Now
-		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan,
+		d.Each[i] = ledger.Decision{
+			State: ledger.Sending, Plan: seen.Messages[i].Plan,
 			Attempt: ledger.Attempt{
 				Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1,
 				Currency: "GBP",
-			}}
+			},
+		}
 	}
 	if err := tx.Commit(r.t.Context(), d); err != nil {
 		r.t.Fatal(err)
@@ -251,8 +263,10 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 	claimed := seen.Messages
 	settlements := make([]ledger.Settlement, len(claimed))
 	for i := range claimed {
-		settlements[i] = ledger.Settlement{Seq: claimed[i].Seq, ID: claimed[i].ID, Attempt: 1,
-			Outcome: outcome, State: ledger.Failed, Reason: "test"}
+		settlements[i] = ledger.Settlement{
+			Seq: claimed[i].Seq, ID: claimed[i].ID, Attempt: 1,
+			Outcome: outcome, State: ledger.Failed, Reason: "test",
+		}
 		if outcome == provider.Accepted {
 			settlements[i].State, settlements[i].Segments, settlements[i].Reference = ledger.Accepted, 1, "ref"
 		}

@@ -75,8 +75,10 @@ func New(cfg Config) (*Steerer, error) {
 	case cfg.Every <= 0 || cfg.SendTimeout <= 0:
 		return nil, errors.New("steer: Every and SendTimeout must be above 0")
 	}
-	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{},
-		judged: map[int64]time.Time{}, figures: map[time.Duration]counted{}}, nil
+	return &Steerer{
+		cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{},
+		judged: map[int64]time.Time{}, figures: map[time.Duration]counted{},
+	}, nil
 }
 
 // bookingTime is what an answer may take to come into the ledger, while that is busy; no channel is

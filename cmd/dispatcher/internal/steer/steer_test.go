@@ -23,8 +23,10 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 	r := newRig(t)
 	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "45", "c", "30"), Steps: 3, Every: time.Hour})
 	s := r.steerer()
-	for step, weights := range []string{"a: 25, b: 25, c: 50", "a: 25, b: 35, c: 40",
-		"a: 25, b: 45, c: 30"} {
+	for step, weights := range []string{
+		"a: 25, b: 25, c: 50", "a: 25, b: 35, c: 40",
+		"a: 25, b: 45, c: 30",
+	} {
 		r.look(s)
 		r.look(s) // the next step is not due
 		v, _ := r.current()
@@ -54,8 +56,10 @@ func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const steps = 12
-	ramp := r.start(ledger.Ramp{To: m("a", "85", "b", "15", "c", "0"), Steps: steps,
-		Every: time.Microsecond})
+	ramp := r.start(ledger.Ramp{
+		To: m("a", "85", "b", "15", "c", "0"), Steps: steps,
+		Every: time.Microsecond,
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
@@ -84,8 +88,10 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.steerer()
-	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour,
-		MaxErrors: 0.05, LeastMessages: 50})
+	ramp := r.start(ledger.Ramp{
+		To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour,
+		MaxErrors: 0.05, LeastMessages: 50,
+	})
 	r.look(s)
 	r.carry("a", provider.Refused, 4)
 	r.carry("c", provider.Accepted, 60)
@@ -164,8 +170,10 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "15", "c", "60", "nowhere", "5"), Steps: 2,
-		Every: time.Hour})
+	ramp := r.start(ledger.Ramp{
+		To: m("a", "25", "b", "15", "c", "60", "nowhere", "5"), Steps: 2,
+		Every: time.Hour,
+	})
 	r.look(r.steerer())
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampHeld || !strings.Contains(got.Held,
@@ -269,8 +277,10 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	}
 	r.logged("info", "health: default: c 45 -> "+
 		"60") // recovery is no warning
-	want := []string{"30", "45", "60", "60", "60", "60", "60", "60", "60",
-		"60"} // two minutes of quiet, then a step a minute
+	want := []string{
+		"30", "45", "60", "60", "60", "60", "60", "60", "60",
+		"60",
+	} // two minutes of quiet, then a step a minute
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -341,8 +351,10 @@ func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ramp := r.start(ledger.Ramp{To: m("a", "55", "b", "15", "c", "30"), Steps: 6,
-		Every: 2 * time.Minute})
+	ramp := r.start(ledger.Ramp{
+		To: m("a", "55", "b", "15", "c", "30"), Steps: 6,
+		Every: 2 * time.Minute,
+	})
 	edits := []func(string) string{
 		func(d string) string {
 			return strings.Replace(d, "b: {provider: sandbox}",
@@ -448,8 +460,10 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 func TestRunLooksUntilItIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
-		Every: time.Microsecond})
+	ramp := r.start(ledger.Ramp{
+		To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
+		Every: time.Microsecond,
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	ended := make(chan struct{})
@@ -494,15 +508,19 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 // than a submit may wait, and no longer than that.
 func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	t.Parallel()
-	for timeout, counts := range map[time.Duration]bool{10 * time.Minute: true,
-		7 * time.Minute: false} {
+	for timeout, counts := range map[time.Duration]bool{
+		10 * time.Minute: true,
+		7 * time.Minute:  false,
+	} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			s := r.patient(timeout)
-			ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
+			ramp := r.start(ledger.Ramp{
+				To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
 				Every: time.Minute, NextAt: time.Now().Add(time.Hour), MaxErrors: 0.05,
-				LeastMessages: 6})
+				LeastMessages: 6,
+			})
 			r.carry("c", provider.Unknown, 6)
 			r.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 minutes'`)
 			r.look(s)
