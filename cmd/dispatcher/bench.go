@@ -20,6 +20,7 @@ func (c *cli) benchCommand() *cobra.Command {
 		faults           bool
 		rate             float64
 		seconds          int
+		latency          time.Duration
 		as               format
 	)
 	cmd := &cobra.Command{
@@ -36,7 +37,8 @@ half the dispatcher's throughput.
 With --faults it measures instead what a fault of one of the three channels does to the other
 two: a run without fault, then one each in which the third channel loses 2 % of its answers,
 answers after 8 s, throttles at half its share, and answers nothing. Messages come at a steady
-rate, a third of them for each channel. Counted are those that were drawn for the healthy two.`,
+rate, a third of them for each channel, and the carriers answer after --latency. Counted are
+those that were drawn for the healthy two.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if messages < 1000 || rounds < 1 {
@@ -48,12 +50,13 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 			}
 			step := func(what string) { fmt.Fprintln(c.err, what) }
 			if faults {
-				if rate < 10 || seconds < 1 {
-					return usage(errors.New("--rate must be at least 10 and --seconds at least 1"))
+				if rate < 10 || seconds < 1 || latency < 0 {
+					return usage(errors.New("--rate must be at least 10, --seconds at least 1 and " +
+						"--latency not below 0"))
 				}
 				result, err := bench.RunFaults(ctx, bench.FaultsConfig{
 					Self: self, Rate: rate, During: time.Duration(seconds) * time.Second,
-					Step: step,
+					Latency: latency, Step: step,
 				})
 				if err != nil {
 					return err
@@ -75,6 +78,8 @@ rate, a third of them for each channel. Counted are those that were drawn for th
 		"the others")
 	cmd.Flags().Float64Var(&rate, "rate", 1500, "messages a second, with --faults")
 	cmd.Flags().IntVar(&seconds, "seconds", 16, "how long each fault lasts, with --faults")
+	cmd.Flags().DurationVar(&latency, "latency", 0,
+		"how long the carriers take to answer, with --faults")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -117,11 +122,12 @@ func faultsSheet(r *bench.FaultsResult, as format) sheet {
 		figure("ratio", "%.2f", func(f *bench.FaultRow) float64 { return f.Ratio }),
 		figure("p50 ms", "%.1f", func(f *bench.FaultRow) float64 { return f.Latency.P50 }),
 		figure("p99 ms", "%.1f", func(f *bench.FaultRow) float64 { return f.Latency.P99 }),
+		figure("p99 ratio", "%.2f", func(f *bench.FaultRow) float64 { return f.P99Ratio }),
 		{key: "missing"},
 		{key: "faulty_submits", name: "it_read", head: "it read"},
 	}...)
-	s.title = fmt.Sprintf("%.0f messages/s over three channels; of those drawn for the healthy "+
-		"two. %s, %d cores", r.Rate, r.Machine.CPU, r.Machine.Cores)
+	s.title = fmt.Sprintf("%.0f messages/s over three channels that answer after %.0f ms; of those "+
+		"drawn for the healthy two. %s, %d cores", r.Rate, r.Answer, r.Machine.CPU, r.Machine.Cores)
 	return s
 }
 

@@ -17,12 +17,15 @@ type FaultsConfig struct {
 	Self   string  // the program to start as "run"
 	Rate   float64 // messages per second, which three channels share equally
 	During time.Duration
-	Step   func(what string)
+	// Latency is how long each carrier takes to answer.
+	Latency time.Duration
+	Step    func(what string)
 }
 
 // FaultsResult is what was measured. The JSON names are relied on by scripts.
 type FaultsResult struct {
 	Rate    float64    `json:"offered_messages_per_second"`
+	Answer  float64    `json:"carrier_latency_ms"`
 	Seconds float64    `json:"seconds"`
 	Faults  []FaultRow `json:"faults"`
 	Machine Machine    `json:"machine"`
@@ -37,6 +40,8 @@ type FaultRow struct {
 	Throughput float64 `json:"others_messages_per_second"`
 	Ratio      float64 `json:"ratio"`
 	Latency    Latency `json:"others_latency_ms"`
+	// P99Ratio is the p99 of the healthy run by that of this one.
+	P99Ratio float64 `json:"p99_ratio"`
 	// Missing are those that had not arrived 15 s after the last one was produced.
 	Missing int `json:"missing"`
 	// Carried is how many messages the third channel read.
@@ -51,8 +56,9 @@ const (
 	lastArrivals  = 15 * time.Second
 )
 
-// faults are those of the third channel, by what is printed. rate is its share of the load.
-func faults(rate float64) []struct {
+// faults are those of the third channel, by what is printed. rate is its share of the load, latency
+// how long it takes to answer without a fault.
+func faults(rate float64, latency time.Duration) []struct {
 	name  string
 	begin smpptest.Behaviour
 } {
@@ -60,10 +66,10 @@ func faults(rate float64) []struct {
 		name  string
 		begin smpptest.Behaviour
 	}{
-		{"healthy", smpptest.Behaviour{}},
-		{"2 % of answers lost", smpptest.Behaviour{DropEvery: 50}},
+		{"healthy", smpptest.Behaviour{Latency: latency}},
+		{"2 % of answers lost", smpptest.Behaviour{Latency: latency, DropEvery: 50}},
 		{"answers after 8 s", smpptest.Behaviour{Latency: slowAnswer}},
-		{"throttles at half its share", smpptest.Behaviour{Rate: max(int(rate/2), 1)}},
+		{"throttles at half its share", smpptest.Behaviour{Latency: latency, Rate: max(int(rate/2), 1)}},
 		{"answers nothing", smpptest.Behaviour{Silent: true}},
 	}
 }
@@ -75,15 +81,18 @@ func RunFaults(ctx context.Context, cfg FaultsConfig) (result *FaultsResult, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	result = &FaultsResult{Rate: cfg.Rate, Seconds: cfg.During.Seconds(), Machine: machine()}
-	for i, fault := range faults(cfg.Rate / 3) {
+	result = &FaultsResult{
+		Rate: cfg.Rate, Answer: float64(cfg.Latency) / float64(time.Millisecond),
+		Seconds: cfg.During.Seconds(), Machine: machine(),
+	}
+	for i, fault := range faults(cfg.Rate/3, cfg.Latency) {
 		row, err := r.fault(ctx, &cfg, "fault-"+strconv.Itoa(i), fault.begin)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", fault.name, err)
 		}
-		row.Fault, row.Ratio = fault.name, 1
-		if i > 0 && result.Faults[0].Throughput > 0 {
-			row.Ratio = row.Throughput / result.Faults[0].Throughput
+		row.Fault, row.Ratio, row.P99Ratio = fault.name, 1, 1
+		if i > 0 {
+			row.compare(&result.Faults[0])
 		}
 		cfg.Step(
 			fmt.Sprintf("%-28s %6.0f messages/s of the others, p99 %.0f ms", row.Fault,
@@ -94,6 +103,16 @@ func RunFaults(ctx context.Context, cfg FaultsConfig) (result *FaultsResult, err
 	return result, nil
 }
 
+// compare fills in the ratios to the healthy run.
+func (row *FaultRow) compare(healthy *FaultRow) {
+	if healthy.Throughput > 0 {
+		row.Ratio = row.Throughput / healthy.Throughput
+	}
+	if row.Latency.P99 > 0 {
+		row.P99Ratio = healthy.Latency.P99 / row.Latency.P99
+	}
+}
+
 // faulty is the index of the channel that has the fault.
 const faulty = 2
 
@@ -102,7 +121,10 @@ func (r *rig) fault(
 	ctx context.Context, cfg *FaultsConfig, name string, behaviour smpptest.Behaviour,
 ) (row FaultRow, err error) {
 	server := r.carriers[faulty]
-	server.SetBehaviour(smpptest.Behaviour{})
+	healthy := smpptest.Behaviour{Latency: cfg.Latency}
+	for _, carrier := range r.carriers {
+		carrier.SetBehaviour(healthy)
+	}
 	before := server.Stats().Submits
 	run := &run{
 		rig: r, command: runCommand, name: name, weights: weights{1, 1, 1}, timeout: answerTimeout,
@@ -129,7 +151,7 @@ func (r *rig) fault(
 		ended := time.Now()
 		err := awaitOthers(ctx, m, others, ended.Add(lastArrivals))
 		row = measureOthers(m.arrivals(), others, began.Add(leadIn), ended)
-		server.SetBehaviour(smpptest.Behaviour{})
+		server.SetBehaviour(healthy)
 		return err
 	}
 	err = run.feedAlone(ctx, cfg.Self, feed)

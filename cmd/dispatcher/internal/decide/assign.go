@@ -225,7 +225,7 @@ func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
 	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
 	state.LastAssigned = a.stamp
 	if a.snapshot.Rooms != nil {
-		a.snapshot.Rooms[c].Left--
+		a.snapshot.Rooms[c].Take(t.Lane.Order == 0)
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"dispatcher/ledger"
 	"dispatcher/provider"
+	"dispatcher/selector"
 )
 
 // TestAFullChannel: a message waits for a first choice that answers promptly, on every route,
@@ -214,6 +216,7 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 		"a is late: it falls back":  {rooms: []Room{late, {Left: 4}, {Left: 9}}, fits: 6},
 		"a falls back, b gets full": {rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4, blocked: []int{1}},
 		"all are late and full":     {rooms: []Room{late, late, late}, fits: 0, blocked: []int{0, 1, 2}},
+		"a is slow: it waits":       {rooms: []Room{{Slow: true}, {Left: 2}, {Left: 9}}, fits: 6},
 		"a is not ready":            {rooms: []Room{{Left: 0}, {Left: 4}, {Left: 9}}, unready: []string{"unbound", "", ""}, fits: 6},
 		"nobody is ready":           {rooms: []Room{late, late, late}, unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
 	} {
@@ -253,5 +256,45 @@ func TestSlotsAreShared(t *testing.T) {
 				t.Errorf("%d jobs and %d due rows", len(r.Jobs), due)
 			}
 		})
+	}
+}
+
+// TestPortionsFollowTheWeights of the routes that a channel is in, and no channel is without one.
+func TestPortionsFollowTheWeights(t *testing.T) {
+	t.Parallel()
+	weights := func(a, b, c string) *selector.Table {
+		table, err := selector.NewTable([]selector.Entry{
+			{Name: "a", Weight: selector.MustWeight(a)}, {Name: "b", Weight: selector.MustWeight(b)},
+			{Name: "c", Weight: selector.MustWeight(c)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	for name, tc := range map[string]struct {
+		change func(*Routing)
+		want   []float64
+	}{
+		"weights":        {func(r *Routing) { r.Routes[0].Table = weights("60", "30", "10") }, []float64{.6, .3, .1}},
+		"a weight of 0":  {func(r *Routing) { r.Routes[0].Table = weights("40", "0", "60") }, []float64{.369, .077, .554}},
+		"another mode":   {func(r *Routing) { r.Routes[0].Mode = LongestIdle }, []float64{.333, .333, .333}},
+		"in no route":    {func(r *Routing) { r.Routes = nil }, []float64{.333, .333, .333}},
+		"a takes none":   {func(r *Routing) { r.Routes[0].Table = weights("60", "20", "20"); r.Channels[0].State = Draining }, []float64{.172, .414, .414}},
+		"a switched off": {func(r *Routing) { r.Routes[0].Table = weights("60", "20", "20"); r.Channels[0].State = Disabled }, []float64{0, .5, .5}},
+		"two routes": {func(r *Routing) {
+			r.Routes = append(r.Routes, r.Routes[0])
+			r.Routes[0].Table, r.Routes[1].Table = weights("60", "30", "10"), weights("20", "30", "50")
+		}, []float64{.4, .3, .3}},
+	} {
+		w := newWorld(t)
+		tc.change(w.routing)
+		got := portionsOf(w.routing)
+		for i := range got {
+			if math.Abs(got[i]-tc.want[i]) > .001 {
+				t.Errorf("%s: %.3f, want %.3f", name, got, tc.want)
+				break
+			}
+		}
 	}
 }

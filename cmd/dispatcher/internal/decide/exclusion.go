@@ -29,8 +29,8 @@ const (
 	Throttled       = "throttled"
 	PinnedElsewhere = "pinned_elsewhere"
 	Removed         = "removed"
-	Bulkhead        = "bulkhead"      // it answers late and has its share of what this process may have under way
-	InFlight        = "in_flight"     // this process has as much under way on it as it may have; it answers promptly
+	Bulkhead        = "bulkhead"      // it fails or has few senders, and has all that it may have in flight in this process
+	InFlight        = "in_flight"     // it has all that it may have in flight in this process, and it answers
 	CutOtherwise    = "cut_otherwise" // parts were accepted of the text as it was cut then, and the channel would cut it otherwise now
 	Breaker         = provider.BreakerOpen
 	// Busy: the queue of this process for the channel is so long that more would come late. To

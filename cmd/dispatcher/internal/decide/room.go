@@ -2,16 +2,52 @@ package decide
 
 // Room is what a channel may take in one claim.
 type Room struct {
-	Left int // for every lane; negative when the channel holds more than it may
-	Kept int // how many more the first lane may take
-	Late bool
-	// Queue is how many messages wait for the channel in the database.
-	Queue int64
+	Left  int   // of its share, for every lane; negative when the channel holds more
+	Kept  int   // how many more the first lane may take
+	More  int   // the rest of its portion that its answers entitle it to
+	Loan  int   // how many it may have besides
+	Pool  *Pool // what there is of More and Loan for all channels; nil for nothing
+	Late  bool  // it fails or has too few senders: others take the message
+	Slow  bool  // no claim waits for it
+	Queue int64 // how many messages wait for the channel in the database
 }
 
-// has reports whether there is room for one more attempt.
-func (r *Room) has(firstLane bool) bool {
-	return r.Left > 0 || firstLane && r.Left+r.Kept > 0
+// Pool is what is left of what all channels together may have under way.
+type Pool struct {
+	Spare int // beside the shares of all channels and what they hold
+	Lent  int // beside what they are entitled to, too
+}
+
+// Has reports whether there is room for one more attempt.
+func (r *Room) Has(firstLane bool) bool {
+	return r.Left > 0 || r.extends(firstLane) || firstLane && r.Left+r.Kept > 0
+}
+
+// extends reports whether the channel may have more than its share.
+func (r *Room) extends(firstLane bool) bool {
+	if r.Pool == nil {
+		return false
+	}
+	kept := r.Kept
+	if firstLane {
+		kept = 0
+	}
+	return r.Pool.Spare > kept && (r.More > 0 || r.Loan > 0 && r.Pool.Lent > kept)
+}
+
+// Take counts one more attempt.
+func (r *Room) Take(firstLane bool) {
+	switch {
+	case r.Left > 0 || !r.extends(firstLane):
+		r.Left--
+		return
+	case r.More > 0:
+		r.More--
+	default:
+		r.Loan--
+		r.Pool.Lent--
+	}
+	r.Pool.Spare--
 }
 
 // Reason is why a message cannot have the channel when there is no room.
@@ -26,7 +62,7 @@ func (r *Room) Reason() string {
 // it may. A message waits for its first choice under inFlight, because a channel that answers
 // promptly has room again within milliseconds; under bulkhead the rules of its route apply.
 func (a *assigner) noRoom(t *Task, c int) string {
-	if a.snapshot.Rooms == nil || a.snapshot.Rooms[c].has(t.Lane.Order == 0) {
+	if a.snapshot.Rooms == nil || a.snapshot.Rooms[c].Has(t.Lane.Order == 0) {
 		return ""
 	}
 	a.full.note(c, len(a.routing.Channels), t.Row.Seq)
@@ -54,43 +90,40 @@ func (f *fullChannels) note(c, channels int, row int64) {
 // Fits is how many tasks, in their order, may be claimed before one has no room: a first choice
 // that answers promptly is full, or all members of the route are. Claiming more would only make
 // messages wait in the database. blocked are the channels that room is waited for; nil when all
-// tasks fit.
+// tasks fit. It takes from rooms what it plans.
 func (r *Plan) Fits(rooms []Room, unready []string) (n int, blocked []int) {
-	planned := make([]int, len(rooms))
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if !t.Wanted() || t.Route == nil || t.Row.SameKey != "" {
 			continue
 		}
-		c, blocked := r.planFor(t, rooms, unready, planned)
+		c, blocked := r.planFor(t, rooms, unready)
 		if blocked != nil {
 			return i, blocked
 		}
 		if c >= 0 {
-			planned[c]++
+			rooms[c].Take(t.Lane.Order == 0)
 		}
 	}
 	return len(r.Tasks), nil
 }
 
 // planFor is the channel that a task will probably take room on, -1 when nobody knows, or else
-// those that it has to wait for. planned counts what was planned before.
-func (r *Plan) planFor(
-	t *Task, rooms []Room, unready []string, planned []int,
-) (c int, blocked []int) {
-	has := func(c int) bool {
-		left := rooms[c]
-		left.Left -= planned[c]
-		return left.has(t.Lane.Order == 0)
-	}
+// those that it has to wait for. What has no room on a slow first choice waits in the database:
+// others would be held up for as long as that takes to answer.
+func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, blocked []int) {
 	open := func(c int) bool { return unready[c] == "" && r.Routing.Channels[c].State.Takes() }
+	has := func(c int) bool { return rooms[c].Has(t.Lane.Order == 0) }
 	if t.Route.Draws() && t.First >= 0 {
 		c := t.Route.Members[t.First]
 		switch {
 		case !open(c):
 		case has(c):
 			return c, nil
-		case !rooms[c].Late:
+		case rooms[c].Late:
+		case rooms[c].Slow:
+			return -1, nil
+		default:
 			return -1, []int{c}
 		}
 	}

@@ -34,6 +34,7 @@ type Routing struct {
 
 	index     *scopeIndex // of all limits; nil until prepare
 	countries countryUse  // unknown until prepare
+	portions  []float64   // of all messages, by channel; nil until prepare
 }
 
 // Channel is a channel of the document with what its adapter says about it.
@@ -120,6 +121,7 @@ const (
 func (r *Routing) Prepare() {
 	r.index = newScopeIndex(r)
 	r.countries = r.lookForCountries()
+	r.portions = portionsOf(r)
 	r.Routes = slices.Clone(r.Routes)
 	for i := range r.Routes {
 		route := &r.Routes[i]
@@ -289,4 +291,49 @@ func hasAll(wanted, has map[string]selector.Value) bool {
 		}
 	}
 	return true
+}
+
+// leastPortion is the part, one in so many, of an equal portion that a channel has whatever its
+// weight: fallbacks may need it.
+const leastPortion = 4
+
+// Portions are the parts of all messages that the channels get by the weights of the routes, in
+// which each member of a route without weights counts the same. Each channel that operators have
+// not switched off has a little; together they are 1.
+func (r *Routing) Portions() []float64 {
+	if r.portions == nil {
+		return portionsOf(r)
+	}
+	return r.portions
+}
+
+func portionsOf(r *Routing) []float64 {
+	out, sum, open := make([]float64, len(r.Channels)), 0.0, 0
+	for i := range r.Routes {
+		route := &r.Routes[i]
+		for place, c := range route.Members {
+			switch {
+			case !r.Channels[c].State.Takes():
+			case route.Draws() && route.Table != nil:
+				out[c] += route.Table.Share(place) / float64(len(r.Routes))
+			default:
+				out[c] += 1 / float64(len(route.Members)*len(r.Routes))
+			}
+		}
+	}
+	for i := range r.Channels {
+		if r.Channels[i].State != Disabled {
+			open++
+		}
+	}
+	for i := range out {
+		if r.Channels[i].State != Disabled {
+			out[i] = max(out[i], 1/float64(leastPortion*open))
+		}
+		sum += out[i]
+	}
+	for i := range out {
+		out[i] /= max(sum, 1e-9)
+	}
+	return out
 }

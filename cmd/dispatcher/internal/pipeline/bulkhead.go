@@ -8,43 +8,74 @@ import (
 
 // Sizes of the bulkheads: how much of what this process may have under way one channel may hold.
 const (
-	// mostOfRest is the part, three of four, of what the late channels leave that one channel may
-	// hold. It bounds a channel that stops answering before anything shows that it has: a quarter
-	// is left for the others, and three quarters of that quarter when the next one fails.
-	mostOfRest, restParts = 3, 4
-	// leastShare is the share of a late channel in a routing of many: one in so many.
-	leastShare = 8
-	// lateParts is the part, one in so many, of a channel's share or of its senders that overdue
-	// submissions hold when the channel counts as late. One lost answer says nothing of a channel
-	// that answers all others.
-	lateParts = 4
+	// promised is the part, one in so many, of a channel's portion of the total that is its share:
+	// nobody else may hold it. The rest is the channel's when it answers that much.
+	promised = 2
+	// ahead is how many times as many attempts as a channel answers within its usual answer time
+	// it may hold. By Little's law it needs as many as it answers in that time.
+	ahead = 2
+	// silentParts is the part, one in so many, of a channel's share or of its senders that nothing
+	// has answered when the channel counts as silent. One lost answer says nothing.
+	silentParts = 4
 )
 
-// Times after which a submission counts as overdue.
+// Times by which a channel is judged.
 const (
-	overdueTimes    = 4 // as many times the channel's usual answer time
+	overdueTimes    = 2 // as many times the usual answer time make a submission overdue
 	soonestOverdue  = 500 * time.Millisecond
-	latestOverdue   = 2 * time.Second       // longer answers count as this long in the usual answer time
-	slowAnswers     = time.Second           // a usual answer time from which on the channel counts as late
-	longestQueue    = 2 * time.Second       // what a channel may hold, it answers within this time
-	quickestAnswer  = time.Millisecond      // a usual answer time counts as this long at least
-	firstGuess      = 20 * time.Millisecond // the least usual answer time before answersRecalled answers
-	answersRecalled = 32                    // how many answers make the usual answer time, about
+	latestOverdue   = 2 * time.Second        // longer answers count as this long in the usual answer time
+	leastLately     = 250 * time.Millisecond // answers count at least so long
+	slowAnswers     = time.Second            // no claim waits for a channel whose usual answer time is as long
+	longestQueue    = 2 * time.Second        // what a channel may hold, it answers within this time
+	quickestAnswer  = time.Millisecond       // a usual answer time counts as this long at least
+	firstGuess      = 20 * time.Millisecond  // the least usual answer time before answersRecalled answers
+	answersRecalled = 32                     // how many answers make the usual answer time, about
 )
 
 // underWay is what this process has under way on one channel.
 type underWay struct {
-	held    int           // attempts claimed and not answered
-	overdue int           // of these, submissions that have been out for longer than the channel usually takes
-	senders int           // submissions that may be out at once
-	usual   time.Duration // answer time
-	closed  bool          // whether operators have switched the channel off
+	held int // attempts claimed and not answered
+	// overdue are submissions that have been out for longer than twice the usual answer time,
+	// though answers came since; silent are those without an answer in time since the last one.
+	overdue, silent int
+	answered        int           // answers within the last usual answer time, those to overdue submissions left out
+	unknown         bool          // nothing has been out for its usual answer time, or it has answered too little to tell
+	senders         int           // submissions that may be out at once
+	usual           time.Duration // answer time
+	portion         float64       // of all messages, by the weights; those of all channels add up to 1
+	closed          bool          // whether operators have switched the channel off
 }
 
-// late reports whether a channel takes so long, or leaves so many submissions unanswered, that it
-// must not hold more than its share.
-func (u *underWay) late(share int) bool {
-	return u.usual >= slowAnswers || u.overdue > 0 && u.overdue*lateParts >= min(share, u.senders)
+// share is what the channel may hold of total whatever the others do.
+func (u *underWay) share(total int) int {
+	return max(min(int(float64(total)*u.portion/promised), u.clears()), 1)
+}
+
+// fails reports whether the channel answers nothing, or so little that lost answers fill its share.
+func (u *underWay) fails(share int) bool {
+	return u.overdue >= share || u.silent > 0 && u.silent*silentParts >= min(share, u.senders)
+}
+
+// wants is how many attempts the channel may hold if nobody else needs the room. Overdue
+// submissions do not count where others are answered.
+func (u *underWay) wants(total int) int {
+	share := u.share(total)
+	most := share
+	if !u.fails(share) {
+		most = max(share, ahead*u.answered) + u.overdue
+		if u.unknown {
+			most = total
+		}
+	}
+	return max(min(most, u.clears()), share)
+}
+
+// entitled is how many of these are in the channel's portion.
+func (u *underWay) entitled(total int) int {
+	if u.unknown {
+		return u.share(total)
+	}
+	return min(u.wants(total), promised*u.share(total))
 }
 
 // clears is how many attempts the channel can hold so that the last of them, which waits for a
@@ -53,54 +84,42 @@ func (u *underWay) clears() int {
 	return u.senders + int(int64(u.senders)*int64(longestQueue)/int64(max(u.usual, quickestAnswer)))
 }
 
-// rooms divides total, which all channels together may have under way, among them:
+// rooms divides total, which all channels together may have under way, among them by one rule. A
+// channel may hold twice as many attempts as it answered within its usual answer time:
 //
-//	late channel    its share of total, no more than it has senders, and what the last line says
-//	narrow channel  what its senders submit within longestQueue, and what the last line says
-//	other channel   three quarters of total less what the other late and narrow channels hold
+//	its share      half of its portion by the weights, always
+//	its portion    when it answers that much
+//	more           when it answers that much and the others do not need it
 //
-// So no channel takes everything, whatever happens to it, while one that answers promptly and has
-// enough senders is bounded by little else than total. A narrow channel is treated as a late one,
-// because what waits for its few senders keeps slots from the others just as long. A single
-// channel takes nothing from others and has no bound.
+// So one that falls silent keeps little more than what it needed, and gets no more than its share
+// from then on; one that answers may have all but what the others need or are promised. So may one
+// of which nothing is known, until it should have answered. A channel with few senders holds no more than these submit within longestQueue. A single channel takes
+// nothing from others and has no bound.
 func rooms(channels []underWay, total int) []decide.Room {
-	open := 0
-	for i := range channels {
-		if !channels[i].closed {
-			open++
-		}
-	}
-	out := make([]decide.Room, len(channels))
-	share := max(total/max(open, 1), total/leastShare, 1)
-	most, heldLate := make([]int, len(channels)), 0
+	out, left, open := make([]decide.Room, len(channels)), &decide.Pool{Spare: total, Lent: total}, 0
 	for i := range channels {
 		u := &channels[i]
-		switch {
-		case open <= 1:
-			most[i] = total
+		if u.closed {
+			left.Spare, left.Lent = left.Spare-u.held, left.Lent-u.held
 			continue
-		case u.late(share):
-			most[i], out[i].Late = min(share, u.senders), true
-		default:
-			most[i] = u.clears()
-			out[i].Late = most[i] < total*mostOfRest/restParts
 		}
-		if out[i].Late {
-			heldLate += u.held
-		}
+		open++
+		left.Spare -= max(u.share(total), u.held)
+		left.Lent -= max(u.entitled(total), u.held)
 	}
 	for i := range channels {
-		u, bound := &channels[i], most[i]
-		if open > 1 {
-			rest := total - heldLate
-			if out[i].Late {
-				rest += u.held
-			}
-			bound = min(bound, rest*mostOfRest/restParts)
+		u, r := &channels[i], &out[i]
+		share, entitled, wants := u.share(total), u.entitled(total), u.wants(total)
+		if open <= 1 {
+			share, entitled, wants = total, total, total
 		}
-		bound = max(bound, 1)
-		out[i].Kept = bound / expressShare
-		out[i].Left = bound - out[i].Kept - u.held
+		r.Late = open > 1 && (u.fails(share) || u.clears() < total)
+		r.Slow = u.usual >= slowAnswers
+		r.Pool = left
+		r.More = max(entitled-max(share, u.held), 0)
+		r.Loan = max(wants-max(entitled, u.held), 0)
+		r.Kept = share / expressShare
+		r.Left = share - r.Kept - u.held
 	}
 	return out
 }

@@ -11,40 +11,78 @@ import (
 	"dispatcher/internal/tier"
 )
 
+// evenly gives each of some channels the same portion and enough senders where none are given.
+func evenly(channels ...underWay) []underWay {
+	open := 0
+	for i := range channels {
+		if !channels[i].closed {
+			open++
+		}
+	}
+	for i := range channels {
+		u := &channels[i]
+		if !u.closed {
+			u.portion = 1 / float64(open)
+		}
+		if u.senders == 0 {
+			u.senders = 500
+		}
+	}
+	return channels
+}
+
+// TestRooms: of 400, each of three equal channels has a share of 66 and a portion of 132.
 func TestRooms(t *testing.T) {
 	t.Parallel()
-	prompt := func(held int) underWay { return underWay{held: held, senders: 500} }
-	overdue := func(held int) underWay { return underWay{held: held, overdue: held, senders: 500} }
+	const plenty = 10_000 // answers lately: more than it may hold
+	idle, busy := underWay{}, underWay{answered: plenty}
+	silent := func(held int) underWay {
+		return underWay{held: held, silent: held}
+	}
 	type bound struct {
-		most int // held and left, kept for the first lane included
+		most int // that the first lane may have there, while nobody else takes
 		late bool
 	}
 	for name, tc := range map[string]struct {
 		channels []underWay
 		want     []bound
 	}{
-		"nothing under way":         {[]underWay{prompt(0), prompt(0), prompt(0)}, []bound{{300, false}, {300, false}, {300, false}}},
-		"a single channel":          {[]underWay{overdue(400)}, []bound{{400, false}}},
-		"the others are closed":     {[]underWay{overdue(400), {closed: true}}, []bound{{400, false}, {400, false}}},
-		"prompt and full":           {[]underWay{prompt(300), prompt(40), prompt(0)}, []bound{{300, false}, {300, false}, {300, false}}},
-		"one stopped answering":     {[]underWay{overdue(300), prompt(40), prompt(0)}, []bound{{133, true}, {75, false}, {75, false}}},
-		"the next one did, too":     {[]underWay{overdue(300), overdue(75), prompt(0)}, []bound{{133, true}, {75, true}, {18, false}}},
-		"few lost answers":          {[]underWay{{held: 100, overdue: 33, senders: 500}, prompt(0), prompt(0)}, []bound{{300, false}, {300, false}, {300, false}}},
-		"many lost answers":         {[]underWay{{held: 100, overdue: 34, senders: 500}, prompt(0), prompt(0)}, []bound{{133, true}, {225, false}, {225, false}}},
-		"a quarter of few senders":  {[]underWay{{held: 100, overdue: 3, senders: 10}, prompt(0), prompt(0)}, []bound{{10, true}, {225, false}, {225, false}}},
-		"slow, and little of it":    {[]underWay{{held: 1, usual: time.Second, senders: 500}, prompt(0), prompt(0)}, []bound{{133, true}, {299, false}, {299, false}}},
-		"a queue of two seconds":    {[]underWay{{held: 60, usual: 100 * time.Millisecond, senders: 5}, prompt(0), prompt(0)}, []bound{{105, true}, {255, false}, {255, false}}},
-		"few senders and quick":     {[]underWay{{held: 60, usual: firstGuess, senders: 2}, prompt(0), prompt(0)}, []bound{{202, true}, {255, false}, {255, false}}},
-		"one sender, very quick":    {[]underWay{{held: 60, senders: 1}, prompt(0), prompt(0)}, []bound{{300, false}, {300, false}, {300, false}}},
-		"few senders, alone":        {[]underWay{{held: 60, usual: 100 * time.Millisecond, senders: 5}}, []bound{{400, false}}},
-		"one of many is late":       {append(slicesOf(19, prompt(0)), overdue(200)), append(slicesOf(19, bound{150, false}), bound{50, true})},
-		"everything, held by three": {[]underWay{overdue(200), overdue(150), overdue(50)}, []bound{{133, true}, {112, true}, {37, true}}},
+		"idle channels have their shares": {evenly(idle, idle, idle), []bound{{66, false}, {66, false}, {66, false}}},
+		"of which nothing is known":       {evenly(underWay{unknown: true}, idle, idle), []bound{{268, false}, {66, false}, {66, false}}},
+		"one that answers, alone":         {evenly(busy, idle, idle), []bound{{268, false}, {66, false}, {66, false}}},
+		"it may have what it answers":     {evenly(underWay{answered: 50}, idle, idle), []bound{{100, false}, {66, false}, {66, false}}},
+		"all lent to one":                 {evenly(underWay{held: 268, answered: plenty}, busy, busy), []bound{{268, false}, {66, false}, {66, false}}},
+		"a silent one keeps its share":    {evenly(silent(90), busy, busy), []bound{{90, true}, {178, false}, {178, false}}},
+		"the next is silent, too":         {evenly(silent(90), silent(90), busy), []bound{{90, true}, {90, true}, {220, false}}},
+		"silent for a moment":             {evenly(underWay{held: 90}, busy, busy), []bound{{90, false}, {178, false}, {178, false}}},
+		"few lost answers":                {evenly(underWay{held: 100, overdue: 40, answered: 50}, idle, idle), []bound{{140, false}, {66, false}, {66, false}}},
+		"lost answers fill its share":     {evenly(underWay{held: 100, overdue: 66, answered: 50}, idle, idle), []bound{{100, true}, {66, false}, {66, false}}},
+		"one lost answer says nothing":    {evenly(underWay{held: 1, silent: 1}, idle, idle), []bound{{66, false}, {66, false}, {66, false}}},
+		"a quarter of few senders":        {evenly(underWay{held: 9, silent: 3, senders: 10, usual: time.Second}, idle, idle), []bound{{30, true}, {66, false}, {66, false}}},
+		"a queue of two seconds":          {evenly(underWay{held: 60, answered: plenty, usual: 100 * time.Millisecond, senders: 5}, idle, idle), []bound{{105, true}, {66, false}, {66, false}}},
+		"few senders, and quick":          {evenly(underWay{answered: plenty, usual: firstGuess, senders: 2}, idle, idle), []bound{{202, true}, {66, false}, {66, false}}},
+		"slow by nature is not late":      {evenly(underWay{held: 70, answered: 90, usual: slowAnswers}, idle, idle), []bound{{180, false}, {66, false}, {66, false}}},
+		"a single channel":                {evenly(silent(400)), []bound{{400, false}}},
+		"the others are closed":           {evenly(silent(300), underWay{closed: true, held: 50}), []bound{{400, false}, {50, false}}},
+		"shares follow the weights": {
+			[]underWay{{portion: .6, senders: 500, unknown: true}, {portion: .3, senders: 500}, {portion: .1, senders: 500, answered: plenty}},
+			[]bound{{300, false}, {60, false}, {220, false}},
+		},
+		"most of many are silent": {
+			evenly(append(slicesOf(7, silent(25)), busy)...),
+			append(slicesOf(7, bound{25, true}), bound{225, false}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []bound
-			for i, r := range rooms(tc.channels, 400) {
-				got = append(got, bound{tc.channels[i].held + r.Left + r.Kept, r.Late})
+			for i, u := range tc.channels {
+				r := &rooms(tc.channels, 400)[i]
+				most := u.held
+				for ; !u.closed && r.Has(true); most++ {
+					r.Take(true)
+				}
+				got = append(got, bound{most, r.Late})
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(bound{})); diff != "" {
 				t.Error(diff)
@@ -63,13 +101,26 @@ func slicesOf[T any](n int, of T) []T {
 
 func TestPartOfARoomIsKeptForTheFirstLane(t *testing.T) {
 	t.Parallel()
-	each := rooms([]underWay{{held: 380, senders: 500}, {senders: 500}}, 533) // bound: 399, of which 19 are kept
-	if full := each[0]; full.Left > 0 || full.Left+full.Kept <= 0 {
-		t.Errorf("%+v", full)
-	}
-	each = rooms([]underWay{{held: 399, senders: 500}, {senders: 500}}, 533)
-	if full := each[0]; full.Left+full.Kept > 0 {
-		t.Errorf("%+v", full)
+	for name, tc := range map[string]struct {
+		held, lent         int // by the channel and by another one
+		first, other, loan bool
+	}{
+		"its share, of 100":             {94, 0, true, true, false},
+		"the kept part of its share":    {95, 300, true, false, false},
+		"all of its share":              {100, 300, false, false, false},
+		"above it, something is left":   {150, 0, true, true, true},
+		"above it, the kept part left":  {150, 245, true, false, true},
+		"above it, and nothing is left": {150, 250, false, false, true},
+	} {
+		u := underWay{held: tc.held, senders: 500, portion: .5}
+		if tc.loan {
+			u.answered = 500
+		}
+		other := underWay{held: tc.lent, senders: 500, portion: .5, answered: 500}
+		each := rooms([]underWay{u, other}, 400)
+		if r := each[0]; r.Has(true) != tc.first || r.Has(false) != tc.other {
+			t.Errorf("%s: %+v of %+v", name, r, *r.Pool)
+		}
 	}
 }
 
@@ -100,59 +151,91 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 	}
 }
 
-// TestNoMoreUnderWayThanTheBounds: whatever channels do and in whatever order claims and answers
-// come, no channel holds more than its bound when it takes, and channels without delay are never
-// bounded below three quarters of the total.
-func TestNoMoreUnderWayThanTheBounds(t *testing.T) {
+// TestNobodyTakesTheShareOfAnother: whatever channels do and in whatever order claims and answers
+// come, a channel has more than its share only of what is left beside the shares of the others; one
+// that fails gets no more than its share, and one that answers may have all that is lent.
+func TestNobodyTakesTheShareOfAnother(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 600).Draw(t, "total")
-		channels := make([]underWay, rapid.IntRange(1, 6).Draw(t, "channels"))
+		channels := make([]underWay, rapid.IntRange(2, 6).Draw(t, "channels"))
 		for i := range channels {
 			channels[i].senders = rapid.IntRange(1, 600).Draw(t, "senders")
+			channels[i].portion = 1 / float64(len(channels))
 		}
-		held := 0
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			c := rapid.IntRange(0, len(channels)-1).Draw(t, "channel")
-			u := &channels[c]
+			u := &channels[rapid.IntRange(0, len(channels)-1).Draw(t, "channel")]
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0: // answers
-				n := rapid.IntRange(0, u.held).Draw(t, "answers")
-				u.held, held = u.held-n, held-n
-				u.overdue = min(u.overdue, u.held)
+			case 0:
+				u.held -= rapid.IntRange(0, u.held).Draw(t, "answers")
+				u.answered = rapid.IntRange(0, 600).Draw(t, "answered")
+				u.overdue, u.silent = min(u.overdue, u.held), 0
 			case 1:
 				u.overdue = rapid.IntRange(0, min(u.held, u.senders)).Draw(t, "overdue")
+				u.silent = rapid.IntRange(0, u.senders).Draw(t, "silent")
 			case 2:
 				u.usual = rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, time.Second}).Draw(t, "usual")
-			case 3: // a claim
-				each := rooms(channels, total)
-				n := min(max(each[c].Left+each[c].Kept, 0), total-held)
-				u.held, held = u.held+n, held+n
-				if most := total * mostOfRest / restParts; len(channels) > 1 && n > 0 && u.held > max(most, 1) {
-					t.Fatalf("channel %d holds %d of %d", c, u.held, total)
-				}
-				share := max(total/len(channels), total/leastShare, 1)
-				most := max(u.clears(), 1)
-				if u.late(share) {
-					most = min(share, u.senders)
-				}
-				if len(channels) > 1 && n > 0 && u.held > most {
-					t.Fatalf("late channel %d holds %d of %d", c, u.held, total)
-				}
+				u.unknown = rapid.Bool().Draw(t, "unknown")
+			case 3:
+				claimSome(t, channels, total)
 			}
-			anyLate := false
-			each := rooms(channels, total)
-			for i := range each {
-				anyLate = anyLate || each[i].Late
-			}
-			for i := range each {
-				if most := max(total*mostOfRest/restParts, 1); !anyLate && channels[i].held+each[i].Left+each[i].Kept < most {
-					t.Fatalf("channel %d is bounded to %d of %d though all are prompt", i, channels[i].held+each[i].Left+each[i].Kept, total)
-				}
-			}
-		}
-		if held > total {
-			t.Fatalf("%d of %d are under way", held, total)
 		}
 	})
+}
+
+// claimSome takes as one claim does, now on this channel and then on that.
+func claimSome(t *rapid.T, channels []underWay, total int) {
+	each := rooms(channels, total)
+	idle := true
+	for i := range channels {
+		idle = idle && channels[i].held == 0
+		u, r := &channels[i], &each[i]
+		if share := u.share(total); u.held < min(share, u.clears()) && !r.Has(true) {
+			t.Fatalf("channel %d has no room below its share of %d: %+v", i, share, u)
+		}
+	}
+	for range rapid.IntRange(0, total).Draw(t, "messages") {
+		c := rapid.IntRange(0, len(channels)-1).Draw(t, "on")
+		first := rapid.Bool().Draw(t, "first lane")
+		u, r := &channels[c], &each[c]
+		if !r.Has(first) {
+			continue
+		}
+		r.Take(first)
+		u.held++
+		share, spoken := u.share(total), 0
+		for i := range channels {
+			spoken += max(channels[i].share(total), channels[i].held)
+		}
+		switch {
+		case u.held > share && u.fails(share):
+			t.Fatalf("failing channel %d holds %d, its share is %d", c, u.held, share)
+		case u.held > share && spoken > total:
+			t.Fatalf("channel %d holds %d of %d, and with the others' shares that is %d", c, u.held, total, spoken)
+		case u.held > max(u.clears(), 1):
+			t.Fatalf("channel %d holds %d and clears %d", c, u.held, u.clears())
+		}
+	}
+	if !idle {
+		return
+	}
+	for i := range channels { // alone, it may have all that is lent
+		alone := make([]underWay, len(channels))
+		for j := range alone {
+			alone[j].portion, alone[j].senders = channels[j].portion, total
+		}
+		alone[i].answered = total
+		most, others := 0, 0
+		for j := range alone {
+			if j != i {
+				others += alone[j].share(total)
+			}
+		}
+		for r := rooms(alone, total); r[i].Has(true); most++ {
+			r[i].Take(true)
+		}
+		if want := max(total-others, alone[i].share(total)); most != want {
+			t.Fatalf("alone, channel %d may have %d of %d, and the others' shares are %d", i, most, total, others)
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +55,55 @@ func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	return ""
 }
 
+// shareOf is what a channel may hold whatever the others do.
+func (p *pipeline) shareOf(channel string) int {
+	u := underWay{portion: p.routing.Portions()[p.routing.Channel(channel)], senders: 500}
+	return u.share(p.slots.size())
+}
+
+// weigh gives a, b and c other weights.
+func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
+	t.Helper()
+	table, err := selector.NewTable([]selector.Entry{
+		{Name: "a", Weight: selector.MustWeight(a)}, {Name: "b", Weight: selector.MustWeight(b)},
+		{Name: "c", Weight: selector.MustWeight(c)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Routes[0].Table = table
+}
+
+// answersAfter lets all channels answer after a while.
+func (p *pipeline) answersAfter(latency time.Duration) {
+	for _, c := range p.channels {
+		c.answer = func(s provider.Submission) provider.Result {
+			time.Sleep(latency)
+			return accepts(s)
+		}
+	}
+}
+
+// carriedAsDrawn waits until all of so many messages are accepted but those that are lost. It fails
+// when a channel's part is not what was drawn for it, up to a few points.
+func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for p.counts(t, byState)["accepted"] < messages-lost.Load() {
+		if !sleep(ctx, 20*time.Millisecond) {
+			t.Fatalf("%d are lost of %v", lost.Load(), p.counts(t, byState))
+		}
+	}
+	drawn := p.counts(t, `select first_choice, count(*) from audit.messages group by 1`)
+	carried := p.counts(t, `select channel, count(*) from audit.attempts group by 1`)
+	for _, channel := range []string{"a", "b", "c"} {
+		if off := carried[channel] - drawn[channel]; off*33 > messages || off*33 < -messages {
+			t.Errorf("%d of %d were drawn for %s, which carried %d", drawn[channel], messages, channel, carried[channel])
+		}
+	}
+}
+
 // TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on,
 // on its own channel as well. A claim that waited for all slots would wait for that one.
 func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
@@ -75,7 +126,7 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	answer := p.silence(t, "c", "")
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
-	most := int64(p.slots.size() * mostOfRest / restParts)
+	most := int64(p.slots.size() - p.shareOf("a") - p.shareOf("b")) // before anything is known of it
 	p.eventually(t, `select 'others', count(*) from audit.attempts where outcome = 'accepted' and channel <> 'c' having count(*) >= `+fmt.Sprint(messages-most),
 		map[string]int64{"others": messages - int64(len(p.channels["c"].submits()))})
 	if held := int64(len(p.channels["c"].submits())); held > most {
@@ -142,23 +193,82 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
 		wide(r)
-		table, err := selector.NewTable([]selector.Entry{
-			{Name: "a", Weight: selector.MustWeight("90")}, {Name: "b", Weight: selector.MustWeight("5")}, {Name: "c", Weight: selector.MustWeight("5")},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Routes[0].Table = table
+		weigh(t, r, "90", "5", "5")
 	})
-	for name, c := range p.channels {
-		p.loads[name].usual.Store(int64(slowAnswers) - 1) // so that no stall of a busy machine looks like a fault
-		c.answer = func(s provider.Submission) provider.Result {
-			time.Sleep(30 * time.Millisecond)
-			return accepts(s)
-		}
+	p.answersAfter(30 * time.Millisecond)
+	for _, l := range p.loads {
+		l.usual.Store(int64(slowAnswers) - 1) // so that no stall of a busy machine looks like a fault
 	}
 	messages := tier.Size[int64](1500, 4000)
 	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
+}
+
+// TestAChannelThatFallsSilentHasItsShareAtMost: it has answered before. As soon as a submission is
+// out for longer than usual, nothing more than its share goes there.
+func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
+	t.Parallel()
+	p := setup(t, wide)
+	const before, messages = 200, 3000
+	p.handle(t, jobsNamed("before", before))
+	p.eventually(t, byState, map[string]int64{"accepted": before})
+	answer, carried := p.silence(t, "c", ""), len(p.channels["c"].submits())
+	first := jobsNamed("m", 1)
+	first[0].Message.ID = p.firstOf(t, "c", "first")
+	p.handle(t, first)
+	for u := (underWay{unknown: true}); u.unknown || u.answered > 0; {
+		time.Sleep(10 * time.Millisecond)
+		u = p.workers["c"].underWay(time.Now())
+	}
+	p.handle(t, jobsNamed("m", messages))
+	most := int64(p.shareOf("c"))
+	p.eventually(t, `select 'others', least(count(*), `+fmt.Sprint(before+messages-most)+`) from audit.messages where state = 'accepted'`,
+		map[string]int64{"others": before + messages - most})
+	if held := len(p.channels["c"].submits()) - carried; int64(held) > most {
+		t.Errorf("the silent channel got %d messages, its share is %d", held, most)
+	}
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": before + messages + 1})
+}
+
+// TestSlowChannelsKeepTheirShares: all take more than a second, without any fault, and there is
+// more to do than fits in flight.
+func TestSlowChannelsKeepTheirShares(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		wide(r)
+		weigh(t, r, "60", "30", "10")
+	})
+	p.answersAfter(1200 * time.Millisecond)
+	const messages = 1500
+	p.handle(t, jobsNamed("m", messages))
+	p.carriedAsDrawn(t, messages, new(atomic.Int64))
+}
+
+// TestLostAnswersDoNotMoveTraffic: one answer in fifty never comes, on a channel that gives all
+// others at once. It carries what was drawn for it, and one without weight carries nothing.
+func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		wide(r)
+		weigh(t, r, "40", "0", "60")
+	})
+	p.answersAfter(3 * time.Millisecond)
+	const messages = 8000
+	gate, lossy := make(chan struct{}), p.channels["c"].answer
+	answer := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(answer)
+	var submits, lost atomic.Int64
+	p.channels["c"].answer = func(s provider.Submission) provider.Result {
+		if submits.Add(1)%50 == 0 {
+			lost.Add(1)
+			<-gate
+		}
+		return lossy(s)
+	}
+	p.handle(t, jobsNamed("m", messages))
+	p.carriedAsDrawn(t, messages, &lost)
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }

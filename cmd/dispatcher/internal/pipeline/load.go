@@ -9,7 +9,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/ledger"
-	"dispatcher/provider"
 )
 
 // load counts what this process has under way on one channel, over all connections that the channel
@@ -32,10 +31,7 @@ func (l *load) release() {
 
 // observe takes an answer, or the end of the wait for one, into the usual answer time: a mean in
 // which each new one counts a 32nd, and no longer than latestOverdue.
-func (l *load) observe(r *provider.Result, took time.Duration) {
-	if r.Outcome == provider.Refused {
-		return // it may not have been sent at all
-	}
+func (l *load) observe(took time.Duration) {
 	took = min(took, latestOverdue)
 	for {
 		before := l.usual.Load()
@@ -45,16 +41,23 @@ func (l *load) observe(r *provider.Result, took time.Duration) {
 	}
 }
 
-// overdueAfter is the age from which on a submission counts as overdue.
+// overdueAfter is the age from which on a submission counts as overdue. Before there is a usual
+// answer time it is the longest.
 func (l *load) overdueAfter() time.Duration {
+	if l.untried() {
+		return latestOverdue
+	}
 	return min(max(overdueTimes*time.Duration(l.usual.Load()), soonestOverdue), latestOverdue)
 }
+
+// untried reports whether too few answers have come to tell how long the channel takes.
+func (l *load) untried() bool { return l.answered.Load() < answersRecalled }
 
 // usualTime is the usual answer time. It grows from zero, so it is too short to rely on until some
 // answers have come.
 func (l *load) usualTime() time.Duration {
 	usual := time.Duration(l.usual.Load())
-	if l.answered.Load() < answersRecalled {
+	if l.untried() {
 		return max(usual, firstGuess)
 	}
 	return usual
@@ -76,25 +79,79 @@ func (l *load) wakes(n int64) int {
 
 // underWay is what the worker's channel has under way.
 func (w *worker) underWay(now time.Time) underWay {
+	since := now.Sub(w.began)
 	u := underWay{
 		held: int(w.load.held.Load()), senders: int(w.concurrency), usual: w.load.usualTime(),
 	}
-	if u.held == 0 {
-		return u
-	}
-	before := int64(now.Sub(w.began) - w.load.overdueAfter())
+	lately := max(u.usual, leastLately)
+	u.answered = w.lately.count(since, lately)
+	u.unknown = u.answered == 0
+	u.silent = int(w.lately.missed.Load())
+	before, last := int64(since-w.load.overdueAfter()), w.lately.last.Load()
 	for i := range w.outSince {
-		if at := w.outSince[i].Load(); at > 0 && at <= before {
-			u.overdue++
+		if u.held == 0 {
+			break
+		}
+		at := w.outSince[i].Load()
+		u.unknown = u.unknown && (at == 0 || at > int64(since-lately))
+		if at > 0 && at <= before {
+			if at > last {
+				u.silent++
+			} else {
+				u.overdue++
+			}
 		}
 	}
+	u.unknown = u.unknown || w.load.untried()
 	return u
+}
+
+// answersLately counts the latest answers of a connection, those to overdue submissions left out.
+// Times are since the worker began.
+type answersLately struct {
+	last   atomic.Int64 // when the last one came
+	missed atomic.Int64 // answers to overdue submissions, and ends of the wait for one, since then
+	// spans counts answers by the span in which they came, in the lower half of each number; the
+	// upper one is which span that is.
+	spans [64]atomic.Int64
+}
+
+// answerSpan is what is counted together: 64 of them are more than latestOverdue.
+const answerSpan = 50 * time.Millisecond
+
+// add counts an answer.
+func (l *answersLately) add(since time.Duration) {
+	raise(&l.last, int64(since))
+	l.missed.Store(0)
+	span := int64(since / answerSpan)
+	at := &l.spans[span%int64(len(l.spans))]
+	for {
+		before := at.Load()
+		next := span<<32 | 1
+		if before>>32 == span {
+			next = before + 1
+		}
+		if at.CompareAndSwap(before, next) {
+			return
+		}
+	}
+}
+
+// count is how many came within a time before since, or up to a span more.
+func (l *answersLately) count(since, within time.Duration) (n int) {
+	newest, oldest := int64(since/answerSpan), int64(max(since-within, 0)/answerSpan)
+	for i := range l.spans {
+		if v := l.spans[i].Load(); v>>32 >= oldest && v>>32 <= newest {
+			n += int(v & (1<<32 - 1))
+		}
+	}
+	return n
 }
 
 // rooms is what each channel of a routing may take now, and how much of the total is stuck.
 func (d *Dispatcher) rooms(routing *decide.Routing) (each []decide.Room, held int) {
 	now, total := time.Now(), d.slots.size()
-	channels := make([]underWay, len(routing.Channels))
+	channels, portions := make([]underWay, len(routing.Channels)), routing.Portions()
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for i := range routing.Channels {
@@ -102,7 +159,7 @@ func (d *Dispatcher) rooms(routing *decide.Routing) (each []decide.Room, held in
 		if w := d.workers[c.Name]; w != nil {
 			channels[i] = w.underWay(now)
 		}
-		channels[i].closed = c.State == decide.Disabled
+		channels[i].closed, channels[i].portion = c.State == decide.Disabled, portions[i]
 	}
 	each = rooms(channels, total)
 	for i := range each {
@@ -155,7 +212,7 @@ const (
 )
 
 // enough is how many of so many slots make a claim that need not wait for more.
-func enough(slots int) int { return max(slots*mostOfRest/restParts, 1) }
+func enough(slots int) int { return max(slots*3/4, 1) }
 
 // awaitRoom drops the jobs behind the first that has no room, see fits: they follow in the next
 // claim. It waits a moment for room before it takes less than most of them, and longer for the

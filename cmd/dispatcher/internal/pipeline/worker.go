@@ -40,6 +40,7 @@ type worker struct {
 
 	load     *load
 	outSince []atomic.Int64 // by sender: when its submission went out, since began; 0 for none
+	lately   answersLately
 
 	sending       atomic.Int32 // senders at work
 	waitingUrgent atomic.Int32 // attempts in a hurry that are due and wait for a sender
@@ -226,10 +227,25 @@ func (w *worker) send(f *openAttempt) provider.Result {
 	if !f.latest.IsZero() {
 		w.late.sent(began)
 	}
-	took := time.Since(began)
-	w.load.observe(&result, took)
+	now := time.Now()
+	took := now.Sub(began)
+	w.noteAnswer(&result, took, now)
 	w.metrics.answered(w.name, &result, took)
 	return result
+}
+
+// noteAnswer takes what came of a submission into the usual answer time and into the answers of
+// late.
+func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now time.Time) {
+	switch {
+	case result.Outcome == provider.Refused: // it may not have been sent at all
+		return
+	case took >= w.load.overdueAfter():
+		w.lately.missed.Add(1)
+	case result.Outcome != provider.Unknown:
+		w.lately.add(now.Sub(w.began))
+	}
+	w.load.observe(took)
 }
 
 // unsendable is the code under which an attempt goes back that may not leave now; empty when it
