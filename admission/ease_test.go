@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {

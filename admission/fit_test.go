@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func drawLimit(t *rapid.T) admission.Limit {

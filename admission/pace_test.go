@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // fill takes places from now on, as a queue without end would, looking again every so often and for

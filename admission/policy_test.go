@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // waitingRoom is the state of the source's examples: 50 of 200 used, at a quarter.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestPortionIsExactBeyond64Bits(t *testing.T) {

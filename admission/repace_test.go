@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // change puts another limit in the place of a counter's, as applying a routing does.

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // reserved is a minute of a hundred, of which a fifth is kept for otp and a tenth for alarms.

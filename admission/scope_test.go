@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestScopeReadsWhatItWrites(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestDaysAreCutInTheBusinessTimeZone(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider/sms"
 	"dispatcher/selector"
 	"dispatcher/selector/score"

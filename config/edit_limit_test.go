@@ -13,7 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // perSecond is a limit of the channel.

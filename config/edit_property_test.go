@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
 

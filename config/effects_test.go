@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
 

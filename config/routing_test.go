@@ -14,7 +14,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestACursorGoesBackToWhoIsStillThere(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 

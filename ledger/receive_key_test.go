@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
 

@@ -108,7 +108,7 @@ var rules = map[string]rule{
 	internal + "demo":               {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "app":                {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "bench":              {ours: []string{module + "..."}, others: []string{"*"}},
-	module + "internal/tier":        {others: []string{"pgregory.net/rapid"}},
+	module + "config/tier":          {others: []string{"pgregory.net/rapid"}},
 	module + "cmd/dispatcher":       {ours: []string{module + "..."}, others: []string{"*"}},
 }
 

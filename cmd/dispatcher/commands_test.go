@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 

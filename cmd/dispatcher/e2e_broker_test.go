@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // realKafkaFolder names a folder in which ".ci/kafka/kafka.sh fetch" has put a real broker.

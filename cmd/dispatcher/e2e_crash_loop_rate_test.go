@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // killInterval is the time between two crashes.

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestACrashLoopOfOneProcessLeavesTheOthersAlone: two processes work; a third is killed and started

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 

@@ -16,7 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/demo"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // openFolder makes a folder that the user of a private PostgreSQL may enter, with a path

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 )
 

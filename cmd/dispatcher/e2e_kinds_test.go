@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/sandbox"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every message is delivered, each carrier

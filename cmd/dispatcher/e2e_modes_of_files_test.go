@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestEmbeddedFilesAreClosedToOtherUsers: records and tables hold numbers and texts of messages. The folders of an earlier build are

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // command runs the program against the stage and returns what it printed.

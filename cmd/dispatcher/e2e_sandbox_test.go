@@ -11,7 +11,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/sandbox"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestTheSandboxWorksWithAnEmbeddedRunAtOnce does what docs/sandbox.md says, with nothing set but the file and the ports: the

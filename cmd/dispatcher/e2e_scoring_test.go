@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
 

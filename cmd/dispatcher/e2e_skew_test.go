@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // skewVariable tells the skewed build by how many seconds its clock is wrong.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )

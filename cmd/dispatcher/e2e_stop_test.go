@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestStopInMidStreamLeavesNothingUnknown: a process that is told to stop finishes what

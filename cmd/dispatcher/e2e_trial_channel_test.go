@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestATestChannelDoesEverythingButTheSend sends over a channel that carries and one that is marked as a test, whose carrier

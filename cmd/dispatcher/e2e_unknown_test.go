@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/smpptest"
 )
 

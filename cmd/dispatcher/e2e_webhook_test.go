@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/sandbox"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 )
 

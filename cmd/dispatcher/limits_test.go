@@ -16,7 +16,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 

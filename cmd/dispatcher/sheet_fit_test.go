@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // reportSheet is a daily report of large numbers, which has no column of words but one.

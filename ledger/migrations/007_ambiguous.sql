@@ -1,10 +1,10 @@
 -- Submissions of which nobody knows whether the provider took them: how it is tried to find out,
 -- until when, and who decided in the end. It only adds.
 
--- A doubt is about one submission, which may have been made in several attempts under the same
+-- An ambiguity is about one submission, which may have been made in several attempts under the same
 -- key: attempt is the first of them and last the latest, which carries the price. account stands for the settings of the
 -- channel that it was made with: under others the provider may be another, who does not know the key. step is how it is tried to learn more; until is
--- when that ends, next_at when the next try is due. An open doubt has a next_at, a closed one a verdict. One that is
+-- when that ends, next_at when the next try is due. An open ambiguity has a next_at, a closed one a verdict. One that is
 -- closed as final may still be overruled. part_taken: a part of the message is known to have been taken, with or without an id.
 create table dispatcher.ambiguous (
   message_seq bigint not null,

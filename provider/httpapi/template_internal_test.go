@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // FuzzTemplates reads any text as a template: it is refused, or what stands for its braces comes

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/plivo/plivotest"
 	"dispatcher/provider/web"

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 )
 

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestInboundMessagesKeepTheirSchema(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 var accepted = envelope.Status{

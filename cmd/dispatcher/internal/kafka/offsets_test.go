@@ -14,7 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestNoCommitRunsAheadOfWhatIsDurable(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/numbers"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {

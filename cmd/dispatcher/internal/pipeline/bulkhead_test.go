@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // evenly gives each of some channels the same portion and enough senders where none are given.

@@ -12,7 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )

@@ -11,7 +11,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )

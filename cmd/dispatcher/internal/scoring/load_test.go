@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dispatcher/internal/tier"
+	"dispatcher/config/tier"
 )
 
 // TestTheFastTierDrawsTheSameInEachRun, and both tiers take the sizes that are theirs.
