@@ -132,7 +132,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 			t.Errorf("no event of %s says why it waits: %v", id, events[id])
 		}
 	}
-	if story := s.command("explain", ids[0]); !strings.Contains(story, "split the text differently") {
+	if story := strings.Join(strings.Fields(s.command("explain", ids[0])), " "); !strings.Contains(story, "split the text differently") {
 		t.Errorf("the story of %s: %s", ids[0], story)
 	}
 	s.checkStatuses()
