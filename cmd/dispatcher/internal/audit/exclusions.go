@@ -48,7 +48,8 @@ func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
 	for i := range listed {
 		switch listed[i].Reason {
 		case decide.AlreadyTried, decide.PinnedElsewhere, decide.CutOtherwise,
-			decide.WeightZero: // the latter three come before default:
+			decide.WeightZero: // the latter three come before
+		default:
 			from = max(from, s.certainly(listed[i].Channel)+1)
 		}
 	}
