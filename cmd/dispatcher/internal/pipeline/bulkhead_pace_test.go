@@ -147,7 +147,7 @@ func TestAFaultyChannelLeavesTheOthersTheirPace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var p *paced // its latency goes by its clock
+			var p *paced // its latency depends on its clock
 			p = newPaced(paceSlots, func(c, n int) time.Duration {
 				if c == 2 && p.now >= paceFault {
 					return fault(n)
