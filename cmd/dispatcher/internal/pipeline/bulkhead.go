@@ -124,11 +124,11 @@ func rooms(channels []underWay, total int) []decide.Room {
 	return out
 }
 
-// stuck is how much of the total will not come free soon: what the late channels hold, and overdue
-// submissions on the others. No claim waits for that.
+// stuck is how much of the total will not come free soon: what channels hold that are late or take
+// longer than a claim gathers slots, and overdue submissions on the others. No claim waits for that.
 func stuck(channels []underWay, rooms []decide.Room) (n int) {
 	for i := range rooms {
-		if rooms[i].Late {
+		if rooms[i].Late || channels[i].usual >= gatherTime {
 			n += channels[i].held
 		} else {
 			n += channels[i].overdue

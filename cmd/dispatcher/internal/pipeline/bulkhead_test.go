@@ -239,3 +239,17 @@ func claimSome(t *rapid.T, channels []underWay, total int) {
 		}
 	}
 }
+
+// TestNoClaimWaitsForSlowSlots: what a channel holds that answers later than a claim gathers slots
+// does not come free in that time.
+func TestNoClaimWaitsForSlowSlots(t *testing.T) {
+	t.Parallel()
+	channels := evenly(
+		underWay{held: 40, overdue: 3, answered: 40, usual: 5 * time.Millisecond},
+		underWay{held: 30, answered: 40, usual: gatherTime},
+		underWay{held: 20, silent: 20, usual: 5 * time.Millisecond},
+	)
+	if n := stuck(channels, rooms(channels, 400)); n != 3+30+20 {
+		t.Errorf("%d slots do not come free soon", n)
+	}
+}
