@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -57,13 +58,13 @@ func code(value any) string {
 // byLane is a default that depends on the name of the lane.
 func byLane(of func(Lane) any) string {
 	other := code(of(newLane("")))
-	out := ""
+	var out strings.Builder
 	for _, l := range standardLanes {
 		if value := code(of(l)); value != other {
-			out += value + " for " + l.Name + ", "
+			out.WriteString(value + " for " + l.Name + ", ")
 		}
 	}
-	return out + "else " + other
+	return out.String() + "else " + other
 }
 
 var documentPart = &Part{"document", []Key{

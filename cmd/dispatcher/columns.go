@@ -117,11 +117,7 @@ func isFigure(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Int, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint64, reflect.Float64:
-		return true
-	}
-	return t == reflect.TypeFor[quantity]()
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 || t == reflect.TypeFor[quantity]()
 }
 
 // cell writes one value. What is not known, nil, is empty.
@@ -154,9 +150,9 @@ func (f format) cell(as style, value any) string {
 	case v.CanUint():
 		return strconv.FormatUint(v.Uint(), 10)
 	case v.CanFloat() && as == share:
-		return f.share(ptrTo(v.Float()))
+		return f.share(new(v.Float()))
 	case v.CanFloat():
-		return f.fraction(ptrTo(v.Float()))
+		return f.fraction(new(v.Float()))
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
 		return string(v.Bytes())
 	}
@@ -173,5 +169,3 @@ func (f format) time(as style, t time.Time) string {
 	}
 	return t.UTC().Format(time.DateTime)
 }
-
-func ptrTo[T any](v T) *T { return &v }

@@ -76,14 +76,14 @@ func printedSheets(as format) []printedSheet {
 		{"contradictions", contradictionSheet(filled[[]contradictionLine]()), formatTable},
 		{
 			"contradiction rows",
-			ambiguitySheet([]ambiguityLine{ptrTo(filled[contradictionLine]()).ambiguityLine()}, as),
+			ambiguitySheet([]ambiguityLine{new(filled[contradictionLine]()).ambiguityLine()}, as),
 			formatCSV,
 		},
 		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
 		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
-		{"preview", previewSheet(ptrTo(filled[report.Preview]()), as), ""},
-		{"traffic", trafficSheet(ptrTo(filled[report.Traffic]()), as), ""},
+		{"preview", previewSheet(new(filled[report.Preview]()), as), ""},
+		{"traffic", trafficSheet(new(filled[report.Traffic]()), as), ""},
 		{"changes", changeSheet(filled[[]changeLine](), as), ""},
 		{"weights", weightSheet(&before, &after), formatTable},
 		{"history", historySheet(filled[[]historyLine](), as), ""},
@@ -99,13 +99,13 @@ func printedSheets(as format) []printedSheet {
 		{"candidates", candidateSheet(filled[[]report.Candidate](), as), ""},
 		{"plain candidates", candidateSheet([]report.Candidate{{Channel: "a"}}, as), ""},
 		{"attempts", attemptSheet(filled[[]report.Attempt]()), formatTable},
-		{"demo", demoSheet(ptrTo(filled[demo.Result]()), as), ""},
-		{"bench", benchSheet(ptrTo(filled[bench.Result]())), ""},
-		{"faults", faultsSheet(ptrTo(filled[bench.FaultsResult]()), as), ""},
+		{"demo", demoSheet(new(filled[demo.Result]()), as), ""},
+		{"bench", benchSheet(new(filled[bench.Result]())), ""},
+		{"faults", faultsSheet(new(filled[bench.FaultsResult]()), as), ""},
 		{"simulation", simulationSheet(filled[[]simulate.Outcome](), as), ""},
 		{"counts", countSheet(filled[[]sandbox.Count](), as), ""},
 		{"opt-outs", optOutHistory(filled[[]optOutShown](), as), ""},
-		{"keys", ptrTo(filled[keyRing]()).sheet(as), ""},
+		{"keys", new(filled[keyRing]()).sheet(as), ""},
 		{"verification", verificationSheet(&verification, as), ""},
 		{"left", leftSheet(&settle, as), ""},
 	}
@@ -128,7 +128,7 @@ func fill(v reflect.Value, n *int) {
 		v.Set(reflect.ValueOf(quantity{int64(*n) * 1000, *n%2 == 0}))
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // What else there is, no command prints.
 	case reflect.String:
 		v.SetString(strings.Repeat("w", *n%3) + "-" + number(int64(*n)))
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16:

@@ -264,7 +264,8 @@ func TestPortionsFollowTheWeights(t *testing.T) {
 	t.Parallel()
 	weights := func(a, b, c string) *selector.Table {
 		table, err := selector.NewTable([]selector.Entry{
-			{Name: "a", Weight: selector.MustWeight(a)}, {Name: "b", Weight: selector.MustWeight(b)},
+			{Name: "a", Weight: selector.MustWeight(a)},
+			{Name: "b", Weight: selector.MustWeight(b)},
 			{Name: "c", Weight: selector.MustWeight(c)},
 		})
 		if err != nil {

@@ -182,6 +182,7 @@ func (a *assigner) wait(t *Task, until delay, record []byte) ledger.Decision {
 	}
 }
 
+// Earlier is the first of two instants.
 func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

@@ -65,7 +65,8 @@ func (p *pipeline) shareOf(channel string) int {
 func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
-		{Name: "a", Weight: selector.MustWeight(a)}, {Name: "b", Weight: selector.MustWeight(b)},
+		{Name: "a", Weight: selector.MustWeight(a)},
+		{Name: "b", Weight: selector.MustWeight(b)},
 		{Name: "c", Weight: selector.MustWeight(c)},
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 	// the routing.
 	notYet   verdict = "not_yet_known_channel"
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
-	// too many long bodies at once, or the same callback under way already
+	// busy: too many long bodies at once, or the same callback is under way already.
 	busy     verdict = "busy"
 	unbooked verdict = "unbooked" // the database did not take it in time
 	// unconfirmed: the provider could not be told that its calls are wanted.

@@ -11,7 +11,7 @@ import (
 
 // Causes that are no reason of a ranking.
 const (
-	// the provider or a block of numbers refused the message itself
+	// causeRejected: the provider or a block of numbers refused the message itself.
 	causeRejected = "rejected"
 	causeFailed   = "failed"           // it expired, or nobody could send it
 	causeNoAnswer = "no_answer"        // nobody knows whether a channel took it

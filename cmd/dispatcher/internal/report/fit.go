@@ -22,7 +22,7 @@ const (
 	OneWay = "one_way" // only one channel has a weight: there is nothing to test
 
 	Kept = "kept" // the channels carried what was agreed
-	// a channel carried more or less than was agreed, or hardly anything was carried
+	// Moved: a channel carried more or less than was agreed, or hardly anything was carried.
 	Moved = "moved"
 
 	TooFew   = "too_few"   // not enough messages to say
