@@ -13,9 +13,8 @@ type Counter struct {
 	Start time.Time
 	// Granted is what has been admitted in this window.
 	Granted int64
-	// Max is what may be granted in this window. It differs from Limit.Max only
-	// after the limit was lowered below Granted in mid-window: then it stays at
-	// Granted until the window ends.
+	// Max is what may be granted in this window. It differs from Limit.Max only after the limit was
+	// lowered below Granted in mid-window: then it stays at Granted until the window ends.
 	Max int64
 	// Next is, for a paced limit, the place of the next unit; for a sliding one, the
 	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It outlives
@@ -29,9 +28,8 @@ type Counter struct {
 	Taken map[string]int64
 }
 
-// Roll moves the counter into the window that contains now and reports whether it
-// moved. A clock that stepped back leaves the counter in its later window, so that
-// no slot is handed out twice.
+// Roll moves the counter into the window that contains now and reports whether it moved. A clock
+// that stepped back leaves the counter in its later window, so that no slot is handed out twice.
 func (c *Counter) Roll(now time.Time, zone *time.Location) bool {
 	start := c.Window.Start(now, zone)
 	if !start.After(c.Start) {
@@ -61,7 +59,8 @@ func (c *Counter) Free() int64 { return max(min(c.Max, c.Limit.Max)-c.Granted, 0
 // clock has stepped back behind Start.
 func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Start, zone) }
 
-// leaveBy is when the last attempts of the counter's window must have left in order to arrive in it.
+// leaveBy is when the last attempts of the counter's window must have left in order to arrive in
+// it.
 func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
 // lastRelease is the end of the part of the window in which attempts may be placed. A paced
@@ -92,8 +91,8 @@ type Tallies struct {
 
 // Active is the shared count of attempts under way on one channel.
 //
-// Invariant, repeated as a CHECK in the database: 0 <= Count, and Count <= Max
-// unless Max is 0, which means no bound.
+// Invariant, repeated as a CHECK in the database: 0 <= Count, and Count <= Max unless Max is 0,
+// which means no bound.
 type Active struct {
 	Max   int64
 	Count int64

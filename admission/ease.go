@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// How a rate answers to "slow down": additive increase, multiplicative decrease. It never falls below a twentieth,
-// because what comes back between two that count is as much as is then lost of it.
+// How a rate answers to "slow down": additive increase, multiplicative decrease. It never falls
+// below a twentieth, because what comes back between two that count is as much as is then lost of
+// it.
 const (
 	easeStep     = 0.5         // what is left of the rate after one
 	easePause    = time.Second // several within it count once: they answer the same burst
@@ -39,8 +40,9 @@ func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	return e
 }
 
-// RateOf is the part of its rate that a channel with these limits has left at a time. It is 1 when none of the whole
-// channel's own can be slowed down: then "slow down" is answered by a pause alone.
+// RateOf is the part of its rate that a channel with these limits has left at a time. It is 1 when
+// none of the whole channel's own can be slowed down: then "slow down" is answered by a pause
+// alone.
 func (e Ease) RateOf(limits []Limit, now time.Time) float64 {
 	if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope == Scope{} && l.slows() }) {
 		return 1
@@ -48,12 +50,13 @@ func (e Ease) RateOf(limits []Limit, now time.Time) float64 {
 	return e.RateAt(now)
 }
 
-// slows reports whether an ease slows the limit down. Only limits of a second with places are: the ease recovers within
-// seconds, while a place of a longer window would stay where it was put for as long as the window lasts.
+// slows reports whether an ease slows the limit down. Only limits of a second with places are: the
+// ease recovers within seconds, while a place of a longer window would stay where it was put for as
+// long as the window lasts.
 func (l *Limit) slows() bool { return l.Paced() || l.Sliding && l.Window == Second }
 
-// Effective is what the limit allows in each window at an ease: one of a second with places at the rate that is
-// left, any other whole, and nothing at all while the provider wants nothing.
+// Effective is what the limit allows in each window at an ease: one of a second with places at the
+// rate that is left, any other whole, and nothing at all while the provider wants nothing.
 func (l *Limit) Effective(e Ease, now time.Time) int64 {
 	switch {
 	case now.Before(e.Until):

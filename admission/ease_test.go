@@ -43,7 +43,8 @@ func TestAnswersToOneBurstCountOnce(t *testing.T) {
 	}
 }
 
-// TestRateNeverFallsBelowATwentieth however long the provider goes on to ask: each second as much comes back as is lost.
+// TestRateNeverFallsBelowATwentieth however long the provider goes on to ask: each second as much
+// comes back as is lost.
 func TestRateNeverFallsBelowATwentieth(t *testing.T) {
 	t.Parallel()
 	var e admission.Ease
@@ -85,7 +86,8 @@ func TestRateStaysBetweenATwentiethAndOne(t *testing.T) {
 	})
 }
 
-// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: only a second is slowed, and a pause stops all.
+// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: only a second is slowed, and a pause stops
+// all.
 func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	slowed := admission.Ease{Rate: 0.5, Since: noon, Until: noon.Add(time.Second)}
@@ -111,7 +113,8 @@ func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestRateOfAChannelIsThatOfItsPace: nothing slows down what has no places, and a pace of one tenant is not the channel's.
+// TestRateOfAChannelIsThatOfItsPace: nothing slows down what has no places, and a pace of one
+// tenant is not the channel's.
 func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 	t.Parallel()
 	slowed, now := admission.Ease{Rate: 0.5, Since: noon}, noon.Add(2*time.Second)

@@ -12,13 +12,13 @@ type Need struct {
 	Micros   int64 // its price
 }
 
-// Release is when an attempt may leave, by the database's clock: not before At, and before Latest. A zero At is at
-// once; a zero Latest does not bound.
+// Release is when an attempt may leave, by the database's clock: not before At, and before Latest.
+// A zero At is at once; a zero Latest does not bound.
 //
-// Opens and Closes are the hard bounds of the windows that it was counted in, and lie around the other two; Opens
-// is zero but for limits of a second, of which slots may be taken before. Who does not know the database's clock
-// exactly keeps his error away from these; At and Latest are about an even pace, which a clock that is a little
-// wrong moves as a whole.
+// Opens and Closes are the hard bounds of the windows that it was counted in, and lie around the
+// other two; Opens is zero but for limits of a second, of which slots may be taken before. Who does
+// not know the database's clock exactly keeps his error away from these; At and Latest are about an
+// even pace, which a clock that is a little wrong moves as a whole.
 type Release struct{ At, Latest, Opens, Closes time.Time }
 
 // Account is a counter on the terms of one channel.
@@ -61,17 +61,19 @@ const (
 	travel = 20 * time.Millisecond
 	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
 	decay = 10
-	// Horizon is how far ahead places are given away, unless the lead is longer. It bounds how long an urgent
-	// message stands behind others on a paced channel, and what a crash leaves ambiguous.
+	// Horizon is how far ahead places are given away, unless the lead is longer. It bounds how long
+	// an urgent message stands behind others on a paced channel, and what a crash leaves ambiguous.
 	Horizon = 500 * time.Millisecond
-	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as its pace.
+	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as
+	// its pace.
 	leastSustained = 1024
-	// newState is when the policy may leave more to a process: the state is gathered about so often.
+	// newState is when the policy may leave more to a process: the state is gathered about so
+	// often.
 	newState = 2 * time.Second
 )
 
-// Fit finds a place for a message under all accounts at once, or the first that is in the
-// way. The counters must have been moved on by Moment.Roll. A message is taken whole or not at all. A
+// Fit finds a place for a message under all accounts at once, or the first that is in the way. The
+// counters must have been moved on by Moment.Roll. A message is taken whole or not at all. A
 // counter whose limit has changed since it was last used is brought to its new pace, see
 // Counter.Pace; otherwise nothing changes here.
 func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
@@ -119,8 +121,9 @@ func Take(m *Moment, accounts []Account, n *Need, p Release) {
 	}
 }
 
-// Tallies are those in which Take would count the message apart. What is not spent of its price goes back to them as well:
-// a share or a reserve would be used up by what nobody paid for otherwise.
+// Tallies are those in which Take would count the message apart. What is not spent of its price
+// goes back to them as well: a share or a reserve would be used up by what nobody paid for
+// otherwise.
 func (a *Account) Tallies(m *Moment, n *Need) (t Tallies) {
 	if a.reserve(n.Lane) > 0 {
 		t.Lane = laneTally(n.Lane)
@@ -153,9 +156,9 @@ func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 
 // pool is what the policy takes a message from; false when it leaves no more to this process.
 //
-// A process, or with counters a region, that has taken nothing in this window may take one message though it
-// costs more than the share. Otherwise a message of several segments, or every one under a limit that is
-// lower than the number of processes, would wait for ever.
+// A process, or with counters a region, that has taken nothing in this window may take one message
+// though it costs more than the share. Otherwise a message of several segments, or every one under
+// a limit that is lower than the number of processes, would wait for ever.
 func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	t := a.tally(m.Worker)
 	if p, ok = a.Policy.Pool(&a.Split, t, cost); ok || t.Worker > 0 || t.Region > 0 {
@@ -167,8 +170,8 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	return p, true
 }
 
-// at is the earliest place of a message under this account alone; zero for any. A window of a second has
-// none before its start, though slots of it may be taken before, see Moment.Roll.
+// at is the earliest place of a message under this account alone; zero for any. A window of a
+// second has none before its start, though slots of it may be taken before, see Moment.Roll.
 func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	switch {
 	case a.Sliding:
@@ -215,8 +218,8 @@ func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 // them in a span.
 //
 // A burst at once and then this pace make fewer than burst + (window + guard)/span x sustained
-// units at places less than window + guard apart, hence at most Max. The guard belongs to it because an
-// attempt may leave so much later than at its place.
+// units at places less than window + guard apart, hence at most Max. The guard belongs to it
+// because an attempt may leave so much later than at its place.
 func (l *Limit) span() int64 { return int64(l.Window + l.Window/guard) }
 
 func (l *Limit) sustained() int64 { return l.Max - l.burst() + 1 }

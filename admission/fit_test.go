@@ -65,7 +65,8 @@ func states(accounts []admission.Account) []admission.Counter {
 	return out
 }
 
-// TestGrantedNeverExceedsAnyLimit takes messages at random, of several limits at once, by a clock that goes forth and back.
+// TestGrantedNeverExceedsAnyLimit takes messages at random, of several limits at once, by a clock
+// that goes forth and back.
 func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	t.Parallel()
 	zones := []*time.Location{time.UTC, zone(t, "Europe/London"), zone(t, "America/Santiago")}

@@ -2,8 +2,8 @@ package admission
 
 import "time"
 
-// MaxCommitLatency is the most that Moment.Earliest may lie ahead of Now: a database that takes longer to make
-// a decision durable sends what was decided too late, and that goes back.
+// MaxCommitLatency is the most that Moment.Earliest may lie ahead of Now: a database that takes
+// longer to make a decision durable sends what was decided too late, and that goes back.
 const MaxCommitLatency = 5 * time.Second
 
 // Moment is when and where a decision is made.
@@ -17,16 +17,17 @@ type Moment struct {
 	Worker   Worker
 }
 
-// Roll moves a counter into the window that a decision takes slots of, and reports whether it moved. Of a limit of a
-// second that is the window in which the attempts leave, which is the one that the provider counts them
-// in: with a slow database they leave some seconds after Now. All other windows are those that contain Now.
+// Roll moves a counter into the window that a decision takes slots of, and reports whether it
+// moved. Of a limit of a second that is the window in which the attempts leave, which is the one
+// that the provider counts them in: with a slow database they leave some seconds after Now. All
+// other windows are those that contain Now.
 func (m *Moment) Roll(c *Counter) bool { return c.Roll(m.Now.Add(m.ahead(c)), m.Zone) }
 
 // ahead is how long before its beginning a window may be taken slots of.
 //
-// The counters stay locked for a lead, so one decision gives away the places of a lead, from Earliest
-// on. They have to be of one window, since a counter has no room for two: the one that holds the
-// middle of them.
+// The counters stay locked for a lead, so one decision gives away the places of a lead, from
+// Earliest on. They have to be of one window, since a counter has no room for two: the one that
+// holds the middle of them.
 func (m *Moment) ahead(c *Counter) time.Duration {
 	if c.Window != Second {
 		return 0
@@ -37,7 +38,8 @@ func (m *Moment) ahead(c *Counter) time.Duration {
 // rolls is when the counter moves on to its next window.
 func (m *Moment) rolls(c *Counter) time.Time { return c.End(m.Zone).Add(-m.ahead(c)) }
 
-// closes is when the last decisions about the counter's window are made: what is decided later leaves in the next.
+// closes is when the last decisions about the counter's window are made: what is decided later
+// leaves in the next.
 func (m *Moment) closes(c *Counter) time.Time {
 	return earlier(c.lastRelease(m.Zone).Add(-m.commitLatency()), m.rolls(c))
 }
@@ -45,16 +47,17 @@ func (m *Moment) closes(c *Counter) time.Time {
 // lead is how long it takes to make a decision durable.
 func (m *Moment) commitLatency() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
 
-// reach is how far ahead of the earliest departure places are given away: at least to where those of
-// the next decision begin.
+// reach is how far ahead of the earliest departure places are given away: at least to where those
+// of the next decision begin.
 func (m *Moment) reach() time.Duration { return max(Horizon, m.commitLatency()) }
 
 // farthest is how far ahead of now a process with the longest lead takes slots of a window.
 const farthest = MaxCommitLatency + MaxCommitLatency/2
 
-// near reports whether a place of the account does not lie too far ahead, and if it does when it will not. If a
-// process with a longer lead has moved the counter on, all places of its window are near, since there are no
-// others. A counter that is even farther ahead was moved by a clock that has stepped back since.
+// near reports whether a place of the account does not lie too far ahead, and if it does when it
+// will not. If a process with a longer lead has moved the counter on, all places of its window are
+// near, since there are no others. A counter that is even farther ahead was moved by a clock that
+// has stepped back since.
 func (m *Moment) near(a *Account, at time.Time) (when time.Time, ok bool) {
 	when = at.Add(-m.reach() - m.commitLatency())
 	if a.Window == Second && a.Start.After(m.Earliest.Add(m.reach())) {

@@ -7,8 +7,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestNarrowLimitPutsOffItsOwnMessagesAlone: a tenant that may send 10 a second on a channel of 100 waits
-// for its places, and what others send meanwhile leaves at the pace of the channel.
+// TestNarrowLimitPutsOffItsOwnMessagesAlone: a tenant that may send 10 a second on a channel of 100
+// waits for its places, and what others send meanwhile leaves at the pace of the channel.
 func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 5, 0, time.UTC)

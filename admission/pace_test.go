@@ -109,7 +109,8 @@ func TestSegmentsPushTheNextPlaceByAsMany(t *testing.T) {
 	}
 }
 
-// TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow: places stay in the window that they are counted in.
+// TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow: places stay in the window that they are
+// counted in.
 func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10}, noon)
@@ -125,8 +126,8 @@ func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
 	}
 }
 
-// TestPacedPlacesAreEvenAndInsideTheirWindow takes messages at random, and as many as there are from
-// the start of one window on.
+// TestPacedPlacesAreEvenAndInsideTheirWindow takes messages at random, and as many as there are
+// from the start of one window on.
 func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -188,8 +189,8 @@ func perSecond(places []time.Time) map[time.Time]int64 {
 	return in
 }
 
-// TestOneDecisionPerLeadUsesNearlyAllSlots: the counter stays locked until a decision is durable. A decision
-// gives away the places of one window, so nothing is lost up to about a second.
+// TestOneDecisionPerLeadUsesNearlyAllSlots: the counter stays locked until a decision is durable. A
+// decision gives away the places of one window, so nothing is lost up to about a second.
 func TestOneDecisionPerLeadUsesNearlyAllSlots(t *testing.T) {
 	t.Parallel()
 	for lead, least := range map[time.Duration]int{
@@ -210,8 +211,8 @@ func TestOneDecisionPerLeadUsesNearlyAllSlots(t *testing.T) {
 	}
 }
 
-// TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow moves the counter on for a process whose decisions take
-// two seconds, and that wants little; the other one finds all that is left.
+// TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow moves the counter on for a process whose
+// decisions take two seconds, and that wants little; the other one finds all that is left.
 func TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)

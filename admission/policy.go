@@ -98,12 +98,14 @@ type Policy interface {
 // Policies.
 type (
 	// Even gives each region its share of the last minute, divided by its processes, and each
-	// process its part of the rest. It needs no shared counter, and queues while others have slots left.
+	// process its part of the rest. It needs no shared counter, and queues while others have slots
+	// left.
 	Even struct{}
 	// Curve divides by fewer processes than there are while little of the limit is used:
 	// by processes x utilisation^Factor. In a spike the parts exceed the whole.
 	Curve struct{ Factor float64 }
-	// CounterPolicy counts for each region, and for what belongs to none. The slots of a quiet region stay unused.
+	// CounterPolicy counts for each region, and for what belongs to none. The slots of a quiet
+	// region stay unused.
 	CounterPolicy struct{}
 	// Exact is one shared counter, nothing divided.
 	Exact struct{}

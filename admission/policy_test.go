@@ -247,7 +247,8 @@ func TestShareOfAnotherPoolStaysUntouched(t *testing.T) {
 	}
 }
 
-// TestOneMessageFitsIntoAnEmptyShare keeps a message from waiting for ever because every share is smaller than it.
+// TestOneMessageFitsIntoAnEmptyShare keeps a message from waiting for ever because every share is
+// smaller than it.
 func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 	t.Parallel()
 	for _, p := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
@@ -279,7 +280,8 @@ func TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew(t *testing.T) {
 	}
 }
 
-// TestUtilisationCountsFromNothingToAll: what lies beyond, from whatever rounding, neither starves a process nor gives it more than there is.
+// TestUtilisationCountsFromNothingToAll: what lies beyond, from whatever rounding, neither starves
+// a process nor gives it more than there is.
 func TestUtilisationCountsFromNothingToAll(t *testing.T) {
 	t.Parallel()
 	for utilisation, as := range map[float64]float64{-0.3: 0, -1: 0, 1.01: 1, 40: 1} {
@@ -294,7 +296,8 @@ func TestUtilisationCountsFromNothingToAll(t *testing.T) {
 	}
 }
 
-// TestTalliesNameWhatATakeCountsApart for every policy and lane, so that what is not spent can go back there.
+// TestTalliesNameWhatATakeCountsApart for every policy and lane, so that what is not spent can go
+// back there.
 func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {

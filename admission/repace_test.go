@@ -97,8 +97,8 @@ func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 	})
 }
 
-// TestARaisedLimitHoldsNoMoreThanItDid: what the limit holds against who comes next goes on as so many
-// units at the new pace, when those have left that have places ahead.
+// TestARaisedLimitHoldsNoMoreThanItDid: what the limit holds against who comes next goes on as so
+// many units at the new pace, when those have left that have places ahead.
 func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -152,7 +152,8 @@ func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
 	}
 }
 
-// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the ease is over within seconds, a place of a day is not.
+// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the ease is over within seconds, a place of a
+// day is not.
 func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 	t.Parallel()
 	for _, w := range []admission.Window{admission.Minute, admission.Hour, admission.Day} {
@@ -169,8 +170,8 @@ func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 	}
 }
 
-// TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace: they have places ahead, and the faster ones
-// come behind them.
+// TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace: they have places ahead, and
+// the faster ones come behind them.
 func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testing.T) {
 	t.Parallel()
 	for was, is := range map[int64]int64{10: 40, 20: 60} {
@@ -196,7 +197,8 @@ func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testin
 	}
 }
 
-// TestALoweredPaceTakesNoPlaceThatWasGivenAway: those that have places ahead stay there, and the next one comes behind them.
+// TestALoweredPaceTakesNoPlaceThatWasGivenAway: those that have places ahead stay there, and the
+// next one comes behind them.
 func TestALoweredPaceTakesNoPlaceThatWasGivenAway(t *testing.T) {
 	t.Parallel()
 	accounts, m := full(admission.Limit{Window: admission.Second, Max: 100}, noon), moment(noon)
@@ -212,7 +214,8 @@ func TestALoweredPaceTakesNoPlaceThatWasGivenAway(t *testing.T) {
 	}
 }
 
-// TestALimitThatBecomesSlidingHoldsNoMoreThanABurst: whatever its window has granted, the next one comes at the pace.
+// TestALimitThatBecomesSlidingHoldsNoMoreThanABurst: whatever its window has granted, the next one
+// comes at the pace.
 func TestALimitThatBecomesSlidingHoldsNoMoreThanABurst(t *testing.T) {
 	t.Parallel()
 	accounts := full(sliding(admission.Minute, 100, 10), noon)
@@ -224,7 +227,8 @@ func TestALimitThatBecomesSlidingHoldsNoMoreThanABurst(t *testing.T) {
 	}
 }
 
-// TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo: not of the oldest unit of a span either, though a new one is not due.
+// TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo: not of the oldest unit of a span either,
+// though a new one is not due.
 func TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo(t *testing.T) {
 	t.Parallel()
 	const most, span = 63, 63 * time.Second // one a second

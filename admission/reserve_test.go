@@ -104,8 +104,8 @@ func TestReserveOfMuchMoneyOverADayDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// TestReservesHoldWhateverIsTaken: other lanes never take what is kept, the lane itself always finds
-// it, and at the end all of it is free.
+// TestReservesHoldWhateverIsTaken: other lanes never take what is kept, the lane itself always
+// finds it, and at the end all of it is free.
 func TestReservesHoldWhateverIsTaken(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -144,7 +144,8 @@ func TestReservesHoldWhateverIsTaken(t *testing.T) {
 	})
 }
 
-// TestReservedMessageFindsRoomWhenItWasTold to the nanosecond, when nothing else is taken meanwhile.
+// TestReservedMessageFindsRoomWhenItWasTold to the nanosecond, when nothing else is taken
+// meanwhile.
 func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -176,7 +177,8 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 	})
 }
 
-// TestAReserveDecaysToNothingWhileMessagesCanStillArrive: one that takes the whole window gets in before it ends.
+// TestAReserveDecaysToNothingWhileMessagesCanStillArrive: one that takes the whole window gets in
+// before it ends.
 func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{
@@ -203,7 +205,8 @@ func TestAReserveIsRoundedDown(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsReservedThanIsFree: who took of a reserve while it decayed has left less of the window than it keeps.
+// TestNoMoreIsReservedThanIsFree: who took of a reserve while it decayed has left less of the
+// window than it keeps.
 func TestNoMoreIsReservedThanIsFree(t *testing.T) {
 	t.Parallel()
 	for granted, want := range map[int64]int64{0: 30, 70: 30, 71: 29, 95: 5, 100: 0} {
@@ -215,8 +218,8 @@ func TestNoMoreIsReservedThanIsFree(t *testing.T) {
 	}
 }
 
-// TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave: with a slow database that is later than now, and what is decided in the last lead
-// of a window comes too late for it.
+// TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave: with a slow database that is later than
+// now, and what is decided in the last lead of a window comes too late for it.
 func TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave(t *testing.T) {
 	t.Parallel()
 	start := noon.Truncate(time.Minute)

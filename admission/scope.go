@@ -67,7 +67,8 @@ func (k Key) On(channel string) string {
 	return strings.Join(append(parts, k.Window.String(), k.Unit.String()), " ")
 }
 
-// ParseOn reads what On writes. It is false for any other text, such as the name of a channel alone.
+// ParseOn reads what On writes. It is false for any other text, such as the name of a channel
+// alone.
 func ParseOn(text string) (channel string, k Key, ok bool) {
 	rest, unit, ok := cutLast(text)
 	if !ok {

@@ -42,8 +42,8 @@ func drawSliding(t *rapid.T) admission.Limit {
 	return limit
 }
 
-// TestNoSpanHoldsMoreThanMax lets each attempt leave up to the guard late: the first ones of a span late
-// and the last ones early is the worst that can happen.
+// TestNoSpanHoldsMoreThanMax lets each attempt leave up to the guard late: the first ones of a span
+// late and the last ones early is the worst that can happen.
 func TestNoSpanHoldsMoreThanMax(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -98,7 +98,8 @@ func TestBurstComesAtOnceAndTheRestAtItsPace(t *testing.T) {
 	}
 }
 
-// greedy takes whatever fits from a moment on, looking again every so often, and gives the earliest departures.
+// greedy takes whatever fits from a moment on, looking again every so often, and gives the earliest
+// departures.
 func greedy(limit *admission.Limit, from time.Time, every, length time.Duration) []departure {
 	var left []departure
 	for _, p := range fill(moment(from), full(*limit, from), &admission.Need{}, every, length) {
@@ -107,8 +108,8 @@ func greedy(limit *admission.Limit, from time.Time, every, length time.Duration)
 	return left
 }
 
-// TestGreedyDemandFillsASlidingLimitAndNoMore: places are counted in spans that are longer by the guard, because
-// the first ones may leave as much later.
+// TestGreedyDemandFillsASlidingLimitAndNoMore: places are counted in spans that are longer by the
+// guard, because the first ones may leave as much later.
 func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -147,7 +148,8 @@ func slide(all []departure, span time.Duration) (most int64) {
 	return most
 }
 
-// TestBurstOfWholeDaysDoesNotOverflow: what is left behind a burst of all lies far, not beyond the range of time.
+// TestBurstOfWholeDaysDoesNotOverflow: what is left behind a burst of all lies far, not beyond the
+// range of time.
 func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	for _, w := range []admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day} {
@@ -191,8 +193,8 @@ func TestSlidingLimitCountsItsCalendarWindowToo(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitMovesOnFromThePlaceThatWasGiven: another limit may have put a message off, and the span in
-// which it counts is the one in which it leaves.
+// TestASlidingLimitMovesOnFromThePlaceThatWasGiven: another limit may have put a message off, and
+// the span in which it counts is the one in which it leaves.
 func TestASlidingLimitMovesOnFromThePlaceThatWasGiven(t *testing.T) {
 	t.Parallel()
 	channel := full(sliding(admission.Second, 10, 1), noon)

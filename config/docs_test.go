@@ -29,8 +29,8 @@ func blocks(t *testing.T, language string) []string {
 	return out
 }
 
-// TestOtherDocumentsOfTheRepositoryAreValid: what the README shows and what deploy/ ships is taken as
-// it stands.
+// TestOtherDocumentsOfTheRepositoryAreValid: what the README shows and what deploy/ ships is taken
+// as it stands.
 func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../README.md")

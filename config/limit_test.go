@@ -12,7 +12,8 @@ import (
 	"dispatcher/config"
 )
 
-// limited is a document whose channel a has the given keys, with a price, and whose routes are given.
+// limited is a document whose channel a has the given keys, with a price, and whose routes are
+// given.
 func limited(keys, routes string) string {
 	return "channels: {a: {provider: sandbox, price: {currency: GBP, default: \"0.03\", prefixes: {\"+44\": \"0.05\"}}, " + keys + "}}\nroutes: [" + routes + "]"
 }
@@ -135,8 +136,8 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 	}
 }
 
-// TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane that a route takes: who owns a reserve finds room in it, and
-// exactly enough is enough.
+// TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane that a route takes: who owns a reserve
+// finds room in it, and exactly enough is enough.
 func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 	t.Parallel()
 	const short, codes, others = "{name: r, max_segments: 5, weights: {a: 1}}", "{name: r, match: {lane: otp}, weights: {a: 1}}", "{name: r, match: {lanes: [bulk, transactional]}, weights: {a: 1}}"

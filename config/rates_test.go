@@ -47,8 +47,8 @@ func TestPricesOfOneCurrencyNeedNoRates(t *testing.T) {
 		"routes: [{name: r, mode: best_worker, channels: [a, b, c], scoring: {expression: 1 - load_ratio}}]")
 }
 
-// TestADocumentInForceIsReadUnderTheRulesOfItsTime: what an earlier release took can still be verified
-// and drained. A new document is held against the rule.
+// TestADocumentInForceIsReadUnderTheRulesOfItsTime: what an earlier release took can still be
+// verified and drained. A new document is held against the rule.
 func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 	t.Parallel()
 	doc := []byte(pricedRoute(`{currency: GBP, default: "0.03"}`, `{currency: EUR, default: "0.03"}`))

@@ -82,7 +82,8 @@ func TestFilesOfTheSecretsFolderAreRead(t *testing.T) {
 	}
 }
 
-// TestNoFileOutsideOfTheSecretsFolderIsRead by any name. The error says what to do and shows no content.
+// TestNoFileOutsideOfTheSecretsFolderIsRead by any name. The error says what to do and shows no
+// content.
 func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
@@ -214,8 +215,8 @@ func TestASecretsFolderHoldsSecretsAlone(t *testing.T) {
 	}
 }
 
-// TestNoFolderAroundTheDataFolderHoldsSecrets, by whatever path it is named: the draw key and the password of the embedded
-// database could be read through it.
+// TestNoFolderAroundTheDataFolderHoldsSecrets, by whatever path it is named: the draw key and the
+// password of the embedded database could be read through it.
 func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -260,8 +261,8 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 	}
 }
 
-// TestInTheDataFolderOneFolderHoldsSecrets: the others belong to the embedded servers, and a routing document
-// could have their files sent somewhere.
+// TestInTheDataFolderOneFolderHoldsSecrets: the others belong to the embedded servers, and a
+// routing document could have their files sent somewhere.
 func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -333,7 +334,8 @@ func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestWhatOnlySoundsLikeASecretIsTaken: with the provider that calls it so, at its place, and nowhere else.
+// TestWhatOnlySoundsLikeASecretIsTaken: with the provider that calls it so, at its place, and
+// nowhere else.
 func TestWhatOnlySoundsLikeASecretIsTaken(t *testing.T) {
 	t.Parallel()
 	for settings, fine := range map[string]bool{

@@ -11,13 +11,13 @@ import (
 type Claim struct {
 	// Messages are new ones with distinct ids, in any order.
 	Messages []Message
-	// Due is how many waiting, scheduled and retry rows that have come due are
-	// picked up as well (FOR UPDATE SKIP LOCKED); see Lanes.
+	// Due is how many waiting, scheduled and retry rows that have come due are picked up as well
+	// (FOR UPDATE SKIP LOCKED); see Lanes.
 	Due int
 	// Except are the Message.Seq of due rows that are not picked up.
 	Except []int64
-	// Channels names the channels whose counters are locked and shown, ascending
-	// and distinct. No channel means that no counter is touched.
+	// Channels names the channels whose counters are locked and shown, ascending and distinct. No
+	// channel means that no counter is touched.
 	Channels []string
 	// Scopes names the narrower limits that are locked and shown as well: those of tenants and
 	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
@@ -175,8 +175,8 @@ type Attempt struct {
 	Ranking []byte
 }
 
-// Notice is a record for Kafka that leaves through the outbox: at least once, and
-// in order for each key.
+// Notice is a record for Kafka that leaves through the outbox: at least once, and in order for each
+// key.
 type Notice struct {
 	Kind    NoticeKind
 	Key     string

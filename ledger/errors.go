@@ -58,9 +58,9 @@ func wrap(operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, clean(err))
 }
 
-// clean removes from a server's error what may quote a row: a failing row is shown
-// in Detail, a failing function's statement in Where. The message, the code and the
-// name of the constraint are kept.
+// clean removes from a server's error what may quote a row: a failing row is shown in Detail, a
+// failing function's statement in Where. The message, the code and the name of the constraint are
+// kept.
 func clean(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		pg.Detail, pg.Where, pg.InternalQuery, pg.Hint = "", "", "", ""

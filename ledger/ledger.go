@@ -15,17 +15,18 @@
 // bytes.
 //
 // Lock order, which every writer keeps: rows of receipts by channel and reference (with SKIP LOCKED
-// by whoever looks at what is due), then message rows (new ids ascending, due rows with
-// SKIP LOCKED, settled rows by seq), then attempts (by message, or with SKIP LOCKED: settlements and receipts
-// take attempts before messages, so a claim never waits for an attempt), then channels by name, then limits by key (those over all channels first), then cursors
-// by route, then the outbox's sequence. Whoever takes a channel's lock owns what the routing says
-// of its limits; their counts are written under their own locks, because a limit over all channels
-// belongs to none, and a settlement that gives money back takes no channel. Who changes the
-// routing holds an advisory lock before all of these, and then all channels and all limits; ramps are
-// written under it, or in transactions that lock nothing else. Who wakes messages locks their rows
-// alone and waits for none. Who books messages of subscribers takes the advisory lock of those who join
-// parts, if it has any, then marks in ascending order, then opt-outs by recipient; it touches nothing of
-// the above, and a claim reads opt-outs without a lock.
+// by whoever looks at what is due), then message rows (new ids ascending, due rows with SKIP
+// LOCKED, settled rows by seq), then attempts (by message, or with SKIP LOCKED: settlements and
+// receipts take attempts before messages, so a claim never waits for an attempt), then channels by
+// name, then limits by key (those over all channels first), then cursors by route, then the
+// outbox's sequence. Whoever takes a channel's lock owns what the routing says of its limits; their
+// counts are written under their own locks, because a limit over all channels belongs to none, and
+// a settlement that gives money back takes no channel. Who changes the routing holds an advisory
+// lock before all of these, and then all channels and all limits; ramps are written under it, or in
+// transactions that lock nothing else. Who wakes messages locks their rows alone and waits for
+// none. Who books messages of subscribers takes the advisory lock of those who join parts, if it
+// has any, then marks in ascending order, then opt-outs by recipient; it touches nothing of the
+// above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (
@@ -196,8 +197,8 @@ func (l *Ledger) poolConfig(settings map[string]string) (*pgxpool.Config, error)
 // errAddress stands for every error in the address, whose text may quote the password.
 var errAddress = errors.New("connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
 
-// Migrate brings the schema at url up to date. It is idempotent and safe when
-// several processes start at once.
+// Migrate brings the schema at url up to date. It is idempotent and safe when several processes
+// start at once.
 func Migrate(ctx context.Context, url string) error {
 	return clean(migrations.Migrate(ctx, url))
 }

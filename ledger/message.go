@@ -6,8 +6,8 @@ import (
 	"dispatcher/admission"
 )
 
-// State is where a message stands. The words are those of audit.messages.state and
-// of the status topic.
+// State is where a message stands. The words are those of audit.messages.state and of the status
+// topic.
 type State string
 
 // States of a message. Scheduled, Waiting and Retry rows have a next_at and are

@@ -26,22 +26,21 @@ const deleteTimeout = 5 * time.Second
 // leadershipPause is how often a process that does not publish asks whether it may.
 const leadershipPause = time.Second
 
-// Publish hands up to about limit notices (whole transactions, at least one) to send, in
-// order, and removes them once send has returned nil: in the round trip of the next
-// call, or when the leadership is given up. It returns how many there were; 0
-// without an error means that there are none, or that another process publishes. Only
-// one process does at a time; the others take over when its connection ends.
+// Publish hands up to about limit notices (whole transactions, at least one) to send, in order, and
+// removes them once send has returned nil: in the round trip of the next call, or when the
+// leadership is given up. It returns how many there were; 0 without an error means that there are
+// none, or that another process publishes. Only one process does at a time; the others take over
+// when its connection ends.
 //
 // Delivery is at least once: what send has done is done again when the removal does
 // not succeed or the leader changes in between.
 //
-// Order per key: rows are published by seq, and seq ascends for each message. A
-// transaction draws the seq of its notices after it has locked the rows of their
-// messages, and keeps the locks until it commits; the next transaction that writes about
-// the same message gets its lock, and so draws its seq, only after that. Rows of
-// different messages may become visible out of seq order. That is why publishing takes the
-// rows that are there and never skips ahead of a number, and why the sequence
-// must not be cached by sessions.
+// Order per key: rows are published by seq, and seq ascends for each message. A transaction draws
+// the seq of its notices after it has locked the rows of their messages, and keeps the locks until
+// it commits; the next transaction that writes about the same message gets its lock, and so draws
+// its seq, only after that. Rows of different messages may become visible out of seq order. That is
+// why publishing takes the rows that are there and never skips ahead of a number, and why the
+// sequence must not be cached by sessions.
 //
 // Each notice carries that seq and the row's created_at, the clock at the same moment, see
 // Notice.Seq. A clock that is set back, or that of a server which takes over, could show less than

@@ -29,8 +29,8 @@ type Settlement struct {
 	// that says delivered contradicts the answer.
 	Denied      string
 	DeniedParts int
-	// Segments and PriceMicros are what was accepted, hence is billed; for an
-	// Unknown outcome what may have been.
+	// Segments and PriceMicros are what was accepted, hence is billed; for an Unknown outcome what
+	// may have been.
 	Segments    int
 	PriceMicros int64
 

@@ -84,8 +84,8 @@ func within(t *rapid.T, what string, entry, count, n int, share float64) {
 	}
 }
 
-// TestRedrawOwnsExactlyItsWeightOfTheSecondDraws enumerates instead of sampling: of all numbers that the
-// second draw can be, each entry that is left owns exactly as many as its weight.
+// TestRedrawOwnsExactlyItsWeightOfTheSecondDraws enumerates instead of sampling: of all numbers
+// that the second draw can be, each entry that is left owns exactly as many as its weight.
 func TestRedrawOwnsExactlyItsWeightOfTheSecondDraws(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "0", "60")

@@ -21,8 +21,8 @@ type Entry struct {
 	Weight Weight
 }
 
-// Interval is the closed range [Low, High] of draws that pick one entry. An entry
-// of weight 0 has Empty set and no range.
+// Interval is the closed range [Low, High] of draws that pick one entry. An entry of weight 0 has
+// Empty set and no range.
 type Interval struct {
 	Name   string
 	Weight Weight
@@ -31,8 +31,8 @@ type Interval struct {
 	Empty  bool
 }
 
-// Table maps a draw in [0, Size) to an entry. It is immutable and safe for
-// concurrent use; a change of weights makes a new Table.
+// Table maps a draw in [0, Size) to an entry. It is immutable and safe for concurrent use; a change
+// of weights makes a new Table.
 //
 // Pick takes constant time: a guide index cuts [0, Size) into equal cells and stores
 // for each the entry that its first draw falls into (Chen and Asau, 1974), so that

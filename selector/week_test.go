@@ -131,7 +131,8 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 			longest = max(longest, length)
 		}
 	}
-	// The longest of n draws at 0.6 is about log(0.4 n)/log(1/0.6) = 21; 50 would be a one in a million run.
+	// The longest of n draws at 0.6 is about log(0.4 n)/log(1/0.6) = 21; 50 would be a one in a
+	// million run.
 	if longest > 50 {
 		t.Errorf("one channel was picked %d times in a row", longest)
 	}

@@ -1,6 +1,7 @@
 // Package clients holds docs/clients.md and docs/schema to the libraries that services use: real
-// Kafka clients and JSON Schema validators, installed from their registries into bin/clients. Section
-// clients of .ci/run runs it; "./..." leaves it out, because it needs Python, Node, Java and kcat.
+// Kafka clients and JSON Schema validators, installed from their registries into bin/clients.
+// Section clients of .ci/run runs it; "./..." leaves it out, because it needs Python, Node, Java
+// and kcat.
 package clients
 
 import (
@@ -55,7 +56,8 @@ func programs(t *testing.T) []program {
 }
 
 // TestEveryClientOfTheGuidePublishesAndFollows runs the programs as they stand in the guide. Before
-// them comes a file of messages, so that sms.status has batches that are large enough to be compressed.
+// them comes a file of messages, so that sms.status has batches that are large enough to be
+// compressed.
 func TestEveryClientOfTheGuidePublishesAndFollows(t *testing.T) {
 	all := programs(t)
 	for name, start := range map[string]func(*testing.T) string{"embedded": startEmbedded, "apache": startApache} {
@@ -242,7 +244,8 @@ func (n *notes) String() string {
 	return n.buf.String()
 }
 
-// openFolder is one that the user of a private PostgreSQL may enter, with a path short enough for a socket.
+// openFolder is one that the user of a private PostgreSQL may enter, with a path short enough for a
+// socket.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "clients-")
@@ -256,7 +259,8 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// freePort is a port that is free, as is the next one, below the range that the system gives to clients.
+// freePort is a port that is free, as is the next one, below the range that the system gives to
+// clients.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for port := 20000 + os.Getpid()%5000; port < 30000; port += 2 {

@@ -121,8 +121,8 @@ func run(t *testing.T, name string, args ...string) string {
 	return out
 }
 
-// try carries out one command with further variables and returns what it printed on standard output. What
-// it has started ends with it.
+// try carries out one command with further variables and returns what it printed on standard
+// output. What it has started ends with it.
 func try(t *testing.T, within time.Duration, variables []string, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

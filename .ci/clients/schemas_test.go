@@ -17,8 +17,9 @@ type question struct {
 	valid  bool // the answer that is expected
 }
 
-// TestValidatorsOfOtherLanguagesAgreeWithTheDecoder asks Python's jsonschema and ajv, in strict mode,
-// about the documents that the decoder's tests have, and about the examples of the documentation.
+// TestValidatorsOfOtherLanguagesAgreeWithTheDecoder asks Python's jsonschema and ajv, in strict
+// mode, about the documents that the decoder's tests have, and about the examples of the
+// documentation.
 func TestValidatorsOfOtherLanguagesAgreeWithTheDecoder(t *testing.T) {
 	questions := append(documents(t), examples(t)...)
 	for name, command := range map[string][]string{
@@ -79,8 +80,8 @@ func documents(t *testing.T) (all []question) {
 // pages have examples that readers copy.
 var pages = []string{"README.md", "docs/kafka.md", "docs/clients.md", "docs/inbound.md", "docs/ambiguous.md", "docs/receipts.md", "docs/commands.md"}
 
-// examples are the envelopes, events and inbound messages of the documentation, in blocks of JSON and on
-// lines of their own in other blocks.
+// examples are the envelopes, events and inbound messages of the documentation, in blocks of JSON
+// and on lines of their own in other blocks.
 func examples(t *testing.T) (all []question) {
 	t.Helper()
 	kinds := map[string]int{}

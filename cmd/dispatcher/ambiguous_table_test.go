@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns with long names, and says what is done about each.
+// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns with long names, and says what is done about
+// each.
 func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	open := ambiguityLine{

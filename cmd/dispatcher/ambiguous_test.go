@@ -15,8 +15,9 @@ import (
 	"dispatcher/provider"
 )
 
-// ambiguousMessages are messages that channel a never answered for, by the word for what is known of each: nothing and still
-// searched for, nothing for good, or a part that was taken without an id.
+// ambiguousMessages are messages that channel a never answered for, by the word for what is known
+// of each: nothing and still searched for, nothing for good, or a part that was taken without an
+// id.
 func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Message {
 	t.Helper()
 	drawnAll := make([]ledger.Message, len(ids))
@@ -160,7 +161,8 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 	}
 }
 
-// TestAReceiptFindsWhatAnOperatorSettledAsTaken: for as long as receipts of its channel were awaited when it was sent.
+// TestAReceiptFindsWhatAnOperatorSettledAsTaken: for as long as receipts of its channel were
+// awaited when it was sent.
 func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -227,7 +229,8 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyKnowsIsBookedAsPossiblyBillable in the daily report and in the auditors' views, before and after the search ended.
+// TestWhatNobodyKnowsIsBookedAsPossiblyBillable in the daily report and in the auditors' views,
+// before and after the search ended.
 func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

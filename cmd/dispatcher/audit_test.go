@@ -39,8 +39,9 @@ func (c fixedCarrier) Send(_ context.Context, s provider.Submission) provider.Re
 func (c fixedCarrier) Ready() (ok bool, why string) { return c.unready == "", c.unready }
 func (fixedCarrier) Close(context.Context) error    { return nil }
 
-// office is a database whose messages have been sent by the pipeline itself: under version 1 and then, with
-// other weights, under version 2. Channel a was never connected, b refused everything, c took it.
+// office is a database whose messages have been sent by the pipeline itself: under version 1 and
+// then, with other weights, under version 2. Channel a was never connected, b refused everything, c
+// took it.
 type office struct {
 	t      *testing.T
 	ledger *ledger.Ledger
@@ -166,7 +167,8 @@ func (o *office) verify() (verification, int) {
 	return v, got.code
 }
 
-// pick takes a message that nobody has tampered with yet, of version 2, which has a first attempt like this.
+// pick takes a message that nobody has tampered with yet, of version 2, which has a first attempt
+// like this.
 func (o *office) pick(used map[string]bool, where string) (id string, seq int64) {
 	o.t.Helper()
 	rows, err := o.sql.Query(o.t.Context(), `
@@ -189,8 +191,8 @@ func (o *office) pick(used map[string]bool, where string) (id string, seq int64)
 	return "", 0
 }
 
-// TestAuditVerifyFindsWhateverIsChangedByHand changes one message after the other behind the back of
-// the program; each is reported by its kind, and no other is.
+// TestAuditVerifyFindsWhateverIsChangedByHand changes one message after the other behind the back
+// of the program; each is reported by its kind, and no other is.
 func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, 300)
@@ -272,8 +274,8 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	}
 }
 
-// TestAuditVerifyListsAThousandAndCountsAll: a version that nobody can read any more takes no more than its
-// messages with it, and a list of everything is of no use.
+// TestAuditVerifyListsAThousandAndCountsAll: a version that nobody can read any more takes no more
+// than its messages with it, and a list of everything is of no use.
 func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, 1500)

@@ -13,8 +13,9 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestAPastDayIsCutInTheZoneThatItEndedIn: London until version 2, an effect of that as version 3, and
-// Tokyo from version 4 on, applied at 16:00 UTC on 20 November, when that day was over in Tokyo.
+// TestAPastDayIsCutInTheZoneThatItEndedIn: London until version 2, an effect of that as version 3,
+// and Tokyo from version 4 on, applied at 16:00 UTC on 20 November, when that day was over in
+// Tokyo.
 func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -55,7 +55,8 @@ func TestConfigChecksARoutingDocument(t *testing.T) {
 	}
 }
 
-// What an adapter would refuse is refused by every command that reads a document, before anything is applied.
+// What an adapter would refuse is refused by every command that reads a document, before anything
+// is applied.
 func TestADocumentWithSettingsThatNoAdapterTakesIsRefused(t *testing.T) {
 	t.Parallel()
 	file := write(t, "routing.yaml", `channels:

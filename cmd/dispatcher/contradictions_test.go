@@ -11,7 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestContradictionsAreShown: an answer that denied a message, and a receipt that calls it delivered.
+// TestContradictionsAreShown: an answer that denied a message, and a receipt that calls it
+// delivered.
 func TestContradictionsAreShown(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

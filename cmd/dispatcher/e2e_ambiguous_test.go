@@ -8,8 +8,9 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestReceiptsFindWhatAnOperatorSettled: a carrier takes messages and answers for none; its receipts carry nothing but its own
-// ids, which nobody knows. An operator reads them in the carrier's log.
+// TestReceiptsFindWhatAnOperatorSettled: a carrier takes messages and answers for none; its
+// receipts carry nothing but its own ids, which nobody knows. An operator reads them in the
+// carrier's log.
 func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

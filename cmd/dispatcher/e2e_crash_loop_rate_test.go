@@ -53,8 +53,8 @@ func newLoopStage(t testing.TB) *stage {
 	return s
 }
 
-// catchUp is what a busy machine is given to accept the rest. It is far less than the session timeout
-// after which a broker gives the partitions of a dead member to others.
+// catchUp is what a busy machine is given to accept the rest. It is far less than the session
+// timeout after which a broker gives the partitions of a dead member to others.
 const catchUp = 10 * time.Second
 
 // loop sends messages for a while and counts what is accepted soon after.

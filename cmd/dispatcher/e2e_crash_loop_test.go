@@ -12,8 +12,8 @@ import (
 )
 
 // TestACrashLoopOfOneProcessLeavesTheOthersAlone: two processes work; a third is killed and started
-// again. After the first crash it has its partitions back, and the others keep theirs. After the next
-// ones it takes no messages for a while, so that its partitions pass to the others.
+// again. After the first crash it has its partitions back, and the others keep theirs. After the
+// next ones it takes no messages for a while, so that its partitions pass to the others.
 func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -18,8 +18,9 @@ func word(state string, delay time.Duration, again ...smpptest.Receipt) *smpptes
 	return &smpptest.Receipt{State: state, Delay: delay, Again: again}
 }
 
-// ways are the ways in which a carrier may tell what became of a message, with the states that the message is to
-// go through after sending. The number behind the last dash of a message's id picks one.
+// ways are the ways in which a carrier may tell what became of a message, with the states that the
+// message is to go through after sending. The number behind the last dash of a message's id picks
+// one.
 var ways = []struct {
 	name   string
 	answer smpptest.Answer
@@ -59,8 +60,8 @@ func way(id string) int {
 	return n % len(ways)
 }
 
-// TestReceiptsComeToTheSameHoweverTheyCome: two processes send to a carrier that tells early, late, twice, out of order,
-// in part or never what became of a message.
+// TestReceiptsComeToTheSameHoweverTheyCome: two processes send to a carrier that tells early, late,
+// twice, out of order, in part or never what became of a message.
 func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(90, 450)
@@ -116,7 +117,8 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// checkDelivered compares the views of auditors and the report of the day with the messages' states.
+// checkDelivered compares the views of auditors and the report of the day with the messages'
+// states.
 func (s *stage) checkDelivered(ids []string, states map[string]string) {
 	s.t.Helper()
 	attempts := s.byID(`select message_id, concat_ws(' ', receipt_state, case when delivered_at is not null then 'at' end, receipt_cause) from audit.attempts`)

@@ -18,14 +18,14 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestLimitsAreExactAcrossProcesses: four processes (eight in the long tier, whose clocks are up to a
-// minute apart) share the limits of four channels, one for each policy, while some are killed and others
-// held still, and nine in ten messages arrive at one of them. More waits than the limits allow, all the
-// time.
+// TestLimitsAreExactAcrossProcesses: four processes (eight in the long tier, whose clocks are up to
+// a minute apart) share the limits of four channels, one for each policy, while some are killed and
+// others held still, and nine in ten messages arrive at one of them. More waits than the limits
+// allow, all the time.
 //
 // By SQL: no window of any channel holds more than its limit, neither by its counter nor by the
-// attempts themselves. In the long tier, no whole minute of the exact channel has a slot left over, and
-// hardly one that an attempt took and then was too late for.
+// attempts themselves. In the long tier, no whole minute of the exact channel has a slot left over,
+// and hardly one that an attempt took and then was too late for.
 func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	minutes, n := tier.Size(0, 2), tier.Size(1_000, 8_000)
@@ -219,8 +219,9 @@ func (c *chaos) end() {
 	c.done.Wait()
 }
 
-// TestSlotsOfAKilledProcessComeBack: a process is killed while its attempts hold every active slot of
-// the only channel, with the settings as they are by default. What waits goes out within ten seconds.
+// TestSlotsOfAKilledProcessComeBack: a process is killed while its attempts hold every active slot
+// of the only channel, with the settings as they are by default. What waits goes out within ten
+// seconds.
 func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -15,11 +15,11 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half on the way there and half on
-// the way back. Then one process waits on the way there and the other on the way back, so that neither can
-// know the database's clock: what they take for the middle of a statement is 200 ms apart. Nothing is sent
-// without a slot, nothing leaves in another second than its own, and all arrives.
-// It runs before the stories that run side by side, as TestThreeProcessesPaceAsOne does.
+// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half on the way there and
+// half on the way back. Then one process waits on the way there and the other on the way back, so
+// that neither can know the database's clock: what they take for the middle of a statement is 200
+// ms apart. Nothing is sent without a slot, nothing leaves in another second than its own, and all
+// arrives. It runs before the stories that run side by side, as TestThreeProcessesPaceAsOne does.
 func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 	tier.LongOnly(t)
 	const half, whole = 100 * time.Millisecond, 200 * time.Millisecond
@@ -34,8 +34,8 @@ func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 	}
 }
 
-// keepsLimitsFromAfar has a process work over each distance, and checks what arrives in each second at a carrier that is
-// 15 ms away: with such a database many submits leave as late as they may.
+// keepsLimitsFromAfar has a process work over each distance, and checks what arrives in each second
+// at a carrier that is 15 ms away: with such a database many submits leave as late as they may.
 func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	t.Helper()
 	const perSecond = 50
@@ -75,9 +75,9 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	}
 }
 
-// TestSlowStatementsKeepTheLimits: the database itself is slow, 200 ms for each statement that writes, so that a claim
-// holds its locks for a second. What is sent keeps its second, most slots are not taken in vain, and the work is done. It
-// runs alone, as above.
+// TestSlowStatementsKeepTheLimits: the database itself is slow, 200 ms for each statement that
+// writes, so that a claim holds its locks for a second. What is sent keeps its second, most slots
+// are not taken in vain, and the work is done. It runs alone, as above.
 func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 40
@@ -115,8 +115,8 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	}
 }
 
-// TestDatabaseFailsOver: all sessions are cut and the server takes no writes for a while, as a standby
-// does before it is promoted. Nothing is claimed meanwhile, and the work goes on by itself.
+// TestDatabaseFailsOver: all sessions are cut and the server takes no writes for a while, as a
+// standby does before it is promoted. Nothing is claimed meanwhile, and the work goes on by itself.
 func TestDatabaseFailsOver(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -167,7 +167,8 @@ func (s *stage) execute(statements ...string) {
 	}
 }
 
-// distance lies between two ends of a connection: what is sent there, or back, arrives so much later.
+// distance lies between two ends of a connection: what is sent there, or back, arrives so much
+// later.
 type distance struct {
 	there, back time.Duration
 	grows       *atomic.Int64 // nanoseconds that come on top each way, from when they are set; nil for none
@@ -183,8 +184,8 @@ func (d distance) way(fixed time.Duration) func() time.Duration {
 	}
 }
 
-// open passes connections on to target until the end of the test, and returns the address to call. Who uses it must have
-// been started after it.
+// open passes connections on to target until the end of the test, and returns the address to call.
+// Who uses it must have been started after it.
 func (d distance) open(t testing.TB, target string) (address string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -232,7 +233,8 @@ type parcel struct {
 	bytes []byte
 }
 
-// carry passes on what it reads, each parcel so much later, until from ends. Parcels do not wait for each other.
+// carry passes on what it reads, each parcel so much later, until from ends. Parcels do not wait
+// for each other.
 func carry(to io.Writer, from io.Reader, delay func() time.Duration) {
 	parcels := make(chan parcel, 1024)
 	go func() {

@@ -66,8 +66,8 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 }
 
 // checkRankings reads what is stored with each fallback: the first choice with what was in its way,
-// then all others by ascending load ratio (ties by the longest idle), each with one of
-// its reasons up to the one that took the message. The first reason of each channel in trouble must occur.
+// then all others by ascending load ratio (ties by the longest idle), each with one of its reasons
+// up to the one that took the message. The first reason of each channel in trouble must occur.
 func (s *stage) checkRankings(reasons map[string][]string) {
 	s.t.Helper()
 	type choice struct {

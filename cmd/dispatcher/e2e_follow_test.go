@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSendWaitAndTailFollowAMessageToItsEnd: a message that its carrier delivers, and one that no route takes,
-// seen through a running dispatcher.
+// TestSendWaitAndTailFollowAMessageToItsEnd: a message that its carrier delivers, and one that no
+// route takes, seen through a running dispatcher.
 func TestSendWaitAndTailFollowAMessageToItsEnd(t *testing.T) {
 	t.Parallel()
 	behaviour := quick()

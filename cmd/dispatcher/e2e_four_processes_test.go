@@ -60,8 +60,9 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// killInFlight kills the process that has the most attempts under way while it has some: it
-// is held still first, and what it has asked the database is awaited, so that none can be settled after the look.
+// killInFlight kills the process that has the most attempts under way while it has some: it is held
+// still first, and what it has asked the database is awaited, so that none can be settled after the
+// look.
 func (s *stage) killInFlight(processes []*process) (killed *process) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
@@ -84,9 +85,10 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 	return killed
 }
 
-// answered waits until the database has done all that the processes had asked of it by now: a settlement that waits for a lock
-// is carried out even when the process that sent it is dead by then. It is false when that takes so long that
-// others would take a process that is held still for dead.
+// answered waits until the database has done all that the processes had asked of it by now: a
+// settlement that waits for a lock is carried out even when the process that sent it is dead by
+// then. It is false when that takes so long that others would take a process that is held still for
+// dead.
 func (s *stage) answered() bool {
 	s.t.Helper()
 	await(s.t.Context(), 300*time.Millisecond) // for what is on its way

@@ -28,7 +28,8 @@ type heard struct {
 	key        string
 }
 
-// inbound waits for n records about inbound messages, each counted once, in the order of the one subscriber.
+// inbound waits for n records about inbound messages, each counted once, in the order of the one
+// subscriber.
 func (s *stage) inbound(n int) (all []heard) {
 	s.t.Helper()
 	seen := map[string]bool{}
@@ -47,9 +48,10 @@ func (s *stage) inbound(n int) (all []heard) {
 	return all
 }
 
-// TestStopAndStartOfASubscriber: a subscriber sends STOP to the number of a shop. The shop's next message to
-// him is rejected, a bank's goes out; START reverses that. A long message of his comes in parts over two processes' binds and
-// is one record. Everything is on record, and nothing printed shows a number.
+// TestStopAndStartOfASubscriber: a subscriber sends STOP to the number of a shop. The shop's next
+// message to him is rejected, a bank's goes out; START reverses that. A long message of his comes
+// in parts over two processes' binds and is one record. Everything is on record, and nothing
+// printed shows a number.
 func TestStopAndStartOfASubscriber(t *testing.T) {
 	t.Parallel()
 	const subscriber, shop = "99976540001", "+15550100"

@@ -56,8 +56,8 @@ func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// createTopics makes topics whose names nobody else has. A broker that has not been heard of for a moment, on a machine that
-// stands still, cannot be given any: then it is asked again.
+// createTopics makes topics whose names nobody else has. A broker that has not been heard of for a
+// moment, on a machine that stands still, cannot be given any: then it is asked again.
 func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	t.Helper()
 	eventually(t, stepTimeout, "the topics are created", func() bool {

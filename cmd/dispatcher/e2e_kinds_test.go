@@ -9,8 +9,9 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every message is delivered, each carrier
-// has as many as the record says and no message twice, and the agreed proportions are kept.
+// TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every
+// message is delivered, each carrier has as many as the record says and no message twice, and the
+// agreed proportions are kept.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(300, 20_000)
@@ -58,8 +59,8 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// tellStates logs, when a story has failed, where its messages are and what became of first attempts. It
-// is deferred, because the database is gone when cleanups run.
+// tellStates logs, when a story has failed, where its messages are and what became of first
+// attempts. It is deferred, because the database is gone when cleanups run.
 func (s *stage) tellStates() {
 	if s.t.Failed() {
 		s.t.Logf("states %v; first attempts: %s", s.tally(), s.firstOutcomes())
@@ -75,14 +76,15 @@ func (s *stage) firstOutcomes() string {
 		  from audit.attempts where attempt = 1 group by 1, 2 order by 1, 2) s`)
 }
 
-// playKinds starts a sandbox with a carrier of each kind, and makes its document that of the stage. Receipts come to
-// an address that only processes of the stage listen on.
+// playKinds starts a sandbox with a carrier of each kind, and makes its document that of the stage.
+// Receipts come to an address that only processes of the stage listen on.
 func (s *stage) playKinds(channels []channel, profile sandbox.Profile) *sandbox.Sandbox {
 	s.t.Helper()
 	return s.playKindsBehind(channels, profile, func(address string) (public string) { return address })
 }
 
-// playKindsBehind is playKinds with something in front of the address of receipts: carriers call its public URL.
+// playKindsBehind is playKinds with something in front of the address of receipts: carriers call
+// its public URL.
 func (s *stage) playKindsBehind(channels []channel, profile sandbox.Profile, front func(url string) (public string)) *sandbox.Sandbox {
 	s.t.Helper()
 	socket, address := reserve(s.t)

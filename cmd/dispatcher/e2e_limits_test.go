@@ -55,8 +55,8 @@ func (s *stage) passedOver(channel string) map[string]int {
 	return reasons
 }
 
-// rest waits until no attempt is under way and every message that has not come to its end waits for what is
-// named, and returns how many those are.
+// rest waits until no attempt is under way and every message that has not come to its end waits for
+// what is named, and returns how many those are.
 func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 	s.t.Helper()
 	eventually(s.t, 2*time.Minute, "everything is sent or waits for "+waitsFor, func() bool {
@@ -71,7 +71,8 @@ func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 	return waiting
 }
 
-// edit applies the routing in force with one text replaced, and returns the database's time after that.
+// edit applies the routing in force with one text replaced, and returns the database's time after
+// that.
 func (s *stage) edit(before, after string) (since time.Time) {
 	s.t.Helper()
 	document := s.command("routing", "show")
@@ -83,8 +84,8 @@ func (s *stage) edit(before, after string) (since time.Time) {
 	return since
 }
 
-// TestATenantsLimitHoldsOverAllChannels: two processes and three channels share the day's limit of one
-// tenant. The other tenant is not held up, and a higher limit acts at once.
+// TestATenantsLimitHoldsOverAllChannels: two processes and three channels share the day's limit of
+// one tenant. The other tenant is not held up, and a higher limit acts at once.
 func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	t.Parallel()
 	const most = 40
@@ -158,9 +159,9 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestADaysBudgetIsKeptToTheMicro: a tenant may spend 1.50 a day over two channels, of which one refuses every
-// third submit. What the audit says was spent, what the limit says was granted and what the carriers
-// accepted is the same amount, and it is not above the budget.
+// TestADaysBudgetIsKeptToTheMicro: a tenant may spend 1.50 a day over two channels, of which one
+// refuses every third submit. What the audit says was spent, what the limit says was granted and
+// what the carriers accepted is the same amount, and it is not above the budget.
 func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -200,8 +201,8 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestAReserveLetsOtpThroughAFlood: bulk messages flood a channel of 60 a minute of which a fifth is kept for
-// otp. They take 48 and wait; what comes on otp then goes out at once.
+// TestAReserveLetsOtpThroughAFlood: bulk messages flood a channel of 60 a minute of which a fifth
+// is kept for otp. They take 48 and wait; what comes on otp then goes out at once.
 func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -244,9 +245,10 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	s.checkVerified(n + codes)
 }
 
-// TestALimitHoldsWhenACarrierAnswersAgain: a carrier of 40 segments a second is silent until its window of 100 is full, and for two
-// seconds more. When all its answers come at once, nothing leaves that was claimed for a second that has passed, and no
-// message that began before leaves the rest of its segments then.
+// TestALimitHoldsWhenACarrierAnswersAgain: a carrier of 40 segments a second is silent until its
+// window of 100 is full, and for two seconds more. When all its answers come at once, nothing
+// leaves that was claimed for a second that has passed, and no message that began before leaves the
+// rest of its segments then.
 func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -298,9 +300,10 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestLimitsChangeUnderTraffic: while two processes carry a steady stream, a channel is opened, narrowed and closed by its
-// limit, and a tenant gets a limit over all channels and loses it again. Each change holds for every claim after
-// it, nothing is lost or sent twice, and every choice can be derived again.
+// TestLimitsChangeUnderTraffic: while two processes carry a steady stream, a channel is opened,
+// narrowed and closed by its limit, and a tenant gets a limit over all channels and loses it again.
+// Each change holds for every claim after it, nothing is lost or sent twice, and every choice can
+// be derived again.
 func TestLimitsChangeUnderTraffic(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -313,8 +316,8 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 		t.Helper()
 		return s.count(`select count(*) from audit.attempts where channel = $1 and claimed_at > $2`, channel, from)
 	}
-	// fullest is the most that a limit granted in a second that was taken slots of only between two times: some
-	// attempts are claimed in the second before the one in which they leave.
+	// fullest is the most that a limit granted in a second that was taken slots of only between two
+	// times: some attempts are claimed in the second before the one in which they leave.
 	fullest := func(channel, scope string, from, to time.Time) int64 {
 		t.Helper()
 		return s.count(`select coalesce(max(granted), 0) from audit.limit_windows
@@ -327,8 +330,8 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 			return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
 		})
 	}
-	// fills waits for a second in which a limit is all but used up. The limits are far below what the stream brings, on a
-	// busy machine too.
+	// fills waits for a second in which a limit is all but used up. The limits are far below what
+	// the stream brings, on a busy machine too.
 	fills := func(from time.Time, channel, scope string, most int64) (until time.Time) {
 		t.Helper()
 		eventually(t, stepTimeout, fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most), func() bool {

@@ -10,9 +10,9 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestAChannelThatLosesFewAnswersKeepsItsShare: a carrier takes everything and loses the answers to one
-// submit in fifty, and at one moment to forty in a row. They time out together, among good answers to
-// later submits. The channel goes on: no attempt meets an open breaker.
+// TestAChannelThatLosesFewAnswersKeepsItsShare: a carrier takes everything and loses the answers to
+// one submit in fifty, and at one moment to forty in a row. They time out together, among good
+// answers to later submits. The channel goes on: no attempt meets an open breaker.
 func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -36,7 +36,8 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	s.checkShareOf(channels, n)
-	// What its bounded share has no room for while lost answers time out may fall back for that reason.
+	// What its bounded share has no room for while lost answers time out may fall back for that
+	// reason.
 	if n := s.count(`select count(*) from dispatcher.attempts where ranking::text like '%breaker_open%'`); n > 0 {
 		t.Errorf("%d attempts met an open breaker", n)
 	}

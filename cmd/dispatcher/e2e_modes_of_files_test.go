@@ -11,8 +11,8 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestEmbeddedFilesAreClosedToOtherUsers: records and tables hold numbers and texts of messages. The folders of an earlier build are
-// closed too.
+// TestEmbeddedFilesAreClosedToOtherUsers: records and tables hold numbers and texts of messages.
+// The folders of an earlier build are closed too.
 func TestEmbeddedFilesAreClosedToOtherUsers(t *testing.T) {
 	t.Parallel()
 	folder := openFolder(t)
@@ -52,8 +52,8 @@ func TestEmbeddedFilesAreClosedToOtherUsers(t *testing.T) {
 	}
 }
 
-// openFiles are those below a folder that other users may read, write or enter, and how many there are in all. Sockets are
-// guarded by their folder.
+// openFiles are those below a folder that other users may read, write or enter, and how many there
+// are in all. Sockets are guarded by their folder.
 func openFiles(t *testing.T, dir string) (open []string, seen int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -96,9 +96,9 @@ func spread(names []string, carried map[string]int) int {
 	return most - least
 }
 
-// TestFourProcessesFillByExactLoadRatio: no answer comes, so each message adds one to the load that all
-// processes share. Whoever claims, the k-th message of all sees exactly k attempts under way, goes to the
-// least loaded channel, and all channels are full at the same time.
+// TestFourProcessesFillByExactLoadRatio: no answer comes, so each message adds one to the load that
+// all processes share. Whoever claims, the k-th message of all sees exactly k attempts under way,
+// goes to the least loaded channel, and all channels are full at the same time.
 func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

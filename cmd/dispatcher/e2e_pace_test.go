@@ -73,16 +73,16 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 		if name == "sliding" && fullest > most {
 			t.Errorf("%s carried %d within a second, its limit is %d", name, fullest, perSecond)
 		}
-		// The even pace is one in 10 ms, and twice that when it has to catch up. A machine that is busy
-		// with other tests holds some back now and then.
+		// The even pace is one in 10 ms, and twice that when it has to catch up. A machine that is
+		// busy with other tests holds some back now and then.
 		if usual > perSecond/8 || worst > perSecond/2 {
 			t.Errorf("%s carried %d within 10 ms in most seconds, %d in the worst", name, usual, worst)
 		}
 	}
 }
 
-// checkFullSeconds: while messages wait, no second of the channel has slots left over, but for what a
-// machine that is busy costs.
+// checkFullSeconds: while messages wait, no second of the channel has slots left over, but for what
+// a machine that is busy costs.
 func (s *stage) checkFullSeconds(channel string, perSecond int64) {
 	s.t.Helper()
 	granted := query(s.t, s.postgres, pgx.RowTo[int64], `
@@ -120,8 +120,8 @@ func mostWithin(times []time.Time, span time.Duration) (most int) {
 	return most
 }
 
-// watchStalls begins to watch how long this process gets no processor; the function tells the longest
-// time so far beyond the 50 ms that places leave free.
+// watchStalls begins to watch how long this process gets no processor; the function tells the
+// longest time so far beyond the 50 ms that places leave free.
 func watchStalls(t testing.TB) (longest func() time.Duration) {
 	var worst atomic.Int64
 	go func() {
@@ -156,8 +156,9 @@ func bursts(times []time.Time) (usual, worst int) {
 	return most[len(most)/2], most[len(most)-1]
 }
 
-// TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at most
-// half of the rate from both processes then, and the full rate again later. It runs alone, as above.
+// TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at
+// most half of the rate from both processes then, and the full rate again later. It runs alone, as
+// above.
 func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 80

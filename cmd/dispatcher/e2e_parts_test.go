@@ -14,7 +14,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// threeParts are messages of three parts in GSM-7, and of seven in UCS-2, which an ASCII channel needs for the pound sign.
+// threeParts are messages of three parts in GSM-7, and of seven in UCS-2, which an ASCII channel
+// needs for the pound sign.
 func threeParts(story string, n int) []envelope.Message {
 	all := short(story, n)
 	for i := range all {
@@ -27,8 +28,9 @@ func threeParts(story string, n int) []envelope.Message {
 // delivers takes everything and delivers it at once.
 func delivers() smpptest.Behaviour { return smpptest.Behaviour{Receipts: true} }
 
-// withholds does the same, but asks to slow down at each second part, and says so when it has seen those of n messages: from
-// then on there is hardly room for others. Carriers that share one behaviour count together.
+// withholds does the same, but asks to slow down at each second part, and says so when it has seen
+// those of n messages: from then on there is hardly room for others. Carriers that share one
+// behaviour count together.
 func withholds(n int64) smpptest.Behaviour {
 	var seen atomic.Int64
 	all := make(chan struct{})
@@ -75,9 +77,10 @@ func said(events []event, state string) (reasons []string) {
 	return reasons
 }
 
-// TestTheRestOfATextIsNotSentUnderAnotherCut: a carrier takes two of three parts, and then its channel is told another alphabet,
-// under which the same text has seven. Nothing of that goes out. What has a deadline fails there, with two
-// parts on the bill; what has time goes out when the change is taken back, and is whole then.
+// TestTheRestOfATextIsNotSentUnderAnotherCut: a carrier takes two of three parts, and then its
+// channel is told another alphabet, under which the same text has seven. Nothing of that goes out.
+// What has a deadline fails there, with two parts on the bill; what has time goes out when the
+// change is taken back, and is whole then.
 func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -157,9 +160,9 @@ func (s *stage) checkCut(whole map[string]bool) {
 	}
 }
 
-// TestTheRestOfATextDoesNotGoToAnotherKindOfProvider: carriers take two of three parts over SMPP, and then each channel is another
-// kind of provider under the same name, which would send the whole text. None of them gets a request for it. Under
-// SMPP again the rest goes out.
+// TestTheRestOfATextDoesNotGoToAnotherKindOfProvider: carriers take two of three parts over SMPP,
+// and then each channel is another kind of provider under the same name, which would send the whole
+// text. None of them gets a request for it. Under SMPP again the rest goes out.
 func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

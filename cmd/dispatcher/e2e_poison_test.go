@@ -38,8 +38,9 @@ func poisons() []poison {
 	}
 }
 
-// TestPoisonRecordsBecomeDeadLetters: whatever is published, the records behind it on the same partition
-// go out, and the record itself comes back byte for byte with the reason and its position.
+// TestPoisonRecordsBecomeDeadLetters: whatever is published, the records behind it on the same
+// partition go out, and the record itself comes back byte for byte with the reason and its
+// position.
 func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plot{match: `prefixes: ["+999"]`})

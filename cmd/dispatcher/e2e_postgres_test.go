@@ -69,8 +69,8 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	}
 }
 
-// checkOneOutage reads the log: one warning, and one line that it is over. Reminders, which an outage
-// of more than a minute has, are warnings with their duration.
+// checkOneOutage reads the log: one warning, and one line that it is over. Reminders, which an
+// outage of more than a minute has, are warnings with their duration.
 func (p *process) checkOneOutage(t testing.TB, what string) {
 	t.Helper()
 	var warnings, back []string

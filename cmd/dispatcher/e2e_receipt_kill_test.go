@@ -12,9 +12,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestReceiptsThatAKilledProcessHadNotBookedComeAgain: the database lets nobody book receipts while they come. A process has
-// them in memory and in a transaction, and is killed. The carrier got no response, sends them all to the next process,
-// and no message stays without its receipt.
+// TestReceiptsThatAKilledProcessHadNotBookedComeAgain: the database lets nobody book receipts while
+// they come. A process has them in memory and in a transaction, and is killed. The carrier got no
+// response, sends them all to the next process, and no message stays without its receipt.
 func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -36,8 +36,9 @@ func mostOpen(spans [][2]time.Time) (most int) {
 	return most
 }
 
-// TestSlotsAreHeldUntilTheReceipt: a carrier takes five messages without receipt at once, from two processes
-// together, and counts them itself. Receipts make room; where one never comes, the end of the hold does.
+// TestSlotsAreHeldUntilTheReceipt: a carrier takes five messages without receipt at once, from two
+// processes together, and counts them itself. Receipts make room; where one never comes, the end of
+// the hold does.
 func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -89,8 +90,8 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestReceiptsArePickedUpAfterARestart: receipts that come while no process runs are kept by the carrier
-// and free their slots later, so that nothing waits for the end of a long hold.
+// TestReceiptsArePickedUpAfterARestart: receipts that come while no process runs are kept by the
+// carrier and free their slots later, so that nothing waits for the end of a long hold.
 func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -115,8 +116,8 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestThrottledRetriesKeepTheirSlotUnderATicket: a carrier throttles each message once. With two slots,
-// the third message begins only after one of the first two has come back and was taken: a
+// TestThrottledRetriesKeepTheirSlotUnderATicket: a carrier throttles each message once. With two
+// slots, the third message begins only after one of the first two has come back and was taken: a
 // retry keeps its slot. It takes another one of the limit per second, as the carrier counts it.
 func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 	tier.LongOnly(t)

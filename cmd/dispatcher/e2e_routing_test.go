@@ -98,7 +98,8 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 				where a.channel = $1 and m.routing_version = $2 and a.outcome = 'accepted'`, channel, version) > 20
 		})
 	}
-	// only fails when a first attempt between two times went to another channel or was made under another version.
+	// only fails when a first attempt between two times went to another channel or was made under
+	// another version.
 	only := func(version int64, from, to time.Time, channels ...string) {
 		t.Helper()
 		for _, c := range query(t, s.postgres, pgx.RowToStructByPos[pair], `
@@ -156,7 +157,8 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	}
 }
 
-// without takes a channel and its weight out of a document that has each channel on a line of its own.
+// without takes a channel and its weight out of a document that has each channel on a line of its
+// own.
 func without(document, channel string) string {
 	var kept []string
 	for line := range strings.Lines(document) {
@@ -167,8 +169,8 @@ func without(document, channel string) string {
 	return strings.Replace(strings.Join(kept, ""), "weights: {"+channel+": 50, ", "weights: {", 1)
 }
 
-// TestWaitingMessagesOutliveTheirChannel: messages wait for a channel that is removed, and for a route
-// that is deleted. They are chosen again under the new routing and lost by neither.
+// TestWaitingMessagesOutliveTheirChannel: messages wait for a channel that is removed, and for a
+// route that is deleted. They are chosen again under the new routing and lost by neither.
 func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -190,8 +192,8 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	s.checkVerified(40)
 }
 
-// TestRotatedDrawKeysVerifyOldDays: a key is put on top and the process started again. Both halves of the day
-// are derived again; without the old key its half cannot be, and the audit says so.
+// TestRotatedDrawKeysVerifyOldDays: a key is put on top and the process started again. Both halves
+// of the day are derived again; without the old key its half cannot be, and the audit says so.
 func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -14,9 +14,10 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestTheSandboxWorksWithAnEmbeddedRunAtOnce does what docs/sandbox.md says, with nothing set but the file and the ports: the
-// message of a person comes back as delivered, over every kind of provider. One of them, aws, has one address for the receipts
-// of all its messages, which it confirms first; the others are told it with each.
+// TestTheSandboxWorksWithAnEmbeddedRunAtOnce does what docs/sandbox.md says, with nothing set but
+// the file and the ports: the message of a person comes back as delivered, over every kind of
+// provider. One of them, aws, has one address for the receipts of all its messages, which it
+// confirms first; the others are told it with each.
 func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"dispatcher/selector"
 )
 
-// gradingFunction scores candidates by their label grade, the way a company's own service would, until it is
-// broken; then it answers with an error. It keeps what it was asked.
+// gradingFunction scores candidates by their label grade, the way a company's own service would,
+// until it is broken; then it answers with an error. It keeps what it was asked.
 type gradingFunction struct {
 	broken atomic.Bool
 	calls  atomic.Int64
@@ -54,8 +54,9 @@ func (f *gradingFunction) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the dispatcher has hung up: nobody is left to tell
 }
 
-// TestScoringFunctionPicksTheBestWorker: a company's own HTTP service grades the channels; while it is out of
-// order the default scoring picks, the record says why, and no message waits for the service.
+// TestScoringFunctionPicksTheBestWorker: a company's own HTTP service grades the channels; while it
+// is out of order the default scoring picks, the record says why, and no message waits for the
+// service.
 func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

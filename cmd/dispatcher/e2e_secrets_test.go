@@ -77,8 +77,8 @@ func secretMessages(n int) []envelope.Message {
 	return all
 }
 
-// publishUnusable publishes five records that cannot be used, with numbers and texts where none belong,
-// and one whose id is taken.
+// publishUnusable publishes five records that cannot be used, with numbers and texts where none
+// belong, and one whose id is taken.
 func (s *stage) publishUnusable(taken envelope.Message) {
 	s.t.Helper()
 	const number, text = "+" + numberStart + "999999", secretText

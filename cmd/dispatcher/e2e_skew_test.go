@@ -18,8 +18,8 @@ import (
 // skewVariable tells the skewed build by how many seconds its clock is wrong.
 const skewVariable = "SKEW_SECONDS"
 
-// skewed is the program under test with a clock of its own, made once per test process. No
-// setting of the product moves its clock: the build replaces time.Now of the standard library, for this
+// skewed is the program under test with a clock of its own, made once per test process. No setting
+// of the product moves its clock: the build replaces time.Now of the standard library, for this
 // binary alone.
 var skewed struct {
 	once sync.Once

@@ -9,16 +9,18 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestAStandbyTakesOver: the primary of a pair is killed under traffic, and some time later its standby is promoted. Two processes
-// know both by one address. Nothing is lost and nothing sent twice, no limit is exceeded, and the work goes on by itself.
+// TestAStandbyTakesOver: the primary of a pair is killed under traffic, and some time later its
+// standby is promoted. Two processes know both by one address. Nothing is lost and nothing sent
+// twice, no limit is exceeded, and the work goes on by itself.
 func TestAStandbyTakesOver(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	takeOver(t, func(pair *ledgertest.Pair, _ *stage) { pair.Primary.Kill() }, func(*ledgertest.Pair, *stage) {})
 }
 
-// TestAStandbyTakesOverFromAServerThatHangs and comes back later, as a primary that has heard of nothing. It is the first of the
-// address, and takes whatever is written there: nobody falls for it.
+// TestAStandbyTakesOverFromAServerThatHangs and comes back later, as a primary that has heard of
+// nothing. It is the first of the address, and takes whatever is written there: nobody falls for
+// it.
 func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -38,8 +40,8 @@ func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 	}
 }
 
-// takeOver lets traffic run, ends the primary in some way, promotes the standby a while later, and goes on with what is done
-// once a part of the rest has been submitted.
+// takeOver lets traffic run, ends the primary in some way, promotes the standby a while later, and
+// goes on with what is done once a part of the rest has been submitted.
 func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *ledgertest.Pair) {
 	t.Helper()
 	const n, outage = 3_000, 6 * time.Second

@@ -18,8 +18,8 @@ func (s *stage) effects() string {
 		select coalesce(effects::text, '') from audit.routing_versions order by version desc limit 1`)
 }
 
-// TestRampMovesWeightsAndHoldsByItself: three steps arrive at exactly the weights that were asked for. A
-// second ramp meets a channel that begins to refuse, holds with a sentence that says so, and
+// TestRampMovesWeightsAndHoldsByItself: three steps arrive at exactly the weights that were asked
+// for. A second ramp meets a channel that begins to refuse, holds with a sentence that says so, and
 // goes on when an operator says so after the repair.
 func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	tier.LongOnly(t)
@@ -84,9 +84,9 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestHealthWeightingLowersAndRestores: a channel that refuses loses effective weight in steps, each a version of
-// its own over the same document, and gets it back after the repair. Every choice is derived again over the
-// weights that it was drawn with.
+// TestHealthWeightingLowersAndRestores: a channel that refuses loses effective weight in steps,
+// each a version of its own over the same document, and gets it back after the repair. Every choice
+// is derived again over the weights that it was drawn with.
 func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

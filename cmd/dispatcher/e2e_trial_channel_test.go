@@ -10,9 +10,9 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestATestChannelDoesEverythingButTheSend sends over a channel that carries and one that is marked as a test, whose carrier
-// listens beside: choice, limit, record, price, receipt, status and report are those of any channel, and its carrier never
-// hears of it.
+// TestATestChannelDoesEverythingButTheSend sends over a channel that carries and one that is marked
+// as a test, whose carrier listens beside: choice, limit, record, price, receipt, status and report
+// are those of any channel, and its carrier never hears of it.
 func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()

@@ -32,7 +32,8 @@ type callback struct {
 	body         []byte
 }
 
-// proxy stands before the webhooks under a path of its own, as in front of a real deployment, and keeps what passes.
+// proxy stands before the webhooks under a path of its own, as in front of a real deployment, and
+// keeps what passes.
 type proxy struct {
 	*httptest.Server
 	target string
@@ -136,9 +137,9 @@ func (c callback) stale(t *testing.T, seed string, age time.Duration) callback {
 	return c
 }
 
-// TestWebhooksBelieveTheProvidersAndNobodyElse plays a carrier of every kind, with receipts that come early, twice and
-// through a proxy: each message comes to the end that its carrier tells, once. What is forged, stale, too long or
-// replayed after that changes nothing and is counted.
+// TestWebhooksBelieveTheProvidersAndNobodyElse plays a carrier of every kind, with receipts that
+// come early, twice and through a proxy: each message comes to the end that its carrier tells,
+// once. What is forged, stale, too long or replayed after that changes nothing and is counted.
 func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(150, 3_000)

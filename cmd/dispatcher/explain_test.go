@@ -117,7 +117,8 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 	}
 }
 
-// TestForecastTellsTheCountryThatItSaw: of a rule by country nobody sees otherwise why it did not fit.
+// TestForecastTellsTheCountryThatItSaw: of a rule by country nobody sees otherwise why it did not
+// fit.
 func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm, us]}\n"+testRouting)
@@ -136,7 +137,8 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	}
 }
 
-// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares the calling code does not stop a number without one.
+// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares the calling code does
+// not stop a number without one.
 func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
@@ -193,8 +195,8 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 	}
 }
 
-// TestExplainUsesTheTimeZoneInForce: also for what was planned under a document with another one, so
-// that two explanations can be laid side by side.
+// TestExplainUsesTheTimeZoneInForce: also for what was planned under a document with another one,
+// so that two explanations can be laid side by side.
 func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -22,7 +22,8 @@ func budgeted(amount string) string {
 	return strings.Replace(testRouting, "routes:", `limits: [{tenant: shop, window: 1d, unit: money, currency: GBP, max: "`+amount+`"}]`+"\nroutes:", 1)
 }
 
-// waits stores a message whose wait went by routing version 2, and lets it have been looked at a while ago.
+// waits stores a message whose wait went by routing version 2, and lets it have been looked at a
+// while ago.
 func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago time.Duration) {
 	t.Helper()
 	seen := decide.AppendRanking(nil, &decide.Ranking{Version: 2, By: "load_ratio", Candidates: []decide.Ranked{
@@ -53,7 +54,8 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 	}
 }
 
-// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was planned under version 1, which has no limits.
+// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was planned under version 1,
+// which has no limits.
 func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

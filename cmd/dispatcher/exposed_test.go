@@ -7,7 +7,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// TestPreviewWarnsOfWhatIsSentInTheOpen, and of an address of the admin server that other networks reach.
+// TestPreviewWarnsOfWhatIsSentInTheOpen, and of an address of the admin server that other networks
+// reach.
 func TestPreviewWarnsOfWhatIsSentInTheOpen(t *testing.T) {
 	t.Parallel()
 	channel := func(more string) string {

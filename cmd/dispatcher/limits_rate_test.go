@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown: without a limit of a second a provider that asks to slow down is
-// answered by a pause alone.
+// TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown: without a limit of a second a provider that
+// asks to slow down is answered by a pause alone.
 func TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

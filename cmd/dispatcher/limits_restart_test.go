@@ -12,7 +12,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// setAhead moves the windows of all limits by two days, as a database's clock leaves them that was ahead.
+// setAhead moves the windows of all limits by two days, as a database's clock leaves them that was
+// ahead.
 func setAhead(t *testing.T, env []string) {
 	t.Helper()
 	url := strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
@@ -31,7 +32,8 @@ func setAhead(t *testing.T, env []string) {
 	}
 }
 
-// grantedAhead is a database in which each limit of channel a has granted one unit and begins in the future.
+// grantedAhead is a database in which each limit of channel a has granted one unit and begins in
+// the future.
 func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	l, env = limitedBy(t)
@@ -68,7 +70,8 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	}
 }
 
-// TestNothingOfASecondInTheFutureIsShownAsFree whether it slides or not; its end is told with the date.
+// TestNothingOfASecondInTheFutureIsShownAsFree whether it slides or not; its end is told with the
+// date.
 func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC)
@@ -178,7 +181,8 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 	}
 }
 
-// TestARestartWithoutARowSaysHowItComesBack, and that is true, whether the history of the limit has windows that begin in the future or not.
+// TestARestartWithoutARowSaysHowItComesBack, and that is true, whether the history of the limit has
+// windows that begin in the future or not.
 func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]bool{"without a history": false, "with a window in the future in its history": true} {
@@ -218,7 +222,8 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	}
 }
 
-// loseRow deletes the hourly limit of channel a, as somebody might; with ahead, the limit left another window before, while the clock was ahead.
+// loseRow deletes the hourly limit of channel a, as somebody might; with ahead, the limit left
+// another window before, while the clock was ahead.
 func loseRow(t *testing.T, db *pgx.Conn, ahead bool) {
 	t.Helper()
 	if _, err := db.Exec(t.Context(), `

@@ -89,8 +89,8 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	}
 }
 
-// TestLimitsNowAreThoseOfTheRunningWindow with the rate and the pause that the provider asked for, and who waits
-// for what.
+// TestLimitsNowAreThoseOfTheRunningWindow with the rate and the pause that the provider asked for,
+// and who waits for what.
 func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml", []byte(limitedRouting))
@@ -170,7 +170,8 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsIsCountedOnceWhereItIsStopped with why and until when; for a named channel, only those for it.
+// TestWhoWaitsIsCountedOnceWhereItIsStopped with why and until when; for a named channel, only
+// those for it.
 func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
@@ -208,7 +209,8 @@ func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 	}
 }
 
-// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more at the next place.
+// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more
+// at the next place.
 func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 10, 0, time.UTC)

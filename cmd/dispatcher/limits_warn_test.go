@@ -116,7 +116,8 @@ func granted(t *testing.T, l *ledger.Ledger) {
 	}
 }
 
-// TestABurstThatCostsMostOfTheRateIsWarnedOf when the document asks for it, not where it is the default.
+// TestABurstThatCostsMostOfTheRateIsWarnedOf when the document asks for it, not where it is the
+// default.
 func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{

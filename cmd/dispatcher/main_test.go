@@ -43,7 +43,8 @@ func TestTheVersionNamesItsCommit(t *testing.T) {
 	}
 }
 
-// TestDoctorWarnsOfAnAddressThatOthersReach, whoever listens there could be asked from other networks.
+// TestDoctorWarnsOfAnAddressThatOthersReach, whoever listens there could be asked from other
+// networks.
 func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 	t.Parallel()
 	for address, status := range map[string]string{"127.0.0.1:0": statusOK, "[::1]:0": statusOK, "0.0.0.0:0": statusWarn, ":0": statusWarn} {

@@ -124,7 +124,8 @@ func TestEveryTestThatThePagesNameExists(t *testing.T) {
 	}
 }
 
-// TestTheDesignNamesEveryPackage of the import table. The children of a package may stand behind it.
+// TestTheDesignNamesEveryPackage of the import table. The children of a package may stand behind
+// it.
 func TestTheDesignNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	design := pages(t)["DESIGN.md"]

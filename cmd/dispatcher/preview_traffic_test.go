@@ -12,8 +12,8 @@ import (
 	"dispatcher/selector"
 )
 
-// daysTraffic stores n messages whose draws were really made under the key of a file, which is named
-// in the environment that it returns.
+// daysTraffic stores n messages whose draws were really made under the key of a file, which is
+// named in the environment that it returns.
 func daysTraffic(t *testing.T, l *ledger.Ledger, env []string, n int) []string {
 	t.Helper()
 	hex := strings.Repeat("02", selector.KeySize)
@@ -60,8 +60,8 @@ func today(t *testing.T) string {
 	return time.Now().In(zone).Format(time.DateOnly)
 }
 
-// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves; with a and c exchanged
-// the draws of [0,24] and [25,39] and [40,99] fall as they must.
+// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves; with a and c
+// exchanged the draws of [0,24] and [25,39] and [40,99] fall as they must.
 func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -85,7 +85,8 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 		t.Errorf("%+v: the price of the document beside the one that was billed", b)
 	}
 
-	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b without a range.
+	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b
+	// without a range.
 	moved, _ := trafficOf(t, env, strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day", today(t))
 	a := moved.Routes[0].Channels[0]
 	if moved.Moved != int64(*a.Messages-*a.BeforeMessages) || moved.Moved == 0 || *moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
@@ -194,7 +195,8 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	}
 }
 
-// TestPreviewCountsNumbersWithoutACountry where the document has prices by country: its figures have the default price for them.
+// TestPreviewCountsNumbersWithoutACountry where the document has prices by country: its figures
+// have the default price for them.
 func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)

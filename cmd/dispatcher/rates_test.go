@@ -7,16 +7,16 @@ import (
 	"dispatcher/ledger"
 )
 
-// cheapest is the test routing with a route on line 7 that takes the cheapest of two channels; a has its
-// price in EUR.
+// cheapest is the test routing with a route on line 7 that takes the cheapest of two channels; a
+// has its price in EUR.
 func cheapest(rates string) string {
 	doc := strings.Replace(testRouting, `price: {currency: GBP, default: "0.031"}`, `price: {currency: EUR, default: "0.031"}`, 1)
 	return strings.Replace(doc, "{name: default, match: {}, weights: {a: 25, b: 15, c: 60}}",
 		"{name: default, match: {}, mode: best_worker, channels: [a, b], scoring: {expression: price, descending: false}}", 1) + rates
 }
 
-// TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied: with the line, the route and the channels, by apply,
-// preview and the first start; with rates the same document is taken.
+// TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied: with the line, the route and the
+// channels, by apply, preview and the first start; with rates the same document is taken.
 func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -40,8 +40,8 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 	}
 }
 
-// TestARollbackToADocumentWithoutPricesIsRefused: it was applied before least cost needed prices, and a channel without
-// one would be the cheapest. The sentence says what to do.
+// TestARollbackToADocumentWithoutPricesIsRefused: it was applied before least cost needed prices,
+// and a channel without one would be the cheapest. The sentence says what to do.
 func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -67,7 +67,8 @@ func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 	}
 }
 
-// TestExplainComparesPricesAtTheRates: 0.031 EUR is more than 0.028 of nothing, and less than 0.028 GBP.
+// TestExplainComparesPricesAtTheRates: 0.031 EUR is more than 0.028 of nothing, and less than 0.028
+// GBP.
 func TestExplainComparesPricesAtTheRates(t *testing.T) {
 	t.Parallel()
 	message := write(t, "m.json", `{"id":"m-1","to":"+447700900123","text":"hello"}`)

@@ -116,8 +116,9 @@ func wrongPassword(url string) string {
 	return url[:colon] + ":hush" + url[at:]
 }
 
-// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60, then, after a
-// change at midday and with one weight lowered, 80 at 50/10/20. Both parts keep their shares exactly.
+// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60, then,
+// after a change at midday and with one weight lowered, 80 at 50/10/20. Both parts keep their
+// shares exactly.
 func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)

@@ -135,8 +135,8 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	}
 }
 
-// TestEffectsAreNobodysEdit: a version that only lowered a weight does not stand in an editor's way,
-// and applying the same document is no change.
+// TestEffectsAreNobodysEdit: a version that only lowered a weight does not stand in an editor's
+// way, and applying the same document is no change.
 func TestEffectsAreNobodysEdit(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -299,7 +299,8 @@ func TestSummariesAreShort(t *testing.T) {
 	}
 }
 
-// The secrets of a channel may lie elsewhere than the one who applies its settings: that is worth a warning, once.
+// The secrets of a channel may lie elsewhere than the one who applies its settings: that is worth a
+// warning, once.
 func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
@@ -336,7 +337,8 @@ func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	}
 }
 
-// TestAFileIsComparedWithTheDocumentOfAVersion: effects are no part of either, and stay when the file is applied.
+// TestAFileIsComparedWithTheDocumentOfAVersion: effects are no part of either, and stay when the
+// file is applied.
 func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
 	t.Parallel()
 	l, env := sick(t)

@@ -39,8 +39,8 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	}
 }
 
-// TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL: a "run --embedded" that was killed leaves the
-// file behind through which commands find its servers.
+// TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL: a "run --embedded" that was killed leaves
+// the file behind through which commands find its servers.
 func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -43,8 +43,8 @@ func TestSandboxOverwritesNoRoutingDocument(t *testing.T) {
 	}
 }
 
-// TestSandboxSaysWhereItIsAndWhatItSaw: one line of JSON each, and a routing document that can be used, checked as
-// every command checks it, without reading the secrets.
+// TestSandboxSaysWhereItIsAndWhatItSaw: one line of JSON each, and a routing document that can be
+// used, checked as every command checks it, without reading the secrets.
 func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

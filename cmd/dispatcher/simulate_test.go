@@ -91,8 +91,8 @@ func oneDecimal(f float64) string {
 
 func twoDecimals(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 
-// TestShippedScenariosGiveWhatTheGuideSays runs every file of deploy/scenarios and compares with both
-// tables of docs/admission.md.
+// TestShippedScenariosGiveWhatTheGuideSays runs every file of deploy/scenarios and compares with
+// both tables of docs/admission.md.
 func TestShippedScenariosGiveWhatTheGuideSays(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(shipped("*.json"))
@@ -210,7 +210,8 @@ func TestSimulateNamesFileKeyAndMend(t *testing.T) {
 	}
 }
 
-// TestSimulateExplainsItsColumns below the table, and tells what was measured from what is modelled.
+// TestSimulateExplainsItsColumns below the table, and tells what was measured from what is
+// modelled.
 func TestSimulateExplainsItsColumns(t *testing.T) {
 	t.Parallel()
 	table := dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("uneven-workers.json"))

@@ -81,8 +81,8 @@ func partitionsOf(t *testing.T, address, topic string) int {
 	return len(topics[topic].Partitions)
 }
 
-// Before its first start a dispatcher has a database without schema: the file names the lanes then, and
-// the stored routing from then on.
+// Before its first start a dispatcher has a database without schema: the file names the lanes then,
+// and the stored routing from then on.
 func TestTopicsCreateTakesTheRoutingInForce(t *testing.T) {
 	t.Parallel()
 	setting, _ := broker(t)

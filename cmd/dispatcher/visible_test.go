@@ -18,8 +18,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// nasty is stored text that acts on a terminal: colours, a bell, an 8-bit control sequence, a change of direction, something without width,
-// and a character beyond the first plane.
+// nasty is stored text that acts on a terminal: colours, a bell, an 8-bit control sequence, a
+// change of direction, something without width, and a character beyond the first plane.
 const nasty = "=ann\x1b[31m\a\u009b2J\u202eevil\u200b\ufeff\U000e0041\x7f"
 
 // acts reports the first character of an output that could act on a terminal.
@@ -32,7 +32,8 @@ func acts(out string) (found rune, is bool) {
 	return 0, false
 }
 
-// TestWhatCommandsPrintShowsControlCharactersEscaped: each command that prints stored text, in each format. JSON holds the text as it is.
+// TestWhatCommandsPrintShowsControlCharactersEscaped: each command that prints stored text, in each
+// format. JSON holds the text as it is.
 func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -126,7 +127,8 @@ func jsonHolds(t *testing.T, document, text string) bool {
 	}
 }
 
-// TestVisibleTextIsTheSameInPieces: however it is cut into writes, nothing hidden is left, and JSON keeps its meaning.
+// TestVisibleTextIsTheSameInPieces: however it is cut into writes, nothing hidden is left, and JSON
+// keeps its meaning.
 func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -162,7 +164,8 @@ func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 	})
 }
 
-// TestNoFieldOfACSVIsAFormula: it is what was given, or that behind a single quote. Numbers stay numbers.
+// TestNoFieldOfACSVIsAFormula: it is what was given, or that behind a single quote. Numbers stay
+// numbers.
 func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string]string{
@@ -197,7 +200,8 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 	})
 }
 
-// TestCommandsWriteCSVInOneWay, and to standard output through cli alone: what escapes and what keeps formulas out stands in one place.
+// TestCommandsWriteCSVInOneWay, and to standard output through cli alone: what escapes and what
+// keeps formulas out stands in one place.
 func TestCommandsWriteCSVInOneWay(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(".")

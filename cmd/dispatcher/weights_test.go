@@ -204,7 +204,8 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-// TestWhoeverEditsWeightsIsToldOfHealthEffects: draws go by 25, 15 and 15, so those are the intervals.
+// TestWhoeverEditsWeightsIsToldOfHealthEffects: draws go by 25, 15 and 15, so those are the
+// intervals.
 func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 	t.Parallel()
 	l, env := sick(t)

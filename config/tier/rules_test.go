@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNothingIsSkippedButByTheTier reads every file with tests: one that skips itself, has a size of its
-// own under -short, or draws a fresh seed in the fast tier would do so unseen.
+// TestNothingIsSkippedButByTheTier reads every file with tests: one that skips itself, has a size
+// of its own under -short, or draws a fresh seed in the fast tier would do so unseen.
 func TestNothingIsSkippedButByTheTier(t *testing.T) {
 	t.Parallel()
 	forbidden := regexp.MustCompile(`\b\w+\.(Skip|Skipf|SkipNow)\(|\btesting\.Short\(|\brapid\.(Check|MakeCheck)\(`)

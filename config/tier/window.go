@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// business is the time zone in which the days of the tests end, but for those whose days end in UTC.
+// business is the time zone in which the days of the tests end, but for those whose days end in
+// UTC.
 const business = "Europe/London"
 
 // OneWindow returns when no window of that length (a minute, an hour or a day) ends for a while, so
-// that a test that counts in one of them does not meet the next one half-way. It leaves a test 20 s of a
-// minute, a minute of an hour, and five minutes of a day.
+// that a test that counts in one of them does not meet the next one half-way. It leaves a test 20 s
+// of a minute, a minute of an hour, and five minutes of a day.
 func OneWindow(t testing.TB, length time.Duration) {
 	t.Helper()
 	zone, err := time.LoadLocation(business)
@@ -22,8 +23,8 @@ func OneWindow(t testing.TB, length time.Duration) {
 }
 
 // untilSteady is how long a test has to wait. Windows of an hour and less end when the clock of UTC
-// says so. A day ends at the midnight of the zone; its first minute counts as the end of the day before,
-// because some tests move what they have stored ten seconds back.
+// says so. A day ends at the midnight of the zone; its first minute counts as the end of the day
+// before, because some tests move what they have stored ten seconds back.
 func untilSteady(now time.Time, length time.Duration) time.Duration {
 	end, need := now.Truncate(length).Add(length), 20*time.Second
 	switch {

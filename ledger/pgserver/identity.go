@@ -68,8 +68,7 @@ func (id identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.uid, Gid: id.gid}
 }
 
-// own gives everything below dir to the identity. Only root can do that and only
-// root needs to.
+// own gives everything below dir to the identity. Only root can do that and only root needs to.
 func (id identity) own(dir string) error {
 	if !id.switched {
 		return nil

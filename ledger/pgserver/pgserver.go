@@ -52,8 +52,8 @@ type Config struct {
 	// last start in Dir/server.log and the password in Dir/pgpass. It is created when
 	// it is missing. A server started over an existing folder continues with its data.
 	Dir string
-	// Port is the loopback TCP port; 0 takes a free one and keeps it until the
-	// Server value is dropped.
+	// Port is the loopback TCP port; 0 takes a free one and keeps it until the Server value is
+	// dropped.
 	Port int
 	// Settings are passed on as "-c name=value" and win over the defaults of this
 	// package. Tests turn fsync off here; nothing else may.
@@ -76,10 +76,10 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// defaults suit a laptop: modest memory, quick vacuum of the counter rows, and a
-// log that never holds a row. Terse errors leave out DETAIL, where PostgreSQL
-// quotes failing rows; statements are never logged, because their parameters are
-// messages. There is no Unix socket: its path would have to be short.
+// defaults suit a laptop: modest memory, quick vacuum of the counter rows, and a log that never
+// holds a row. Terse errors leave out DETAIL, where PostgreSQL quotes failing rows; statements are
+// never logged, because their parameters are messages. There is no Unix socket: its path would have
+// to be short.
 func defaults() map[string]string {
 	return map[string]string{
 		"listen_addresses":            "127.0.0.1",

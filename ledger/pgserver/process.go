@@ -15,9 +15,8 @@ type process struct {
 	done chan struct{} // closed when the process has ended and was reaped
 }
 
-// launch starts cmd in a process group of its own, so that Ctrl-C in a terminal
-// reaches the dispatcher, which then stops the server in the right order, and not
-// the server itself.
+// launch starts cmd in a process group of its own, so that Ctrl-C in a terminal reaches the
+// dispatcher, which then stops the server in the right order, and not the server itself.
 //
 // On Linux the kernel ends the server when the thread that started it ends. That
 // thread must therefore live as long as the server: a goroutine locked to it starts

@@ -74,9 +74,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop shuts the server down fast: sessions are cut, running transactions roll
-// back, a checkpoint is written. When ctx ends first it goes on to an immediate
-// shutdown and then kills it, so the server has always ended when Stop returns.
+// Stop shuts the server down fast: sessions are cut, running transactions roll back, a checkpoint
+// is written. When ctx ends first it goes on to an immediate shutdown and then kills it, so the
+// server has always ended when Stop returns.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// StopImmediate ends the server as a power cut would, without a checkpoint, for
-// tests of recovery: the next Start replays the log.
+// StopImmediate ends the server as a power cut would, without a checkpoint, for tests of recovery:
+// the next Start replays the log.
 func (s *Server) StopImmediate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,7 @@ func (s *Server) makeReady(ctx context.Context) (identity, error) {
 	return id, id.own(s.folder.data())
 }
 
-// portTries is how often a start looks for another port when somebody took the
-// free one first.
+// portTries is how often a start looks for another port when somebody took the free one first.
 const portTries = 5
 
 func (s *Server) launch(ctx context.Context, id identity) error {

@@ -249,9 +249,9 @@ func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	}
 }
 
-// leftBefore waits until the deadline has passed and what left before it has been read, which takes a
-// while on a busy machine, and returns how often that was. It is over as soon as the submission has
-// left, or has a result because it did not.
+// leftBefore waits until the deadline has passed and what left before it has been read, which takes
+// a while on a busy machine, and returns how often that was. It is over as soon as the submission
+// has left, or has a result because it did not.
 func leftBefore(in Instance, s provider.Submission, done <-chan provider.Result) int {
 	limit := time.After(time.Until(s.Deadline) + 30*pause)
 	tick := time.NewTicker(pause / 10)

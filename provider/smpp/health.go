@@ -17,8 +17,9 @@ const (
 	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 
-// maxFaults failures make a bind unhealthy, when half of the submits among them failed. A bind that refuses everything at once would
-// otherwise always be the least loaded one and take the messages of the healthy ones.
+// maxFaults failures make a bind unhealthy, when half of the submits among them failed. A bind that
+// refuses everything at once would otherwise always be the least loaded one and take the messages
+// of the healthy ones.
 const maxFaults = 5
 
 // signalOf reads the outcome of a call before the sender gets its token. A refusal about the

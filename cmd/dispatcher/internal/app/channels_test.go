@@ -103,8 +103,8 @@ func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 	}
 }
 
-// TestEveryOpenerKeepsToTheRules: without settings it names what is missing, and each channel that it
-// opens reads callbacks and has the capabilities of its provider.
+// TestEveryOpenerKeepsToTheRules: without settings it names what is missing, and each channel that
+// it opens reads callbacks and has the capabilities of its provider.
 func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 	t.Parallel()
 	for word, open := range openers() {
@@ -179,8 +179,8 @@ func documentOf(t *testing.T, s *sandbox.Sandbox) *config.Routing {
 	return doc
 }
 
-// TestExamplesOfTheProviderPagesCanBeUsed: they are valid routing documents, and adapters accept them
-// as far as can be checked without the files that they name.
+// TestExamplesOfTheProviderPagesCanBeUsed: they are valid routing documents, and adapters accept
+// them as far as can be checked without the files that they name.
 func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/providers/*.md")

@@ -11,10 +11,9 @@ import (
 	"dispatcher/selector"
 )
 
-// Compile turns a routing document, which has been validated, into what the pipeline
-// works with. Draws go by the effective weights. It reads no file, so the tokens of scoring
-// functions
-// are missing.
+// Compile turns a routing document, which has been validated, into what the pipeline works with.
+// Draws go by the effective weights. It reads no file, so the tokens of scoring functions are
+// missing.
 func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 	r := &decide.Routing{
 		Version: version,

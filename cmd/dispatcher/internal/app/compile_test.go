@@ -232,7 +232,8 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 	}
 }
 
-// TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day has taken.
+// TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day
+// has taken.
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
 	doc := appliedDocument(t, "timezone: Europe/London\n"+everyMode)

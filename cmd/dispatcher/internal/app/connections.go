@@ -18,8 +18,7 @@ type connections struct {
 	connector connector
 	// live has the settings that each connection was made with. A channel that cannot be opened
 	// with its new settings keeps its old connection if that can replace the new one (see serves),
-	// and is
-	// unusable otherwise.
+	// and is unusable otherwise.
 	live map[string]*config.Channel
 	// troubles say why a channel could not be opened, by channel.
 	troubles map[string]error

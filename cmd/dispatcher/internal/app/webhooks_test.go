@@ -27,8 +27,8 @@ const (
 	heardSinch = `  w: {provider: sinch, settings: {service_plan_id: plan, token_file: me.secret, callback_secret_files: me.secret}}`
 )
 
-// TestWebhookListenersFollowTheRouting: all change at once, before the pipeline gets the new channels,
-// and change back when it refuses them.
+// TestWebhookListenersFollowTheRouting: all change at once, before the pipeline gets the new
+// channels, and change back when it refuses them.
 func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)

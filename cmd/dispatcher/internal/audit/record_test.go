@@ -269,7 +269,8 @@ func (l *life) claimed(t testing.TB, job *decide.Job, unready map[string]string)
 
 func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 
-// lifeOf is a message of the three channels of testRouting; its first choice is unready for a while.
+// lifeOf is a message of the three channels of testRouting; its first choice is unready for a
+// while.
 func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) {
 	t.Helper()
 	routing := testRouting(t)

@@ -25,9 +25,9 @@ const (
 // came late is not ended: nobody was asked then.
 const maxAttempts = 1000
 
-// assigner gives the messages of one claim to channels. It sees the shared state under
-// lock and takes slots in it at once, so each next message sees exact load ratios.
-// It does no I/O: the same state and the same task always give the same decision.
+// assigner gives the messages of one claim to channels. It sees the shared state under lock and
+// takes slots in it at once, so each next message sees exact load ratios. It does no I/O: the same
+// state and the same task always give the same decision.
 type assigner struct {
 	routing  *Routing
 	keys     *drawers

@@ -149,8 +149,8 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 	}
 }
 
-// TestOnlyACertainAnswerEndsAnAmbiguity holds every outcome of a repeat to it: whatever is not a yes
-// or no goes on under the same key or ends, but never leads to another channel unflagged.
+// TestOnlyACertainAnswerEndsAnAmbiguity holds every outcome of a repeat to it: whatever is not a
+// yes or no goes on under the same key or ends, but never leads to another channel unflagged.
 func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for _, resend := range []bool{false, true} {

@@ -9,12 +9,12 @@ import (
 // AppendRanking writes the form in which a ranking is stored, a JSON object whose text "line" has
 // the candidates, with commas between them:
 //
-//	{"version":7,"by":"load_ratio","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c
+//	{"version":7,"by":"load_ratio","latest":1795262400000000,
+//	 "line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
 //
-// 5/50 -","more":12}
-//
-// The fields of a candidate have a space between them: its channel, what the order went by, and why
-// it was passed over, which the chosen one and those behind it lack. What the order went by is
+// The fields of a candidate have a space between them: its channel, what the order depends on, and
+// why it was passed over, which the chosen one and those behind it lack. What the order depends on
+// is
 //
 //	load_ratio, wait          load idle
 //	best_worker               score idle

@@ -46,19 +46,16 @@ type Channel struct {
 	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
 	// Cut stands for how the adapter would cut a text to send some of its parts, in the words of
-	// its Result.Cut; nil when it
-	// sends messages as a whole only.
+	// its Result.Cut; nil when it sends messages as a whole only.
 	Cut func(text string) string
 	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it;
-	// nil replaces
-	// them for the GSM alphabet.
+	// nil replaces them for the GSM alphabet.
 	Substitute func(text string) string
 	// Account stands for the kind and the settings of the channel: while it is the same, so is the
 	// provider behind it.
 	Account string
 	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected,
-	// when the
-	// channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
+	// when the channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
 	AwaitReceipts time.Duration
 	// Concurrency is how many submits one process has under way on this channel at most.
 	Concurrency int
@@ -215,8 +212,7 @@ func (r *Routing) rankedLanes() []string {
 }
 
 // KeepLanes takes over the lanes of the routing before which this one does not name: records of
-// them may be on
-// their way, and their messages keep their deadlines and bounds.
+// them may be on their way, and their messages keep their deadlines and bounds.
 func (r *Routing) KeepLanes(before *Routing) {
 	for name, lane := range before.Lanes {
 		if _, named := r.Lanes[name]; !named {

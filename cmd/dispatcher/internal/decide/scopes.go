@@ -133,8 +133,7 @@ func (x *scopeIndex) covering(dst []int, t *Task) []int {
 }
 
 // CompleteCounter fills in what a limit is told by the routing and not by the counter's row: how
-// its
-// window slides, what it reserves, and the currency of money.
+// its window slides, what it reserves, and the currency of money.
 func CompleteCounter(c *admission.Counter, limits []admission.Limit) {
 	for i := range limits {
 		if l := &limits[i]; l.Key() == c.Key() {

@@ -143,8 +143,8 @@ func folderMode() os.FileMode {
 	return 0o700
 }
 
-// Endpoints are where the servers of a running process listen. They stand in
-// its data folder, so that the other commands find them without settings.
+// Endpoints are where the servers of a running process listen. They stand in its data folder, so
+// that the other commands find them without settings.
 type Endpoints struct {
 	KafkaBrokers []string `json:"kafka_brokers"`
 	PostgresURL  string   `json:"postgres_url"`

@@ -11,10 +11,9 @@ import (
 // of the message only the ID is set, if it could be read and is itself good, so that
 // the producer can be told.
 //
-// Beyond the schema it refuses what a schema cannot express: more than MaxBytes, a
-// field that stands there twice, and an expires_at that is not after send_at.
-// Null stands for an absent field. The message's strings share one copy of raw, which
-// is itself neither kept nor changed.
+// Beyond the schema it refuses what a schema cannot express: more than MaxBytes, a field that
+// stands there twice, and an expires_at that is not after send_at. Null stands for an absent field.
+// The message's strings share one copy of raw, which is itself neither kept nor changed.
 func Decode(raw []byte, allowUnknown bool) (Message, *Problem) {
 	if !utf8.Valid(raw) || !json.Valid(raw) {
 		if len(raw) > MaxBytes {

@@ -1,10 +1,10 @@
 // Package envelope reads what producers put on a lane's topic and writes what they
 // read on the status topic.
 //
-// It is pure: bytes to [Message], [Status] to bytes. It knows neither Kafka nor
-// routes, prices or segments; package kafka feeds it records and package decide
-// works with what comes out. The published form of both documents is JSON Schema, in
-// docs/schema; tests hold the schema and this package to the same answers.
+// It is pure: bytes to [Message], [Status] to bytes. It knows neither Kafka nor routes, prices or
+// segments; package kafka feeds it records and package decide works with what comes out. The
+// published form of both documents is JSON Schema, in docs/schema; tests hold the schema and this
+// package to the same answers.
 package envelope
 
 import (

@@ -9,8 +9,8 @@ import (
 // Status is one event on the status topic: a message has reached a state. Its form is
 // docs/schema/status.schema.json; the record's key is the message id.
 type Status struct {
-	// ID is that of the message. It is empty for a record whose id cannot be read, or is that of another message: such an event
-	// has a Position.
+	// ID is that of the message. It is empty for a record whose id cannot be read, or is that of
+	// another message: such an event has a Position.
 	ID    string
 	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, no_receipt, rejected, failed, unknown or dead
 	// At is about when the state was reached, by the database's clock; written in UTC with
@@ -30,12 +30,13 @@ type Status struct {
 	Code      string // the provider's own word
 	Reference string // the provider's ids of the accepted parts, separated by spaces
 	Segments  int
-	// PartsAccepted is how many parts of a message that was not taken whole the provider has accepted in all: they are billed.
+	// PartsAccepted is how many parts of a message that was not taken whole the provider has
+	// accepted in all: they are billed.
 	PartsAccepted int
 	// PossibleDuplicate says that an earlier attempt may have reached the subscriber as well.
 	PossibleDuplicate bool
-	// ConflictingID is the id of a record that was used before for a different message. That message has nothing to do with
-	// the event.
+	// ConflictingID is the id of a record that was used before for a different message. That
+	// message has nothing to do with the event.
 	ConflictingID string
 	// Position is where a record was read that is dead.
 	Position *Position
@@ -52,8 +53,9 @@ type Position struct {
 
 const microseconds = "2006-01-02T15:04:05.000000Z07:00"
 
-// beforeAt stands in front of the time of an event. Inside a string its quotes would be escaped, and
-// nothing that AppendStatus writes before it is an object, so its first occurrence is the field.
+// beforeAt stands in front of the time of an event. Inside a string its quotes would be escaped,
+// and nothing that AppendStatus writes before it is an object, so its first occurrence is the
+// field.
 const beforeAt = `,"at":"`
 
 // Stamp appends an event that AppendStatus wrote to dst, with its final number and time: field seq

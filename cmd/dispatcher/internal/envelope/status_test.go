@@ -67,8 +67,8 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 	})
 }
 
-// TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest covers strings that look like the field which
-// Stamp looks for.
+// TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest covers strings that look like the field
+// which Stamp looks for.
 func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {

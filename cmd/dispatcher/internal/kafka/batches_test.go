@@ -103,8 +103,8 @@ func (h *haltingHook) OnProduceRecordUnbuffered(_ *kgo.Record, err error) {
 	}
 }
 
-// TestARefusedBatchIsNotOvertaken: the first records of a round are refused finally while the others
-// have not been sent to the same partitions yet.
+// TestARefusedBatchIsNotOvertaken: the first records of a round are refused finally while the
+// others have not been sent to the same partitions yet.
 func TestARefusedBatchIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	const keys, events = 60, 5
@@ -129,8 +129,8 @@ func TestARefusedBatchIsNotOvertaken(t *testing.T) {
 	checkOrder(t, c, keys, events)
 }
 
-// TestARoundLeavesInFewBatches: order costs one wave for each event of a message in the round, and not
-// one request for each event.
+// TestARoundLeavesInFewBatches: order costs one wave for each event of a message in the round, and
+// not one request for each event.
 func TestARoundLeavesInFewBatches(t *testing.T) {
 	t.Parallel()
 	const keys, events = 1000, 3

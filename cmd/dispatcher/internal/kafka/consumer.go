@@ -158,10 +158,9 @@ func NewConsumer(cfg ConsumerConfig) (*Consumer, error) {
 	return &Consumer{cfg: cfg, states: newStates()}, nil
 }
 
-// Run reads until ctx ends or Handle fails for another reason, which it returns. Brokers
-// that are away and topics that do not exist are reported and waited for.
-// Before it returns it commits what is durable and leaves the group, within a few seconds
-// even when the brokers are away.
+// Run reads until ctx ends or Handle fails for another reason, which it returns. Brokers that are
+// away and topics that do not exist are reported and waited for. Before it returns it commits what
+// is durable and leaves the group, within a few seconds even when the brokers are away.
 func (c *Consumer) Run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	for _, lane := range c.cfg.Lanes {

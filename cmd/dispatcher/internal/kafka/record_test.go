@@ -33,8 +33,8 @@ func TestARoundFitsOneBatchAndTakesAtLeastOneRecord(t *testing.T) {
 	}
 }
 
-// TestAWaveHoldsOneNoticeOfAKeyAndTheNextOnesFollow: there are as few waves as the order of each key
-// allows, and no notice is missing.
+// TestAWaveHoldsOneNoticeOfAKeyAndTheNextOnesFollow: there are as few waves as the order of each
+// key allows, and no notice is missing.
 func TestAWaveHoldsOneNoticeOfAKeyAndTheNextOnesFollow(t *testing.T) {
 	t.Parallel()
 	of := func(kind ledger.NoticeKind, names ...string) (notices []ledger.Notice) {

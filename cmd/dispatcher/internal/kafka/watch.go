@@ -24,9 +24,9 @@ const (
 	watchTimeout = 4 * time.Second
 )
 
-// watch checks the brokers and the topics of one lane and says in a sentence what
-// is missing. The client alone would wait in silence: it tries for ever to reach a
-// broker, and a group whose topics do not exist just gets no partitions.
+// watch checks the brokers and the topics of one lane and says in a sentence what is missing. The
+// client alone would wait in silence: it tries for ever to reach a broker, and a group whose topics
+// do not exist just gets no partitions.
 type watch struct {
 	client *kgo.Client
 	lane   Lane

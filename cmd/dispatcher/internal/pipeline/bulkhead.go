@@ -93,8 +93,9 @@ func (u *underWay) clears() int {
 //
 // So one that falls silent keeps little more than what it needed, and gets no more than its share
 // from then on; one that answers may have all but what the others need or are promised. So may one
-// of which nothing is known, until it should have answered. A channel with few senders holds no more than these submit within longestQueue. A single channel takes
-// nothing from others and has no bound.
+// of which nothing is known, until it should have answered. A channel with few senders holds no
+// more than these submit within longestQueue. A single channel takes nothing from others and has no
+// bound.
 func rooms(channels []underWay, total int) []decide.Room {
 	out, left, open := make([]decide.Room, len(channels)), &decide.Pool{Spare: total, Lent: total}, 0
 	for i := range channels {
@@ -125,7 +126,8 @@ func rooms(channels []underWay, total int) []decide.Room {
 }
 
 // stuck is how much of the total will not come free soon: what channels hold that are late or take
-// longer than a claim gathers slots, and overdue submissions on the others. No claim waits for that.
+// longer than a claim gathers slots, and overdue submissions on the others. No claim waits for
+// that.
 func stuck(channels []underWay, rooms []decide.Room) (n int) {
 	for i := range rooms {
 		if rooms[i].Late || channels[i].usual >= gatherTime {

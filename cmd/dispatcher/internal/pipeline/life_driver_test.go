@@ -600,8 +600,8 @@ func (m *messageLife) search() {
 	m.step("search", func() { m.must(m.rig.d.resolveAmbiguities(m.ctx)) })
 }
 
-// sweep looks at receipts. It may be the first to see that one proves an attempt which was taken for
-// lost after it came.
+// sweep looks at receipts. It may be the first to see that one proves an attempt which was taken
+// for lost after it came.
 func (m *messageLife) sweep() {
 	m.step("sweep", func() {
 		_, err := m.rig.l.Overdue(m.ctx, 100, m.tell)

@@ -18,7 +18,7 @@ var exclusionWords = map[string]string{
 	"prefix_limit": "limit for numbers with this prefix used up",
 	"no_budget":    "budget of the running window spent",
 	"busy":         "queue in the process longer than could be sent in time",
-	"bulkhead":     "slow answers, and its share of the messages in flight used up",
+	"bulkhead":     "no answers or few senders, and its share of the messages in flight used up",
 	"in_flight":    "as many messages in flight as the process may have on it",
 	"no_active":    "as many messages in flight as it may have",
 	"draining":     "being drained",

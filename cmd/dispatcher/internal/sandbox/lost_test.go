@@ -110,8 +110,8 @@ func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier and comes
-// again, also when it came before the answer.
+// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier and
+// comes again, also when it came before the answer.
 func TestRefusedCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	deaf := httptest.NewServer(http.NotFoundHandler())

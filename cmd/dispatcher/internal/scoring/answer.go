@@ -20,9 +20,9 @@ type scored struct {
 	Score   json.RawMessage `json:"score"`
 }
 
-// decode reads the answer about some candidates: {"scores":[{"channel":"a","score":0.5},...]}
-// with each of them once, in any order, and nothing else. It writes their scores
-// into out, which is as long as about, or returns the word for what is wrong.
+// decode reads the answer about some candidates: {"scores":[{"channel":"a","score":0.5},...]} with
+// each of them once, in any order, and nothing else. It writes their scores into out, which is as
+// long as about, or returns the word for what is wrong.
 func decode(raw []byte, about []decide.ScoreCandidate, out []float64) (word string) {
 	var answer struct {
 		Scores []scored `json:"scores"`
