@@ -47,8 +47,7 @@ const carriedOn = `
 	      when c.channel = c.first_choice then ''
 	      when b.outcome = 'accepted' then 'unknown' -- it was found out after the message had been sent once more
 	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
-	      else coalesce(b.outcome, substring(g.ranking ->> 'line' from '^[^,]* ([^ ,]+)'),
-	        g.ranking -> 'candidates' -> 0 ->> 'reason', g.reason, '')
+	      else coalesce(b.outcome, substring(g.ranking ->> 'line' from '^[^,]* ([^ ,]+)'), g.reason, '')
 	    end as cause
 	  from accepted c
 	  left join lateral (

@@ -22,7 +22,6 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		drawn  = `{"version":1,"by":"redraw","key_id":"k","line":"a breaker_open,b"}`
 		scored = `{"version":1,"by":"best_worker","scoring":"expression","latest":7,"line":"a 0.5 3/100 - price_cap,b = 4 250,c 0.1 1 -"}`
 		behind = `{"version":1,"by":"load_ratio","attempts":1,"line":"a 3/100 0 already_tried,b 4 250"}`
-		older  = `{"version":1,"by":"load_ratio","candidates":[{"channel":"a","reason":"draining"},{"channel":"b"}]}`
 	)
 	rig := lend(t)
 	l := rig.l
@@ -51,9 +50,6 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		"nobody took it": {[]tried{{"a", "first_choice", "rejected", "", ""}}, nil},
 		"by redraw":      {[]tried{{"b", "fallback", "accepted", "", drawn}}, []ledger.CarriedRow{{Channel: "b", Cause: "breaker_open"}}},
 		"by score":       {[]tried{{"b", "fallback", "accepted", "", scored}}, []ledger.CarriedRow{{Channel: "b", Cause: "price_cap"}}},
-		"of a release before": {
-			[]tried{{"b", "fallback", "accepted", "", older}}, []ledger.CarriedRow{{Channel: "b", Cause: "draining"}},
-		},
 		"refused": {
 			[]tried{{"a", "first_choice", "refused", "0x00000008", ""}, {"b", "fallback", "accepted", "", behind}},
 			[]ledger.CarriedRow{{Channel: "b", Cause: "refused"}},

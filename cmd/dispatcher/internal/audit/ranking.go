@@ -73,7 +73,7 @@ func drawnFor(e *edition, t *decide.Task, ranking *decide.Ranking) *decide.Task 
 // exclusions are those that were there, or may have been.
 func (c *check) ranking(e *edition, t *decide.Task, s *progress, ch *choice) {
 	r := ch.ranking
-	if !ch.waits() && r.Attempts > 0 { // older ones hold no number
+	if !ch.waits() {
 		c.sameNumber(ch.attempt, whatRanking, int64(r.Attempts), int64(s.attempts))
 	}
 	if r.By == decide.ByWait && ch.waits() {

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"encoding/json"
 	"time"
 
 	"dispatcher/selector"
@@ -25,8 +24,7 @@ type Ranking struct {
 	// By is the ranker, or "wait". On a route of mode weighted it ordered all but the first choice,
 	// which stands at the front.
 	By string
-	// Attempts is how many were made before the choice. It is 0 in rankings of earlier releases,
-	// whatever it was.
+	// Attempts is how many were made before the choice.
 	Attempts int
 	// Cursor is the channel that had the last turn, for round robin; empty before the first.
 	Cursor string
@@ -47,20 +45,19 @@ type Ranking struct {
 	More int
 }
 
-// Ranked is one candidate of a Ranking, as it was before the choice took its slot. The tags are
-// those of earlier releases, which stored candidates as objects.
+// Ranked is one candidate of a Ranking, as it was before the choice took its slot.
 type Ranked struct {
-	Channel string `json:"channel"`
+	Channel string
 	// Active and Capacity are set where the order went by them; Capacity is 0 elsewhere, and for a
 	// channel that is no member any more.
-	Active   int64 `json:"active"`
-	Capacity int64 `json:"capacity"`
+	Active   int64
+	Capacity int64
 	// LastAssigned is when it last got an attempt before; it breaks ties of load and of score.
-	LastAssigned Micros `json:"last_assigned,omitzero"`
+	LastAssigned Micros
 	// Score is set for best worker.
-	Score *float64 `json:"score,omitempty"`
+	Score *float64
 	// Reason says why the candidate was passed over.
-	Reason string `json:"reason,omitempty"`
+	Reason string
 }
 
 // Micros is an instant in microseconds since 1970, the resolution of the database's
@@ -81,19 +78,6 @@ func (m Micros) Time() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(m)).UTC()
-}
-
-// UnmarshalJSON reads a number, or a time in RFC 3339, as earlier releases stored it.
-func (m *Micros) UnmarshalJSON(raw []byte) error {
-	if len(raw) == 0 || raw[0] != '"' {
-		return json.Unmarshal(raw, (*int64)(m))
-	}
-	var t time.Time
-	if err := t.UnmarshalJSON(raw); err != nil {
-		return err
-	}
-	*m = microsOf(t)
-	return nil
 }
 
 // Candidate is what the ranked channel was compared by; index is its place in the route.

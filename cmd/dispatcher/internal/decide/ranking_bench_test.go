@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkStoredRankings measures claims of 500 over a durable PostgreSQL, choice, encoding and
-// write together: with the ranking as it is stored, with what earlier releases stored, and with
+// write together: with the ranking as it is stored, with a list of objects, and with
 // none. The three take turns, so that a machine whose speed drifts treats them alike, and medians
 // are compared. bytes is the size of a ranking; claim/none is what a claim costs by one that stores
 // no ranking; former/claim is how much more the former ranking cost. Run it with -benchtime 60x.
@@ -43,7 +43,7 @@ const redrawn Mode = "redraw"
 
 func benchmarkStored(b *testing.B, l *ledger.Ledger, mode Mode, channels int) {
 	c := newStoredClaims(b, l, mode, channels)
-	forms := []func(*assigner, *Task, []byte) []byte{asStored, asFormerlyStored, notStored}
+	forms := []func(*assigner, *Task, []byte) []byte{asStored, asObjects, notStored}
 	took := make([][]float64, len(forms))
 	for round := 0; b.Loop(); round++ {
 		for i, form := range forms {
@@ -149,8 +149,8 @@ func asStored(_ *assigner, _ *Task, ranking []byte) []byte { return ranking }
 
 func notStored(*assigner, *Task, []byte) []byte { return nil }
 
-// asFormerlyStored writes every candidate as an object with all its state.
-func asFormerlyStored(a *assigner, t *Task, _ []byte) []byte {
+// asObjects writes every candidate as an object with all its state.
+func asObjects(a *assigner, t *Task, _ []byte) []byte {
 	l := a.spare // the line of this choice
 	dst := appendMember([]byte(`{"version":1`), `,"by":`, string(l.by))
 	dst = append(dst, `,"candidates":[`...)

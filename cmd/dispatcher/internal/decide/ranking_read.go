@@ -34,12 +34,9 @@ type storedRanking struct {
 	Latest   Micros  `json:"latest"`
 	Line     *string `json:"line"`
 	More     int     `json:"more"`
-	// Candidates stood in place of Line in earlier releases.
-	Candidates []Ranked `json:"candidates"`
 }
 
-// UnmarshalJSON reads what AppendRanking wrote, and what earlier releases stored: candidates as a
-// list of objects with all their state.
+// UnmarshalJSON reads what AppendRanking wrote.
 func (r *Ranking) UnmarshalJSON(raw []byte) error {
 	var s storedRanking
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -47,7 +44,7 @@ func (r *Ranking) UnmarshalJSON(raw []byte) error {
 	}
 	*r = Ranking{
 		Version: s.Version, By: s.By, Attempts: s.Attempts, Cursor: s.Cursor, After: s.After, KeyID: s.KeyID,
-		Scoring: s.Scoring, Trouble: s.Trouble, Candidates: s.Candidates, More: s.More,
+		Scoring: s.Scoring, Trouble: s.Trouble, More: s.More,
 	}
 	if s.Line == nil || *s.Line == "" {
 		return nil

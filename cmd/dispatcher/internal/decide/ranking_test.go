@@ -136,18 +136,3 @@ func TestChosenIsTheFirstWithoutAReason(t *testing.T) {
 		t.Errorf("candidate %+v", c)
 	}
 }
-
-func TestRankingOfAnEarlierReleaseCanBeRead(t *testing.T) {
-	t.Parallel()
-	var r Ranking
-	raw := `{"version":1,"by":"load_ratio","candidates":[{"channel":"a","active":1,"capacity":2,"last_assigned":"2026-11-21T12:00:00.000001Z","reason":"no_slot"},{"channel":"b","active":0,"capacity":2}]}`
-	if err := json.Unmarshal([]byte(raw), &r); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.Candidates[0].LastAssigned.Time(); !got.Equal(noon.Add(time.Microsecond)) || !r.Candidates[1].LastAssigned.Time().IsZero() {
-		t.Errorf("last assigned %s and %s", got, r.Candidates[1].LastAssigned.Time())
-	}
-	if json.Unmarshal([]byte(`{"candidates":[{"last_assigned":"yesterday"}]}`), &r) == nil {
-		t.Error("a time that is none was read")
-	}
-}
