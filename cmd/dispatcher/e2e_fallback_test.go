@@ -48,14 +48,13 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	if got := s.tally()["accepted"]; got != n {
 		t.Errorf("%d of %d messages are accepted: %v", got, n, s.tally())
 	}
-	// On a busy machine answers come late, and the carriers that answer are full for a moment.
 	s.checkRankings(map[string][]string{
 		"limited":    {"no_slot"},
 		"broken":     {"breaker_open", "already_tried"},
-		"throttling": {"throttled", "bulkhead"},
+		"throttling": {"throttled"},
 		"down":       {"connecting"},
-		"small":      {"no_active", "connecting", "bulkhead"},
-		"large":      {"no_active", "connecting", "bulkhead"},
+		"small":      {"no_active", "connecting"},
+		"large":      {"no_active", "connecting"},
 	})
 	s.checkShareOf(channels, n)
 	s.checkReasons()
@@ -67,7 +66,8 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 
 // checkRankings reads what is stored with each fallback: the first choice with what was in its way,
 // then all others by ascending load ratio (ties by the longest idle), each with one of its reasons
-// up to the one that took the message. The first reason of each channel in trouble must occur.
+// up to the one that took the message. The first reason of each channel in trouble must occur. Any
+// channel may be at its bound in flight for a moment: four of them send their messages to the others.
 func (s *stage) checkRankings(reasons map[string][]string) {
 	s.t.Helper()
 	type choice struct {
@@ -91,7 +91,8 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 		}
 		for _, candidate := range r.Candidates[:chosen] {
 			seen[candidate.Channel+" "+candidate.Reason] = true
-			if !slices.Contains(reasons[candidate.Channel], candidate.Reason) {
+			full := candidate.Reason == decide.InFlight || candidate.Reason == decide.Bulkhead
+			if !full && !slices.Contains(reasons[candidate.Channel], candidate.Reason) {
 				s.t.Errorf("channel %s was passed over for %q", candidate.Channel, candidate.Reason)
 			}
 		}
