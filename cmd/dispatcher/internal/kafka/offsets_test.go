@@ -49,9 +49,10 @@ func TestABatchThatTheStopInterruptsIsReadAgain(t *testing.T) {
 	c, s := cluster(t), newStore()
 	s.watchCommits(c)
 	reached := make(chan struct{}, len(lanes))
-	var calls atomic.Int64
-	s.before = func(ctx context.Context, _ []decide.Job) error {
+	var calls, stored atomic.Int64
+	s.before = func(ctx context.Context, jobs []decide.Job) error {
 		if calls.Add(1) != 4 {
+			stored.Add(int64(len(jobs)))
 			return nil
 		}
 		reached <- struct{}{}
@@ -62,7 +63,7 @@ func TestABatchThatTheStopInterruptsIsReadAgain(t *testing.T) {
 	p := runConsumer(t, config(c, s))
 	<-reached
 	p.stop(t)
-	awaitCommitted(t, c, "sms.otp", 300)
+	awaitCommitted(t, c, "sms.otp", stored.Load())
 	runConsumer(t, config(c, s))
 	if jobs := s.awaitDistinct(t, 1000); len(jobs) != 1000 {
 		t.Errorf("%d jobs: a record was handled twice although its offset was committed", len(jobs))
