@@ -11,6 +11,10 @@ const (
 	// promised is the part, one in so many, of a channel's portion of the total that is its share:
 	// nobody else may hold it. The rest is the channel's when it answers that much.
 	promised = 2
+	// stretch is how many times its share a channel may hold when it answers that much, though the
+	// others need their portions: draws are not even, and a claim ends at the first message that
+	// has no room.
+	stretch = 3
 	// ahead is how many times as many attempts as a channel answers within its usual answer time
 	// it may hold. By Little's law it needs as many as it answers in that time.
 	ahead = 2
@@ -88,7 +92,7 @@ func (u *underWay) clears() int {
 // channel may hold twice as many attempts as it answered within its usual answer time:
 //
 //	its share      half of its portion by the weights, always
-//	its portion    when it answers that much
+//	its portion    when it answers that much, and half as much again for draws that are not even
 //	more           when it answers that much and the others do not need it
 //
 // So one that falls silent keeps little more than what it needed, and gets no more than its share
@@ -117,8 +121,12 @@ func rooms(channels []underWay, total int) []decide.Room {
 		r.Late = open > 1 && (u.fails(share) || u.clears() < total)
 		r.Slow = u.usual >= slowAnswers
 		r.Pool = left
-		r.More = max(entitled-max(share, u.held), 0)
-		r.Loan = max(wants-max(entitled, u.held), 0)
+		own := entitled
+		if !u.unknown {
+			own = max(own, min(wants, stretch*share))
+		}
+		r.More = max(own-max(share, u.held), 0)
+		r.Loan = max(wants-max(own, u.held), 0)
 		r.Kept = share / expressShare
 		r.Left = share - r.Kept - u.held
 	}
@@ -126,11 +134,11 @@ func rooms(channels []underWay, total int) []decide.Room {
 }
 
 // stuck is how much of the total will not come free soon: what channels hold that are late or take
-// longer than a claim gathers slots, and overdue submissions on the others. No claim waits for
+// longer than a claim gathers slots twice, and overdue submissions on the others. No claim waits for
 // that.
 func stuck(channels []underWay, rooms []decide.Room) (n int) {
 	for i := range rooms {
-		if rooms[i].Late || channels[i].usual >= gatherTime {
+		if rooms[i].Late || channels[i].usual >= 2*gatherTime {
 			n += channels[i].held
 		} else {
 			n += channels[i].overdue

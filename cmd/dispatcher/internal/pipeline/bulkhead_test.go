@@ -52,9 +52,9 @@ func TestRooms(t *testing.T) {
 		"one that answers, alone":         {evenly(busy, idle, idle), []bound{{268, false}, {66, false}, {66, false}}},
 		"it may have what it answers":     {evenly(underWay{answered: 50}, idle, idle), []bound{{100, false}, {66, false}, {66, false}}},
 		"all lent to one":                 {evenly(underWay{held: 268, answered: plenty}, busy, busy), []bound{{268, false}, {66, false}, {66, false}}},
-		"a silent one keeps its share":    {evenly(silent(90), busy, busy), []bound{{90, true}, {178, false}, {178, false}}},
+		"a silent one keeps its share":    {evenly(silent(90), busy, busy), []bound{{90, true}, {244, false}, {244, false}}},
 		"the next is silent, too":         {evenly(silent(90), silent(90), busy), []bound{{90, true}, {90, true}, {220, false}}},
-		"silent for a moment":             {evenly(underWay{held: 90}, busy, busy), []bound{{90, false}, {178, false}, {178, false}}},
+		"silent for a moment":             {evenly(underWay{held: 90}, busy, busy), []bound{{90, false}, {244, false}, {244, false}}},
 		"few lost answers":                {evenly(underWay{held: 100, overdue: 40, answered: 50}, idle, idle), []bound{{140, false}, {66, false}, {66, false}}},
 		"lost answers fill its share":     {evenly(underWay{held: 100, overdue: 66, answered: 50}, idle, idle), []bound{{100, true}, {66, false}, {66, false}}},
 		"one lost answer says nothing":    {evenly(underWay{held: 1, silent: 1}, idle, idle), []bound{{66, false}, {66, false}, {66, false}}},
@@ -246,7 +246,7 @@ func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 	t.Parallel()
 	channels := evenly(
 		underWay{held: 40, overdue: 3, answered: 40, usual: 5 * time.Millisecond},
-		underWay{held: 30, answered: 40, usual: gatherTime},
+		underWay{held: 30, answered: 40, usual: 2 * gatherTime},
 		underWay{held: 20, silent: 20, usual: 5 * time.Millisecond},
 	)
 	if n := stuck(channels, rooms(channels, 400)); n != 3+30+20 {
