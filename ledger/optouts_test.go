@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 )
 
 // barred claims the messages and up to due due rows, lets all wait a while, and returns the ids of
@@ -199,7 +200,7 @@ func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 // TestOptOutsAreFoundThroughTheirIndex also when the statistics are of a time when there were none.
 func TestOptOutsAreFoundThroughTheirIndex(t *testing.T) {
 	t.Parallel()
-	db := lend(t).db
+	db := raw(t, ledgertest.Fresh(t))
 	if _, err := db.Exec(t.Context(), `set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set plan_cache_mode = force_generic_plan`); err != nil {
 		t.Fatal(err)
 	}
