@@ -87,31 +87,31 @@ func (f *fullChannels) note(c, channels int, row int64) {
 	f.last[c] = row
 }
 
-// Fits is how many tasks, in their order, may be claimed before one has no room: a first choice
-// that answers promptly is full, or all members of the route are. Claiming more would only make
-// messages wait in the database. blocked are the channels that room is waited for; nil when all
-// tasks fit. It takes from rooms what it plans.
-func (r *Plan) Fits(rooms []Room, unready []string) (n int, blocked []int) {
+// Fits is how many tasks, in their order, may be claimed before one has no room on a channel that
+// will soon have some: its first choice, or any of its route where nothing is drawn. Claiming more
+// would only make messages wait in the database. all is set when nothing has to wait for room. It
+// takes from rooms what it plans.
+func (r *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if !t.Wanted() || t.Route == nil || t.Row.SameKey != "" {
 			continue
 		}
-		c, blocked := r.planFor(t, rooms, unready)
-		if blocked != nil {
-			return i, blocked
+		c, soon := r.planFor(t, rooms, unready)
+		if soon {
+			return i, false
 		}
 		if c >= 0 {
 			rooms[c].Take(t.Lane.Order == 0)
 		}
 	}
-	return len(r.Tasks), nil
+	return len(r.Tasks), true
 }
 
-// planFor is the channel that a task will probably take room on, -1 when nobody knows, or else
-// those that it has to wait for. What has no room on a slow first choice waits in the database:
+// planFor is the channel that a task will probably take room on, -1 when nobody knows. soon is set
+// when there is none yet and will soon be. What has no room on a slow channel waits in the database:
 // others would be held up for as long as that takes to answer.
-func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, blocked []int) {
+func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon bool) {
 	open := func(c int) bool { return unready[c] == "" && r.Routing.Channels[c].State.Takes() }
 	has := func(c int) bool { return rooms[c].Has(t.Lane.Order == 0) }
 	if t.Route.Draws() && t.First >= 0 {
@@ -119,26 +119,20 @@ func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, blocked 
 		switch {
 		case !open(c):
 		case has(c):
-			return c, nil
-		case rooms[c].Late:
-		case rooms[c].Slow:
-			return -1, nil
-		default:
-			return -1, []int{c}
+			return c, false
+		case !rooms[c].Late:
+			return -1, !rooms[c].Slow
 		}
 	}
-	anyOpen := false
 	for _, c := range t.Route.Members {
 		if open(c) {
-			if anyOpen = true; has(c) {
-				return c, nil
+			if has(c) {
+				return c, false
 			}
+			soon = soon || !rooms[c].Slow
 		}
 	}
-	if anyOpen {
-		return -1, t.Route.Members
-	}
-	return -1, nil // it waits, or goes where something else than room decides
+	return -1, soon // else it waits, or goes where something else than room decides
 }
 
 // Keep drops the jobs from number n on: they follow in the next claim.

@@ -30,6 +30,7 @@ const (
 	latestOverdue   = 2 * time.Second        // longer answers count as this long in the usual answer time
 	leastLately     = 250 * time.Millisecond // answers count at least so long
 	slowAnswers     = time.Second            // no claim waits for a channel whose usual answer time is as long
+	quietAfter      = 50 * time.Millisecond  // nor for one that has answered nothing for so long
 	longestQueue    = 2 * time.Second        // what a channel may hold, it answers within this time
 	quickestAnswer  = time.Millisecond       // a usual answer time counts as this long at least
 	firstGuess      = 20 * time.Millisecond  // the least usual answer time before answersRecalled answers
@@ -46,6 +47,7 @@ type underWay struct {
 	unknown         bool          // nothing has been out for its usual answer time, or it has answered too little to tell
 	senders         int           // submissions that may be out at once
 	usual           time.Duration // answer time
+	quiet           time.Duration // since the last answer
 	portion         float64       // of all messages, by the weights; those of all channels add up to 1
 	closed          bool          // whether operators have switched the channel off
 }
@@ -119,7 +121,7 @@ func rooms(channels []underWay, total int) []decide.Room {
 			share, entitled, wants = total, total, total
 		}
 		r.Late = open > 1 && (u.fails(share) || u.clears() < total)
-		r.Slow = u.usual >= slowAnswers
+		r.Slow = u.usual >= slowAnswers || u.quiet >= quietAfter
 		r.Pool = left
 		own := entitled
 		if !u.unknown {

@@ -58,7 +58,7 @@ func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 // shareOf is what a channel may hold whatever the others do.
 func (p *pipeline) shareOf(channel string) int {
 	u := underWay{portion: p.routing.Portions()[p.routing.Channel(channel)], senders: 500}
-	return u.share(p.slots.size())
+	return u.share(p.cfg.MaxUnsettled)
 }
 
 // weigh gives a, b and c other weights.
@@ -127,7 +127,7 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	answer := p.silence(t, "c", "")
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
-	most := int64(p.slots.size() - p.shareOf("a") - p.shareOf("b")) // before anything is known of it
+	most := int64(p.cfg.MaxUnsettled - p.shareOf("a") - p.shareOf("b")) // before anything is known of it
 	p.eventually(t, `select 'all', count(*) from audit.attempts
 		where outcome = 'accepted' and channel <> 'c' or outcome is null and channel = 'c'`,
 		map[string]int64{"all": messages})

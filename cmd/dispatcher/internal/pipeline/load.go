@@ -88,6 +88,7 @@ func (w *worker) underWay(now time.Time) underWay {
 	u.unknown = u.answered == 0
 	u.silent = int(w.lately.missed.Load())
 	before, last := int64(since-w.load.overdueAfter()), w.lately.last.Load()
+	u.quiet = since - time.Duration(last)
 	for i := range w.outSince {
 		if u.held == 0 {
 			break
@@ -150,7 +151,7 @@ func (l *answersLately) count(since, within time.Duration) (n int) {
 
 // rooms is what each channel of a routing may take now, and how much of the total is stuck.
 func (d *Dispatcher) rooms(routing *decide.Routing) (each []decide.Room, held int) {
-	now, total := time.Now(), d.slots.size()
+	now, total := time.Now(), d.cfg.MaxUnsettled
 	channels, portions := make([]underWay, len(routing.Channels)), routing.Portions()
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -204,8 +205,8 @@ const (
 	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim
 	// would take the few that each settlement frees, and a transaction would carry few messages.
 	gatherTime = 100 * time.Millisecond
-	// roomTime is how long a claim waits for room on channels that answer nothing meanwhile,
-	// longestRoomTime on those that do, and roomLook how often it looks.
+	// roomTime is how long a claim waits for room for most of its jobs, longestRoomTime for the
+	// first of them, and roomLook how often it looks.
 	roomTime        = 20 * time.Millisecond
 	longestRoomTime = 500 * time.Millisecond
 	roomLook        = 2 * time.Millisecond
@@ -214,52 +215,26 @@ const (
 // enough is how many of so many slots make a claim that need not wait for more.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
-// awaitRoom drops the jobs behind the first that has no room, see fits: they follow in the next
-// claim. It waits a moment for room before it takes less than most of them, and longer for the
-// first job as long as its channels answer. When they answer nothing, it takes all: those without
-// room wait in the database, and the others do not wait for channels that may have failed. held is
-// how much of the slots is stuck.
+// awaitRoom drops the jobs behind the first that has no room, see Fits: they follow in the next
+// claim. It waits a moment for room before it takes less than most of them, or as long as it had to
+// wait for slots anyway, and longer for the first job. held is how much of the slots is stuck.
 func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err error) {
-	began := time.Now()
-	looked, watched, before := began, []int(nil), int64(0)
-	for {
+	for began := time.Now(); ; {
 		each, held := d.rooms(r.plan.Routing)
-		n, blocked := r.plan.Fits(each, r.unready)
+		n, all := r.plan.Fits(each, r.unready)
+		waited := time.Since(began)
 		switch {
-		case blocked == nil:
+		case all || waited >= longestRoomTime:
 			return held, nil
-		case n >= enough(len(r.plan.Tasks)):
+		case n > 0 && waited >= roomTime,
+			n >= enough(len(r.plan.Tasks)) && d.slots.has(min(n, d.slots.size()-held)):
 			r.plan.Keep(n)
 			return held, nil
-		case watched == nil:
-			watched, before = blocked, d.answeredBy(r.plan.Routing, blocked)
-		case time.Since(looked) >= roomTime:
-			now := d.answeredBy(r.plan.Routing, watched)
-			if now == before || time.Since(began) >= longestRoomTime {
-				return held, nil
-			}
-			if n > 0 {
-				r.plan.Keep(n)
-				return held, nil
-			}
-			looked, watched, before = time.Now(), blocked, d.answeredBy(r.plan.Routing, blocked)
 		}
 		if !sleep(ctx, roomLook) {
 			return 0, ctx.Err()
 		}
 	}
-}
-
-// answeredBy counts the answers of channels.
-func (d *Dispatcher) answeredBy(routing *decide.Routing, channels []int) (answers int64) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	for _, c := range channels {
-		if l := d.loads[routing.Channels[c].Name]; l != nil {
-			answers += l.answered.Load()
-		}
-	}
-	return answers
 }
 
 // reserve counts the claim's attempts as under way on their channels.

@@ -30,6 +30,13 @@ func newSlots(n int) *slots {
 // size is the bound.
 func (s *slots) size() int { return s.most }
 
+// has reports whether n are free.
+func (s *slots) has(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free >= n
+}
+
 // acquire blocks until a slot is free and takes up to n. Below enough it waits for more, for
 // gatherTime at most. Those who wait are served in turn. On error it holds none.
 func (s *slots) acquire(ctx context.Context, n, enough int) (got int, err error) {
