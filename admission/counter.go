@@ -63,13 +63,15 @@ func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Sta
 // it.
 func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
-// lastRelease is the end of the part of the window in which attempts may be placed. A paced
-// window leaves the guard without places.
-func (c *Counter) lastRelease(zone *time.Location) time.Time {
+// lastRelease is the end of the part of the window in which attempts may be placed.
+func (c *Counter) lastRelease(zone *time.Location) time.Time { return c.End(zone).Add(-c.unplaced()) }
+
+// unplaced is the last part of the window, in which a paced one has no places.
+func (c *Counter) unplaced() time.Duration {
 	if c.Paced() && !c.Sliding {
-		return c.End(zone).Add(-time.Duration(c.Window) / guard)
+		return time.Duration(c.Window) / guard
 	}
-	return c.End(zone)
+	return 0
 }
 
 // count adds units, if there are any, to one of the tallies; to none without a name.

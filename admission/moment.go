@@ -25,14 +25,14 @@ func (m *Moment) Roll(c *Counter) bool { return c.Roll(m.Now.Add(m.ahead(c)), m.
 
 // ahead is how long before its beginning a window may be taken slots of.
 //
-// The counters stay locked for a lead, so one decision gives away the places of a lead, from
-// Earliest on. They have to be of one window, since a counter has no room for two: the one that
-// holds the middle of them.
+// The counters stay locked for a commit latency, so one decision gives away the places of that
+// long, from Earliest on. They have to be of one window, since a counter has no room for two: the
+// one that holds the middle of them, and the next one where this one has none left.
 func (m *Moment) ahead(c *Counter) time.Duration {
 	if c.Window != Second {
 		return 0
 	}
-	return m.commitLatency() + m.commitLatency()/2
+	return m.commitLatency() + max(m.commitLatency()/2, c.unplaced())
 }
 
 // rolls is when the counter moves on to its next window.
@@ -44,7 +44,7 @@ func (m *Moment) closes(c *Counter) time.Time {
 	return earlier(c.lastRelease(m.Zone).Add(-m.commitLatency()), m.rolls(c))
 }
 
-// lead is how long it takes to make a decision durable.
+// commitLatency is how long it takes to make a decision durable.
 func (m *Moment) commitLatency() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
 
 // reach is how far ahead of the earliest departure places are given away: at least to where those

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -29,10 +30,16 @@ func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, 
 	return places
 }
 
+// until leaves out the places from a time on: the next second is given away before it begins.
+func until(end time.Time, places []time.Time) []time.Time {
+	return slices.DeleteFunc(places, func(at time.Time) bool { return !at.Before(end) })
+}
+
 func TestHundredPerSecondAreSpreadOverTheSecond(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
-	places := fill(moment(noon), accounts, &admission.Need{}, 20*time.Millisecond, 3*time.Second)
+	places := until(noon.Add(3*time.Second),
+		fill(moment(noon), accounts, &admission.Need{}, 20*time.Millisecond, 3*time.Second))
 	if len(places) != 300 {
 		t.Fatalf("%d places in 3 s", len(places))
 	}
@@ -56,10 +63,30 @@ func TestPlacesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
 	}
 }
 
+// TestADecisionAtTheEndOfASecondIsOfTheNext: the last 50 ms have no places, and nothing waits for
+// the next second in the queue when it can have its place there.
+func TestADecisionAtTheEndOfASecondIsOfTheNext(t *testing.T) {
+	t.Parallel()
+	for _, lead := range []time.Duration{0, 60 * time.Millisecond, 300 * time.Millisecond} {
+		accounts := full(admission.Limit{Window: admission.Second, Max: 1_000_000}, noon)
+		for now := noon; now.Before(noon.Add(3 * time.Second)); now = now.Add(time.Millisecond) {
+			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
+			moveOn(accounts, m)
+			if p, o := take(m, accounts, &admission.Need{}); o != nil {
+				t.Fatalf("lead %s, at %s: %+v", lead, now, o)
+			} else if wait := leaves(m, p).Sub(m.Earliest); wait > max(50*time.Millisecond, lead/2) {
+				t.Errorf("lead %s, at %s: it waits for %s", lead, now, wait)
+			}
+		}
+	}
+}
+
 func TestLateDemandCatchesUpAtTwiceTheEvenPace(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
-	places := fill(moment(noon.Add(500*time.Millisecond)), accounts, &admission.Need{}, 10*time.Millisecond, 500*time.Millisecond)
+	half := moment(noon.Add(500 * time.Millisecond))
+	places := until(noon.Add(time.Second),
+		fill(half, accounts, &admission.Need{}, 10*time.Millisecond, 500*time.Millisecond))
 	if len(places) != 95 { // 450 ms at 4.75 ms each
 		t.Errorf("%d places in the second half", len(places))
 	}
@@ -74,7 +101,8 @@ func TestLoweredRateStretchesTheSteps(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
 	accounts[0].Rate = 0.25
-	places := fill(moment(noon), accounts, &admission.Need{}, 10*time.Millisecond, 4*time.Second)
+	places := until(noon.Add(4*time.Second),
+		fill(moment(noon), accounts, &admission.Need{}, 10*time.Millisecond, 4*time.Second))
 	if len(places) != 100 {
 		t.Errorf("%d places in 4 s at a quarter of 100/s", len(places))
 	}
@@ -243,7 +271,8 @@ func TestTwoPacedLimitsOfDifferentUnitsBothHold(t *testing.T) {
 			accounts[i].Counter = full(accounts[i].Limit, noon)[0].Counter
 		}
 		n := admission.Need{Segments: segments}
-		places := fill(moment(noon), accounts, &n, 20*time.Millisecond, 2*time.Second)
+		places := until(noon.Add(2*time.Second),
+			fill(moment(noon), accounts, &n, 20*time.Millisecond, 2*time.Second))
 		if len(places) != 2*want {
 			t.Errorf("%d messages of %d segments in 2 s, want %d", len(places), segments, 2*want)
 		}

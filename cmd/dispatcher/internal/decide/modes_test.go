@@ -524,7 +524,7 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 		if want := []string{"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c", "c"}; !cmp.Equal(got, want) {
 			t.Errorf("%s: took %v", mode, got)
 		}
-		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot || d.NextAt.Sub(noon) != time.Second {
+		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot || d.NextAt.Sub(noon) != 950*time.Millisecond {
 			t.Errorf("%s: the thirteenth was %+v", mode, d)
 		}
 	}

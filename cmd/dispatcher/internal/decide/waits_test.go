@@ -29,7 +29,7 @@ func looks(t *testing.T, w *world, n int) (at []time.Duration) {
 // ends.
 func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 	t.Parallel()
-	const second = time.Second
+	const next = 950 * time.Millisecond // from then on release times of the next second are given away
 	for name, tc := range map[string]struct {
 		limit   admission.Limit
 		granted int64
@@ -40,10 +40,10 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 			time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 3 * time.Minute,
 		}},
 		"a second of 4": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{}, []time.Duration{
-			second, second, 1250 * time.Millisecond, 1250 * time.Millisecond, 1500 * time.Millisecond,
+			next, next, next + 250*time.Millisecond, next + 250*time.Millisecond, next + 500*time.Millisecond,
 		}},
 		"at half the rate": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{Rate: 0.5, Since: noon}, []time.Duration{
-			second, second, 1500 * time.Millisecond, 1500 * time.Millisecond, 2 * second,
+			next, next, next + 500*time.Millisecond, next + 500*time.Millisecond, next + time.Second,
 		}},
 		"sliding": {admission.Limit{Window: admission.Minute, Max: 2, Sliding: true, Burst: 1}, 2, admission.Ease{}, []time.Duration{
 			time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
