@@ -6,6 +6,10 @@ import (
 	"dispatcher/provider"
 )
 
+// Ambiguities are the submissions of which nobody knows whether the provider took them, and what is
+// done to find out.
+type Ambiguities struct{ *db }
+
 // Step is how it is tried to learn what became of a submission that nobody answered.
 type Step string
 

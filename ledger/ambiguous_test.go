@@ -35,7 +35,7 @@ func openAmbiguity(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Messa
 
 func ambiguities(t *testing.T, l *ledger.Ledger) []ledger.OpenAmbiguity {
 	t.Helper()
-	open, err := l.DueAmbiguities(t.Context(), 10, time.Minute)
+	open, err := l.Ambiguities.Due(t.Context(), 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func ambiguities(t *testing.T, l *ledger.Ledger) []ledger.OpenAmbiguity {
 
 func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 	t.Helper()
-	ended, err := l.Resolve(t.Context(), &j)
+	ended, err := l.Ambiguities.Resolve(t.Context(), &j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 	if again := ambiguities(t, l); len(again) != 0 {
 		t.Error("a leased ambiguity was given away twice")
 	}
-	if err := l.Postpone(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
+	if err := l.Ambiguities.Postpone(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if again := ambiguities(t, l); len(again) != 1 || again[0].Asked != 2 {
@@ -83,7 +83,7 @@ func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.Lookup)
-	if err := l.Postpone(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
+	if err := l.Ambiguities.Postpone(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if open := ambiguities(t, l); len(open) != 0 {
@@ -100,7 +100,7 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	if got := see(seeDoubt); got != "accepted taken closed" {
 		t.Error(got)
 	}
-	if _, err := l.AmbiguityOf(t.Context(), m.ID, 0); !errors.Is(err, ledger.ErrNotAmbiguous) {
+	if _, err := l.Ambiguities.Of(t.Context(), m.ID, 0); !errors.Is(err, ledger.ErrNotAmbiguous) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -114,10 +114,10 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
 		t.Error(got)
 	}
-	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil || len(list) != 0 {
+	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{Ended: true}, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].ResolvedAs != ledger.Unresolved {
+	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{Ended: true}, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].ResolvedAs != ledger.Unresolved {
 		t.Errorf("%+v, %v", list, err)
 	}
 	truth := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0]}
@@ -224,7 +224,7 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	claimAgain(t, l, func(sql string) string { return scalar[string](t, watch, sql) })
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.attempts where attempt = 1 for update`)
-	done := waiting(t, watch, func() error { return l.Settle(t.Context(), []ledger.Settlement{repeat(m, 2)}) })
+	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{repeat(m, 2)}) })
 	for _, sql := range []string{`select from dispatcher.attempts where attempt = 2 for update nowait`, `select from dispatcher.messages for update nowait`} {
 		if _, err := watch.Exec(t.Context(), sql); err != nil {
 			t.Errorf("it has locked what comes after: %s: %v", sql, err)
@@ -254,7 +254,7 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := l.Settle(ctx, []ledger.Settlement{first, second}); err != nil {
+	if err := l.Settlements.Settle(ctx, []ledger.Settlement{first, second}); err != nil {
 		t.Error(err)
 	}
 	execute(t, db, `commit`)
@@ -287,9 +287,9 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	}
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
-	first := waiting(t, watch, func() error { return l.Settle(t.Context(), []ledger.Settlement{late[0], again[1]}) })
+	first := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{late[0], again[1]}) })
 	second := make(chan error, 1)
-	go func() { second <- other.Settle(t.Context(), []ledger.Settlement{again[0], late[1]}) }()
+	go func() { second <- other.Settlements.Settle(t.Context(), []ledger.Settlement{again[0], late[1]}) }()
 	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 	for scalar[int](t, watch, waiters) < 2 && t.Context().Err() == nil {
 		if len(second) > 0 {
@@ -367,7 +367,7 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 			l, m, see := openAmbiguity(t, ledger.SameKey)
 			claimAgain(t, l, see)
 			settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
-			_, err := l.Receive(t.Context(), []ledger.Receipt{{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state}},
+			_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state}},
 				func(*ledger.Closing) *ledger.Notice { return nil })
 			if err != nil {
 				t.Fatal(err)
@@ -446,7 +446,7 @@ func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	for range 3 {
 		lookers.Go(func() {
 			for ctx.Err() == nil {
-				open, err := l.DueAmbiguities(t.Context(), len(first), 0)
+				open, err := l.Ambiguities.Due(t.Context(), len(first), 0)
 				if err != nil {
 					t.Error(err)
 				}
@@ -460,7 +460,7 @@ func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 		})
 	}
 	for i := range second {
-		if err := l.Settle(t.Context(), second[i:i+1]); err != nil {
+		if err := l.Settlements.Settle(t.Context(), second[i:i+1]); err != nil {
 			t.Error(err)
 		}
 	}

@@ -154,15 +154,15 @@ const readAmbiguities = `
 	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + ambiguityJoins + `
 	order by d.opened_at`
 
-// DueAmbiguities picks up to limit open ambiguities that are due, or have been answered meanwhile,
+// Due picks up to limit open ambiguities that are due, or have been answered meanwhile,
 // and keeps others from those that are due for the lease.
-func (l *Ledger) DueAmbiguities(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
+func (s *Ambiguities) Due(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
 	var seqs []int64
 	var keys []string
-	if err := l.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
+	if err := s.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
 		return nil, wrap("look for ambiguities", err)
 	}
-	r, err := l.hot.Query(ctx, readAmbiguities, seqs, keys)
+	r, err := s.hot.Query(ctx, readAmbiguities, seqs, keys)
 	if err != nil {
 		return nil, wrap("look for ambiguities", err)
 	}
@@ -181,11 +181,11 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	return d, err
 }
 
-// AmbiguityOf is the latest ambiguity of a message of which nobody knows whether it was taken: an
+// Of is the latest ambiguity of a message of which nobody knows whether it was taken: an
 // open one, or one that ended without anybody knowing. With last it is that one whose latest
 // attempt has this number; 0 stands for any. It returns ErrNotAmbiguous when there is none.
-func (l *Ledger) AmbiguityOf(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
-	r, err := l.reports.Query(ctx, `
+func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
+	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`
 		from dispatcher.ambiguous d`+ambiguityJoins+`
 		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc limit 1`, id, last)
@@ -203,8 +203,8 @@ func (l *Ledger) AmbiguityOf(ctx context.Context, id string, last int) (OpenAmbi
 var ErrNotAmbiguous = errors.New("this message is not ambiguous")
 
 // Postpone sets when an ambiguity is looked at again, unless it has been closed.
-func (l *Ledger) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
-	_, err := l.hot.Exec(ctx, `
+func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
+	_, err := s.hot.Exec(ctx, `
 		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2 and closed_at is null`, seq, key, until)
 	return wrap("postpone an ambiguity", err)
 }
@@ -268,8 +268,8 @@ const resolveAmbiguity = `
 // Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else
 // has ended with certainty is left as it is, and so is one whose message is being submitted again
 // just now. It is one transaction.
-func (l *Ledger) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
-	tx, err := l.hot.Begin(ctx)
+func (s *Ambiguities) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
+	tx, err := s.hot.Begin(ctx)
 	if err != nil {
 		return false, wrap("resolve an ambiguity", err)
 	}
@@ -349,21 +349,21 @@ func (f *AmbiguousFilter) arguments() []any {
 	return []any{f.Ended, f.Channel, f.Lane, before}
 }
 
-// Ambiguous lists the attempts that match, oldest first, limit at most; 0 lists all.
-func (l *Ledger) Ambiguous(ctx context.Context, f *AmbiguousFilter, limit int) ([]AmbiguityRecord, error) {
-	return rows(ctx, l, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
+// List lists the attempts that match, oldest first, limit at most; 0 lists all.
+func (s *Ambiguities) List(ctx context.Context, f *AmbiguousFilter, limit int) ([]AmbiguityRecord, error) {
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
 		append(f.arguments(), limit)...)
 }
 
-// CountAmbiguous is how many attempts match.
-func (l *Ledger) CountAmbiguous(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
-	err = l.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
+// Count is how many attempts match.
+func (s *Ambiguities) Count(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
+	err = s.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
 	return n, wrap("count ambiguous attempts", err)
 }
 
-// ambiguitiesOf are all ambiguities about one message.
-func (l *Ledger) ambiguitiesOf(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
-	return rows(ctx, l, scanAmbiguityRecord, ambiguityRecords+`d.message_seq = $1 order by d.attempt`, seq)
+// of are all ambiguities about one message.
+func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+`d.message_seq = $1 order by d.attempt`, seq)
 }
 
 func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {

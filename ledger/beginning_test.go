@@ -19,7 +19,7 @@ import (
 // applyToday is applyLimits of a document whose days begin in a zone.
 func applyToday(t testing.TB, l *ledger.Ledger, zone *time.Location, onA []admission.Limit, overAll ...admission.Limit) {
 	t.Helper()
-	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "test", Document: "routes: []", Limits: overAll, Zone: zone,
 		Channels: []ledger.ChannelSpec{{Name: "a", Limits: onA}, {Name: "b"}},
 	})

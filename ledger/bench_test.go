@@ -56,7 +56,7 @@ func BenchmarkCursors(b *testing.B) {
 	l := connect(b, ledger.Config{URL: s.URL(), MaxConns: 1})
 	routes := []string{"r0", "r1", "r2"}
 	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{manyLimits("a"), manyLimits("b"), manyLimits("c")}, Routes: circles([]string{"a", "b", "c"}, routes...)}
-	if _, err := l.ApplyRouting(b.Context(), n); err != nil {
+	if _, err := l.Routing.Apply(b.Context(), n); err != nil {
 		b.Fatal(err)
 	}
 	counts := []int{0, 1, 3}
@@ -244,7 +244,7 @@ func BenchmarkEachChoice(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f := ledger.ChoiceFilter{From: now.Add(-100 * time.Hour), To: now.Add(time.Hour)}
-		if err := l.EachChoice(b.Context(), f, func(*ledger.Record) error { visited++; return nil }); err != nil {
+		if err := l.Messages.EachChoice(b.Context(), f, func(*ledger.Record) error { visited++; return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

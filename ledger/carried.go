@@ -50,11 +50,11 @@ const carried = `
 // since then and the attempts claimed since then and late before it, both from the right edge of an
 // index, and nothing before. It costs one to three seconds per million messages since then, and a
 // quarter of a second per million attempts before, so that is meant to lie minutes back.
-func (l *Ledger) Carried(ctx context.Context, route string, since time.Time, late time.Duration, version int64) ([]Carried, error) {
-	low, _, err := l.seek(ctx, since)
+func (s *Reports) Carried(ctx context.Context, route string, since time.Time, late time.Duration, version int64) ([]Carried, error) {
+	low, _, err := s.seek(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	out, err := atEdge(ctx, l, pgx.RowToStructByPos[Carried], carried, route, since, low, version, late)
+	out, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Carried], carried, route, since, low, version, late)
 	return out, wrap("count what was carried", err)
 }

@@ -40,24 +40,24 @@ const choicePage = 2000
 // is a day ever in memory, nor does a snapshot stay open that would keep the counters' old
 // versions from being removed while claims write thousands of them. A message and its attempts
 // are of one moment, also while it is being sent. visit may use the ledger.
-func (l *Ledger) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Record) error) error {
+func (s *Messages) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Record) error) error {
 	if err := f.validate(); err != nil {
 		return fmt.Errorf("read choices: %w", err)
 	}
-	low, _, err := l.seek(ctx, f.From)
+	low, _, err := s.seek(ctx, f.From)
 	if err != nil {
 		return err
 	}
-	_, high, err := l.seek(ctx, f.To)
+	_, high, err := s.seek(ctx, f.To)
 	if err != nil {
 		return err
 	}
 	if f.Sample > 0 {
-		return l.eachSampled(ctx, &f, low, high, visit)
+		return s.eachSampled(ctx, &f, low, high, visit)
 	}
 	for more := true; more; {
 		var page []Record
-		err = l.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+		err = s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
 			if page, low, more, err = choicesAfter(ctx, tx, &f, low, high); err != nil {
 				return err
 			}
@@ -74,8 +74,8 @@ func (l *Ledger) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Rec
 }
 
 // inSnapshot runs several statements over the state of one moment.
-func (l *Ledger) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, l.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
+func (s *Messages) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
 }
 
 // isChoice is the condition that message m is one that EachChoice visits.
@@ -110,8 +110,8 @@ func choicesAfter(ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int
 
 // eachSampled lets the database choose, and holds no more than the chosen seqs in memory.
 // MD5 spreads ids evenly, and is the same on every server and in every release.
-func (l *Ledger) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error) error {
-	seqs, err := rows(ctx, l, pgx.RowTo[int64], `
+func (s *Messages) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error) error {
+	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select seq from (
 		  select m.seq from (select * from dispatcher.messages where seq > $3
 		    and seq < $4 offset 0) m
@@ -122,7 +122,7 @@ func (l *Ledger) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int
 	}
 	for some := range slices.Chunk(seqs, choicePage) {
 		var page []Record
-		err := l.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+		err := s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
 			if page, err = choicesOf(ctx, tx, some); err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ func fillHours(t testing.TB, db *pgx.Conn, n int) {
 func visitAll(t testing.TB, l *ledger.Ledger, f ledger.ChoiceFilter) (ids []string) {
 	t.Helper()
 	var last int64
-	err := l.EachChoice(t.Context(), f, func(r *ledger.Record) error {
+	err := l.Messages.EachChoice(t.Context(), f, func(r *ledger.Record) error {
 		if r.Message.Seq <= last {
 			return fmt.Errorf("message %d follows %d", r.Message.Seq, last)
 		}
@@ -143,9 +143,9 @@ func TestEachChoiceShowsWhatRecordShows(t *testing.T) {
 	settleAll(t, l, accepted(seen.Messages[:2]))
 	f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour)}
 	visited := 0
-	err := l.EachChoice(t.Context(), f, func(r *ledger.Record) error {
+	err := l.Messages.EachChoice(t.Context(), f, func(r *ledger.Record) error {
 		visited++
-		want, err := l.Record(t.Context(), r.Message.ID)
+		want, err := l.Messages.Record(t.Context(), r.Message.ID)
 		want.Routing = nil
 		if diff := cmp.Diff(&want, r, cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
@@ -192,7 +192,7 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			now := time.Now()
-			done <- l.EachChoice(t.Context(), ledger.ChoiceFilter{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour), Sample: sample}, func(r *ledger.Record) error {
+			done <- l.Messages.EachChoice(t.Context(), ledger.ChoiceFilter{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour), Sample: sample}, func(r *ledger.Record) error {
 				if r.Message.Attempts != before[r.Message.ID] {
 					return fmt.Errorf("the row of %s is newer than the snapshot", r.Message.ID)
 				}
@@ -246,7 +246,7 @@ func TestEachChoiceEndsWithTheErrorOfItsVisitor(t *testing.T) {
 	for _, sample := range []int{0, 5} {
 		visited := 0
 		f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour), Sample: sample}
-		err := l.EachChoice(t.Context(), f, func(*ledger.Record) error { visited++; return enough })
+		err := l.Messages.EachChoice(t.Context(), f, func(*ledger.Record) error { visited++; return enough })
 		if err != enough || visited != 1 { //nolint:errorlint // It is returned as it is.
 			t.Errorf("%d visited, %v", visited, err)
 		}
@@ -254,7 +254,7 @@ func TestEachChoiceEndsWithTheErrorOfItsVisitor(t *testing.T) {
 	for name, f := range map[string]ledger.ChoiceFilter{
 		"no range": {}, "no end": {From: seen.Now}, "negative sample": {From: seen.Now, To: seen.Now, Sample: -1},
 	} {
-		if err := l.EachChoice(t.Context(), f, nil); err == nil {
+		if err := l.Messages.EachChoice(t.Context(), f, nil); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

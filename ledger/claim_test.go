@@ -98,7 +98,7 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 			t.Error("a connection was not given back")
 		}
 	})
-	if err := l.Register(t.Context()); err != nil {
+	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
@@ -160,7 +160,7 @@ func TestEveryEndOfAClaimGivesItsConnectionBack(t *testing.T) {
 			if c.missing != "" {
 				want.Channels = append(want.Channels, c.missing)
 			}
-			tx, err := l.Lock(t.Context(), want)
+			tx, err := l.Claims.Lock(t.Context(), want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +189,7 @@ func TestEveryEndOfAClaimGivesItsConnectionBack(t *testing.T) {
 			return // there may be no connection for the others
 		}
 	}
-	if _, err := l.Lock(over, ledger.Claim{Messages: batch("m", 1)}); !errors.Is(err, context.Canceled) || !allGivenBack(l) {
+	if _, err := l.Claims.Lock(over, ledger.Claim{Messages: batch("m", 1)}); !errors.Is(err, context.Canceled) || !allGivenBack(l) {
 		t.Errorf("a claim that cannot begin: %v", err)
 	}
 }
@@ -212,7 +212,7 @@ func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	except := []int64{seqs[0], seqs[3], -1}
-	if n, err := l.Due(t.Context(), 10, except...); n != 3 || err != nil {
+	if n, err := l.Claims.Due(t.Context(), 10, except...); n != 3 || err != nil {
 		t.Errorf("%d rows are due: %v", n, err)
 	}
 	var ids []string
@@ -259,7 +259,7 @@ func TestClaimPicksUpDueRowsOldestFirst(t *testing.T) {
 	if diff := cmp.Diff(want, due[0]); diff != "" {
 		t.Error(diff)
 	}
-	if n, err := l.Due(t.Context(), 10); err != nil || n != 0 {
+	if n, err := l.Claims.Due(t.Context(), 10); err != nil || n != 0 {
 		t.Errorf("%d rows are still due: %v", n, err)
 	}
 }

@@ -31,7 +31,7 @@ func (t *Tx) Commit(ctx context.Context, d Decisions) error {
 	// commitOutcome needs one.
 	t.release()
 	if lost {
-		err = t.ledger.commitOutcome(ctx, t, err)
+		err = t.claims.commitOutcome(ctx, t, err)
 	}
 	return wrap("claim", err)
 }
@@ -49,7 +49,7 @@ func (t *Tx) Rollback() {
 // release gives the connection back. One in mid-transaction is cut by the pool, so the locks go
 // with it.
 func (t *Tx) release() {
-	t.passTurn(&t.ledger.turns)
+	t.passTurn(&t.claims.turns)
 	t.conn.Release()
 	t.conn = nil
 }

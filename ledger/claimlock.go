@@ -12,10 +12,17 @@ import (
 	"dispatcher/admission"
 )
 
+// Claims decides which channel messages go to, a batch at a time: see Lock. It also tells what
+// waits for a claim.
+type Claims struct {
+	*db
+	turns turns // whose rows come next when not all that are due are picked up
+}
+
 // Tx is one claim under way: a transaction that holds the locks of what it shows. It is for one
 // goroutine, and ends with Commit or Rollback; until then it has one of the ledger's connections.
 type Tx struct {
-	ledger   *Ledger
+	claims   *Claims
 	conn     *pgxpool.Conn // nil once the transaction has ended
 	instance int64
 	request  *Claim
@@ -37,14 +44,14 @@ type Tx struct {
 // already. The caller looks at Seen, decides, and calls Commit. It defers Rollback.
 //
 // An error leaves nothing behind: no row, no lock, no connection.
-func (l *Ledger) Lock(ctx context.Context, want Claim) (*Tx, error) {
-	conn, err := l.hot.Acquire(ctx)
+func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
+	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return nil, wrap("claim", err)
 	}
 	t := &Tx{
-		ledger: l, conn: conn, instance: l.instance.Load(),
-		request: &want, order: ascending(want.Messages), behind: l.turns.now(),
+		claims: s, conn: conn, instance: s.instance.Load(),
+		request: &want, order: ascending(want.Messages), behind: s.turns.now(),
 	}
 	err = t.open(ctx)
 	if err == nil {

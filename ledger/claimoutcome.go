@@ -28,7 +28,7 @@ const (
 //
 // A claim without attempts needs no answer: to claim again does no harm, because what
 // it stored falls out as duplicates and its notices wait in the outbox.
-func (l *Ledger) commitOutcome(ctx context.Context, t *Tx, lost error) error {
+func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 	if len(t.attempts) == 0 {
 		return fmt.Errorf("%w: %w", errConnection, lost)
 	}
@@ -37,9 +37,9 @@ func (l *Ledger) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 	// meanwhile anyway.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(l.closing, cancel)()
+	defer context.AfterFunc(s.closing, cancel)()
 	for pause := firstCommitPause; ; pause = min(2*pause, lastCommitPause) {
-		committed, err := l.committed(ctx, t)
+		committed, err := s.committed(ctx, t)
 		switch {
 		case err == nil && committed:
 			return nil
@@ -63,10 +63,10 @@ var errInProgress = errors.New("transaction in progress")
 // Once it is not, its first attempt tells, see selectCommitted. The status that the server keeps
 // for a transaction's number would not do: a crash can lose the number of a transaction that never
 // reached the disk, and the next one gets it.
-func (l *Ledger) committed(ctx context.Context, t *Tx) (yes bool, err error) {
+func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
-	conn, err := l.hot.Acquire(ctx)
+	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return false, err
 	}

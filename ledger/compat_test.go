@@ -43,10 +43,10 @@ func TestThePreviousReleaseWorksOnTheNewSchema(t *testing.T) {
 	}
 	old(3)
 	base := int64(3)
-	if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Expect: &base, Author: "new", Document: "routes: []"}); err != nil {
+	if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Expect: &base, Author: "new", Document: "routes: []"}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := l.RoutingVersions(t.Context())
+	got, err := l.Routing.Versions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func claimAndSettle(t testing.TB, l *ledger.Ledger, messages []ledger.Message, c
 		return 0, err
 	}
 	slices.Reverse(sent) // settlements come in any order
-	return len(sent), l.Settle(t.Context(), accepted(sent))
+	return len(sent), l.Settlements.Settle(t.Context(), accepted(sent))
 }
 
 // The same ids from two consumers, as after a rebalance, in opposite orders.
@@ -128,7 +128,7 @@ func TestConcurrentSettlementsOfTheSameAttemptsTakeEffectOnce(t *testing.T) {
 			if worker%2 == 1 {
 				slices.Reverse(mine)
 			}
-			if err := l.Settle(t.Context(), mine); err != nil {
+			if err := l.Settlements.Settle(t.Context(), mine); err != nil {
 				t.Error(err)
 			}
 		})

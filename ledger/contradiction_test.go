@@ -51,7 +51,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 				l, m, see := one(t)
 				var told []ledger.Discrepancy
 				take := func() {
-					got, err := l.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellState)
+					got, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellState)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -65,7 +65,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 					take()
 				}
 				take()
-				swept, err := l.Overdue(t.Context(), 100, tellState)
+				swept, err := l.Receipts.Overdue(t.Context(), 100, tellState)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -76,7 +76,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 				if len(told) != 1 || told[0] != (ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: "a", Reference: "7F", Answered: "7F"}) {
 					t.Errorf("told %+v", told)
 				}
-				if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
+				if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
 					t.Errorf("%d are to be sent again, %v", n, err)
 				}
 				if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
@@ -127,7 +127,7 @@ func TestBothCarriersDeliveredIt(t *testing.T) {
 			for _, now := range []string{"before the fallback is settled", "before its receipt", "after its receipt"} {
 				if now == when {
 					for range 2 {
-						if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellFlag); err != nil {
+						if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellFlag); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -136,7 +136,7 @@ func TestBothCarriersDeliveredIt(t *testing.T) {
 				case "before the fallback is settled":
 					settleAll(t, l, expecting(m, "r2"))
 				case "before its receipt":
-					if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt("r2", provider.Delivered)}, tellFlag); err != nil {
+					if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("r2", provider.Delivered)}, tellFlag); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -191,7 +191,7 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 			}
 			see(`with w as (update dispatcher.receipts set due_at = due_at - interval '71 hours' returning 1) select count(*)::text from w`)
 			sweep := func() {
-				if _, err := l.Overdue(t.Context(), 100, tellState); err != nil {
+				if _, err := l.Receipts.Overdue(t.Context(), 100, tellState); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -249,7 +249,7 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 			if !early {
 				settleAll(t, l, expecting(m, "r1"))
 			}
-			got, err := l.Receive(t.Context(), []ledger.Receipt{keyed(m, 1, "0x7F", provider.Delivered)}, tellState)
+			got, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{keyed(m, 1, "0x7F", provider.Delivered)}, tellState)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +257,7 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 			if early {
 				settleAll(t, l, expecting(m, "r1"))
 				see(dueNow)
-				swept, err := l.Overdue(t.Context(), 100, tellState)
+				swept, err := l.Receipts.Overdue(t.Context(), 100, tellState)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -25,8 +25,8 @@ const recentContradictions = 7 * 24 * time.Hour
 
 // Contradictions lists those that match, oldest first, limit at most. Those that are older than
 // seven days count as ended.
-func (l *Ledger) Contradictions(ctx context.Context, f *AmbiguousFilter, limit int) ([]ContradictionRecord, error) {
-	return rows(ctx, l, scanContradiction, `
+func (s *Ambiguities) Contradictions(ctx context.Context, f *AmbiguousFilter, limit int) ([]ContradictionRecord, error) {
+	return rows(ctx, s.db, scanContradiction, `
 		select m.id, m.lane, m.tenant, a.channel, a.attempt, a.outcome,
 		  coalesce(a.provider_code, ''), coalesce(r.reference, a.provider_reference, ''),
 		  a.contradicted_at, m.state, m.possible_duplicate
@@ -50,12 +50,12 @@ func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) 
 
 // otherIDs are the ids by which receipts with our key name the attempts of a message, and their
 // answers do not, by attempt.
-func (l *Ledger) otherIDs(ctx context.Context, seq int64) (map[int][]string, error) {
+func (s *Ambiguities) otherIDs(ctx context.Context, seq int64) (map[int][]string, error) {
 	type named struct {
 		attempt   int
 		reference string
 	}
-	all, err := rows(ctx, l, func(r pgx.CollectableRow) (n named, err error) {
+	all, err := rows(ctx, s.db, func(r pgx.CollectableRow) (n named, err error) {
 		err = r.Scan(&n.attempt, &n.reference)
 		return n, err
 	}, `

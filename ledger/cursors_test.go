@@ -45,7 +45,7 @@ func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...st
 	for _, name := range channels {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 	}
-	version, err := l.ApplyRouting(t.Context(), n)
+	version, err := l.Routing.Apply(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 					continue
 				}
 				if err == nil {
-					err = l.Settle(t.Context(), accepted(sent))
+					err = l.Settlements.Settle(t.Context(), accepted(sent))
 				}
 				if err != nil {
 					t.Error(err)
@@ -382,7 +382,7 @@ func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 		"no name": circles(members, ""), "twice": circles(members, "r", "r"), "no members": circles(nil, "r"),
 		"a member twice": circles([]string{"a", "b", "a"}, "r"), "a member without a name": circles([]string{""}, "r"),
 	} {
-		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "x", Routes: routes}); err == nil || ledger.Unstorable(err) {
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "x", Routes: routes}); err == nil || ledger.Unstorable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -400,7 +400,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 		for _, name := range members {
 			n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 		}
-		if _, err := ledgers[3].ApplyRouting(t.Context(), n); err != nil {
+		if _, err := ledgers[3].Routing.Apply(t.Context(), n); err != nil {
 			t.Error(err)
 		}
 	}

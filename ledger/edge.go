@@ -14,7 +14,7 @@ const edgeSettings = `
 
 // atEdge asks a question about the newest rows, in one round trip. It takes no
 // connection from claims and settlements.
-func atEdge[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
+func atEdge[T any](ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("begin read only")
 	batch.Queue(edgeSettings)
@@ -23,6 +23,6 @@ func atEdge[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql st
 		return err
 	})
 	batch.Queue("commit")
-	err = l.reports.SendBatch(ctx, batch).Close() // before what it reads is returned
+	err = d.reports.SendBatch(ctx, batch).Close() // before what it reads is returned
 	return out, err
 }

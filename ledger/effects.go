@@ -15,12 +15,12 @@ import (
 // It locks no channel, so it holds up no claim: a claim reads the current version once, after its
 // locks, and so is planned under the one or the other. For the same reason CreatedAt is only about
 // when they came into force: between it and the commit, some milliseconds later, claims are made
-// under the version before. Messages that wait are not woken, unlike by ApplyRouting: they wait for
+// under the version before. Messages that wait are not woken, unlike by Apply: they wait for
 // a slot, a ready channel or a time, and effects bring none of these. They change only which
 // channel is drawn first, and a message that comes due is planned under the version that is current
 // then.
-func (l *Ledger) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
-	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)
 		switch {
 		case err != nil:

@@ -18,12 +18,12 @@ import (
 // addEffects puts effects on whatever is current, and returns their version.
 func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 	for {
-		current, err := l.CurrentRouting(t.Context())
+		current, err := l.Routing.Current(t.Context())
 		if err != nil {
 			t.Error(err)
 			return 0
 		}
-		version, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		version, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
 			Expect: current.Version, Author: "health", Reason: "test", Overrides: []byte(effects),
 		})
 		if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {
@@ -39,14 +39,14 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err, ledger.ErrNoRouting) {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	addEffects(t, l, `{"weights": {"default": {"a": "45"}}}`)
 	addEffects(t, l, "")
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	got, err := l.RoutingVersions(t.Context())
+	got, err := l.Routing.Versions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 4, Overrides: []byte("no JSON")}); !ledger.Unstorable(err) {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 4, Overrides: []byte("no JSON")}); !ledger.Unstorable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestAChangeOfTheDocumentHoldsOverEffectsButNotOverAnotherDocument(t *testin
 			apply(t, l) // 2 brings the current document
 			addEffects(t, l, `{}`)
 			addEffects(t, l, `{}`) // 4 is current
-			_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Expect: &c.expect, Author: "ann"})
+			_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Expect: &c.expect, Author: "ann"})
 			conflict := (*ledger.VersionConflictError)(nil)
 			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) || conflict.Current != 4) {
 				t.Errorf("document: got %v", err)
@@ -92,7 +92,7 @@ func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 	apply(t, l)
 	addEffects(t, l, `{}`)
 	for _, expect := range []int64{0, 1, 3} {
-		_, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: expect, Overrides: []byte(`{}`)})
+		_, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: expect, Overrides: []byte(`{}`)})
 		if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || conflict.Current != 2 || conflict.Expected != expect {
 			t.Errorf("expecting %d: got %v", expect, err)
 		}
@@ -118,7 +118,7 @@ func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	versions, err := first.RoutingVersions(t.Context())
+	versions, err := first.Routing.Versions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,17 +143,17 @@ func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 // changeOnce reads what is current and changes it: an even worker the document, an odd
 // one the effects. It reports whether nobody was quicker.
 func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
-	current, err := l.CurrentRouting(t.Context())
+	current, err := l.Routing.Current(t.Context())
 	if err != nil {
 		t.Error(err)
 		return true
 	}
 	if worker%2 == 0 {
-		_, err = l.ApplyRouting(t.Context(), ledger.NewRouting{
+		_, err = l.Routing.Apply(t.Context(), ledger.NewRouting{
 			Expect: &current.Version, Author: "editor", Document: fmt.Sprintf("after %d", current.Base),
 		})
 	} else {
-		_, err = l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		_, err = l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
 			Expect: current.Version, Author: "health", Overrides: fmt.Appendf(nil, `{"over": %d}`, current.Version),
 		})
 	}
@@ -174,7 +174,7 @@ func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	claimAll(t, l, batch("m", 2), "full")
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan struct{}, 10), make(chan error)
-	go func() { ended <- l.WatchRouting(ctx, func() error { told <- struct{}{}; return nil }) }()
+	go func() { ended <- l.Routing.Watch(ctx, func() error { told <- struct{}{}; return nil }) }()
 	<-told // at the start
 	addEffects(t, l, `{}`)
 	<-told
@@ -182,7 +182,7 @@ func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if n, err := l.Due(t.Context(), 10); n != 0 || err != nil {
+	if n, err := l.Claims.Due(t.Context(), 10); n != 0 || err != nil {
 		t.Errorf("%d messages were woken, %v", n, err)
 	}
 	seen := claimAll(t, l, batch("next", 1), "full")

@@ -7,7 +7,7 @@ import (
 )
 
 // ConfirmIdentity is what happens at each interval.
-func (l *Ledger) ConfirmIdentity() { l.confirmIdentity() }
+func (s *Instances) ConfirmIdentity() { s.confirmIdentity() }
 
 // Held is how many connections for claims and settlements are in use.
 func (l *Ledger) Held() int { return int(l.hot.Stat().AcquiredConns()) }
@@ -23,14 +23,15 @@ func LocksOfJoining(in Inbound) []string {
 
 // LetGo lets go of everything that a ledger remembers from claim to claim or holds in the server.
 func (l *Ledger) LetGo() {
-	l.turns.mu.Lock()
-	l.turns.last = nil
-	l.turns.mu.Unlock()
-	l.heart.mu.Lock()
-	l.dropHeart()
-	l.heart.mu.Unlock()
-	l.out.letGo()
-	l.heard.letGo()
+	turns, heart := &l.Claims.turns, &l.Instances.heart
+	turns.mu.Lock()
+	turns.last = nil
+	turns.mu.Unlock()
+	heart.mu.Lock()
+	l.Instances.dropHeart()
+	heart.mu.Unlock()
+	l.Outbox.out.letGo()
+	l.Outbox.heard.letGo()
 }
 
 // letGo does not wait for the server to notice that a connection has ended.
@@ -47,5 +48,4 @@ func (o *outlet) letGo() {
 // Hurry shortens the timeouts, before anything waits.
 func (l *Ledger) Hurry(d time.Duration) {
 	l.timeouts.roundTrip, l.timeouts.watch = d, d
-	l.out.roundTrip, l.heard.roundTrip = d, d
 }

@@ -38,8 +38,8 @@ const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('
 // written just now and are in memory. That costs a quarter of a second per million attempts claimed
 // in both together, so a window of hours is not meant to be asked for as often as one of minutes.
 // There is no index on settled_at, because with one no settlement would be a heap-only update.
-func (l *Ledger) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
-	faults, err := atEdge(ctx, l, scanFault, `
+func (s *Reports) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
+	faults, err := atEdge(ctx, s.db, scanFault, `
 		select a.channel, count(*), count(*) filter (where `+isError+`), max(a.settled_at) filter (where `+isError+`)
 		from dispatcher.attempts a
 		where a.claimed_at >= now() - $1::interval - $2::interval

@@ -61,7 +61,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	answers(t, l, "good", "b", provider.Accepted, "")
 	answers(t, l, "unfit", "b", provider.Refused, unfitSender, provider.Refused, unfitSender, provider.Refused, unfitSender)
 	claimAll(t, l, batch("pending", 2), "c")
-	got, err := l.Faults(t.Context(), 10*time.Minute, time.Minute)
+	got, err := l.Reports.Faults(t.Context(), 10*time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	if !got[0].LastErrorAt.Equal(last) || !got[1].LastErrorAt.IsZero() {
 		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt, got[1].LastErrorAt, last)
 	}
-	if got, err := l.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 16 || got[0].Errors != 6 {
+	if got, err := l.Reports.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 16 || got[0].Errors != 6 {
 		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err) // those of "late"
 	}
 }
@@ -98,7 +98,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	toB := batch("to-b", 2)
 	toB[0].Plan.FirstChoice, toB[1].Plan.FirstChoice = "b", ""
 	claimAll(t, l, toB, "b")
-	got, err := l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 1)
+	got, err := l.Reports.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	for i := range want {
 		want[i].InForce = 0
 	}
-	got, err = l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 2) // all were planned under version 1
+	got, err = l.Reports.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 2) // all were planned under version 1
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -120,7 +120,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Carried(t.Context(), "default", now, time.Minute, 1); len(got) != 0 || err != nil {
+	if got, err := l.Reports.Carried(t.Context(), "default", now, time.Minute, 1); len(got) != 0 || err != nil {
 		t.Errorf("since now: %v, %v", got, err)
 	}
 }
@@ -145,7 +145,7 @@ func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 		time.Minute:     {Channel: "a", Attempts: 2, Accepted: 1, Errors: 1, InForce: 1},
 		6 * time.Minute: {Channel: "a", Attempts: 5, Accepted: 2, Errors: 3, InForce: 1},
 	} {
-		got, err := l.Carried(t.Context(), "default", since, late, 1)
+		got, err := l.Reports.Carried(t.Context(), "default", since, late, 1)
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -167,10 +167,10 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	}
 	scans := `select sum(seq_scan)::bigint from pg_stat_user_tables where relname in ('messages', 'attempts')`
 	before := scalar[int64](t, db, scans)
-	if _, err := l.Faults(t.Context(), time.Minute, time.Minute); err != nil {
+	if _, err := l.Reports.Faults(t.Context(), time.Minute, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Carried(t.Context(), "default", time.Now().Add(-time.Hour), time.Minute, 1); err != nil {
+	if _, err := l.Reports.Carried(t.Context(), "default", time.Now().Add(-time.Hour), time.Minute, 1); err != nil {
 		t.Error(err)
 	}
 	l.Close() // a session reports its statistics at its end, at the latest
@@ -192,10 +192,10 @@ func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := l.Faults(ctx, time.Minute, time.Minute); err != nil {
+		if _, err := l.Reports.Faults(ctx, time.Minute, time.Minute); err != nil {
 			t.Error(err)
 		}
-		if _, err := l.Carried(ctx, "default", time.Now(), time.Minute, 1); err != nil {
+		if _, err := l.Reports.Carried(ctx, "default", time.Now(), time.Minute, 1); err != nil {
 			t.Error(err)
 		}
 		return give(seen)

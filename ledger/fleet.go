@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Instances is what the live instances know of each other: the shared state that policies go by.
-type Instances struct {
+// LiveInstances is what the live instances know of each other: the shared state that policies go by.
+type LiveInstances struct {
 	// At is the database's clock when it was read.
 	At time.Time
 	// Members are the instances that are alive, by id.
@@ -38,21 +38,21 @@ func (g Grants) Plus(o Grants) Grants {
 
 // Gather writes down what this instance granted per channel in the last whole minute, and reads
 // what all said that have sent a heart-beat within deadAfter, in one round trip.
-func (l *Ledger) Gather(ctx context.Context, counts map[string]Grants, deadAfter time.Duration) (Instances, error) {
-	id := l.instance.Load()
+func (s *Instances) Gather(ctx context.Context, counts map[string]Grants, deadAfter time.Duration) (LiveInstances, error) {
+	id := s.instance.Load()
 	if id == 0 {
-		return Instances{}, wrap("gather", ErrNotRegistered)
+		return LiveInstances{}, wrap("gather", ErrNotRegistered)
 	}
 	if counts == nil {
 		counts = map[string]Grants{} // null would stand for an earlier release
 	}
 	own, err := json.Marshal(counts)
 	if err != nil {
-		return Instances{}, wrap("gather", err)
+		return LiveInstances{}, wrap("gather", err)
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`update dispatcher.instances set counts = $2::jsonb where id = $1`, id, string(own))
-	var f Instances
+	var f LiveInstances
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.At) })
 	batch.Queue(`
 		select id, region, coalesce(counts::text, '{}') from dispatcher.instances
@@ -61,8 +61,8 @@ func (l *Ledger) Gather(ctx context.Context, counts map[string]Grants, deadAfter
 			f.Members, err = pgx.CollectRows(rows, scanMember)
 			return err
 		})
-	if err := l.hot.SendBatch(ctx, batch).Close(); err != nil {
-		return Instances{}, wrap("gather", err)
+	if err := s.hot.SendBatch(ctx, batch).Close(); err != nil {
+		return LiveInstances{}, wrap("gather", err)
 	}
 	f.At = f.At.UTC()
 	return f, nil

@@ -16,9 +16,9 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	url := ledgertest.URL(t)
 	first, second, third := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	db := raw(t, url)
-	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.Instances {
+	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.LiveInstances {
 		t.Helper()
-		f, err := l.Gather(t.Context(), counts, 6*time.Second)
+		f, err := l.Instances.Gather(t.Context(), counts, 6*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,23 +29,23 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	gather(second, nil)
 	f := gather(third, map[string]ledger.Grants{"a": {Messages: 7}})
 	want := []ledger.Member{
-		{ID: first.Instance(), Region: "test", Counts: ofFirst},
-		{ID: second.Instance(), Region: "test", Counts: map[string]ledger.Grants{}},
-		{ID: third.Instance(), Region: "test", Counts: map[string]ledger.Grants{"a": {Messages: 7}}},
+		{ID: first.Instances.ID(), Region: "test", Counts: ofFirst},
+		{ID: second.Instances.ID(), Region: "test", Counts: map[string]ledger.Grants{}},
+		{ID: third.Instances.ID(), Region: "test", Counts: map[string]ledger.Grants{"a": {Messages: 7}}},
 	}
 	if diff := cmp.Diff(want, f.Members); diff != "" || time.Since(f.At).Abs() > time.Minute {
 		t.Errorf("at %s: %s", f.At, diff)
 	}
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, first.Instance())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, first.Instances.ID())
 	execute(t, db, `insert into dispatcher.instances (region, host) values ('old', 'of an earlier release')`)
 	f = gather(second, map[string]ledger.Grants{"a": {Messages: 1}})
-	if len(f.Members) != 3 || f.Members[0].ID != second.Instance() || f.Members[0].Counts["a"].Messages != 1 || f.Members[2].Region != "old" || len(f.Members[2].Counts) != 0 {
+	if len(f.Members) != 3 || f.Members[0].ID != second.Instances.ID() || f.Members[0].Counts["a"].Messages != 1 || f.Members[2].Region != "old" || len(f.Members[2].Counts) != 0 {
 		t.Errorf("%+v", f.Members)
 	}
-	if err := second.Leave(t.Context()); err != nil {
+	if err := second.Instances.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Gather(t.Context(), nil, time.Second); !errors.Is(err, ledger.ErrNotRegistered) {
+	if _, err := second.Instances.Gather(t.Context(), nil, time.Second); !errors.Is(err, ledger.ErrNotRegistered) {
 		t.Errorf("got %v", err)
 	}
 	if f = gather(third, nil); len(f.Members) != 2 {
@@ -57,13 +57,13 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	if _, err := l.Gather(t.Context(), map[string]ledger.Grants{"a": {Messages: 5, Segments: 6}}, time.Minute); err != nil {
+	if _, err := l.Instances.Gather(t.Context(), map[string]ledger.Grants{"a": {Messages: 5, Segments: 6}}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := l.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := other.Gather(t.Context(), nil, time.Minute)
+	f, err := other.Instances.Gather(t.Context(), nil, time.Minute)
 	if err != nil || len(f.Members) != 2 || f.Members[0].Counts["a"] != (ledger.Grants{Messages: 5, Segments: 6}) {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -76,11 +76,11 @@ func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {
 	l, other, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, other, []ledger.Message{message("m")}, "a")
-	if err := other.Leave(t.Context()); err != nil {
+	if err := other.Instances.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := l.Gather(t.Context(), nil, time.Minute)
-	if err != nil || len(f.Members) != 1 || f.Members[0].ID != l.Instance() {
+	f, err := l.Instances.Gather(t.Context(), nil, time.Minute)
+	if err != nil || len(f.Members) != 1 || f.Members[0].ID != l.Instances.ID() {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if n := scalar[int](t, db, `select count(*) from dispatcher.instances`); n != 2 {

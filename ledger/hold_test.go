@@ -38,7 +38,7 @@ func activeOn(t testing.TB, db *pgx.Conn, channel string) int64 {
 
 func release(t testing.TB, l *ledger.Ledger) int64 {
 	t.Helper()
-	n, err := l.ReleaseSlots(t.Context(), 6*time.Second)
+	n, err := l.Settlements.ReleaseSlots(t.Context(), 6*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...str
 // beatingForLong lets an instance have sent heart-beats without a break.
 func beatingForLong(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
-	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour' where id = $1`, l.Instance())
+	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour' where id = $1`, l.Instances.ID())
 }
 
 // endHolds lets the time of all slots run out.
@@ -234,7 +234,7 @@ func TestARetryUnderATicketKeepsItsSlot(t *testing.T) {
 	if want := "1 t t t, 2 t t t, 3 t t t"; rows != want {
 		t.Errorf("audit.attempts has tickets %q, want %q", rows, want)
 	}
-	r, err := l.Record(t.Context(), "m-00000")
+	r, err := l.Messages.Record(t.Context(), "m-00000")
 	if err != nil || r.Attempts[0].Ticket != nil || r.Attempts[2].Ticket == nil || !r.Attempts[2].Ticket.AcceptedAt.Equal(first.Now) {
 		t.Errorf("%v %+v", err, r.Attempts)
 	}
@@ -298,14 +298,14 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 	if release(t, living) != 0 {
 		t.Fatal("slots of living instances were freed")
 	}
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instance())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instances.ID())
 	if n := release(t, living); n != 3 || activeOn(t, db, "a") != 2 {
 		t.Fatalf("%d freed, %d active", n, activeOn(t, db, "a"))
 	}
 	if release(t, living) != 0 || activeOn(t, db, "a") != 2 {
 		t.Fatal("slots were freed twice")
 	}
-	open, err := living.Abandoned(t.Context(), 6*time.Second, 0, 10)
+	open, err := living.Settlements.Abandoned(t.Context(), 6*time.Second, 0, 10)
 	if err != nil || len(open) != 3 {
 		t.Fatalf("%d abandoned, %v", len(open), err)
 	}
@@ -328,17 +328,17 @@ func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, dead, batch("dead", 3), "a")
 	beatingForLong(t, db, living)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instance())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instances.ID())
 	old := scalar[int64](t, db, `insert into dispatcher.instances (region, host, version) values ('r', 'h', 'old') returning id`)
 	if n := release(t, living); n != 0 {
 		t.Errorf("%d slots were freed that the earlier release frees again", n)
 	}
 	execute(t, db, `delete from dispatcher.instances where id = $1`, old)
-	execute(t, db, `update dispatcher.instances set counts = null where id = $1`, dead.Instance())
+	execute(t, db, `update dispatcher.instances set counts = null where id = $1`, dead.Instances.ID())
 	if n := release(t, living); n != 0 {
 		t.Errorf("%d slots were freed of an earlier release that may come back", n)
 	}
-	execute(t, db, `update dispatcher.instances set counts = '{}' where id = $1`, dead.Instance())
+	execute(t, db, `update dispatcher.instances set counts = '{}' where id = $1`, dead.Instances.ID())
 	if n := release(t, living); n != 3 {
 		t.Errorf("%d slots were freed", n)
 	}
@@ -355,7 +355,7 @@ func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	claimAll(t, second, batch("m", 3), "a")
 	beat := func(l *ledger.Ledger) {
 		t.Helper()
-		if _, err := l.Beat(t.Context(), time.Time{}); err != nil {
+		if _, err := l.Instances.Beat(t.Context(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -448,13 +448,13 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 				var err error
 				switch worker % 4 {
 				case 0:
-					err = l.Settle(t.Context(), settlements)
+					err = l.Settlements.Settle(t.Context(), settlements)
 				case 1:
-					_, err = l.ReleaseSlots(t.Context(), time.Hour)
+					_, err = l.Settlements.ReleaseSlots(t.Context(), time.Hour)
 				case 2:
-					_, err = l.Receive(t.Context(), receipts, nil)
+					_, err = l.Receipts.Receive(t.Context(), receipts, nil)
 				default:
-					_, err = l.Overdue(t.Context(), 1000, nil)
+					_, err = l.Receipts.Overdue(t.Context(), 1000, nil)
 				}
 				if err != nil {
 					t.Error(err)
@@ -488,7 +488,7 @@ func TestAThrottledAnswerSlowsTheChannelDownForAll(t *testing.T) {
 	if other := seen.Channels[1].Gate.Ease; other != (admission.Ease{}) || other.RateAt(seen.Now) != 1 {
 		t.Errorf("channel b: %+v", other)
 	}
-	p, err := l.Present(t.Context())
+	p, err := l.Limits.Present(t.Context())
 	if err != nil || p.Channels[0].Gate.Ease != ease {
 		t.Errorf("%v %+v", err, p.Channels[0].Gate.Ease)
 	}

@@ -44,37 +44,37 @@ type identity struct {
 
 // TakeIdentity takes a free number after Register, and keeps it until Leave. It may be called
 // again after an error.
-func (l *Ledger) TakeIdentity(ctx context.Context) (Identity, error) {
-	if l.Instance() == 0 {
+func (s *Instances) TakeIdentity(ctx context.Context) (Identity, error) {
+	if s.ID() == 0 {
 		return Identity{}, wrap("take identity", ErrNotRegistered)
 	}
-	l.identity.mu.Lock()
-	defer l.identity.mu.Unlock()
-	conn, err := l.connect(ctx)
+	s.identity.mu.Lock()
+	defer s.identity.mu.Unlock()
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return Identity{}, wrap("take identity", err)
 	}
-	id, err := l.takeFree(ctx, conn)
+	id, err := s.takeFree(ctx, conn)
 	if err != nil {
 		closeConn(conn)
 		return Identity{}, wrap("take identity", err)
 	}
-	l.identity.conn, l.identity.number = conn, id.Number
-	l.loops.Go(l.keepIdentity)
+	s.identity.conn, s.identity.number = conn, id.Number
+	s.loops.Go(s.keepIdentity)
 	return id, nil
 }
 
 // takeFree locks the best free number; others may be a moment faster.
-func (l *Ledger) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error) {
+func (s *Instances) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error) {
 	for {
 		var number int
 		var locked bool
-		err := conn.QueryRow(ctx, lockFreeIdentity, pgx.QueryExecModeExec, identityLocks, l.config.Host).Scan(&number, &locked)
+		err := conn.QueryRow(ctx, lockFreeIdentity, pgx.QueryExecModeExec, identityLocks, s.config.Host).Scan(&number, &locked)
 		if err != nil {
 			return Identity{}, err
 		}
 		if locked {
-			return l.writeIdentity(ctx, conn, number)
+			return s.writeIdentity(ctx, conn, number)
 		}
 	}
 }
@@ -103,15 +103,15 @@ const lockFreeIdentity = `
 
 // lockIdentity tries to lock the number again, and reports whether this process still is the last
 // that took it. It is that also while the server has not noticed that the session before has ended.
-func (l *Ledger) lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked, ours bool, err error) {
+func (s *Instances) lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked, ours bool, err error) {
 	err = conn.QueryRow(ctx, `
 		select pg_try_advisory_lock($1, $2), exists (select from dispatcher.identities where number = $2 and instance = $3)`,
-		pgx.QueryExecModeExec, identityLocks, int32(number), l.Instance()).Scan(&locked, &ours)
+		pgx.QueryExecModeExec, identityLocks, int32(number), s.ID()).Scan(&locked, &ours)
 	return locked, ours, err
 }
 
 // writeIdentity takes the locked number over from whoever had it.
-func (l *Ledger) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) (Identity, error) {
+func (s *Instances) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) (Identity, error) {
 	id := Identity{Number: number}
 	err := conn.QueryRow(ctx, `
 		insert into dispatcher.identities as i (number, instance, host, version, taken_at,
@@ -128,66 +128,66 @@ func (l *Ledger) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) 
 		      and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1
 		        else 0 end as n) e)
 		returning early_ends, working_from - taken_at`,
-		pgx.QueryExecModeExec, number, l.Instance(), l.config.Host, l.config.Version, earlyEnd, firstPause, longestPause).
+		pgx.QueryExecModeExec, number, s.ID(), s.config.Host, s.config.Version, earlyEnd, firstPause, longestPause).
 		Scan(&id.EarlyEnds, &id.Pause)
 	return id, err
 }
 
 // OthersWork reports whether another process takes messages: one that has an identity, does not
 // pause, and has sent a heart-beat within deadAfter.
-func (l *Ledger) OthersWork(ctx context.Context, deadAfter time.Duration) (work bool, err error) {
-	err = l.hot.QueryRow(ctx, `
+func (s *Instances) OthersWork(ctx context.Context, deadAfter time.Duration) (work bool, err error) {
+	err = s.hot.QueryRow(ctx, `
 		select exists (
 		  select from dispatcher.identities i join dispatcher.instances p on p.id = i.instance
 		  where i.instance <> $1 and i.left_at is null and i.working_from <= clock_timestamp()
 		    and p.left_at is null and p.last_seen >= clock_timestamp() - $2::interval)`,
-		l.Instance(), deadAfter).Scan(&work)
+		s.ID(), deadAfter).Scan(&work)
 	return work, wrap("look for other processes", err)
 }
 
 // BeginWork says that this process takes messages from now on.
-func (l *Ledger) BeginWork(ctx context.Context) error {
-	_, err := l.hot.Exec(ctx, `update dispatcher.identities set working_from = clock_timestamp()
-		where instance = $1 and working_from > clock_timestamp()`, l.Instance())
+func (s *Instances) BeginWork(ctx context.Context) error {
+	_, err := s.hot.Exec(ctx, `update dispatcher.identities set working_from = clock_timestamp()
+		where instance = $1 and working_from > clock_timestamp()`, s.ID())
 	return wrap("begin work", err)
 }
 
 // keepIdentity takes the lock again when its session has ended, as it does when the database was
 // restarted or another server became the primary, until Close.
-func (l *Ledger) keepIdentity() {
+func (s *Instances) keepIdentity() {
 	ticker := time.NewTicker(keepInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			l.confirmIdentity()
-		case <-l.closing.Done():
+			s.confirmIdentity()
+		case <-s.closing.Done():
 			return
 		}
 	}
 }
 
-func (l *Ledger) confirmIdentity() {
-	ctx, cancel := context.WithTimeout(l.closing, questionTimeout)
+func (s *Instances) confirmIdentity() {
+	ctx, cancel := context.WithTimeout(s.closing, questionTimeout)
 	defer cancel()
-	i := &l.identity
+	i := &s.identity
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.number == 0 {
 		return // left
 	}
-	if i.conn != nil && !l.guard.Replaced(i.conn.PgConn()) && i.conn.Ping(ctx) == nil {
+	if i.conn != nil && !s.guard.Replaced(i.conn.PgConn()) && i.conn.Ping(ctx) == nil {
 		return
 	}
 	if i.conn != nil {
 		closeConn(i.conn)
 		i.conn = nil
 	}
-	conn, err := l.connect(ctx)
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return // the next tick tries again
 	}
-	locked, ours, err := l.lockIdentity(ctx, conn, i.number)
+	locked, ours, err := s.lockIdentity(ctx, conn, i.number)
 	switch {
 	case err == nil && !ours:
 		// Another process has taken it meanwhile. This one is thrown out of the consumer groups and
@@ -202,18 +202,18 @@ func (l *Ledger) confirmIdentity() {
 
 // leaveIdentity says at an orderly stop that no crash ended this process, and gives its number
 // free.
-func (l *Ledger) leaveIdentity(ctx context.Context, instance int64) error {
-	_, err := l.hot.Exec(ctx, `update dispatcher.identities set left_at = clock_timestamp() where instance = $1`, instance)
-	l.dropIdentity()
+func (s *Instances) leaveIdentity(ctx context.Context, instance int64) error {
+	_, err := s.hot.Exec(ctx, `update dispatcher.identities set left_at = clock_timestamp() where instance = $1`, instance)
+	s.dropIdentity()
 	return err
 }
 
 // dropIdentity ends the session that holds the lock.
-func (l *Ledger) dropIdentity() {
-	l.identity.mu.Lock()
-	defer l.identity.mu.Unlock()
-	if l.identity.conn != nil {
-		closeConn(l.identity.conn)
+func (s *Instances) dropIdentity() {
+	s.identity.mu.Lock()
+	defer s.identity.mu.Unlock()
+	if s.identity.conn != nil {
+		closeConn(s.identity.conn)
 	}
-	l.identity.conn, l.identity.number = nil, 0
+	s.identity.conn, s.identity.number = nil, 0
 }

@@ -17,7 +17,7 @@ import (
 
 func take(t *testing.T, l *ledger.Ledger) ledger.Identity {
 	t.Helper()
-	id, err := l.TakeIdentity(t.Context())
+	id, err := l.Instances.TakeIdentity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func crash(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
 
 func stopInOrder(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
-	if err := l.Leave(t.Context()); err != nil {
+	if err := l.Instances.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
@@ -122,20 +122,20 @@ func TestOthersWorkWhileTheyLiveAndDoNotPause(t *testing.T) {
 	take(t, l)
 	check := func(when string, want bool) {
 		t.Helper()
-		if got, err := l.OthersWork(t.Context(), 6*time.Second); err != nil || got != want {
+		if got, err := l.Instances.OthersWork(t.Context(), 6*time.Second); err != nil || got != want {
 			t.Errorf("%s: %v, %v", when, got, err)
 		}
 	}
 	check("alone", false)
 	take(t, other)
 	check("beside another", true)
-	execute(t, db, `update dispatcher.identities set working_from = now() + interval '1 minute' where instance = $1`, other.Instance())
+	execute(t, db, `update dispatcher.identities set working_from = now() + interval '1 minute' where instance = $1`, other.Instances.ID())
 	check("the other pauses", false)
-	if err := other.BeginWork(t.Context()); err != nil {
+	if err := other.Instances.BeginWork(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check("the other has begun", true)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, other.Instance())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, other.Instances.ID())
 	check("the other is dead", false)
 }
 
@@ -153,7 +153,7 @@ func TestAnIdentityOutlivesItsSession(t *testing.T) {
 	first := connect(t, ledger.Config{URL: url})
 	take(t, first)
 	end()
-	first.ConfirmIdentity()
+	first.Instances.ConfirmIdentity()
 	second := connect(t, ledger.Config{URL: url})
 	if got := take(t, second); got.Number != 2 {
 		t.Errorf("the number of a process that runs was given away: %+v", got)
@@ -161,9 +161,9 @@ func TestAnIdentityOutlivesItsSession(t *testing.T) {
 	end()
 	third := connect(t, ledger.Config{URL: url})
 	taken := take(t, third).Number
-	first.ConfirmIdentity()
-	second.ConfirmIdentity()
-	third.ConfirmIdentity()
+	first.Instances.ConfirmIdentity()
+	second.Instances.ConfirmIdentity()
+	third.Instances.ConfirmIdentity()
 	if got := take(t, connect(t, ledger.Config{URL: url})); got.Number != 3 {
 		t.Errorf("1, 2 and again %d are held: got %+v", taken, got)
 	}
@@ -265,7 +265,7 @@ func TestAnIdentityOutlivesASessionThatTheServerStillHas(t *testing.T) {
 	network.mu.Unlock()
 	network.cut()
 	for range 2 {
-		first.ConfirmIdentity()
+		first.Instances.ConfirmIdentity()
 		if now := scalar[int](t, db, held); now != before {
 			t.Fatalf("session %d has the lock, not %d", now, before)
 		}
@@ -277,7 +277,7 @@ func TestAnIdentityOutlivesASessionThatTheServerStillHas(t *testing.T) {
 			t.Fatal("the old session has not ended")
 		}
 	}
-	first.ConfirmIdentity()
+	first.Instances.ConfirmIdentity()
 	if now := scalar[int](t, db, held); now == 0 {
 		t.Error("the number was given up")
 	}
@@ -300,7 +300,7 @@ func TestANumberThatAnotherProcessTookIsGivenUp(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	crash(t, db, second)
-	first.ConfirmIdentity()
+	first.Instances.ConfirmIdentity()
 	if got := take(t, connect(t, ledger.Config{URL: address})); got.Number != 1 {
 		t.Errorf("the number is held by a process that lost it: %+v", got)
 	}

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// Inbox books messages of subscribers.
+type Inbox struct{ *db }
+
 // Inbound is a message that a subscriber sent, or a part of one, as a channel got it. Its texts are
 // UTF-8 without zero bytes.
 type Inbound struct {
@@ -82,7 +85,7 @@ const maxBooking = 500
 // errBooking is a bug of the caller.
 var errBooking = errors.New("a booking has more than 500 messages")
 
-// BookInbound writes down what subscribers sent, up to 500 at once, in one transaction of two round
+// Book writes down what subscribers sent, up to 500 at once, in one transaction of two round
 // trips: whole messages, and those that a part completes, go to the outbox; other parts wait. When
 // it returns nil, all of it is durable; after an error it may be, and the same call can be made
 // again: nothing is booked twice.
@@ -92,7 +95,7 @@ var errBooking = errors.New("a booking has more than 500 messages")
 // first of each part belong together, then the second.
 //
 // react is called for each message in order, inside the transaction, and must be pure.
-func (l *Ledger) BookInbound(ctx context.Context, in []Inbound, react func(*Subscribed) Reaction) (Booked, error) {
+func (s *Inbox) Book(ctx context.Context, in []Inbound, react func(*Subscribed) Reaction) (Booked, error) {
 	if len(in) == 0 {
 		return Booked{}, nil
 	}
@@ -100,23 +103,23 @@ func (l *Ledger) BookInbound(ctx context.Context, in []Inbound, react func(*Subs
 		return Booked{}, wrap("book inbound messages", errBooking)
 	}
 	t := &inboundTx{request: in, react: react}
-	err := l.inbound(ctx, t.open, t)
+	err := s.book(ctx, t.open, t)
 	return t.booked, wrap("book inbound messages", err)
 }
 
 // BookIncomplete publishes messages whose oldest part has waited longer than after for the others,
 // without them, up to about limit parts. Any process may call it at any time.
-func (l *Ledger) BookIncomplete(ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction) (Booked, error) {
+func (s *Inbox) BookIncomplete(ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction) (Booked, error) {
 	t := &inboundTx{after: after, limit: limit, react: react}
-	err := l.inbound(ctx, t.openOverdue, t)
+	err := s.book(ctx, t.openOverdue, t)
 	return t.booked, wrap("book incomplete inbound messages", err)
 }
 
-// ForgetInbound drops what no longer has to be remembered about messages that were booked. It
+// Forget drops what no longer has to be remembered about messages that were booked. It
 // returns how many entries went, also with an error.
-func (l *Ledger) ForgetInbound(ctx context.Context) (dropped int64, err error) {
+func (s *Inbox) Forget(ctx context.Context) (dropped int64, err error) {
 	for n := int64(dropBatch); n == dropBatch; dropped += n {
-		tag, err := l.reports.Exec(ctx, dropMarks, dropBatch)
+		tag, err := s.reports.Exec(ctx, dropMarks, dropBatch)
 		if err != nil {
 			return dropped, wrap("forget inbound messages", err)
 		}

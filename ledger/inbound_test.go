@@ -48,7 +48,7 @@ func publish(m *ledger.Subscribed) ledger.Reaction {
 
 func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
 	t.Helper()
-	booked, err := l.BookInbound(t.Context(), in, publish)
+	booked, err := l.Inbox.Book(t.Context(), in, publish)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
 func published(t testing.TB, l *ledger.Ledger) (values []string) {
 	t.Helper()
 	for {
-		n, err := l.PublishInbound(t.Context(), 1000, func(_ context.Context, notices []ledger.Notice) error {
+		n, err := l.Outbox.PublishInbound(t.Context(), 1000, func(_ context.Context, notices []ledger.Notice) error {
 			for _, n := range notices {
 				if n.Kind != ledger.Heard || n.Key == "" {
 					t.Errorf("a notice of kind %s with key %q", n.Kind, n.Key)
@@ -195,7 +195,7 @@ func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wanted := range []ledger.Booked{{Abandoned: 1}, {}} {
-		booked, err := l.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
+		booked, err := l.Inbox.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
 		t.Fatal(err)
 	}
-	booked, err := l.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
+	booked, err := l.Inbox.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 			for i := range n {
 				arrived[i].Done()
 				arrived[i].Wait()
-				if _, err := l.BookInbound(t.Context(), []ledger.Inbound{pieceOf(uint16(i), part, 2, "x")}, publish); err != nil {
+				if _, err := l.Inbox.Book(t.Context(), []ledger.Inbound{pieceOf(uint16(i), part, 2, "x")}, publish); err != nil {
 					t.Error(err)
 				}
 			}
@@ -267,7 +267,7 @@ func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 		if _, err := db.Exec(t.Context(), `insert into dispatcher.inbound_seen select channel, mark, until - $1::interval from kept`, after); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.ForgetInbound(t.Context()); err != nil {
+		if _, err := l.Inbox.Forget(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := scalar[int](t, db, `select count(*) from dispatcher.inbound_seen`); n != left {
@@ -306,7 +306,7 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 		in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a")}
 		w.skip.Store(1)
 		w.loss.Store(loss)
-		if _, err := l.BookInbound(t.Context(), in, publish); !ledger.Unavailable(err) {
+		if _, err := l.Inbox.Book(t.Context(), in, publish); !ledger.Unavailable(err) {
 			t.Fatalf("loss %d: got %v", loss, err)
 		}
 		want(t, "again", book(t, l, in...), wanted)
@@ -316,7 +316,7 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	if _, err := l.BookInbound(t.Context(), make([]ledger.Inbound, 501), publish); err == nil || ledger.Unavailable(err) {
+	if _, err := l.Inbox.Book(t.Context(), make([]ledger.Inbound, 501), publish); err == nil || ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -342,7 +342,7 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 			mine := slices.Clone(in)
 			slices.SortFunc(mine, func(a, b ledger.Inbound) int { return strings.Compare(b.Reference, a.Reference) * (1 - 2*(k%2)) })
 			for some := range slices.Chunk(mine, 7) {
-				if _, err := l.BookInbound(t.Context(), some, publish); err != nil {
+				if _, err := l.Inbox.Book(t.Context(), some, publish); err != nil {
 					t.Error(err)
 				}
 			}

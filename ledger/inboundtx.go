@@ -32,9 +32,9 @@ type inboundTx struct {
 	booked  Booked
 }
 
-// inbound runs a booking: open is its first round trip.
-func (l *Ledger) inbound(ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx) error {
-	conn, err := l.hot.Acquire(ctx)
+// book runs a booking: open is its first round trip.
+func (s *Inbox) book(ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx) error {
+	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Instances are the processes that share the ledger, and this one among them.
+type Instances struct {
+	*db
+	routing  *Routing
+	identity identity // set by TakeIdentity
+	heart    heart    // of Beat
+}
+
+// close ends the connections that are held, and with them the locks.
+func (s *Instances) close() {
+	s.dropIdentity()
+	s.heart.mu.Lock()
+	defer s.heart.mu.Unlock()
+	s.dropHeart()
+}
+
 // unbrokenGap is how far apart two heart-beats may be to count as unbroken: several times as far as
 // they usually are, and less than the time after which an instance is taken for dead.
 const unbrokenGap = 2 * time.Second
@@ -15,20 +31,20 @@ const unbrokenGap = 2 * time.Second
 // Register writes this process's row into dispatcher.instances. Lock needs it: an
 // attempt belongs to the instance that is going to submit it, and a dead instance's
 // attempts are found by that.
-func (l *Ledger) Register(ctx context.Context) error {
+func (s *Instances) Register(ctx context.Context) error {
 	var id int64
-	err := l.hot.QueryRow(ctx, `
+	err := s.hot.QueryRow(ctx, `
 		insert into dispatcher.instances (region, host, version, counts, beating_since) values ($1, $2, $3, '{}', clock_timestamp()) returning id`,
-		l.config.Region, l.config.Host, l.config.Version).Scan(&id)
+		s.config.Region, s.config.Host, s.config.Version).Scan(&id)
 	if err != nil {
 		return wrap("register instance", err)
 	}
-	l.instance.Store(id)
+	s.instance.Store(id)
 	return nil
 }
 
-// Instance is the id that Register got, 0 before.
-func (l *Ledger) Instance() int64 { return l.instance.Load() }
+// ID is what Register got, 0 before.
+func (s *Instances) ID() int64 { return s.instance.Load() }
 
 // beatTimeout bounds one heart-beat on an open connection: the next one may find a better one.
 const beatTimeout = 3 * time.Second
@@ -48,14 +64,14 @@ type heart struct {
 // written again.
 //
 // Sent is this process's clock before the heart-beat left: connecting is not counted.
-func (l *Ledger) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
-	id := l.instance.Load()
+func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
+	id := s.instance.Load()
 	if id == 0 {
 		return b, wrap("heart-beat", ErrNotRegistered)
 	}
-	l.heart.mu.Lock()
-	defer l.heart.mu.Unlock()
-	conn, err := l.beatConn(ctx)
+	s.heart.mu.Lock()
+	defer s.heart.mu.Unlock()
+	conn, err := s.beatConn(ctx)
 	if err != nil {
 		return b, wrap("heart-beat", err)
 	}
@@ -71,9 +87,9 @@ func (l *Ledger) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, e
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
 		    then excluded.last_seen else i.beating_since end
 		returning last_seen`,
-		id, l.config.Region, l.config.Host, l.config.Version, instant(oldestOpen), unbrokenGap).Scan(&b.At)
+		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).Scan(&b.At)
 	if err != nil {
-		l.dropHeart()
+		s.dropHeart()
 		return Heartbeat{}, wrap("heart-beat", err)
 	}
 	b.At = b.At.UTC()
@@ -88,13 +104,13 @@ type Heartbeat struct {
 
 // beatConn opens the connection when there is none, or when another server has taken over. mu is
 // held.
-func (l *Ledger) beatConn(ctx context.Context) (*pgx.Conn, error) {
-	h := &l.heart
-	if h.conn != nil && l.guard.Replaced(h.conn.PgConn()) {
-		l.dropHeart()
+func (s *Instances) beatConn(ctx context.Context) (*pgx.Conn, error) {
+	h := &s.heart
+	if h.conn != nil && s.guard.Replaced(h.conn.PgConn()) {
+		s.dropHeart()
 	}
 	if h.conn == nil {
-		conn, err := l.connect(ctx)
+		conn, err := s.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -104,25 +120,25 @@ func (l *Ledger) beatConn(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // dropHeart ends the connection. mu is held.
-func (l *Ledger) dropHeart() {
-	if l.heart.conn != nil {
-		closeConn(l.heart.conn)
+func (s *Instances) dropHeart() {
+	if s.heart.conn != nil {
+		closeConn(s.heart.conn)
 	}
-	l.heart.conn = nil
+	s.heart.conn = nil
 }
 
 // Leave removes this process's row at an orderly stop, when nothing is open any more.
 // If something is, the row stays and looks dead at once, so that other instances
 // recover it without waiting.
-func (l *Ledger) Leave(ctx context.Context) error {
-	id := l.instance.Swap(0)
+func (s *Instances) Leave(ctx context.Context) error {
+	id := s.instance.Swap(0)
 	if id == 0 {
 		return nil
 	}
-	if err := l.leaveIdentity(ctx, id); err != nil {
+	if err := s.leaveIdentity(ctx, id); err != nil {
 		return wrap("leave", err)
 	}
-	_, err := l.hot.Exec(ctx, `
+	_, err := s.hot.Exec(ctx, `
 		with gone as (
 		  delete from dispatcher.instances i where id = $1 and not `+hasOpen+` returning id
 		)

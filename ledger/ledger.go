@@ -1,15 +1,21 @@
 // Package ledger is the dispatcher's memory in PostgreSQL: every message, every
 // attempt, the shared counters, the routing versions and the notices on their way out.
 //
-//	Lock     begins a claim: store new messages, pick up due ones, show the shared
-//	         state under lock                                   (one round trip)
-//	Commit   ends it: write down what was decided               (one round trip)
-//	Settle   one transaction, mostly of one statement: outcomes,
-//	         next steps, freed slots                            (one round trip)
-//	Receive  one transaction: merge receipts into their rows, and bring messages to the
-//	         state that they come to                            (two round trips)
-//	Publish  the outbox, in order, by one process at a time
-//	Book     messages of subscribers: parts joined, opt-out lists changed, an outbox of their own (two round trips)
+// A Ledger is a set of stores. What a message passes through:
+//
+//	Claims.Lock        begins a claim: store new messages, pick up due ones, show the
+//	                   shared state under lock (one round trip)
+//	Tx.Commit          ends it: write down what was decided (one round trip)
+//	Settlements.Settle outcomes, next steps, freed slots: one transaction, mostly of one
+//	                   statement (one round trip)
+//	Receipts.Receive   one transaction: merge receipts into their rows, and bring messages to
+//	                   the state that they come to (two round trips)
+//	Outbox.Publish     notices, in order, by one process at a time
+//	Inbox.Book         messages of subscribers: parts joined, opt-out lists changed, an outbox
+//	                   of their own (two round trips)
+//
+// The other stores hold what surrounds it: routing versions and ramps, limits, instances,
+// ambiguities, opt-outs, and what is read of all this.
 //
 // The decisions are not made here. Nothing is sent from here and no text is read: an envelope is
 // bytes.
@@ -70,24 +76,58 @@ const questionTimeout = 5 * time.Second
 // primary.
 const scoutInterval = 10 * time.Second
 
-// Ledger is safe for concurrent use.
+// Ledger is the stores on one database, and their connections. It is safe for concurrent use.
 type Ledger struct {
+	*db
+	close context.CancelFunc // ends db.closing
+
+	Claims      *Claims
+	Settlements *Settlements
+	Receipts    *Receipts
+	Ambiguities *Ambiguities
+	Inbox       *Inbox
+	OptOuts     *OptOuts
+	Outbox      *Outbox
+	Routing     *Routing
+	Ramps       *Ramps
+	Limits      *Limits
+	Instances   *Instances
+	Messages    *Messages
+	Reports     *Reports
+}
+
+// newLedger has no pools yet.
+func newLedger(ctx context.Context, d *db) *Ledger {
+	l := &Ledger{db: d}
+	d.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
+	l.Routing = &Routing{d}
+	l.Ramps = &Ramps{d}
+	l.Limits = &Limits{d, l.Routing}
+	l.Instances = &Instances{db: d, routing: l.Routing}
+	l.Claims = &Claims{db: d}
+	l.Settlements = &Settlements{d}
+	l.Receipts = &Receipts{d}
+	l.Ambiguities = &Ambiguities{d}
+	l.Inbox = &Inbox{d}
+	l.OptOuts = &OptOuts{d}
+	l.Outbox = newOutbox(d)
+	l.Messages = &Messages{d, l.Routing, l.Ambiguities}
+	l.Reports = &Reports{d}
+	return l
+}
+
+// db is what the stores share: the pools, and what all connections have in common.
+type db struct {
 	config   Config
 	hot      *pgxpool.Pool   // claims and settlements
 	reports  *pgxpool.Pool   // everything whose plan depends on the data, and changes of the routing
 	single   *pgx.ConnConfig // for connections outside the pools
 	guard    primary.Guard   // of all connections
-	instance atomic.Int64    // set by Register
-	identity identity        // set by TakeIdentity
-	heart    heart           // of Beat
-	turns    turns           // whose rows come next when not all that are due are picked up
+	instance atomic.Int64    // set by Instances.Register
 
-	closing context.Context // ended by Close
-	close   context.CancelFunc
-	loops   sync.WaitGroup
-
-	out, heard outlet // of the outbox, and of that of messages of subscribers
-	timeouts   timeouts
+	closing  context.Context // ended by Close
+	loops    sync.WaitGroup
+	timeouts timeouts
 }
 
 // timeouts are for connections without a statement timeout. TCP alone would wait much longer for a
@@ -118,37 +158,38 @@ var hotSettings = map[string]string{
 
 // Connect opens the ledger. The schema must be up to date: see Migrate.
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
-	l := &Ledger{config: c, timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second}}
-	hot, err := l.poolConfig(hotSettings)
+	d := &db{
+		config:   c,
+		timeouts: timeouts{roundTrip: 15 * time.Second, watch: 10 * time.Second},
+	}
+	hot, err := d.poolConfig(hotSettings)
 	if err != nil {
 		return nil, err
 	}
-	reports, err := l.poolConfig(map[string]string{"application_name": "dispatcher reports"})
+	reports, err := d.poolConfig(map[string]string{"application_name": "dispatcher reports"})
 	if err != nil {
 		return nil, err
 	}
 	reports.MaxConns = 2
-	l.single = hot.ConnConfig.Copy()
-	l.out = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadership, read: selectOutbox, remove: removePublished, barrier: barrierOutbox, roundTrip: l.timeouts.roundTrip}
-	l.heard = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadershipHeard, read: selectHeard, remove: removeHeard, barrier: barrierHeard, roundTrip: l.timeouts.roundTrip}
-	l.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
+	d.single = hot.ConnConfig.Copy()
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.
-	l.single.RuntimeParams["statement_timeout"] = "0"
-	if primary.SeveralHosts(&l.single.Config) {
-		l.guard.Scout(ctx, &l.single.Config)
-		l.loops.Go(l.scout)
+	d.single.RuntimeParams["statement_timeout"] = "0"
+	l := newLedger(ctx, d)
+	if primary.SeveralHosts(&d.single.Config) {
+		d.guard.Scout(ctx, &d.single.Config)
+		d.loops.Go(d.scout)
 	}
-	if l.hot, err = pgxpool.NewWithConfig(ctx, hot); err != nil {
-		l.endScout()
+	if d.hot, err = pgxpool.NewWithConfig(ctx, hot); err != nil {
+		l.endLoops()
 		return nil, wrap("connect to ledger", err)
 	}
-	if l.reports, err = pgxpool.NewWithConfig(ctx, reports); err != nil {
-		l.endScout()
-		l.hot.Close()
+	if d.reports, err = pgxpool.NewWithConfig(ctx, reports); err != nil {
+		l.endLoops()
+		d.hot.Close()
 		return nil, wrap("connect to ledger", err)
 	}
-	if err := l.hot.Ping(ctx); err != nil {
+	if err := d.hot.Ping(ctx); err != nil {
 		l.Close()
 		return nil, wrap("connect to ledger", err)
 	}
@@ -157,27 +198,22 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 
 // scout looks for a newer primary until Close. Connections to the one before are given up when they
 // are wanted next.
-func (l *Ledger) scout() {
+func (d *db) scout() {
 	ticker := time.NewTicker(scoutInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			l.guard.Scout(l.closing, &l.single.Config)
-		case <-l.closing.Done():
+			d.guard.Scout(d.closing, &d.single.Config)
+		case <-d.closing.Done():
 			return
 		}
 	}
 }
 
-func (l *Ledger) endScout() {
-	l.close()
-	l.loops.Wait()
-}
-
 // poolConfig is that of a pool whose sessions have these settings.
-func (l *Ledger) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
-	c := &l.config
+func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
+	c := &d.config
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, errAddress
@@ -188,9 +224,11 @@ func (l *Ledger) poolConfig(settings map[string]string) (*pgxpool.Config, error)
 	}
 	config.ConnConfig.Tracer = c.Tracer
 	maps.Copy(config.ConnConfig.RuntimeParams, settings)
-	l.guard.Configure(&config.ConnConfig.Config)
-	config.PingTimeout = questionTimeout // of a connection that was idle: a server that hangs is left sooner
-	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) { return !l.guard.Replaced(conn.PgConn()), nil }
+	d.guard.Configure(&config.ConnConfig.Config)
+	config.PingTimeout = questionTimeout // of an idle connection: a server that hangs is left sooner
+	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
+		return !d.guard.Replaced(conn.PgConn()), nil
+	}
 	return config, nil
 }
 
@@ -205,23 +243,25 @@ func Migrate(ctx context.Context, url string) error {
 
 // Close gives up leadership and closes all connections. It waits for those in use.
 func (l *Ledger) Close() {
-	l.endScout()
-	l.dropIdentity()
-	l.heart.mu.Lock()
-	l.dropHeart()
-	l.heart.mu.Unlock()
-	l.out.resign()
-	l.heard.resign()
+	l.endLoops()
+	l.Instances.close()
+	l.Outbox.resign()
 	l.reports.Close()
 	l.hot.Close()
+}
+
+// endLoops waits for the loops that run until Close.
+func (l *Ledger) endLoops() {
+	l.close()
+	l.loops.Wait()
 }
 
 // Ping reports whether the database answers.
 func (l *Ledger) Ping(ctx context.Context) error { return wrap("ping", l.hot.Ping(ctx)) }
 
 // connect opens a connection outside the pools.
-func (l *Ledger) connect(ctx context.Context) (*pgx.Conn, error) {
-	return pgx.ConnectConfig(ctx, l.single.Copy())
+func (d *db) connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.ConnectConfig(ctx, d.single.Copy())
 }
 
 // closeConn ends a connection without waiting long for a polite end.
@@ -232,8 +272,8 @@ func closeConn(conn *pgx.Conn) {
 }
 
 // rows runs a query of a report and collects its rows.
-func rows[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
-	r, err := l.reports.Query(ctx, sql, args...)
+func rows[T any](ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	r, err := d.reports.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type ChannelLock struct {
 // lock on its own number until it ends. Sessions of dispatchers hold rows for as long as a claim
 // takes, and the server ends one that stops in the middle, see hotSettings.
 func (l *Ledger) ChannelLocks(ctx context.Context) ([]ChannelLock, error) {
-	locks, err := rows(ctx, l, pgx.RowToStructByPos[ChannelLock], `
+	locks, err := rows(ctx, l.db, pgx.RowToStructByPos[ChannelLock], `
 		select c.channel, k.pid from dispatcher.channels c
 		join pg_locks k on k.locktype = 'transactionid' and k.transactionid = c.xmax
 		  and k.mode = 'ExclusiveLock' and k.granted

@@ -106,7 +106,7 @@ func TestKeywordsOfManyContend(t *testing.T) {
 		workers.Go(func() {
 			for round := range rounds {
 				if worker > 3 {
-					if _, err := l.OptOuts(t.Context(), byHand, numbers); err != nil {
+					if _, err := l.OptOuts.Add(t.Context(), byHand, numbers); err != nil {
 						t.Error(err)
 					}
 					continue
@@ -117,7 +117,7 @@ func TestKeywordsOfManyContend(t *testing.T) {
 					m.From = number
 					in = append(in, m)
 				}
-				if _, err := l.BookInbound(t.Context(), in, publish); err != nil {
+				if _, err := l.Inbox.Book(t.Context(), in, publish); err != nil {
 					t.Error(err)
 				}
 			}

@@ -11,6 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// OptOuts is the list of recipients who want no more messages of a tenant.
+type OptOuts struct{ *db }
+
 // OptOutSource says how a recipient came onto an opt-out list, or off it.
 type OptOutSource string
 
@@ -28,10 +31,10 @@ type Listing struct {
 	Author, Reason string
 }
 
-// OptOuts puts the recipients behind numbers on the opt-out list of a tenant, in one transaction,
+// Add puts the recipients behind numbers on the opt-out list of a tenant, in one transaction,
 // and returns how many were not on it. A claim that begins afterwards sees them, and no START that
 // arrived before ends it.
-func (l *Ledger) OptOuts(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
+func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
 	recipients := by.recipients(numbers)
 	batch := &pgx.Batch{}
 	batch.Queue(putOn, []string{by.Tenant}, recipients, by.Source, nil, by.Author, by.Reason, nil, nil).Exec(func(tag pgconn.CommandTag) error {
@@ -39,14 +42,14 @@ func (l *Ledger) OptOuts(ctx context.Context, by Listing, numbers []string) (add
 		return nil
 	})
 	batch.Queue(relist, recipients, by.Source, nil, by.Author, by.Reason, nil, nil, nil, false)
-	err = l.reports.SendBatch(ctx, batch).Close()
+	err = s.reports.SendBatch(ctx, batch).Close()
 	return added, wrap("add to the opt-out list", err)
 }
 
-// OptIns takes the recipients behind numbers off the opt-out list of a tenant and returns how many
+// Remove takes the recipients behind numbers off the opt-out list of a tenant and returns how many
 // were on it.
-func (l *Ledger) OptIns(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
-	err = l.reports.QueryRow(ctx, relist, by.recipients(numbers), by.Source, nil, by.Author, by.Reason, nil, nil, nil, true).Scan(&removed)
+func (s *OptOuts) Remove(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
+	err = s.reports.QueryRow(ctx, relist, by.recipients(numbers), by.Source, nil, by.Author, by.Reason, nil, nil, nil, true).Scan(&removed)
 	return removed, wrap("take off the opt-out list", err)
 }
 
@@ -75,10 +78,10 @@ type OptOutEntry struct {
 	EndedAuthor, EndedReason string
 }
 
-// OptOutsOf are the opt-outs of the recipient behind a number from the messages of a tenant, the
+// Of are the opt-outs of the recipient behind a number from the messages of a tenant, the
 // latest first.
-func (l *Ledger) OptOutsOf(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
-	entries, err := rows(ctx, l, scanOptOut, `
+func (s *OptOuts) Of(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
+	entries, err := rows(ctx, s.db, scanOptOut, `
 		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''),
 		  ended_channel, ended_author, ended_reason
 		from dispatcher.opt_outs where recipient = $1 and tenant = $2 order by seq desc`, Recipient(tenant, number), tenant)
@@ -102,9 +105,9 @@ type OptOutCount struct {
 	First, Last    time.Time // when the first and the last of all of them came onto it
 }
 
-// CountOptOuts counts the opt-outs of one tenant, or of all when tenant is nil.
-func (l *Ledger) CountOptOuts(ctx context.Context, tenant *string) ([]OptOutCount, error) {
-	counts, err := rows(ctx, l, pgx.RowToStructByPos[OptOutCount], `
+// Count counts the opt-outs of one tenant, or of all when tenant is nil.
+func (s *OptOuts) Count(ctx context.Context, tenant *string) ([]OptOutCount, error) {
+	counts, err := rows(ctx, s.db, pgx.RowToStructByPos[OptOutCount], `
 		select tenant, source, channel, count(*) filter (where until is null), count(until),
 		  min(since), max(since)
 		from dispatcher.opt_outs where $1::text is null or tenant = $1 group by 1, 2, 3`, tenant)

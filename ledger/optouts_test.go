@@ -51,7 +51,7 @@ var byHand = ledger.Listing{Tenant: "shop", Source: ledger.ByCommand, Author: "a
 
 func optOut(t testing.TB, l *ledger.Ledger, by ledger.Listing, numbers ...string) int64 {
 	t.Helper()
-	n, err := l.OptOuts(t.Context(), by, numbers)
+	n, err := l.OptOuts.Add(t.Context(), by, numbers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func optOut(t testing.TB, l *ledger.Ledger, by ledger.Listing, numbers ...string
 
 func optIn(t testing.TB, l *ledger.Ledger, by ledger.Listing, numbers ...string) int64 {
 	t.Helper()
-	n, err := l.OptIns(t.Context(), by, numbers)
+	n, err := l.OptOuts.Remove(t.Context(), by, numbers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 	book(t, l, sms("1", "START"), sms("2", "hello"))
 	book(t, l, sms("3", "STOP"))
 	want(t, "taken off", optIn(t, l, ledger.Listing{Tenant: "shop", Source: ledger.ByCommand, Author: "bob", Reason: "by phone"}, subscriber, "+447700900999"), int64(1))
-	got, err := l.OptOutsOf(t.Context(), "shop", subscriber)
+	got, err := l.OptOuts.Of(t.Context(), "shop", subscriber)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 		}
 	}
 	optOut(t, l, ledger.Listing{Tenant: "bank", Source: ledger.ByCommand}, subscriber)
-	counts, err := l.CountOptOuts(t.Context(), nil)
+	counts, err := l.OptOuts.Count(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 		t.Error(diff)
 	}
 	shop := "bank"
-	if counts, err = l.CountOptOuts(t.Context(), &shop); err != nil || len(counts) != 1 {
+	if counts, err = l.OptOuts.Count(t.Context(), &shop); err != nil || len(counts) != 1 {
 		t.Errorf("%+v, %v", counts, err)
 	}
 }

@@ -8,8 +8,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
+
+// Outbox is the notices on their way out. Messages of subscribers have an outbox of their own.
+type Outbox struct {
+	*db
+	out, heard outlet
+}
 
 // The advisory locks of the one process that publishes, and of the one that publishes messages of
 // subscribers. A session lock ends with its session, so there is never a leader that cannot reach
@@ -45,34 +50,51 @@ const leadershipPause = time.Second
 // Each notice carries that seq and the row's created_at, the clock at the same moment, see
 // Notice.Seq. A clock that is set back, or that of a server which takes over, could show less than
 // before; the notices of this process then keep the latest time that it has published.
-func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
-	return l.out.publish(ctx, limit, send)
+func (s *Outbox) Publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+	return s.out.publish(ctx, limit, send)
 }
 
 // PublishInbound is Publish for messages of subscribers. They have an outbox of their own and do
 // not wait for the other notices, nor those for them; the process that publishes them may be
 // another.
-func (l *Ledger) PublishInbound(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
-	return l.heard.publish(ctx, limit, send)
+func (s *Outbox) PublishInbound(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+	return s.heard.publish(ctx, limit, send)
 }
 
-// LeadPublishing tries to become the process that publishes and reports whether it is.
-func (l *Ledger) LeadPublishing(ctx context.Context) (bool, error) {
-	l.out.mu.Lock()
-	defer l.out.mu.Unlock()
-	return l.out.takeLeadership(ctx)
+// Lead tries to become the process that publishes and reports whether it is.
+func (s *Outbox) Lead(ctx context.Context) (bool, error) {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	return s.out.takeLeadership(ctx)
+}
+
+func newOutbox(d *db) *Outbox {
+	return &Outbox{
+		db: d,
+		out: outlet{
+			db: d, lock: leadership,
+			read: selectOutbox, remove: removePublished, barrier: barrierOutbox,
+		},
+		heard: outlet{
+			db: d, lock: leadershipHeard,
+			read: selectHeard, remove: removeHeard, barrier: barrierHeard,
+		},
+	}
+}
+
+// resign gives up both leaderships.
+func (s *Outbox) resign() {
+	s.out.resign()
+	s.heard.resign()
 }
 
 // outlet is the way out of one outbox.
 type outlet struct {
-	connect  func(context.Context) (*pgx.Conn, error)
-	replaced func(*pgconn.PgConn) bool // whether another server has taken over
-	lock     int64                     // that the process holds which publishes
-	read     string                    // rows by seq until they hold so many notices
-	remove   string                    // those of some seqs
-	barrier  string                    // replication barrier, if there are any
-
-	roundTrip time.Duration // how long an answer may take
+	*db
+	lock    int64  // that the process holds which publishes
+	read    string // rows by seq until they hold so many notices
+	remove  string // those of some seqs
+	barrier string // replication barrier, if there are any
 
 	mu        sync.Mutex // held while publishing
 	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
@@ -119,7 +141,7 @@ func neverBack(notices []Notice, latest time.Time) time.Time {
 
 // takeLeadership makes sure of the connection and asks for the lock. mu is held.
 func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
-	if o.conn != nil && o.replaced(o.conn.PgConn()) {
+	if o.conn != nil && o.guard.Replaced(o.conn.PgConn()) {
 		o.dropLeadership()
 	}
 	if o.conn == nil {
@@ -136,7 +158,7 @@ func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	o.asked = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, o.roundTrip)
+	ctx, cancel := context.WithTimeout(ctx, o.timeouts.roundTrip)
 	defer cancel()
 	err := o.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, o.lock).Scan(&o.held)
 	if err != nil {
@@ -199,7 +221,7 @@ func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notic
 	if len(o.published) == 0 {
 		batch.Queue(o.barrier) // after them: none of what was read goes away before
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.roundTrip)
+	ctx, cancel := context.WithTimeout(ctx, o.timeouts.roundTrip)
 	defer cancel()
 	if err := o.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, err
@@ -234,8 +256,8 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 
 // Unpublished is how many notices wait in the outbox and how old the oldest is, by
 // the database's clock.
-func (l *Ledger) Unpublished(ctx context.Context) (notices int64, age time.Duration, err error) {
-	err = l.reports.QueryRow(ctx, `
+func (s *Outbox) Unpublished(ctx context.Context) (notices int64, age time.Duration, err error) {
+	err = s.reports.QueryRow(ctx, `
 		select coalesce(sum(cardinality(keys)), 0),
 		  coalesce(clock_timestamp() - min(created_at), '0')
 		from (select keys, created_at from dispatcher.outbox union all select keys, created_at from dispatcher.inbound_outbox) o`).Scan(&notices, &age)

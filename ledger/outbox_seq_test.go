@@ -108,15 +108,15 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	lost := yes
 	lost.Outcome, lost.State, lost.Reference, lost.Await, lost.Notice = provider.Unknown, ledger.Unknown, "", 0, status(ledger.Unknown)
 	deeds := []func(on *ledger.Ledger) error{
-		func(on *ledger.Ledger) error { return on.Settle(t.Context(), []ledger.Settlement{lost}) },
-		func(on *ledger.Ledger) error { return on.Settle(t.Context(), []ledger.Settlement{yes}) },
-		func(on *ledger.Ledger) error { return on.Settle(t.Context(), []ledger.Settlement{yes}) },
+		func(on *ledger.Ledger) error { return on.Settlements.Settle(t.Context(), []ledger.Settlement{lost}) },
+		func(on *ledger.Ledger) error { return on.Settlements.Settle(t.Context(), []ledger.Settlement{yes}) },
+		func(on *ledger.Ledger) error { return on.Settlements.Settle(t.Context(), []ledger.Settlement{yes}) },
 	}
 	for _, state := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {
 		r := receipt(yes.Reference, state)
 		r.Seq, r.Attempt = m.Seq, 1
 		deeds = append(deeds, func(on *ledger.Ledger) error {
-			_, err := on.Receive(t.Context(), []ledger.Receipt{r}, tellState)
+			_, err := on.Receipts.Receive(t.Context(), []ledger.Receipt{r}, tellState)
 			return err
 		})
 	}
@@ -131,7 +131,7 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	}
 	all.Wait()
 	for _, on := range ledgers {
-		if _, err := on.Overdue(t.Context(), 100, tellState); err != nil {
+		if _, err := on.Receipts.Overdue(t.Context(), 100, tellState); err != nil {
 			t.Error(err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	execute(t, blocker, `select from dispatcher.receipts where reference = 'a-first' for update`)
 	received := make(chan error, 1)
 	go func() {
-		_, err := l.Receive(t.Context(), []ledger.Receipt{receipt("a-first", provider.Delivered), receipt("r1", provider.Delivered)}, tellState)
+		_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("a-first", provider.Delivered), receipt("r1", provider.Delivered)}, tellState)
 		received <- err
 	}()
 	waitFor(t, "the receipts wait for the row", func() bool {

@@ -20,7 +20,7 @@ func collect(t testing.TB, l *ledger.Ledger) []ledger.Notice {
 	t.Helper()
 	var all []ledger.Notice
 	for {
-		n, err := l.Publish(t.Context(), 100, func(_ context.Context, notices []ledger.Notice) error {
+		n, err := l.Outbox.Publish(t.Context(), 100, func(_ context.Context, notices []ledger.Notice) error {
 			all = append(all, notices...)
 			return nil
 		})
@@ -91,7 +91,7 @@ func tell(t testing.TB, l *ledger.Ledger, messages []ledger.Message) {
 	for i := range settlements {
 		settlements[i].Notice.Value = []byte("accepted")
 	}
-	if err := l.Settle(t.Context(), settlements); err != nil {
+	if err := l.Settlements.Settle(t.Context(), settlements); err != nil {
 		t.Error(err)
 	}
 }
@@ -123,10 +123,10 @@ func TestPublishRepeatsWhatCouldNotBeSent(t *testing.T) {
 	l := open(t)
 	tell(t, l, batch("m", 3))
 	away := errors.New("kafka is away")
-	if n, err := l.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error { return away }); n != 0 || !errors.Is(err, away) {
+	if n, err := l.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error { return away }); n != 0 || !errors.Is(err, away) {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if waiting, age, err := l.Unpublished(t.Context()); waiting != 6 || age <= 0 || err != nil {
+	if waiting, age, err := l.Outbox.Unpublished(t.Context()); waiting != 6 || age <= 0 || err != nil {
 		t.Errorf("%d wait for %s, %v", waiting, age, err)
 	}
 	if got := collect(t, l); len(got) != 6 {
@@ -141,7 +141,7 @@ func TestPublishTakesAboutAsManyAsAskedAndAtLeastOneTransaction(t *testing.T) {
 		tell(t, l, batch(fmt.Sprint("m", i), 5)) // two transactions of five notices each
 	}
 	for _, want := range []struct{ limit, got int }{{1, 5}, {11, 15}, {100, 20}, {100, 0}} {
-		n, err := l.Publish(t.Context(), want.limit, func(context.Context, []ledger.Notice) error { return nil })
+		n, err := l.Outbox.Publish(t.Context(), want.limit, func(context.Context, []ledger.Notice) error { return nil })
 		if err != nil || n != want.got {
 			t.Errorf("limit %d: %d notices, %v", want.limit, n, err)
 		}
@@ -153,7 +153,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	rig := lend(t)
 	first, second := rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, first, ledger.ChannelSpec{Name: "a"})
-	if leads, err := first.LeadPublishing(t.Context()); !leads || err != nil {
+	if leads, err := first.Outbox.Lead(t.Context()); !leads || err != nil {
 		t.Fatalf("%t, %v", leads, err)
 	}
 	tell(t, first, batch("m", 2))
@@ -162,7 +162,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	}
 	// The leader's session is lost while it publishes: it has sent, and cannot remove any more.
 	db := rig.db
-	_, err := first.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error {
+	_, err := first.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error {
 		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
 			and database = (select oid from pg_database where datname = current_database())`)
 		return err
@@ -172,7 +172,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		leads, err := second.LeadPublishing(t.Context())
+		leads, err := second.Outbox.Lead(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	if got := collect(t, second); len(got) != 4 {
 		t.Errorf("%d notices came again", len(got))
 	}
-	lost, err := first.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error { return nil })
+	lost, err := first.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error { return nil })
 	if lost != 0 || !ledger.Unavailable(err) {
 		t.Errorf("the lost leader publishes still: %d, %v", lost, err)
 	}

@@ -12,11 +12,11 @@ import (
 // settlement, which have been due since then; and those whose attempt had not been answered when a
 // receipt with our key came. It returns what came of them. Rows that somebody else has locked are
 // passed over, so that any number of instances may call it.
-func (l *Ledger) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
+func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for limit > 0 {
 		var looked int
 		var done finished
-		err := l.inReceiptTx(ctx, tell, func(t *receiptTx) (err error) {
+		err := s.inTx(ctx, tell, func(t *receiptTx) (err error) {
 			looked, done, err = t.overdue(ctx, min(limit, receiveBatch))
 			return err
 		})
@@ -65,12 +65,12 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 // dropReceiptsBatch is how many receipts one transaction drops.
 const dropReceiptsBatch = 5000
 
-// DropReceipts drops receipts whose message has not become known for so long: forged ones, those of
+// Drop drops receipts whose message has not become known for so long: forged ones, those of
 // messages that somebody else sent, and those of attempts that were settled without expecting any.
 // It works in batches of a few milliseconds and returns how many it dropped, also with an error.
-func (l *Ledger) DropReceipts(ctx context.Context, older time.Duration) (dropped int64, err error) {
+func (s *Receipts) Drop(ctx context.Context, older time.Duration) (dropped int64, err error) {
 	for n := int64(dropReceiptsBatch); n == dropReceiptsBatch; dropped += n {
-		if err := l.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).Scan(&n); err != nil {
+		if err := s.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).Scan(&n); err != nil {
 			return dropped, wrap("drop receipts", err)
 		}
 	}

@@ -6,7 +6,10 @@ import (
 	"time"
 )
 
-// ErrRampRunning is returned by StartRamp when a running or held ramp moves the weights
+// Ramps are changes of weights in steps.
+type Ramps struct{ *db }
+
+// ErrRampRunning is returned by Start when a running or held ramp moves the weights
 // of the same route.
 var ErrRampRunning = errors.New("another ramp moves the weights of this route")
 

@@ -26,7 +26,7 @@ func ramp(route string) ledger.Ramp {
 
 func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 	t.Helper()
-	started, err := l.StartRamp(t.Context(), r, nil)
+	started, err := l.Ramps.Start(t.Context(), r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +36,14 @@ func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 // makeStep applies a document as a step of the ramp.
 func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
 	r.Step = step
-	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step", Routes: circles(members, routes...), Ramp: &r})
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step", Routes: circles(members, routes...), Ramp: &r})
 	return err
 }
 
 // only is the one ramp that the ledger has.
 func only(t testing.TB, l *ledger.Ledger) ledger.Ramp {
 	t.Helper()
-	ramps, err := l.Ramps(t.Context(), true)
+	ramps, err := l.Ramps.List(t.Context(), true)
 	if err != nil || len(ramps) != 1 {
 		t.Fatalf("%d ramps, %v", len(ramps), err)
 	}
@@ -81,7 +81,7 @@ func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
 			t.Errorf("after step %d the next one is due at %s, want %s", step, got.NextAt, due)
 		}
 	}
-	if open, err := l.Ramps(t.Context(), false); len(open) != 0 || err != nil {
+	if open, err := l.Ramps.List(t.Context(), false); len(open) != 0 || err != nil {
 		t.Errorf("%d ramps are open, %v", len(open), err)
 	}
 	later := ramp("default")
@@ -96,20 +96,20 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 	l := lend(t).l
 	first := startRamp(t, l, ramp("default"))
 	startRamp(t, l, ramp("another"))
-	if _, err := l.StartRamp(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
+	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
 		t.Errorf("beside a running one: got %v", err)
 	}
-	if err := l.SetRamp(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
+	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.StartRamp(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
+	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
 		t.Errorf("beside a held one: got %v", err)
 	}
-	if err := l.SetRamp(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "", "ann"); err != nil {
+	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	second := startRamp(t, l, ramp("default"))
-	open, err := l.Ramps(t.Context(), false)
+	open, err := l.Ramps.List(t.Context(), false)
 	if err != nil || len(open) != 2 || open[0].ID != second.ID || open[1].Route != "another" {
 		t.Errorf("%v, %v", open, err)
 	}
@@ -157,18 +157,18 @@ func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 			t.Errorf("step %d: got %v", step, err)
 		}
 	}
-	if err := l.SetRamp(t.Context(), started.ID, ledger.RampRunning, ledger.RampHeld, "too many errors", "steer"); err != nil {
+	if err := l.Ramps.Set(t.Context(), started.ID, ledger.RampRunning, ledger.RampHeld, "too many errors", "steer"); err != nil {
 		t.Fatal(err)
 	}
 	if err := makeStep(t, l, started, 1, "default"); !errors.Is(err, ledger.ErrRampMoved) {
 		t.Errorf("held: got %v", err)
 	}
-	if _, err := l.CurrentRouting(t.Context()); !errors.Is(err, ledger.ErrNoRouting) {
+	if _, err := l.Routing.Current(t.Context()); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Errorf("got %v", err)
 	}
 	expect := int64(7)
 	started.Step = 1
-	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "ramp", Expect: &expect, Ramp: &started})
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Expect: &expect, Ramp: &started})
 	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || only(t, l).Step != 0 {
 		t.Errorf("a conflict moved the ramp: %v", err)
 	}
@@ -190,11 +190,11 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 			}
 			id := startRamp(t, l, ramp("default")).ID
 			if from == ledger.RampHeld {
-				if err := l.SetRamp(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
+				if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := l.SetRamp(t.Context(), id, from, to, "because", "bob")
+			err := l.Ramps.Set(t.Context(), id, from, to, "because", "bob")
 			if allowed := slices.Contains(legal[from], to); (err == nil) != allowed {
 				t.Errorf("from %s to %s: %v", from, to, err)
 			} else if !allowed {
@@ -208,7 +208,7 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 			if got.State != to || got.Held != held || got.ChangedBy != "bob" || got.NextAt.IsZero() != (to != ledger.RampRunning) {
 				t.Errorf("from %s to %s: %+v", from, to, got)
 			}
-			if err := l.SetRamp(t.Context(), id, from, to, "because", "bob"); !errors.Is(err, ledger.ErrRampMoved) {
+			if err := l.Ramps.Set(t.Context(), id, from, to, "because", "bob"); !errors.Is(err, ledger.ErrRampMoved) {
 				t.Errorf("from %s to %s twice: %v", from, to, err)
 			}
 		}
@@ -219,11 +219,11 @@ func TestARampThatIsResumedWaitsAWholeInterval(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	id := startRamp(t, l, ramp("default")).ID
-	if err := l.SetRamp(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "", "steer"); err == nil {
+	if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "", "steer"); err == nil {
 		t.Error("held without a reason")
 	}
 	for _, move := range [][2]ledger.RampState{{ledger.RampRunning, ledger.RampHeld}, {ledger.RampHeld, ledger.RampRunning}} {
-		if err := l.SetRamp(t.Context(), id, move[0], move[1], "errors", "ann"); err != nil {
+		if err := l.Ramps.Set(t.Context(), id, move[0], move[1], "errors", "ann"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,14 +262,14 @@ func TestADocumentThatSetsTheWeightsOtherwiseEndsTheRampAtOnce(t *testing.T) {
 			return ""
 		},
 	}
-	if _, err := l.ApplyRouting(t.Context(), n); err != nil {
+	if _, err := l.Routing.Apply(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	open, err := l.Ramps(t.Context(), false)
+	open, err := l.Ramps.List(t.Context(), false)
 	if err != nil || len(open) != 1 || open[0].Route != "another" {
 		t.Fatalf("%v %+v", err, open)
 	}
-	all, err := l.Ramps(t.Context(), true)
+	all, err := l.Ramps.List(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,11 +326,11 @@ func TestWhatHappenedToARampStaysOnRecord(t *testing.T) {
 		{ledger.RampHeld, ledger.RampRunning, "go on, ticket 7", "bob"},
 		{ledger.RampRunning, ledger.RampCancelled, "enough", "ann"},
 	} {
-		if err := l.SetRamp(t.Context(), started.ID, move.from, move.to, move.why, move.by); err != nil {
+		if err := l.Ramps.Set(t.Context(), started.ID, move.from, move.to, move.why, move.by); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := l.RampMoves(t.Context(), started.ID)
+	got, err := l.Ramps.Moves(t.Context(), started.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestStartRampRefusesWhatCouldNeverMakeAStep(t *testing.T) {
 	} {
 		r := ramp("default")
 		spoil(&r)
-		if _, err := l.StartRamp(t.Context(), r, nil); err == nil || ledger.Unstorable(err) {
+		if _, err := l.Ramps.Start(t.Context(), r, nil); err == nil || ledger.Unstorable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

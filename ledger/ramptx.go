@@ -23,18 +23,18 @@ func scanRamp(row pgx.CollectableRow) (Ramp, error) {
 	return r, err
 }
 
-// StartRamp stores a ramp before its first step and returns it with its ID and times. Its
+// Start stores a ramp before its first step and returns it with its ID and times. Its
 // first step is due at r.NextAt, or at once if that is zero. ID, Step, State, Held, Version
 // and the other times are not read.
 //
 // expect is the version that the ramp's weights were read from, as NewRouting.Expect; nil
 // starts it whatever is current. It returns a VersionConflictError when somebody else changed the
 // document since, and ErrRampRunning when the route has a ramp already.
-func (l *Ledger) StartRamp(ctx context.Context, r Ramp, expect *int64) (started Ramp, err error) {
+func (s *Ramps) Start(ctx context.Context, r Ramp, expect *int64) (started Ramp, err error) {
 	if err := r.validate(); err != nil {
 		return Ramp{}, fmt.Errorf("start ramp: %w", err)
 	}
-	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		current, err := lockRouting(ctx, tx)
 		if err != nil {
 			return err
@@ -73,22 +73,22 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 	return pgx.CollectExactlyOneRow(rows, scanRamp)
 }
 
-// Ramps lists the ramps that are running or held, or all that ever were, newest first.
-func (l *Ledger) Ramps(ctx context.Context, all bool) ([]Ramp, error) {
-	ramps, err := rows(ctx, l, scanRamp, `
+// List lists the ramps that are running or held, or all that ever were, newest first.
+func (s *Ramps) List(ctx context.Context, all bool) ([]Ramp, error) {
+	ramps, err := rows(ctx, s.db, scanRamp, `
 		select `+rampColumns+` from dispatcher.ramps where $1 or state in ('running', 'held') order by id desc`, all)
 	return ramps, wrap("list ramps", err)
 }
 
-// SetRamp takes a ramp from one state to another: it holds, resumes, cancels or supersedes
+// Set takes a ramp from one state to another: it holds, resumes, cancels or supersedes
 // it, for why, in the name of by. It returns ErrRampMoved when the ramp is not in state
 // from, or there is none of that id. A ramp that is resumed makes its next step after a
 // whole interval, so that its band can be watched before.
-func (l *Ledger) SetRamp(ctx context.Context, id int64, from, to RampState, why, by string) error {
+func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by string) error {
 	if err := legalRampMove(from, to, why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)
 	}
-	tag, err := l.reports.Exec(ctx, `
+	tag, err := s.reports.Exec(ctx, `
 		with moved as (
 		  update dispatcher.ramps set state = $3,
 		    held = case when $3 = 'running' then '' else $4 end, changed_by = $5,
@@ -105,9 +105,9 @@ func (l *Ledger) SetRamp(ctx context.Context, id int64, from, to RampState, why,
 	return wrap(fmt.Sprintf("set ramp %d", id), err)
 }
 
-// RampMoves lists what happened to a ramp, in order.
-func (l *Ledger) RampMoves(ctx context.Context, id int64) ([]RampMove, error) {
-	moves, err := rows(ctx, l, scanRampMove, `
+// Moves lists what happened to a ramp, in order.
+func (s *Ramps) Moves(ctx context.Context, id int64) ([]RampMove, error) {
+	moves, err := rows(ctx, s.db, scanRampMove, `
 		select at, author, move, step, version, reason from dispatcher.ramp_moves where ramp = $1 order by seq`, id)
 	return moves, wrap(fmt.Sprintf("list moves of ramp %d", id), err)
 }

@@ -6,6 +6,9 @@ import (
 	"dispatcher/provider"
 )
 
+// Receipts books what providers say later, and what they do not say in time.
+type Receipts struct{ *db }
+
 // Receipt is a provider's later word on a part of a message.
 type Receipt struct {
 	Channel string

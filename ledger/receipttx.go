@@ -28,9 +28,9 @@ func wholeRow(channel string, seq int64, attempt int) rowID {
 	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
 }
 
-// inReceiptTx runs work in a transaction, which work has to begin and to commit.
-func (l *Ledger) inReceiptTx(ctx context.Context, tell Tell, work func(*receiptTx) error) error {
-	conn, err := l.hot.Acquire(ctx)
+// inTx runs work in a transaction, which work has to begin and to commit.
+func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) error) error {
+	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return err
 	}

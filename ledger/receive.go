@@ -27,10 +27,10 @@ const receiveBatch = 500
 //
 // To receive again what was received has no effect, so a call that failed is simply repeated; what
 // it returns with the error was done.
-func (l *Ledger) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Received, error) {
+func (s *Receipts) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Received, error) {
 	var all Received
 	for chunk := range slices.Chunk(receipts, receiveBatch) {
-		err := l.inReceiptTx(ctx, tell, func(t *receiptTx) error {
+		err := s.inTx(ctx, tell, func(t *receiptTx) error {
 			got, err := t.receive(ctx, chunk)
 			all.add(got)
 			return err
@@ -42,10 +42,10 @@ func (l *Ledger) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Re
 	return all, nil
 }
 
-// ReceivedWithKey are those of the messages that a receipt with our key is about, under an attempt
+// WithKey are those of the messages that a receipt with our key is about, under an attempt
 // that nobody has answered: it was taken, and the next look at the receipt says so.
-func (l *Ledger) ReceivedWithKey(ctx context.Context, seqs []int64) ([]int64, error) {
-	r, err := l.hot.Query(ctx, `
+func (s *Receipts) WithKey(ctx context.Context, seqs []int64) ([]int64, error) {
+	r, err := s.hot.Query(ctx, `
 		select distinct a.message_seq from dispatcher.attempts a
 		join dispatcher.receipts r on r.message_seq = a.message_seq and r.attempt = a.attempt
 		where a.message_seq = any($1) and coalesce(a.outcome, 'unknown') = 'unknown' and r.part is null and r.state <> 'expected'`, seqs)

@@ -128,7 +128,7 @@ func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 			if got := see(`select concat_ws(' ', state, possible_duplicate, next_at) from dispatcher.messages`); got != want+" f" {
 				t.Error(got)
 			}
-			if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
+			if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
 				t.Errorf("%d due, %v", n, err)
 			}
 		})
@@ -314,12 +314,12 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 				switch worker % 3 {
 				case 0:
 					for few := range slices.Chunk(ambiguities, 8) {
-						err = errors.Join(err, l.Settle(t.Context(), few))
+						err = errors.Join(err, l.Settlements.Settle(t.Context(), few))
 					}
 				case 1:
-					err = l.Settle(t.Context(), late)
+					err = l.Settlements.Settle(t.Context(), late)
 				default:
-					_, err = l.Receive(t.Context(), receipts, tellState)
+					_, err = l.Receipts.Receive(t.Context(), receipts, tellState)
 				}
 				if err != nil {
 					t.Error(err)

@@ -170,7 +170,7 @@ func onlyAttempt(t *testing.T, outcome provider.Outcome, ends ledger.State, stat
 	take()
 	see(`with u as (update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute' returning 1) select count(*)::text from u`)
 	for range 2 {
-		swept, err := l.Overdue(t.Context(), 100, tellState)
+		swept, err := l.Receipts.Overdue(t.Context(), 100, tellState)
 		if err != nil {
 			t.Fatal(err)
 		}

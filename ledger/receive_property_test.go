@@ -200,7 +200,7 @@ func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 // rule passes a verdict, and reports whether it was one to pass.
 func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed) bool {
 	t.Helper()
-	ambiguity, err := on.AmbiguityOf(t.Context(), m.ID, 0)
+	ambiguity, err := on.Ambiguities.Of(t.Context(), m.ID, 0)
 	if errors.Is(err, ledger.ErrNotAmbiguous) || d.verdict == ledger.NotTaken && ambiguity.Partly {
 		return false
 	}

@@ -54,7 +54,7 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		return func(m ledger.Message) ledger.Receipt { return keyed(m, 1, reference, state) }
 	}
 	verdict := func(t *testing.T, l *ledger.Ledger, m ledger.Message, reference string) {
-		ambiguity, err := l.AmbiguityOf(t.Context(), m.ID, 0)
+		ambiguity, err := l.Ambiguities.Of(t.Context(), m.ID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			receive(t, l, given...)
 			see(dueNow)
 			overdue(t, l)
-			ambiguity, err := l.AmbiguityOf(t.Context(), m.ID, 0)
+			ambiguity, err := l.Ambiguities.Of(t.Context(), m.ID, 0)
 			if err != nil || ambiguity.Await != time.Hour {
 				t.Fatalf("receipts are awaited for %s, %v", ambiguity.Await, err)
 			}
@@ -186,7 +186,7 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 			execute(t, db, `select from dispatcher.receipts where reference = 'r1' for update`)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			if _, err := l.Receive(ctx, []ledger.Receipt{given(m[0], m[1])}, tellState); err != nil {
+			if _, err := l.Receipts.Receive(ctx, []ledger.Receipt{given(m[0], m[1])}, tellState); err != nil {
 				t.Error(err)
 			}
 		})
@@ -241,7 +241,7 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			done := waiting(t, watch, func() error {
-				_, err := l.Receive(ctx, []ledger.Receipt{receipt("r0", provider.Delivered), stray(m)}, tellState)
+				_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r0", provider.Delivered), stray(m)}, tellState)
 				return err
 			})
 			execute(t, later, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part) select 'a', 'r1', $1, 1, 2`, m.Seq)

@@ -89,7 +89,7 @@ func TestReceiptsThatNobodyKnowsAreDroppedWhenTheyAreOld(t *testing.T) {
 	l, db, s := holding(t, 2)
 	receive(t, l, receipt(s[0].Reference, provider.Delivered), receipt("strange", provider.Delivered), receipt("new", provider.Delivered))
 	execute(t, db, `update dispatcher.receipts set received_at = now() - interval '2 days' where reference <> 'new' and received_at is not null`)
-	if n, err := l.DropReceipts(t.Context(), 24*time.Hour); n != 1 || err != nil {
+	if n, err := l.Receipts.Drop(t.Context(), 24*time.Hour); n != 1 || err != nil {
 		t.Errorf("%d dropped, %v", n, err)
 	}
 	if got := scalar[string](t, db, `select string_agg(reference, ' ' order by reference) from dispatcher.receipts`); got != "new ref-m-00000 ref-m-00001" {
@@ -146,7 +146,7 @@ func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 				}
 				settleAll(t, l, s)
 				w.lose(what, trip)
-				if _, err := l.Receive(t.Context(), receipts, tellState); !ledger.Unavailable(err) {
+				if _, err := l.Receipts.Receive(t.Context(), receipts, tellState); !ledger.Unavailable(err) {
 					t.Fatalf("got %v", err)
 				}
 				receive(t, l, receipts...)
@@ -246,7 +246,7 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 			var err error
 			switch worker % 4 {
 			case 0: // all at once, the unknown ones first
-				err = l.Settle(t.Context(), settlements)
+				err = l.Settlements.Settle(t.Context(), settlements)
 			case 1, 2: // in small batches, in either direction
 				for at := 0; at < len(receipts) && err == nil; at += 40 {
 					chunk := receipts[at:min(at+40, len(receipts))]
@@ -254,11 +254,11 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 						back := len(receipts) - at
 						chunk = receipts[max(back-40, 0):back]
 					}
-					_, err = l.Receive(t.Context(), chunk, tellState)
+					_, err = l.Receipts.Receive(t.Context(), chunk, tellState)
 				}
 			default:
-				if _, err = l.Overdue(t.Context(), 1000, tellState); err == nil {
-					_, err = l.ReleaseSlots(t.Context(), time.Hour)
+				if _, err = l.Receipts.Overdue(t.Context(), 1000, tellState); err == nil {
+					_, err = l.Settlements.ReleaseSlots(t.Context(), time.Hour)
 				}
 			}
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 // receive books receipts; every change of state is told with one notice that names it.
 func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.ReceiptCounts {
 	t.Helper()
-	got, err := l.Receive(t.Context(), receipts, tellState)
+	got, err := l.Receipts.Receive(t.Context(), receipts, tellState)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.
 // overdue looks at everything that is due.
 func overdue(t testing.TB, l *ledger.Ledger) int {
 	t.Helper()
-	swept, err := l.Overdue(t.Context(), 10000, tellState)
+	swept, err := l.Receipts.Overdue(t.Context(), 10000, tellState)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,13 @@ import (
 	"dispatcher/provider"
 )
 
+// Messages reads what is recorded about messages, to explain and to derive choices again.
+type Messages struct {
+	*db
+	routing     *Routing
+	ambiguities *Ambiguities
+}
+
 // ErrNoMessage means that the ledger holds no message of that id.
 var ErrNoMessage = errors.New("the ledger has no message with this id")
 
@@ -22,7 +29,7 @@ type Record struct {
 	Seen []byte
 	// Attempts are in their order.
 	Attempts []AttemptRecord
-	// DueAmbiguities are about attempts that nobody answered, by attempt.
+	// Ambiguities are about attempts that nobody answered, by attempt.
 	Ambiguities []AmbiguityRecord
 	// Routing is the version that the message was planned under; nil when it was not.
 	Routing *RoutingVersion
@@ -59,33 +66,33 @@ type AttemptRecord struct {
 
 // Record reads one message with its attempts and its routing. It returns ErrNoMessage
 // for an id that was never stored.
-func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
-	r, err := l.readMessage(ctx, id)
+func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
+	r, err := s.read(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Record{}, ErrNoMessage
 	}
 	if err != nil {
 		return Record{}, wrap("read record", err)
 	}
-	r.Attempts, err = rows(ctx, l, scanAttempt, `
+	r.Attempts, err = rows(ctx, s.db, scanAttempt, `
 		select `+attemptColumns+` from dispatcher.attempts a where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read attempts", err)
 	}
-	others, err := l.otherIDs(ctx, r.Message.Seq)
+	others, err := s.ambiguities.otherIDs(ctx, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read receipts", err)
 	}
 	for i := range r.Attempts {
 		r.Attempts[i].OtherIDs = others[r.Attempts[i].Number]
 	}
-	if r.Ambiguities, err = l.ambiguitiesOf(ctx, r.Message.Seq); err != nil {
+	if r.Ambiguities, err = s.ambiguities.of(ctx, r.Message.Seq); err != nil {
 		return Record{}, wrap("read ambiguities", err)
 	}
 	if r.Message.Plan.Version == 0 {
 		return r, nil
 	}
-	v, err := l.Routing(ctx, r.Message.Plan.Version)
+	v, err := s.routing.Version(ctx, r.Message.Plan.Version)
 	if err != nil {
 		return Record{}, err
 	}
@@ -93,9 +100,9 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
-func (l *Ledger) readMessage(ctx context.Context, id string) (Record, error) {
+func (s *Messages) read(ctx context.Context, id string) (Record, error) {
 	var r recordRow
-	err := l.reports.QueryRow(ctx, `select `+recordColumns+` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
+	err := s.reports.QueryRow(ctx, `select `+recordColumns+` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
 	return r.record(), err
 }
 

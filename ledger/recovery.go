@@ -43,8 +43,8 @@ const heardOthers = `exists (
 // own heart-beats have been unbroken for deadAfter, see Beat: the answers of the others may be on
 // their way. The caller settles the attempts as Unknown; when two instances do that at once, the
 // second settlement has no effect. Their slots may be free by then, see ReleaseSlots.
-func (l *Ledger) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Duration, limit int) ([]Open, error) {
-	r, err := l.hot.Query(ctx, `
+func (s *Settlements) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Duration, limit int) ([]Open, error) {
+	r, err := s.hot.Query(ctx, `
 		select `+messageColumns+`,
 		  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 		    coalesce(a.ranking::text, ''), a.claimed_at
@@ -54,7 +54,7 @@ func (l *Ledger) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Dura
 		where `+isDead+` and a.claimed_at < clock_timestamp() - $2::interval
 		  and (i.left_at is not null or `+fmt.Sprintf(heardOthers, 4)+`)
 		order by a.claimed_at limit $3`,
-		deadAfter, sendTimeout, limit, l.instance.Load())
+		deadAfter, sendTimeout, limit, s.instance.Load())
 	if err != nil {
 		return nil, wrap("look for abandoned attempts", err)
 	}
@@ -77,8 +77,8 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 
 // Forget tidies up: it drops the rows of instances that are gone and have nothing open, and
 // the channels that were removed from the routing and have nothing under way any more, and it
-// wakes the messages that the applier of a routing did not get to wake, see ApplyRouting.
-func (l *Ledger) Forget(ctx context.Context, deadAfter time.Duration) error {
+// wakes the messages that the applier of a routing did not get to wake, see Routing.Apply.
+func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`delete from dispatcher.instances i where `+isDead+` and not `+hasOpen, deadAfter)
 	batch.Queue(`
@@ -87,8 +87,8 @@ func (l *Ledger) Forget(ctx context.Context, deadAfter time.Duration) error {
 		  order by channel for update
 		)
 		delete from dispatcher.channels where channel in (select channel from idle)`)
-	if err := l.hot.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.hot.SendBatch(ctx, batch).Close(); err != nil {
 		return wrap("forget instances", err)
 	}
-	return wrap("wake waiting messages", l.wakeForOthers(ctx))
+	return wrap("wake waiting messages", s.routing.wakeForOthers(ctx))
 }

@@ -33,7 +33,7 @@ func silence(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 		`update dispatcher.instances set last_seen = last_seen - interval '1 hour', oldest_open_at = oldest_open_at - interval '1 hour' where id = $1`,
 		`update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour' where instance = $1`,
 	} {
-		if _, err := db.Exec(t.Context(), sql, l.Instance()); err != nil {
+		if _, err := db.Exec(t.Context(), sql, l.Instances.ID()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,7 +41,7 @@ func silence(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 
 func abandoned(t testing.TB, l *ledger.Ledger) []string {
 	t.Helper()
-	open, err := l.Abandoned(t.Context(), 10*time.Second, 30*time.Second, 100)
+	open, err := l.Settlements.Abandoned(t.Context(), 10*time.Second, 30*time.Second, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,13 @@ func instances(t testing.TB, db *pgx.Conn) int {
 func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *testing.T) {
 	t.Parallel()
 	living, _, db := lost(t)
-	if err := living.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 2 {
+	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 2 {
 		t.Fatalf("%d instances with open attempts, %v", instances(t, db), err)
 	}
 	if diff := cmp.Diff([]string{"dead-00000", "dead-00001"}, abandoned(t, living)); diff != "" {
 		t.Fatal(diff)
 	}
-	open, err := living.Abandoned(t.Context(), 10*time.Second, 30*time.Second, 100)
+	open, err := living.Settlements.Abandoned(t.Context(), 10*time.Second, 30*time.Second, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *test
 	if ids := abandoned(t, living); ids != nil {
 		t.Error(ids)
 	}
-	if err := living.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 1 {
+	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 1 {
 		t.Errorf("%d instances, %v", instances(t, db), err)
 	}
 }
@@ -89,11 +89,11 @@ func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *test
 func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 	t.Parallel()
 	living, _, db := lost(t)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '11 seconds' where id = $1`, living.Instance())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '11 seconds' where id = $1`, living.Instances.ID())
 	if ids := abandoned(t, living); ids != nil {
 		t.Errorf("%v taken for lost without a heart-beat of one's own", ids)
 	}
-	if _, err := living.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := living.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); ids != nil {
@@ -108,7 +108,7 @@ func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 func TestAHeartBeatBringsAnInstanceBack(t *testing.T) {
 	t.Parallel()
 	living, dead, _ := lost(t)
-	if _, err := dead.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+	if _, err := dead.Instances.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); ids != nil {
@@ -119,10 +119,10 @@ func TestAHeartBeatBringsAnInstanceBack(t *testing.T) {
 func TestAbandonedLooksBackToTheOldestOpenAttempt(t *testing.T) {
 	t.Parallel()
 	living, dead, db := lost(t)
-	if _, err := dead.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+	if _, err := dead.Instances.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(t.Context(), `update dispatcher.instances set last_seen = now() - interval '20 seconds' where id = $1`, dead.Instance()); err != nil {
+	if _, err := db.Exec(t.Context(), `update dispatcher.instances set last_seen = now() - interval '20 seconds' where id = $1`, dead.Instances.ID()); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); len(ids) != 2 {
@@ -137,7 +137,7 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	if err := runClaim(t.Context(), dead, claim, give); !errors.Is(err, ledger.ErrSilent) || !ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := dead.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := dead.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := runClaim(t.Context(), dead, claim, give); err != nil {
@@ -151,14 +151,14 @@ func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
 	living, idle := rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	silence(t, rig.db, idle)
-	if err := living.Forget(t.Context(), 10*time.Second); err != nil {
+	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	claim := ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}
 	if err := runClaim(t.Context(), idle, claim, give); !errors.Is(err, ledger.ErrNotRegistered) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := idle.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := idle.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := runClaim(t.Context(), idle, claim, give); err != nil {
@@ -174,7 +174,7 @@ func TestLeaveRemovesTheInstanceUnlessSomethingIsOpen(t *testing.T) {
 	claimAll(t, busy, batch("busy", 1), "a")
 	for range 2 { // leaving twice is harmless
 		for _, l := range []*ledger.Ledger{idle, busy} {
-			if err := l.Leave(t.Context()); err != nil {
+			if err := l.Instances.Leave(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -183,7 +183,7 @@ func TestLeaveRemovesTheInstanceUnlessSomethingIsOpen(t *testing.T) {
 	if n := instances(t, db); n != 2 {
 		t.Errorf("%d instances", n)
 	}
-	open, err := living.Abandoned(t.Context(), time.Hour, 0, 10) // at once, without waiting for silence
+	open, err := living.Settlements.Abandoned(t.Context(), time.Hour, 0, 10) // at once, without waiting for silence
 	if err != nil || len(open) != 1 || open[0].Message.ID != "busy-00000" {
 		t.Errorf("%d attempts, %v", len(open), err)
 	}

@@ -207,7 +207,7 @@ func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 				messages := batch(fmt.Sprintf("p%d-r%d", i, round), each)
 				_, sent, err := claimScoped(t, l, messages, giveAs(p, back), overAll)
 				if err == nil {
-					err = l.Settle(t.Context(), append(accepted(sent[:taken]), rejected(sent[taken:], back)...))
+					err = l.Settlements.Settle(t.Context(), append(accepted(sent[:taken]), rejected(sent[taken:], back)...))
 				}
 				if err != nil {
 					t.Error(err)

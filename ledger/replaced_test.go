@@ -24,13 +24,13 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 	l := connect(t, ledger.Config{URL: pair.URL("")})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, l, batch("before", 1), "a")
-	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
+	if lead, err := l.Outbox.Lead(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}
 	watching := make(chan error, 1)
 	listening := make(chan struct{}, 1)
 	go func() {
-		watching <- l.WatchRouting(t.Context(), func() error { listening <- struct{}{}; return nil })
+		watching <- l.Routing.Watch(t.Context(), func() error { listening <- struct{}{}; return nil })
 	}()
 	<-listening
 
@@ -45,7 +45,7 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 		t.Error("somebody still waits for the old primary to tell of a new routing")
 	}
 	claimAll(t, l, batch("after", 1), "a")
-	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
+	if lead, err := l.Outbox.Lead(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}
 	successor, old := raw(t, pair.Standby.URL()), raw(t, pair.Primary.URL())
@@ -70,18 +70,18 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	if !tier.Long() {
 		l.Hurry(2 * time.Second)
 	}
-	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
+	if lead, err := l.Outbox.Lead(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}
 	listening := make(chan struct{}, 1)
 	ended := make(chan error, 2)
 	go func() {
-		ended <- l.WatchRouting(t.Context(), func() error { listening <- struct{}{}; return nil })
+		ended <- l.Routing.Watch(t.Context(), func() error { listening <- struct{}{}; return nil })
 	}()
 	<-listening
 	w.silent.Store(true)
 	go func() {
-		_, err := l.Publish(t.Context(), 10, func(context.Context, []ledger.Notice) error { return errors.New("there is nothing to send") })
+		_, err := l.Outbox.Publish(t.Context(), 10, func(context.Context, []ledger.Notice) error { return errors.New("there is nothing to send") })
 		ended <- err
 	}()
 	for range 2 {
@@ -107,7 +107,7 @@ func TestNothingIsPublishedThatMayBeLost(t *testing.T) {
 	publish := func(l *ledger.Ledger) (int, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		return l.Publish(ctx, 10, send)
+		return l.Outbox.Publish(ctx, 10, send)
 	}
 	standby, err := ledger.Connect(t.Context(), ledger.Config{URL: server.URL() + "&options=-c%20default_transaction_read_only%3Don"})
 	if err != nil {

@@ -9,6 +9,9 @@ import (
 	"dispatcher/admission"
 )
 
+// Reports are figures over many messages. Their queries wait for nothing that is claimed or settled.
+type Reports struct{ *db }
+
 // DailyRow is what one channel did for one route on one business day, in one currency.
 type DailyRow struct {
 	Route, Channel string
@@ -116,9 +119,9 @@ const daily = `
 
 // Daily counts one business day: from midnight to midnight in zone around day. Rows are
 // sorted by route, channel and currency.
-func (l *Ledger) Daily(ctx context.Context, day time.Time, zone *time.Location) ([]DailyRow, error) {
+func (s *Reports) Daily(ctx context.Context, day time.Time, zone *time.Location) ([]DailyRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	out, err := rows(ctx, l, pgx.RowToStructByPos[DailyRow], daily, from, to)
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[DailyRow], daily, from, to)
 	return out, wrap("report day", err)
 }
 
@@ -147,9 +150,9 @@ type ChannelTotal struct {
 
 // Totals reads every row of messages and attempts: it is meant for the end of a demo
 // or a test, not for a dashboard.
-func (l *Ledger) Totals(ctx context.Context) (Totals, error) {
+func (s *Reports) Totals(ctx context.Context) (Totals, error) {
 	t := Totals{Messages: map[State]int64{}}
-	r, err := l.reports.Query(ctx, `
+	r, err := s.reports.Query(ctx, `
 		select state, count(*), count(*) filter (where possible_duplicate) from dispatcher.messages group by state`)
 	if err != nil {
 		return Totals{}, wrap("count messages", err)
@@ -163,7 +166,7 @@ func (l *Ledger) Totals(ctx context.Context) (Totals, error) {
 	}); err != nil {
 		return Totals{}, wrap("count messages", err)
 	}
-	t.Channels, err = rows(ctx, l, pgx.RowToStructByPos[ChannelTotal], `
+	t.Channels, err = rows(ctx, s.db, pgx.RowToStructByPos[ChannelTotal], `
 		with drawn as (
 		  select first_choice as channel, count(*) as first_choice
 		  from dispatcher.messages where first_choice is not null group by 1

@@ -65,8 +65,8 @@ const carriedOn = `
 
 // CarriedOn counts what the channels carried on one business day, as Daily cuts it. Rows are sorted
 // by version, route, first choice, channel and cause.
-func (l *Ledger) CarriedOn(ctx context.Context, day time.Time, zone *time.Location) ([]CarriedRow, error) {
+func (s *Reports) CarriedOn(ctx context.Context, day time.Time, zone *time.Location) ([]CarriedRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	out, err := rows(ctx, l, pgx.RowToStructByPos[CarriedRow], carriedOn, from, to)
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[CarriedRow], carriedOn, from, to)
 	return out, wrap("report what was carried", err)
 }

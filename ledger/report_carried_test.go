@@ -88,7 +88,7 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 				id, i+1, a.channel, a.reason, a.outcome, a.code, a.ranking)
 		}
 	}
-	got, err := l.CarriedOn(t.Context(), time.Now(), time.UTC)
+	got, err := l.Reports.CarriedOn(t.Context(), time.Now(), time.UTC)
 	byRoute := func(rows []ledger.CarriedRow) map[string][]ledger.CarriedRow {
 		out := map[string][]ledger.CarriedRow{}
 		for _, r := range rows {
@@ -99,7 +99,7 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 	if diff := cmp.Diff(byRoute(want), byRoute(got)); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if before, err := l.CarriedOn(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC); len(before) != 0 || err != nil {
+	if before, err := l.Reports.CarriedOn(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC); len(before) != 0 || err != nil {
 		t.Errorf("%v, %v", before, err)
 	}
 }

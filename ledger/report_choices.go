@@ -23,9 +23,9 @@ type ChoiceRow struct {
 // Choices splits the first choices of one business day, as Daily cuts it, by routing
 // version: the weights of a day whose routing was changed are those of its versions, each
 // for the messages chosen under it. Rows are sorted by version, route and channel.
-func (l *Ledger) Choices(ctx context.Context, day time.Time, zone *time.Location) ([]ChoiceRow, error) {
+func (s *Reports) Choices(ctx context.Context, day time.Time, zone *time.Location) ([]ChoiceRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	out, err := rows(ctx, l, pgx.RowToStructByPos[ChoiceRow], `
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], `
 		select routing_version, route, first_choice, count(*),
 		  count(*) filter (where state = 'rejected'), count(*) filter (where state = 'failed'),
 		  count(*) filter (where state = 'unknown'),

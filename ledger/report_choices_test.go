@@ -21,11 +21,11 @@ func TestChoicesAreSplitByRoutingVersion(t *testing.T) {
 		{Version: 2, Route: "default", Channel: "a", FirstChoice: 1, Open: 1},
 		{Version: 2, Route: "default", Channel: "b", FirstChoice: 1, Open: 1},
 	}
-	today, err := l.Choices(t.Context(), time.Now(), time.UTC)
+	today, err := l.Reports.Choices(t.Context(), time.Now(), time.UTC)
 	if err != nil || !cmp.Equal(today, want) {
 		t.Errorf("%v %s", err, cmp.Diff(want, today))
 	}
-	yesterday, err := l.Choices(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC)
+	yesterday, err := l.Reports.Choices(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC)
 	if err != nil || len(yesterday) != 0 {
 		t.Errorf("%v, %v", yesterday, err)
 	}

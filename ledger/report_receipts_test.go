@@ -24,7 +24,7 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 	}
 	execute(t, db, `update dispatcher.receipts set due_at = now() where reference = 'ref-m-00006'`)
 	overdue(t, l)
-	got, err := l.Daily(t.Context(), time.Now(), time.UTC)
+	got, err := l.Reports.Daily(t.Context(), time.Now(), time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestARecordTellsWhatReceiptsSaid(t *testing.T) {
 	l, m, _ := one(t)
 	settleAll(t, l, expecting(m, "r1 r2"))
 	receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Undelivered))
-	r, err := l.Record(t.Context(), "m")
+	r, err := l.Messages.Record(t.Context(), "m")
 	if err != nil {
 		t.Fatal(err)
 	}

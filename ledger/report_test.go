@@ -41,7 +41,7 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	}
 	settleAll(t, l, settlements)
 	now := time.Now().UTC()
-	got, err := l.Daily(t.Context(), now, time.UTC)
+	got, err := l.Reports.Daily(t.Context(), now, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	if failed := got[0].Failed(); failed != 3 {
 		t.Errorf("%d failed", failed)
 	}
-	if got, err := l.Daily(t.Context(), now.AddDate(0, 0, -1), time.UTC); len(got) != 0 || err != nil {
+	if got, err := l.Reports.Daily(t.Context(), now.AddDate(0, 0, -1), time.UTC); len(got) != 0 || err != nil {
 		t.Errorf("yesterday has %d rows, %v", len(got), err)
 	}
-	totals, err := l.Totals(t.Context())
+	totals, err := l.Reports.Totals(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestDailyHasOneRowForEachCurrencyAndCountsFirstChoicesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := l.Daily(t.Context(), time.Now(), time.UTC)
+	got, err := l.Reports.Daily(t.Context(), time.Now(), time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	seen := claimAll(t, l, []ledger.Message{message("m")}, "a")
 	settleAll(t, l, accepted(seen.Messages))
-	r, err := l.Record(t.Context(), "m")
+	r, err := l.Messages.Record(t.Context(), "m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +121,12 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 	}
 	wantAttempts := []ledger.AttemptRecord{{
 		Attempt: ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28000, Currency: "GBP"},
-		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now, SettledAt: r.Attempts[0].SettledAt, Instance: l.Instance(), Answers: 1,
+		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now, SettledAt: r.Attempts[0].SettledAt, Instance: l.Instances.ID(), Answers: 1,
 	}}
 	if diff := cmp.Diff(wantAttempts, r.Attempts); diff != "" || r.Attempts[0].SettledAt.IsZero() {
 		t.Error(diff)
 	}
-	if _, err := l.Record(t.Context(), "nobody"); !errors.Is(err, ledger.ErrNoMessage) {
+	if _, err := l.Messages.Record(t.Context(), "nobody"); !errors.Is(err, ledger.ErrNoMessage) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest(t *testing.T) {
 	s := unknown(m)
 	s.Reference, s.Segments, s.PriceMicros = "r1 r2", 3, 90_000
 	settleAll(t, l, []ledger.Settlement{s})
-	rows, err := l.Daily(t.Context(), time.Now(), time.UTC)
+	rows, err := l.Reports.Daily(t.Context(), time.Now(), time.UTC)
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%+v, %v", rows, err)
 	}

@@ -43,7 +43,7 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) 
 	over := make(chan error, 1)
 	go func() {
 		var err error
-		ended, err = d.other.Resolve(t.Context(), j)
+		ended, err = d.other.Ambiguities.Resolve(t.Context(), j)
 		over <- err
 	}()
 	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
@@ -86,12 +86,12 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	}{
 		"a late refusal": {
 			func(t *testing.T, d *disputed) error {
-				return d.l.Settle(t.Context(), []ledger.Settlement{refusedLate(d.unknown)})
+				return d.l.Settlements.Settle(t.Context(), []ledger.Settlement{refusedLate(d.unknown)})
 			}, "retry refused {a}",
 		},
 		"a receipt": {
 			func(t *testing.T, d *disputed) error {
-				_, err := d.l.Receive(t.Context(), []ledger.Receipt{keyed(d.m, 1, "r1", provider.Delivered)}, tellState)
+				_, err := d.l.Receipts.Receive(t.Context(), []ledger.Receipt{keyed(d.m, 1, "r1", provider.Delivered)}, tellState)
 				return err
 			}, "delivered",
 		},
@@ -123,7 +123,7 @@ func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `update dispatcher.attempts set outcome = 'refused', answers = answers + 1`)
 	done := waiting(t, d.see, func() error {
-		ended, err := d.other.Resolve(t.Context(), &j)
+		ended, err := d.other.Ambiguities.Resolve(t.Context(), &j)
 		if ended {
 			t.Error("it was resolved")
 		}
@@ -154,7 +154,7 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
 		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(), instance from dispatcher.attempts`)
 	done := waiting(t, d.see, func() error {
-		ended, err := d.other.Resolve(t.Context(), &j)
+		ended, err := d.other.Ambiguities.Resolve(t.Context(), &j)
 		if !ended {
 			t.Error("the ambiguity was not closed")
 		}
@@ -181,7 +181,7 @@ func TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{lost})
 	execute(t, lock, `begin`)
 	execute(t, lock, `select from dispatcher.attempts for update`)
-	done := waiting(t, see, func() error { return l.Settle(t.Context(), []ledger.Settlement{refusedLate(lost)}) })
+	done := waiting(t, see, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{refusedLate(lost)}) })
 	execute(t, lock, `update dispatcher.messages set state = 'unknown', same_key = null, same_key_until = null, same_key_account = null,
 		pinned = null, next_at = null, finished_at = now()`)
 	execute(t, lock, `commit`)

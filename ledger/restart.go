@@ -62,18 +62,18 @@ type RestartedWindow struct {
 // The windows that had been left with a beginning that is yet to come go into the record of the
 // restart, or they would be in the way when they are opened in earnest. Messages that wait look
 // again.
-func (l *Ledger) RestartWindow(ctx context.Context, r Restart) (done Restarted, err error) {
+func (s *Limits) RestartWindow(ctx context.Context, r Restart) (done Restarted, err error) {
 	if r.Zone == nil {
 		return Restarted{}, errors.New("restart window: no time zone")
 	}
-	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		done, err = restart(ctx, tx, &r)
 		return err
 	})
 	if err != nil {
 		return Restarted{}, wrap("restart window", err)
 	}
-	_ = l.wake(ctx, done.Version) // an error would say that nothing was started; Forget does the rest
+	_ = s.routing.wake(ctx, done.Version) // an error would say that nothing was started; Forget does the rest
 	return done, nil
 }
 
@@ -181,8 +181,8 @@ func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 }
 
 // Restarts lists the windows that were started again, newest first.
-func (l *Ledger) Restarts(ctx context.Context) ([]Restarted, error) {
-	out, err := rows(ctx, l, scanRestart, `
+func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
+	out, err := rows(ctx, s.db, scanRestart, `
 		select channel, scope, window_seconds, unit, restarted_at, version, author, reason,
 		  was_start, was_granted, window_start, granted
 		from dispatcher.limit_restarts order by id desc`)

@@ -40,7 +40,7 @@ func bounded(t testing.TB, onA []admission.Limit, overAll ...admission.Limit) (*
 // restarted starts the window of a limit of channel a again, or of one over all channels.
 func restarted(t testing.TB, l *ledger.Ledger, channel string, limit admission.Limit) (ledger.Restarted, error) {
 	t.Helper()
-	return l.RestartWindow(t.Context(), ledger.Restart{Channel: channel, Limit: limit, Zone: time.UTC, Author: "ann", Reason: "the clock was wrong"})
+	return l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: channel, Limit: limit, Zone: time.UTC, Author: "ann", Reason: "the clock was wrong"})
 }
 
 // TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the
@@ -168,11 +168,11 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	}
 	clockWasAhead(t, db)
 	other, conflict := int64(7), (*ledger.VersionConflictError)(nil)
-	_, err := l.RestartWindow(t.Context(), ledger.Restart{Channel: "a", Limit: on, Zone: time.UTC, Expect: &other})
+	_, err := l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: "a", Limit: on, Zone: time.UTC, Expect: &other})
 	if !errors.As(err, &conflict) || conflict.Current != 1 {
 		t.Errorf("%v", err)
 	}
-	if _, err := l.RestartWindow(t.Context(), ledger.Restart{Channel: "a", Limit: on}); err == nil {
+	if _, err := l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: "a", Limit: on}); err == nil {
 		t.Error("a restart without a zone was made")
 	}
 	if got := granted(t, db); got != before {
@@ -252,7 +252,7 @@ func TestRestartsAreListedNewestFirst(t *testing.T) {
 		}
 		want = append([]ledger.Restarted{done}, want...)
 	}
-	got, err := l.Restarts(t.Context())
+	got, err := l.Limits.Restarts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func lend(t testing.TB) *rig {
 	if r == nil {
 		r = newRig(t)
 	}
-	if err := r.l.Register(t.Context()); err != nil {
+	if err := r.l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.giveBack(t) })
@@ -94,7 +94,7 @@ func (r *rig) giveBack(t testing.TB) {
 
 func (r *rig) reset(ctx context.Context) error {
 	r.l.LetGo()
-	if err := r.l.Leave(ctx); err != nil {
+	if err := r.l.Instances.Leave(ctx); err != nil {
 		return err
 	}
 	if _, err := r.db.Exec(ctx, `rollback; reset all; select pg_advisory_unlock_all()`); err != nil {

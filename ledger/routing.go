@@ -8,10 +8,13 @@ import (
 	"dispatcher/admission"
 )
 
+// Routing is the versions of the routing document, and of the weights that override it.
+type Routing struct{ *db }
+
 // ErrNoRouting means that no routing was ever applied.
 var ErrNoRouting = errors.New("the ledger has no routing yet")
 
-// VersionConflictError is returned by ApplyRouting and ApplyOverrides when somebody else
+// VersionConflictError is returned by Apply and ApplyOverrides when somebody else
 // changed the routing after the version that the change was based on.
 type VersionConflictError struct{ Expected, Current int64 }
 
@@ -26,7 +29,7 @@ type RoutingVersion struct {
 	Author  string
 	Reason  string
 	// CreatedAt, by the database's clock, is when it came into force, later than that of every
-	// version before it; see ApplyRouting and ApplyOverrides.
+	// version before it; see Apply and ApplyOverrides.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
 	// Overrides, JSON, are the weights that health weighting put in place of the document's; nil

@@ -17,23 +17,23 @@ import (
 func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
-	if _, err := l.CurrentRouting(t.Context()); !errors.Is(err, ledger.ErrNoRouting) {
+	if _, err := l.Routing.Current(t.Context()); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
 	expect := int64(0)
 	n := ledger.NewRouting{Expect: &expect, Author: "ann", Reason: "first", Document: "routes: [] # 1", Channels: []ledger.ChannelSpec{{Name: "a"}}}
-	if v, err := l.ApplyRouting(t.Context(), n); v != 1 || err != nil {
+	if v, err := l.Routing.Apply(t.Context(), n); v != 1 || err != nil {
 		t.Fatalf("version %d, %v", v, err)
 	}
-	_, err := l.ApplyRouting(t.Context(), n)
+	_, err := l.Routing.Apply(t.Context(), n)
 	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || conflict.Expected != 0 || conflict.Current != 1 {
 		t.Errorf("got %v", err)
 	}
 	expect, n.Author, n.Document = 1, "bob", "routes: [] # 2"
-	if v, err := l.ApplyRouting(t.Context(), n); v != 2 || err != nil {
+	if v, err := l.Routing.Apply(t.Context(), n); v != 2 || err != nil {
 		t.Fatalf("version %d, %v", v, err)
 	}
-	got, err := l.RoutingVersions(t.Context())
+	got, err := l.Routing.Versions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
-	current, err := l.CurrentRouting(t.Context())
+	current, err := l.Routing.Current(t.Context())
 	if err != nil || current.Version != 2 || current.CreatedAt.IsZero() {
 		t.Errorf("version %d, %v", current.Version, err)
 	}
-	if _, err := l.Routing(t.Context(), 3); !errors.Is(err, ledger.ErrNoRouting) {
+	if _, err := l.Routing.Version(t.Context(), 3); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestARemovedChannelStaysUntilNothingIsUnderWay(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "b"})
 	names := `select string_agg(channel, ' ' order by channel) from audit.active`
 	for _, want := range []string{"a b", "b"} {
-		if err := l.Forget(t.Context(), time.Hour); err != nil {
+		if err := l.Instances.Forget(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if got := scalar[string](t, db, names); got != want {
@@ -148,7 +148,7 @@ func TestApplyRoutingRefusesWhatTheTablesCannotHold(t *testing.T) {
 	for name, specs := range map[string][]ledger.ChannelSpec{
 		"channel twice": {day(1), day(1)}, "no name": {{}}, "limit twice": {twice}, "negative": {day(-1)}, "negative active": {{Name: "a", ActiveMax: -1}},
 	} {
-		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "x", Channels: specs}); err == nil || ledger.Unavailable(err) {
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "x", Channels: specs}); err == nil || ledger.Unavailable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestWatchRoutingTellsOfEveryVersion(t *testing.T) {
 	l, other := rig.l, connect(t, ledger.Config{URL: rig.url})
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan struct{}, 10), make(chan error)
-	go func() { ended <- l.WatchRouting(ctx, func() error { told <- struct{}{}; return nil }) }()
+	go func() { ended <- l.Routing.Watch(ctx, func() error { told <- struct{}{}; return nil }) }()
 	<-told // at the start
 	for range 2 {
 		apply(t, other, day(1))

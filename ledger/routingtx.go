@@ -29,18 +29,18 @@ func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 
 const currentVersion = `select ` + versionColumns + ` from dispatcher.routing_versions order by version desc limit 1`
 
-// CurrentRouting is the version that claims use now, or ErrNoRouting.
-func (l *Ledger) CurrentRouting(ctx context.Context) (RoutingVersion, error) {
-	return l.oneVersion(ctx, currentVersion)
+// Current is the version that claims use now, or ErrNoRouting.
+func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
+	return s.oneVersion(ctx, currentVersion)
 }
 
-// Routing is one version, or ErrNoRouting.
-func (l *Ledger) Routing(ctx context.Context, version int64) (RoutingVersion, error) {
-	return l.oneVersion(ctx, `select `+versionColumns+` from dispatcher.routing_versions where version = $1`, version)
+// Version is one version, or ErrNoRouting.
+func (s *Routing) Version(ctx context.Context, version int64) (RoutingVersion, error) {
+	return s.oneVersion(ctx, `select `+versionColumns+` from dispatcher.routing_versions where version = $1`, version)
 }
 
-func (l *Ledger) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {
-	r, err := l.reports.Query(ctx, sql, args...)
+func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {
+	r, err := s.reports.Query(ctx, sql, args...)
 	if err != nil {
 		return RoutingVersion{}, wrap("read routing", err)
 	}
@@ -51,13 +51,13 @@ func (l *Ledger) oneVersion(ctx context.Context, sql string, args ...any) (Routi
 	return v, wrap("read routing", err)
 }
 
-// RoutingVersions lists all versions, newest first.
-func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) {
-	v, err := rows(ctx, l, scanVersion, `select `+versionColumns+` from dispatcher.routing_versions order by version desc`)
+// Versions lists all versions, newest first.
+func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
+	v, err := rows(ctx, s.db, scanVersion, `select `+versionColumns+` from dispatcher.routing_versions order by version desc`)
 	return v, wrap("list routing versions", err)
 }
 
-// ApplyRouting makes a document the current routing, its channels and limits the ones that claims
+// Apply makes a document the current routing, its channels and limits the ones that claims
 // lock, and its routes those that have a cursor, in one transaction, and returns its version. Every
 // claim that locks a channel after the commit sees the new version. It may return a
 // VersionConflictError, or ErrRampMoved when n.Ramp is set.
@@ -74,13 +74,13 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 //
 // Messages that wait look again, except after the step of a ramp, which opens nothing that they
 // could wait for. They are woken after the commit, in small batches, so that no claim is held up;
-// by the time that ApplyRouting returns nil they have been. If that breaks off, the version is in
+// by the time that Apply returns nil they have been. If that breaks off, the version is in
 // force all the same, and Forget, of whatever instance, does the rest.
-func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64, err error) {
+func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
 	}
-	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		version, err = apply(ctx, tx, &n)
 		return err
 	})
@@ -88,7 +88,7 @@ func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64,
 		return 0, wrap("apply routing", err)
 	}
 	if n.wakes() {
-		_ = l.wake(ctx, version) // an error would say that nothing was applied; Forget does the rest
+		_ = s.wake(ctx, version) // an error would say that nothing was applied; Forget does the rest
 	}
 	return version, nil
 }
@@ -96,7 +96,7 @@ func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64,
 // wakes reports whether messages that wait are to look again.
 func (n *NewRouting) wakes() bool { return n.Ramp == nil }
 
-// apply is the transaction of ApplyRouting.
+// apply is the transaction of Apply.
 func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err error) {
 	current, err := lockRouting(ctx, tx)
 	if err != nil {
@@ -241,7 +241,7 @@ func (n *NewRouting) routeNames() []string {
 	return names
 }
 
-// notify wakes all who call WatchRouting once the transaction has committed.
+// notify wakes all who call Watch once the transaction has committed.
 const notify = `select pg_notify($1, $2::bigint::text)`
 
 // dropCursors locks in the order of claims before it deletes.
@@ -268,31 +268,31 @@ const upsertChannels = `
 	    else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
-// WatchRouting calls changed once when it listens, and then after each routing that is applied by
+// Watch calls changed once when it listens, and then after each routing that is applied by
 // whatever process, until ctx ends, the connection breaks, or changed returns an error, which comes
 // back as it is. The caller calls it again then; nothing is missed, because changed is called at
 // the start.
-func (l *Ledger) WatchRouting(ctx context.Context, changed func() error) error {
-	conn, err := l.connect(ctx)
+func (s *Routing) Watch(ctx context.Context, changed func() error) error {
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return wrap("watch routing", err)
 	}
 	defer closeConn(conn)
-	if err := l.listen(ctx, conn); err != nil {
+	if err := s.listen(ctx, conn); err != nil {
 		return wrap("watch routing", err)
 	}
 	for {
 		if err := changed(); err != nil {
 			return err
 		}
-		if err := l.awaitNotification(ctx, conn); err != nil {
+		if err := s.awaitNotification(ctx, conn); err != nil {
 			return wrap("watch routing", err)
 		}
 	}
 }
 
-func (l *Ledger) listen(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, l.timeouts.roundTrip)
+func (s *Routing) listen(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.roundTrip)
 	defer cancel()
 	_, err := conn.Exec(ctx, `listen `+routingChannel)
 	return err
@@ -300,26 +300,26 @@ func (l *Ledger) listen(ctx context.Context, conn *pgx.Conn) error {
 
 // awaitNotification waits for one on a connection to a server that answers and has not been
 // replaced.
-func (l *Ledger) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
+func (s *Routing) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	for {
-		waiting, stop := context.WithTimeout(ctx, l.timeouts.watch)
+		waiting, stop := context.WithTimeout(ctx, s.timeouts.watch)
 		_, err := conn.WaitForNotification(waiting)
 		stop()
 		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
 			return err
 		}
-		if l.guard.Replaced(conn.PgConn()) {
+		if s.guard.Replaced(conn.PgConn()) {
 			return errConnection
 		}
-		if err := l.ping(ctx, conn); err != nil {
+		if err := s.ping(ctx, conn); err != nil {
 			return err
 		}
 	}
 }
 
 // ping asks for an answer that does not take long.
-func (l *Ledger) ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, l.timeouts.roundTrip)
+func (s *Routing) ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.roundTrip)
 	defer cancel()
 	return conn.Ping(ctx)
 }

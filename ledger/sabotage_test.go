@@ -34,7 +34,7 @@ func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 			t.Parallel()
 			l := sabotaged(t)
 			messages := []Message{{ID: "m", State: Sending, ExpiresAt: time.Now().Add(time.Hour)}}
-			tx, err := l.Lock(t.Context(), Claim{
+			tx, err := l.Claims.Lock(t.Context(), Claim{
 				Messages: messages, Channels: []string{"a"}, Scopes: []ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}},
 			})
 			if err != nil {
@@ -77,11 +77,11 @@ func sabotaged(t *testing.T) *Ledger {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	if err := l.Register(t.Context()); err != nil {
+	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	shop := admission.Scope{Tenant: "shop"}
-	_, err = l.ApplyRouting(t.Context(), NewRouting{
+	_, err = l.Routing.Apply(t.Context(), NewRouting{
 		Document: "routes: []",
 		Channels: []ChannelSpec{{Name: "a", ActiveMax: 2, Limits: []admission.Limit{{Window: admission.Hour, Max: 3}}}},
 		Limits: []admission.Limit{

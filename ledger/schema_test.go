@@ -162,7 +162,7 @@ func TestADeadRowMayHaveALongID(t *testing.T) {
 	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}}, nothing); err != nil {
 		t.Fatal(err)
 	}
-	r, err := l.Record(t.Context(), m.ID)
+	r, err := l.Messages.Record(t.Context(), m.ID)
 	if err != nil || r.Message.State != ledger.Dead || r.FinishedAt.IsZero() || r.Routing != nil {
 		t.Errorf("state %s, finished %s, %v", r.Message.State, r.FinishedAt, err)
 	}

@@ -34,7 +34,7 @@ func budget(scope admission.Scope, micros int64) admission.Limit {
 // applyLimits applies a routing with channels a and b, of the given limits, and limits over all.
 func applyLimits(t testing.TB, l *ledger.Ledger, onA []admission.Limit, overAll ...admission.Limit) {
 	t.Helper()
-	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "test", Document: "routes: []", Limits: overAll,
 		Channels: []ledger.ChannelSpec{{Name: "a", Limits: onA}, {Name: "b"}},
 	})
@@ -169,7 +169,7 @@ func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 	if n := scalar[int](t, db, `select count(*) from dispatcher.messages where waits_for = 'tenant:shop' and waiting_since is not null`); n != 2 {
 		t.Errorf("%d messages wait for tenant:shop", n)
 	}
-	p, err := l.Present(t.Context())
+	p, err := l.Limits.Present(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +488,7 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 		"negative":           {Limits: []admission.Limit{scoped(tenant("x"), admission.Day, -1)}},
 	} {
 		n.Document = "routes: []"
-		if _, err := l.ApplyRouting(t.Context(), n); err == nil {
+		if _, err := l.Routing.Apply(t.Context(), n); err == nil {
 			t.Errorf("%s was applied", name)
 		}
 	}
@@ -555,7 +555,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 				_, sent, err := claimScoped(t, l, messages, giveScoped(nil), ledger.ScopeRef{Scope: prefix("+44")},
 					ledger.ScopeRef{Scope: tenant(name)}, ledger.ScopeRef{Channel: "a", Scope: tenant(name)})
 				if err == nil {
-					err = l.Settle(t.Context(), refunding(sent, 14000))
+					err = l.Settlements.Settle(t.Context(), refunding(sent, 14000))
 				}
 				if err != nil {
 					t.Error(err)
@@ -636,7 +636,7 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	if !m.WaitingSince.Equal(third) || m.WaitsFor != "beta" {
 		t.Errorf("since %s for %q", m.WaitingSince, m.WaitsFor)
 	}
-	r, err := l.Record(t.Context(), "m-00000")
+	r, err := l.Messages.Record(t.Context(), "m-00000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -654,7 +654,7 @@ func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	l, db := rig.l, rig.db
 	apply := func(limits ...admission.Limit) {
 		t.Helper()
-		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 			Author: "test", Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a", Limits: limits}},
 		}); err != nil {
 			t.Fatal(err)

@@ -30,11 +30,11 @@ const seekSeq = `
 
 // seek returns seqs such that all messages up to low were received before at, and all from
 // high on at it or later.
-func (l *Ledger) seek(ctx context.Context, at time.Time) (low, high int64, err error) {
+func (d *db) seek(ctx context.Context, at time.Time) (low, high int64, err error) {
 	var from, to, ignored int64
-	if err := l.reports.QueryRow(ctx, seekSeq, at.Add(-disorder)).Scan(&from, &ignored); err != nil {
+	if err := d.reports.QueryRow(ctx, seekSeq, at.Add(-disorder)).Scan(&from, &ignored); err != nil {
 		return 0, 0, wrap("look for an instant", err)
 	}
-	err = l.reports.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)
+	err = d.reports.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)
 	return from, to, wrap("look for an instant", err)
 }

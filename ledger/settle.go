@@ -7,6 +7,10 @@ import (
 	"dispatcher/provider"
 )
 
+// Settlements writes down what became of attempts, also of those whose instance is dead, and frees
+// their slots.
+type Settlements struct{ *db }
+
 // UnsaidAwait is for how long receipts are awaited of an attempt that a receipt proves to have been
 // taken, and whose settlement said nothing about receipts.
 const UnsaidAwait = 72 * time.Hour

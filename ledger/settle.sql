@@ -127,7 +127,7 @@ told as (
   from moved
 )
 -- A notice tells of its message if that moved and changed. Who composed it may not know that the
--- message has been flagged since. The seq is drawn after the rows were locked, see Ledger.Publish.
+-- message has been flagged since. The seq is drawn after the rows were locked, see Outbox.Publish.
 insert into dispatcher.outbox (kind, keys, "values")
 select 'status', @notice_keys::text[], @notice_values::bytea[] from told where everything
 union all

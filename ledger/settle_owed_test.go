@@ -121,7 +121,7 @@ func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 	late[0].Receipts = 1
 	execute(t, db, `begin`)
 	execute(t, db, `update dispatcher.attempts set outcome = 'accepted', answers = answers + 1`)
-	done := waiting(t, watch, func() error { return l.Settle(t.Context(), late) })
+	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), late) })
 	execute(t, db, `commit`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	own.Receipts, own.CutShort, own.Await = 2, true, time.Hour
 	execute(t, db, `begin`)
 	execute(t, db, `update dispatcher.attempts set outcome = 'unknown', settled_at = now(), answers = 1, receipts_owed = 3, receipts_within = '72 hours', provider_code = 'lost', segments = 3`)
-	done := waiting(t, watch, func() error { return l.Settle(t.Context(), []ledger.Settlement{own}) })
+	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{own}) })
 	execute(t, db, `commit`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	settlements[0].Receipts = 3
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.attempts where message_seq = $1 for update`, m[0].Seq)
-	done := waiting(t, watch, func() error { return l.Settle(t.Context(), settlements) })
+	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), settlements) })
 	for _, sql := range []string{
 		`select from dispatcher.attempts where message_seq = $1 for update nowait`, `select from dispatcher.messages where seq = $1 for update nowait`,
 	} {

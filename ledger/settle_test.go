@@ -80,7 +80,7 @@ func TestALateTruthStopsAResendThatHasNotBegun(t *testing.T) {
 	if got := see(look); got != "accepted accepted answers 2 active 0 notices 1" {
 		t.Fatal(got)
 	}
-	if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
+	if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
 		t.Errorf("%d due, %v", n, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "dial", State: ledger.Retry, Reason: "refused", Tried: true,
 		Pinned: "a", PartsLeft: []int{1, 2}, PartsCut: "smpp gsm7 udh8 3 9f2c11ab03de",
 	}})
-	waiting, err := l.Waiting(t.Context())
+	waiting, err := l.Claims.Waiting(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	if diff := cmp.Diff(want, due); diff != "" {
 		t.Error(diff)
 	}
-	record, err := l.Record(t.Context(), "m")
+	record, err := l.Messages.Record(t.Context(), "m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestHowATextWasCutStaysOnRecord(t *testing.T) {
 	l, m, _ := one(t)
 	cut := func() string {
 		t.Helper()
-		record, err := l.Record(t.Context(), "m")
+		record, err := l.Messages.Record(t.Context(), "m")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestWaitingRowsCarryTheStateTheyWereDecidedOn(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 1})
 	seen := claimAll(t, l, batch("m", 3), "a")
-	record, err := l.Record(t.Context(), "m-00002")
+	record, err := l.Messages.Record(t.Context(), "m-00002")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestWhatTheMessageIsAtFaultForIsMarked(t *testing.T) {
 			if got := see(`select concat_ws(' ', outcome, unfit) from audit.attempts where message_id = 'other'`); got != "accepted f" {
 				t.Errorf("the other one is %s", got)
 			}
-			r, err := l.Record(t.Context(), m.ID)
+			r, err := l.Messages.Record(t.Context(), m.ID)
 			if err != nil || r.Attempts[0].Unfit != (test.want[len(test.want)-1] == 't') {
 				t.Errorf("the record says %t, %v", r.Attempts[0].Unfit, err)
 			}

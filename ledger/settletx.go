@@ -19,7 +19,7 @@ import (
 // Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see
 // replicationBarrier) and all or nothing. To settle again what was settled has no effect, so a call
 // that failed, in whatever way, is simply repeated.
-func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
+func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
 			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
 		}
 	}
-	conn, err := l.hot.Acquire(ctx) // one for both statements, so that the barrier is on the same server
+	conn, err := s.hot.Acquire(ctx) // one for both statements, so that the barrier is on the same server
 	if err != nil {
 		return wrap("settle", err)
 	}

@@ -63,7 +63,7 @@ func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
 			t.Errorf("%d claims were neither committed nor rolled back", l.Held())
 		}
 	})
-	if err := l.Register(t.Context()); err != nil {
+	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -81,7 +81,7 @@ func allGivenBack(l *ledger.Ledger) bool {
 
 func apply(t testing.TB, l *ledger.Ledger, specs ...ledger.ChannelSpec) int64 {
 	t.Helper()
-	version, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "test", Document: "routes: []", Channels: specs})
+	version, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "test", Document: "routes: []", Channels: specs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ type decide func(*ledger.Seen) (ledger.Decisions, error)
 
 // runClaim locks, decides and commits.
 func runClaim(ctx context.Context, l *ledger.Ledger, want ledger.Claim, with decide) error {
-	tx, err := l.Lock(ctx, want)
+	tx, err := l.Claims.Lock(ctx, want)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func accepted(messages []ledger.Message) []ledger.Settlement {
 
 func settleAll(t testing.TB, l *ledger.Ledger, settlements []ledger.Settlement) {
 	t.Helper()
-	if err := l.Settle(t.Context(), settlements); err != nil {
+	if err := l.Settlements.Settle(t.Context(), settlements); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -61,19 +61,19 @@ var endDead = `
 // an attempt stays open until it is settled, see Abandoned, which then frees no second slot. It
 // works in small batches, passes over what somebody else is deciding about, and returns how many
 // slots it gave back, also with an error.
-func (l *Ledger) ReleaseSlots(ctx context.Context, deadAfter time.Duration) (freed int64, err error) {
-	late, err := l.releaseAll(ctx, endHolds, releaseBatch)
+func (s *Settlements) ReleaseSlots(ctx context.Context, deadAfter time.Duration) (freed int64, err error) {
+	late, err := s.releaseAll(ctx, endHolds, releaseBatch)
 	if err != nil {
 		return late, wrap("release slots held too long", err)
 	}
-	lost, err := l.releaseAll(ctx, endDead, deadAfter, releaseBatch, l.instance.Load())
+	lost, err := s.releaseAll(ctx, endDead, deadAfter, releaseBatch, s.instance.Load())
 	return late + lost, wrap("release slots of dead instances", err)
 }
 
 // releaseAll repeats a statement until it finds no full batch.
-func (l *Ledger) releaseAll(ctx context.Context, sql string, args ...any) (freed int64, err error) {
+func (s *Settlements) releaseAll(ctx context.Context, sql string, args ...any) (freed int64, err error) {
 	for n := int64(releaseBatch); n == releaseBatch; freed += n {
-		if err := l.hot.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+		if err := s.hot.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
 			return freed, err
 		}
 	}

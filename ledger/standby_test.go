@@ -102,18 +102,18 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 			Notice: &ledger.Notice{Kind: ledger.Status, Key: id, Value: []byte(`{}`)},
 		}}
 	}
-	if err := l.Settle(t.Context(), answer("received-00000", "r2")); err != nil {
+	if err := l.Settlements.Settle(t.Context(), answer("received-00000", "r2")); err != nil {
 		t.Fatal(err)
 	}
 	works := map[string]func(context.Context) error{
 		"claim":  func(ctx context.Context) error { return runClaim(ctx, l, ledger.Claim{Messages: waiting}, give) },
-		"settle": func(ctx context.Context) error { return l.Settle(ctx, answer("settled-00000", "r1")) },
+		"settle": func(ctx context.Context) error { return l.Settlements.Settle(ctx, answer("settled-00000", "r1")) },
 		"receive": func(ctx context.Context) error {
-			_, err := l.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)}, tellState)
+			_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)}, tellState)
 			return err
 		},
 		"book": func(ctx context.Context) error {
-			_, err := l.BookInbound(ctx, []ledger.Inbound{sms("1", "one")}, publish)
+			_, err := l.Inbox.Book(ctx, []ledger.Inbound{sms("1", "one")}, publish)
 			return err
 		},
 	}

@@ -10,6 +10,12 @@ import (
 	"dispatcher/admission"
 )
 
+// Limits are the counters of channels and limits, now and before.
+type Limits struct {
+	*db
+	routing *Routing
+}
+
 // Present is the shared state of the channels at one moment, for people to look at. It is
 // read without locks: nothing may be decided by it.
 type Present struct {
@@ -33,9 +39,9 @@ type Waiters struct {
 }
 
 // Present reads the counters of all channels and scopes, and counts who waits.
-func (l *Ledger) Present(ctx context.Context) (Present, error) {
+func (s *Limits) Present(ctx context.Context) (Present, error) {
 	var p Present
-	names, scopes, err := l.whatIs(ctx, &p)
+	names, scopes, err := s.whatIs(ctx, &p)
 	if err != nil {
 		return Present{}, wrap("read channels", err)
 	}
@@ -60,22 +66,22 @@ func (l *Ledger) Present(ctx context.Context) (Present, error) {
 			p.Waiting, err = pgx.CollectRows(r, pgx.RowToStructByPos[Waiters])
 			return err
 		})
-	err = l.reports.SendBatch(ctx, batch).Close()
+	err = s.reports.SendBatch(ctx, batch).Close()
 	// A limit may have gone since the scopes were listed.
 	p.Scoped = slices.DeleteFunc(p.Scoped, func(s ScopeState) bool { return len(s.Counters) == 0 })
 	return p, wrap("read channels", err)
 }
 
 // whatIs reads the clock and which channels and scopes there are.
-func (l *Ledger) whatIs(ctx context.Context, p *Present) (names []string, scopes []ScopeRef, err error) {
-	err = l.reports.QueryRow(ctx, `
+func (s *Limits) whatIs(ctx context.Context, p *Present) (names []string, scopes []ScopeRef, err error) {
+	err = s.reports.QueryRow(ctx, `
 		select now(), coalesce((select array_agg(channel order by channel) from dispatcher.channels where removed_at is null), '{}')`).
 		Scan(&p.Now, &names)
 	if err != nil {
 		return nil, nil, err
 	}
 	p.Now = p.Now.UTC()
-	scopes, err = rows(ctx, l, scanScope, `
+	scopes, err = rows(ctx, s.db, scanScope, `
 		select distinct channel, scope from dispatcher.limits where scope <> 'channel' order by channel, scope`)
 	return names, scopes, err
 }

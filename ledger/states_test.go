@@ -12,7 +12,7 @@ func TestPresentShowsWhatClaimsHaveTaken(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "b", ActiveMax: 2, Limits: []admission.Limit{limit(admission.Day, 9)}}, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, l, batch("m", 3), "a", "b")
-	p, err := l.Present(t.Context())
+	p, err := l.Limits.Present(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestPresentLeavesOutRemovedChannels(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	apply(t, l, ledger.ChannelSpec{Name: "b"})
-	p, err := l.Present(t.Context())
+	p, err := l.Limits.Present(t.Context())
 	if err != nil || len(p.Channels) != 1 || p.Channels[0].Name != "b" {
 		t.Errorf("%v %+v", err, p)
 	}

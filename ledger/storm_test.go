@@ -154,7 +154,7 @@ func (s *storm) rage() {
 		for range 2 {
 			speakers.Go(func() {
 				for chunk := range slices.Chunk(shuffled(s.receipts), 40) {
-					_, err := l.Receive(s.t.Context(), chunk, tellState)
+					_, err := l.Receipts.Receive(s.t.Context(), chunk, tellState)
 					s.check(err)
 				}
 			})
@@ -197,7 +197,7 @@ func (s *storm) check(err error) {
 
 func (s *storm) settle(l *ledger.Ledger, settlements []ledger.Settlement, n int) {
 	for chunk := range slices.Chunk(shuffled(settlements), n) {
-		s.check(l.Settle(s.t.Context(), chunk))
+		s.check(l.Settlements.Settle(s.t.Context(), chunk))
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *storm) repeated() (all []ledger.Settlement) {
 func (s *storm) giveUp(l *ledger.Ledger, odd int) {
 	for i, j := range s.verdicts {
 		if i%2 == odd {
-			_, err := l.Resolve(s.t.Context(), &j)
+			_, err := l.Ambiguities.Resolve(s.t.Context(), &j)
 			s.check(err)
 		}
 	}
@@ -229,10 +229,10 @@ func (s *storm) giveUp(l *ledger.Ledger, odd int) {
 
 // sweep looks at what is overdue and gives slots back.
 func (s *storm) sweep(l *ledger.Ledger) error {
-	if _, err := l.Overdue(s.t.Context(), 1000, tellState); err != nil {
+	if _, err := l.Receipts.Overdue(s.t.Context(), 1000, tellState); err != nil {
 		return err
 	}
-	_, err := l.ReleaseSlots(s.t.Context(), time.Hour)
+	_, err := l.Settlements.ReleaseSlots(s.t.Context(), time.Hour)
 	return err
 }
 
@@ -255,7 +255,7 @@ func (s *storm) claim(l *ledger.Ledger) error {
 
 // resolve ends ambiguities as taken: those that have been answered, and some of the others.
 func (s *storm) resolve(l *ledger.Ledger) error {
-	ambiguities, err := l.DueAmbiguities(s.t.Context(), 30, 50*time.Millisecond)
+	ambiguities, err := l.Ambiguities.Due(s.t.Context(), 30, 50*time.Millisecond)
 	for i := range ambiguities {
 		d := &ambiguities[i]
 		answered := d.Answer == "accepted"
@@ -268,7 +268,7 @@ func (s *storm) resolve(l *ledger.Ledger) error {
 			truth.Attempt, truth.Await, truth.Segments = d.Attempt.Number, d.Await, 2
 			j.Settlement = &truth
 		}
-		if _, err := l.Resolve(s.t.Context(), &j); err != nil {
+		if _, err := l.Ambiguities.Resolve(s.t.Context(), &j); err != nil {
 			return err
 		}
 	}

@@ -147,7 +147,7 @@ func TestSettleRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 			w, l, url := openTapped(t)
 			seen := claimAll(t, l, batch("m", 10), "a")
 			w.lose(what, 0)
-			if err := l.Settle(t.Context(), accepted(seen.Messages)); !ledger.Unavailable(err) {
+			if err := l.Settlements.Settle(t.Context(), accepted(seen.Messages)); !ledger.Unavailable(err) {
 				t.Fatalf("got %v", err)
 			}
 			settleAll(t, l, accepted(seen.Messages))

@@ -17,7 +17,7 @@ import (
 // createdAt are the times of all versions, the first first.
 func createdAt(t testing.TB, l *ledger.Ledger) []time.Time {
 	t.Helper()
-	versions, err := l.RoutingVersions(t.Context())
+	versions, err := l.Routing.Versions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestADocumentIsAskedWhatRemainsOfTheEffectsInForce(t *testing.T) {
 	}}
 	put := func() {
 		t.Helper()
-		if _, err := l.ApplyRouting(t.Context(), n); err != nil {
+		if _, err := l.Routing.Apply(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,13 +146,13 @@ func TestADocumentIsAskedWhatRemainsOfTheEffectsInForce(t *testing.T) {
 		t.Errorf("asked about %+v", asked)
 	}
 	for version, want := range map[int64]string{1: "", 3: `{"remains": 1}`, 4: "", 5: ""} {
-		v, err := l.Routing(t.Context(), version)
+		v, err := l.Routing.Version(t.Context(), version)
 		if err != nil || string(v.Effects) != want || v.Base != version {
 			t.Errorf("version %d has effects %q and base %d, %v", version, v.Effects, v.Base, err)
 		}
 	}
 	n.Effects = func(ledger.RoutingVersion) []byte { return []byte("no JSON") }
-	if _, err := l.ApplyRouting(t.Context(), n); !ledger.Unstorable(err) {
+	if _, err := l.Routing.Apply(t.Context(), n); !ledger.Unstorable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -169,12 +169,12 @@ func TestARampStartsOnlyOnTheDocumentItWasReadFrom(t *testing.T) {
 			apply(t, l)
 			apply(t, l)
 			addEffects(t, l, `{}`) // 3, on the document of 2
-			_, err := l.StartRamp(t.Context(), ramp("default"), &c.expect)
+			_, err := l.Ramps.Start(t.Context(), ramp("default"), &c.expect)
 			conflict := (*ledger.VersionConflictError)(nil)
 			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) || conflict.Current != 3 || conflict.Expected != c.expect) {
 				t.Errorf("got %v", err)
 			}
-			if ramps, err := l.Ramps(t.Context(), true); err != nil || len(ramps) == 1 != c.holds {
+			if ramps, err := l.Ramps.List(t.Context(), true); err != nil || len(ramps) == 1 != c.holds {
 				t.Errorf("%d ramps, %v", len(ramps), err)
 			}
 		})
@@ -189,14 +189,14 @@ func TestARampAndADocumentThatRaceLoseNothing(t *testing.T) {
 	editor, starter := rig.l, connect(t, ledger.Config{URL: rig.url})
 	apply(t, editor)
 	for round := range 15 {
-		current, err := starter.CurrentRouting(t.Context())
+		current, err := starter.Routing.Current(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var race sync.WaitGroup
 		race.Go(func() { apply(t, editor) })
 		var started ledger.Ramp
-		race.Go(func() { started, err = starter.StartRamp(t.Context(), ramp(fmt.Sprint(round)), &current.Version) })
+		race.Go(func() { started, err = starter.Ramps.Start(t.Context(), ramp(fmt.Sprint(round)), &current.Version) })
 		race.Wait()
 		conflict := (*ledger.VersionConflictError)(nil)
 		if err != nil && !errors.As(err, &conflict) {

@@ -32,29 +32,29 @@ const wakeSome = `
 // wake lets the messages that wait look again after a version was committed: what they wait
 // for may have come with its document, such as a higher limit, long before the window they
 // wait for. It holds no channel and only a few rows at a time, so that claims go on.
-func (l *Ledger) wake(ctx context.Context, version int64) error {
-	seqs, err := rows(ctx, l, pgx.RowTo[int64], selectWaiting)
+func (s *Routing) wake(ctx context.Context, version int64) error {
+	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], selectWaiting)
 	if err != nil {
 		return err
 	}
 	for some := range slices.Chunk(seqs, wakeBatch) {
-		if _, err := l.reports.Exec(ctx, wakeSome, some); err != nil {
+		if _, err := s.reports.Exec(ctx, wakeSome, some); err != nil {
 			return err
 		}
 	}
-	_, err = l.reports.Exec(ctx, `update dispatcher.routing_versions set waking = false where waking and version <= $1`, version)
+	_, err = s.reports.Exec(ctx, `update dispatcher.routing_versions set waking = false where waking and version <= $1`, version)
 	return err
 }
 
 // wakeForOthers does what appliers that are gone did not get to.
-func (l *Ledger) wakeForOthers(ctx context.Context) error {
-	left, err := rows(ctx, l, pgx.RowTo[int64], `
+func (s *Routing) wakeForOthers(ctx context.Context) error {
+	left, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select version from dispatcher.routing_versions
 		where waking and created_at < clock_timestamp() - $1::interval order by version desc limit 1`, wakeTimeout)
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	return l.wake(ctx, left[0])
+	return s.wake(ctx, left[0])
 }
 
 // wakeFor wakes the first of those who wait for each of the texts.
@@ -69,10 +69,10 @@ const wakeFor = `
 // Decision.WaitsFor gave, in the order in which they would have looked by themselves. It passes
 // over rows that somebody has locked, and locks nothing else. The caller has seen that something
 // has come free there.
-func (l *Ledger) WakeFor(ctx context.Context, on []string, n int) error {
+func (s *Claims) WakeFor(ctx context.Context, on []string, n int) error {
 	if len(on) == 0 || n <= 0 {
 		return nil
 	}
-	_, err := l.hot.Exec(ctx, wakeFor, on, n)
+	_, err := s.hot.Exec(ctx, wakeFor, on, n)
 	return wrap("wake waiting messages", err)
 }

@@ -133,7 +133,7 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 	})})
 	apply(t, applier)
 	letWait(t, db, 1200)
-	version, err := applier.ApplyRouting(ctx, ledger.NewRouting{Author: "test", Document: "cut short"})
+	version, err := applier.Routing.Apply(ctx, ledger.NewRouting{Author: "test", Document: "cut short"})
 	if version != 2 || err != nil {
 		t.Fatalf("version %d, %v", version, err)
 	}
@@ -144,7 +144,7 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 		if _, err := db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = created_at - $1::interval`, step.age); err != nil {
 			t.Fatal(err)
 		}
-		if err := other.Forget(t.Context(), time.Hour); err != nil {
+		if err := other.Instances.Forget(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if n := due(t, db); n != step.want {
@@ -225,7 +225,7 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `select from dispatcher.messages where id = 'tenant:shop 1d money-0002' for update`); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.WakeFor(t.Context(), []string{"tenant:shop 1d money", "a 1d money", "nobody waits for this"}, 3); err != nil {
+	if err := l.Claims.WakeFor(t.Context(), []string{"tenant:shop 1d money", "a 1d money", "nobody waits for this"}, 3); err != nil {
 		t.Fatal(err)
 	}
 	got := scalar[string](t, db, `select string_agg(id, ', ' order by id) from dispatcher.messages where next_at <= now()`)
@@ -233,7 +233,7 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 		t.Errorf("woke %s, want %s", got, want)
 	}
 	for _, on := range [][]string{nil, {"a"}} {
-		if err := l.WakeFor(t.Context(), on, 0); err != nil || due(t, db) != 4 {
+		if err := l.Claims.WakeFor(t.Context(), on, 0); err != nil || due(t, db) != 4 {
 			t.Errorf("%d due, %v", due(t, db), err)
 		}
 	}

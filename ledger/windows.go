@@ -32,8 +32,8 @@ const dropWindows = `
 // second are kept for "seconds", those of a minute ten times as long, all others for "longer". It
 // works in batches of a few milliseconds each and locks no row that a claim or a settlement uses.
 // It returns how many windows it dropped, also with an error.
-func (l *Ledger) DropWindows(ctx context.Context, seconds, longer time.Duration) (dropped int64, err error) {
-	lengths, err := rows(ctx, l, pgx.RowTo[int], distinctLengths)
+func (s *Limits) DropWindows(ctx context.Context, seconds, longer time.Duration) (dropped int64, err error) {
+	lengths, err := rows(ctx, s.db, pgx.RowTo[int], distinctLengths)
 	if err != nil {
 		return 0, wrap("drop windows", err)
 	}
@@ -45,7 +45,7 @@ func (l *Ledger) DropWindows(ctx context.Context, seconds, longer time.Duration)
 		case admission.Minute.Seconds():
 			age = minuteFactor * seconds
 		}
-		n, err := l.dropOlder(ctx, length, age)
+		n, err := s.dropOlder(ctx, length, age)
 		dropped += n
 		if err != nil {
 			return dropped, wrap("drop windows", err)
@@ -65,7 +65,7 @@ const distinctLengths = `
 	select n from l where n is not null`
 
 // dropOlder drops the windows of one length.
-func (l *Ledger) dropOlder(ctx context.Context, length int, age time.Duration) (dropped int64, err error) {
+func (s *Limits) dropOlder(ctx context.Context, length int, age time.Duration) (dropped int64, err error) {
 	from := time.Unix(0, 0)
 	for n := int64(dropBatch); n == dropBatch; dropped += n {
 		batch := &pgx.Batch{}
@@ -73,7 +73,7 @@ func (l *Ledger) dropOlder(ctx context.Context, length int, age time.Duration) (
 		batch.Queue(edgeSettings)
 		batch.Queue(dropWindows, length, from, age, dropBatch).QueryRow(func(row pgx.Row) error { return row.Scan(&n, &from) })
 		batch.Queue("commit")
-		if err := l.reports.SendBatch(ctx, batch).Close(); err != nil {
+		if err := s.reports.SendBatch(ctx, batch).Close(); err != nil {
 			return dropped, err
 		}
 	}

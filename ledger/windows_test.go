@@ -27,13 +27,13 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	if n, err := l.DropWindows(t.Context(), time.Hour, time.Hour); n != 0 || err != nil {
+	if n, err := l.Limits.DropWindows(t.Context(), time.Hour, time.Hour); n != 0 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
 	for length, n := range map[time.Duration]int{time.Second: 9000, time.Minute: 1000, time.Hour: 100, 24 * time.Hour: 30} {
 		fillWindows(t, db, length, n)
 	}
-	n, err := l.DropWindows(t.Context(), time.Hour, 7*24*time.Hour)
+	n, err := l.Limits.DropWindows(t.Context(), time.Hour, 7*24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
 	dropped := make(chan int64)
 	began := time.Now()
 	go func() {
-		n, err := l.DropWindows(t.Context(), time.Minute, time.Hour)
+		n, err := l.Limits.DropWindows(t.Context(), time.Minute, time.Hour)
 		if err != nil {
 			t.Error(err)
 		}

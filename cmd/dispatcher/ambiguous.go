@@ -78,15 +78,15 @@ func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, 
 		return err
 	}
 	defer l.Close()
-	found, err := l.Ambiguous(ctx, &filter, limit)
+	found, err := l.Ambiguities.List(ctx, &filter, limit)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	total, err := l.CountAmbiguous(ctx, &filter)
+	total, err := l.Ambiguities.Count(ctx, &filter)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	records, err := l.Contradictions(ctx, &filter, limit)
+	records, err := l.Ambiguities.Contradictions(ctx, &filter, limit)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

@@ -57,7 +57,7 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	m := claimed(t, l, drawn("twice-1", 1, "a"))[0]
 	settle := func(attempt int, key string, as ledger.ResolvedAs, state ledger.State) {
 		t.Helper()
-		err := l.Settle(t.Context(), []ledger.Settlement{{
+		err := l.Settlements.Settle(t.Context(), []ledger.Settlement{{
 			Seq: m.Seq, ID: m.ID, Attempt: attempt, Outcome: provider.Unknown, Code: "timeout", Segments: 1,
 			PriceMicros: 28_000, State: state, Reason: "resend", PossibleDuplicate: true,
 			Ambiguity: &ledger.Ambiguity{Key: key, Step: ledger.NoStep, Until: time.Now(), ResolvedAs: as},
@@ -67,7 +67,7 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 		}
 	}
 	settle(1, "first", ledger.Resent, ledger.Retry)
-	tx, err := l.Lock(t.Context(), ledger.Claim{Due: 1, Channels: []string{"a", "b", "c"}})
+	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{Due: 1, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}

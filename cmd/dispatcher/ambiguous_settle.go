@@ -109,7 +109,7 @@ func (c *cli) settleOne(
 	case why != "":
 		return failed(fmt.Errorf("message %s %s", quoted(id), why))
 	}
-	after, err := l.Record(ctx, id)
+	after, err := l.Messages.Record(ctx, id)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
@@ -124,9 +124,9 @@ func (c *cli) settleOne(
 func settle(
 	ctx context.Context, l *ledger.Ledger, id string, number int, f *settleFlags,
 ) (attempt ledger.Attempt, why string, err error) {
-	open, err := l.AmbiguityOf(ctx, id, number)
+	open, err := l.Ambiguities.Of(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
-		if _, err := l.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
+		if _, err := l.Messages.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
 			return attempt, "is not in the ledger: no message has this id", nil
 		}
 		return attempt, `is not ambiguous: "dispatcher explain" tells what became of it`, nil
@@ -143,7 +143,7 @@ func settle(
 	}
 	resolution := decide.Resolve(&open, verdicts[f.as], decide.CodeOperator, f.reference, now)
 	resolution.Author, resolution.Note = f.author, f.reason
-	ended, err := l.Resolve(ctx, resolution)
+	ended, err := l.Ambiguities.Resolve(ctx, resolution)
 	if err == nil && !ended {
 		why = "has been settled meanwhile, or is being submitted again just now: look at it once " +
 			"more in a few seconds"
@@ -175,7 +175,7 @@ func (c *cli) settleMany(
 	if err != nil {
 		return misused(err)
 	}
-	found, err := l.Ambiguous(ctx, &filter, 0)
+	found, err := l.Ambiguities.List(ctx, &filter, 0)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

@@ -41,7 +41,7 @@ func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.M
 		}
 		all = append(all, s)
 	}
-	if err := l.Settle(t.Context(), all); err != nil {
+	if err := l.Settlements.Settle(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
 	return stored
@@ -171,7 +171,7 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		ambiguousMessages(t, l, "open-1")
 		receive := func() {
 			receipt := ledger.Receipt{Channel: "a", Reference: "8a71", State: provider.Delivered}
-			if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt}, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
+			if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt}, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -182,10 +182,10 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		if !early {
 			receive()
 		}
-		if _, err := l.Overdue(t.Context(), 10, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
+		if _, err := l.Receipts.Overdue(t.Context(), 10, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		record, err := l.Record(t.Context(), "open-1")
+		record, err := l.Messages.Record(t.Context(), "open-1")
 		if err != nil || record.Message.State != ledger.Delivered || record.Attempts[0].Reference != "8a71" {
 			t.Errorf("receipt early %t: %+v, %v", early, record, err)
 		}
@@ -223,7 +223,7 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for id, want := range map[string]ledger.State{"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown, "open-2": ledger.Accepted} {
-		if record, err := l.Record(t.Context(), id); err != nil || record.Message.State != want {
+		if record, err := l.Messages.Record(t.Context(), id); err != nil || record.Message.State != want {
 			t.Errorf("%s is %s, %v", id, record.Message.State, err)
 		}
 	}

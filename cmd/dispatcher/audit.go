@@ -109,7 +109,7 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
 	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when,
 		zone), Sample: sample}
-	err = l.EachChoice(ctx, filter, func(r *ledger.Record) error {
+	err = l.Messages.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
 		found.Attempts += len(r.Attempts)
 		mismatches, err := verifier.Verify(r)
@@ -149,7 +149,7 @@ const effectsOverlap = 5 * time.Second
 // edition reads a version and when it was in force. One that is not there, or that nobody can
 // compile any more, is no error: it is what the audit has to report.
 func (v *versions) edition(version int64) (e audit.Edition, err error) {
-	stored, err := v.ledger.Routing(v.ctx, version)
+	stored, err := v.ledger.Routing.Version(v.ctx, version)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return audit.Edition{Trouble: "no such version was applied"}, nil
 	}
@@ -157,7 +157,7 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 		return e, fmt.Errorf("routing version %d: %w", version, err)
 	}
 	e.From = stored.CreatedAt
-	next, err := v.ledger.Routing(v.ctx, version+1)
+	next, err := v.ledger.Routing.Version(v.ctx, version+1)
 	switch {
 	case err == nil:
 		e.Until = next.CreatedAt

@@ -59,7 +59,7 @@ func openOffice(t *testing.T, n int) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	if err := l.Register(t.Context()); err != nil {
+	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	sql, err := pgx.Connect(t.Context(), url)
@@ -91,7 +91,7 @@ func (o *office) send(story, document string, n int) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	version, err := o.ledger.ApplyRouting(ctx, app.NewRouting(doc, nil, "ann", "agreed", nil))
+	version, err := o.ledger.Routing.Apply(ctx, app.NewRouting(doc, nil, "ann", "agreed", nil))
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`)}); err != nil {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	got := apply(strings.Replace(healthy, "Europe/London", "Asia/Tokyo", 1))

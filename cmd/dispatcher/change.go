@@ -83,7 +83,7 @@ func (c *cli) withRouting(ctx context.Context, f *changeFlags, use func(*change)
 
 // read takes the routing in force as the base of the change.
 func (ch *change) read(ctx context.Context) (err error) {
-	ch.current, err = ch.ledger.CurrentRouting(ctx)
+	ch.current, err = ch.ledger.Routing.Current(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
 		ch.current = ledger.RoutingVersion{}
@@ -140,7 +140,7 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	if ch.flags.dryRun {
 		return done, ch.warnOfGranted(ctx, done)
 	}
-	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(document, ch.inForce,
+	done.Version, err = ch.ledger.Routing.Apply(ctx, app.NewRouting(document, ch.inForce,
 		ch.flags.author, ch.flags.reason, &ch.current.Version))
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return nil, ch.overtaken(ctx, conflict)
@@ -194,7 +194,7 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 
 // endedRamps says which ramps end because the change sets the weights of their route.
 func (ch *change) endedRamps(ctx context.Context, after *config.Routing) ([]string, error) {
-	ramps, err := ch.ledger.Ramps(ctx, false)
+	ramps, err := ch.ledger.Ramps.List(ctx, false)
 	if err != nil {
 		return nil, usage(postgresTrouble(ch.settings, err))
 	}
@@ -214,7 +214,7 @@ func (ch *change) endedRamps(ctx context.Context, after *config.Routing) ([]stri
 // overtaken says who was quicker than this command.
 func (ch *change) overtaken(ctx context.Context, conflict *ledger.VersionConflictError) error {
 	var err error
-	if ch.current, err = ch.ledger.CurrentRouting(ctx); err != nil {
+	if ch.current, err = ch.ledger.Routing.Current(ctx); err != nil {
 		return failed(conflict)
 	}
 	return ch.conflict(ctx, conflict.Expected)
@@ -226,7 +226,7 @@ func (ch *change) conflict(ctx context.Context, expected int64) error {
 		return failed(fmt.Errorf("there is no routing version %d yet, the current one is %d: "+
 			"nothing was changed", expected, ch.current.Version))
 	}
-	newer, err := ch.ledger.Routing(ctx, ch.current.Base)
+	newer, err := ch.ledger.Routing.Version(ctx, ch.current.Base)
 	if err != nil {
 		return failed(postgresTrouble(ch.settings, err))
 	}

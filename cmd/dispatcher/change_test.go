@@ -34,7 +34,7 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "quicker", nil)); err != nil {
+		if _, err := l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "quicker", nil)); err != nil {
 			t.Fatal(err)
 		}
 		return config.ParseDocument("mine.yaml", []byte(mine))

@@ -88,7 +88,7 @@ func (ch *change) grantedAlready(
 	if len(edits) == 0 {
 		return nil, nil
 	}
-	present, err := ch.ledger.Present(ctx)
+	present, err := ch.ledger.Limits.Present(ctx)
 	if err != nil {
 		return nil, usage(postgresTrouble(ch.settings, err))
 	}

@@ -130,7 +130,7 @@ func (c *cli) listChannels(ctx context.Context, as format) error {
 	if err != nil {
 		return err
 	}
-	present, err := l.Present(ctx)
+	present, err := l.Limits.Present(ctx)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

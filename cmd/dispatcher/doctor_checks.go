@@ -212,7 +212,7 @@ func (p *checker) checkRouting(ctx context.Context) []finding {
 	if s.PostgresURL != "" {
 		if l, err := openLedger(ctx, s); err == nil {
 			defer l.Close()
-			if v, err := l.CurrentRouting(ctx); err == nil {
+			if v, err := l.Routing.Current(ctx); err == nil {
 				return append(p.storedRouting(&v), p.checkLimits(ctx, l)...)
 			}
 		}

@@ -15,7 +15,7 @@ func (p *checker) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
 		return nil // the check of the routing has said it
 	}
 	out := closedFindings(p.routing)
-	present, err := l.Present(ctx)
+	present, err := l.Limits.Present(ctx)
 	if err != nil {
 		return append(out, broken("limits", postgresTrouble(p.settings, err)))
 	}

@@ -66,7 +66,7 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 		return err
 	}
 	defer l.Close()
-	record, err := l.Record(ctx, id)
+	record, err := l.Messages.Record(ctx, id)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):
 		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka "+
@@ -115,7 +115,7 @@ func explainSource(
 		source.WaitDoc = source.Doc
 		return source, nil
 	}
-	stored, err := l.Routing(ctx, seen.Version)
+	stored, err := l.Routing.Version(ctx, seen.Version)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return source, nil // it is explained without what the version says of its limits
 	}
@@ -128,7 +128,7 @@ func explainSource(
 // zoneInForce is the business time zone of the current routing; nil before there is any. A message
 // is explained in it also when it is dead, or was planned under a document with another zone.
 func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
-	stored, err := l.CurrentRouting(ctx)
+	stored, err := l.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return nil, nil //nolint:nilnil // There is none.
 	}
@@ -242,7 +242,7 @@ func beginsAhead(ctx context.Context, l *ledger.Ledger, m *ledger.Message) (time
 	if !ok || m.State != ledger.Waiting {
 		return time.Time{}, nil
 	}
-	present, err := l.Present(ctx)
+	present, err := l.Limits.Present(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}

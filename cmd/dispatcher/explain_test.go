@@ -33,7 +33,7 @@ func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
 			Segments: 1, PriceMicros: 28_000, State: ledger.Accepted,
 		})
 	}
-	if err := l.Settle(t.Context(), all); err != nil {
+	if err := l.Settlements.Settle(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -204,7 +204,7 @@ func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	settled(t, l, claimed(t, l, drawn("order-7731", 17, "a")))
 	tokyo := strings.Replace(testRouting, "Europe/London", "Asia/Tokyo", 1)
 	next := ledger.NewRouting{Author: "test", Document: tokyo, Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
-	if _, err := l.ApplyRouting(t.Context(), next); err != nil || tokyo == testRouting {
+	if _, err := l.Routing.Apply(t.Context(), next); err != nil || tokyo == testRouting {
 		t.Fatal(err)
 	}
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-7731")

@@ -29,7 +29,7 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 	seen := decide.AppendRanking(nil, &decide.Ranking{Version: 2, By: "load_ratio", Candidates: []decide.Ranked{
 		{Channel: "a", Capacity: 100, Reason: "no_budget"}, {Channel: "b", Capacity: 100, Reason: "no_budget"}, {Channel: "c", Capacity: 100, Reason: "draining"},
 	}})
-	tx, err := l.Lock(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})
+	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
+	if _, err := l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")
@@ -119,7 +119,7 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
+	if _, err := l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")

@@ -81,7 +81,7 @@ func (c *cli) limitHistory(
 	if err != nil {
 		return err
 	}
-	restarts, err := l.Restarts(ctx)
+	restarts, err := l.Limits.Restarts(ctx)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

@@ -72,7 +72,7 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 
 // restart does it.
 func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
-	done, err := ch.ledger.RestartWindow(ctx, ledger.Restart{
+	done, err := ch.ledger.Limits.RestartWindow(ctx, ledger.Restart{
 		Channel: out.Channel, Limit: *limit, Zone: ch.base().Timezone, Expect: &ch.current.Version,
 		Author: ch.flags.author, Reason: ch.flags.reason,
 	})
@@ -98,7 +98,7 @@ func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *rest
 func (ch *change) tryRestart(
 	ctx context.Context, limit *admission.Limit, out *restartedLimit,
 ) error {
-	present, err := ch.ledger.Present(ctx)
+	present, err := ch.ledger.Limits.Present(ctx)
 	if err != nil {
 		return usage(postgresTrouble(ch.settings, err))
 	}

@@ -47,7 +47,7 @@ func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
 			return unknownChannel(name, doc)
 		}
 	}
-	present, err := l.Present(ctx)
+	present, err := l.Limits.Present(ctx)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

@@ -96,7 +96,7 @@ func granted(t *testing.T, l *ledger.Ledger) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := l.Lock(t.Context(), ledger.Claim{
+	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{
 		Messages: []ledger.Message{drawn("m-1", 17, "a")}, Channels: []string{"a", "b", "c"},
 	})
 	if err != nil {

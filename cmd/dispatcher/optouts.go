@@ -68,7 +68,7 @@ func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error 
 		return err
 	}
 	defer l.Close()
-	counts, err := l.CountOptOuts(ctx, tenant)
+	counts, err := l.OptOuts.Count(ctx, tenant)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
@@ -149,7 +149,7 @@ func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as forma
 		return err
 	}
 	defer l.Close()
-	entries, err := l.OptOutsOf(ctx, tenant, recipient)
+	entries, err := l.OptOuts.Of(ctx, tenant, recipient)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

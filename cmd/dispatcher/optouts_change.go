@@ -86,7 +86,7 @@ func (c *cli) optOutsAddCommand() *cobra.Command {
 	}
 	f.addTo(cmd, c)
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.Ledger).OptOuts, putOn)
+		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.OptOuts).Add, putOn)
 	})
 	return cmd
 }
@@ -102,7 +102,7 @@ Do so only when the subscriber asked for it. That a number was on the list stays
 	}
 	f.addTo(cmd, c)
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.Ledger).OptIns, takenOff)
+		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.OptOuts).Remove, takenOff)
 	})
 	return cmd
 }
@@ -133,7 +133,7 @@ func (d *listChanged) sentence(changed, stood string) string {
 // changeOptOuts makes one change; sentence says what it did.
 func (c *cli) changeOptOuts(
 	ctx context.Context, cmd *cobra.Command, f *listFlags, args []string,
-	change func(*ledger.Ledger, context.Context, ledger.Listing, []string) (int64, error),
+	change func(*ledger.OptOuts, context.Context, ledger.Listing, []string) (int64, error),
 	sentence func(*listChanged) string,
 ) error {
 	by, err := f.listing(ledger.ByCommand)
@@ -149,7 +149,7 @@ func (c *cli) changeOptOuts(
 		return err
 	}
 	defer l.Close()
-	n, err := change(l, ctx, by, recipients)
+	n, err := change(l.OptOuts, ctx, by, recipients)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
@@ -214,7 +214,7 @@ func (c *cli) importOptOuts(
 	defer l.Close()
 	done := listChanged{Tenant: by.Tenant, Numbers: len(recipients), Skipped: skipped}
 	for some := range slices.Chunk(recipients, importBatch) {
-		n, err := l.OptOuts(ctx, by, some)
+		n, err := l.OptOuts.Add(ctx, by, some)
 		done.Changed += n
 		if err != nil {
 			return fmt.Errorf("%d numbers were put on the list before this; import the file "+

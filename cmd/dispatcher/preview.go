@@ -150,7 +150,7 @@ func (c *cli) traffic(
 		From: admission.Day.Start(day, doc.Timezone),
 		To:   admission.Day.End(day, doc.Timezone),
 	}
-	if err := l.EachChoice(ctx, filter, w.add); err != nil {
+	if err := l.Messages.EachChoice(ctx, filter, w.add); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
 	traffic := w.counter.Traffic()

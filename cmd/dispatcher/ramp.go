@@ -216,7 +216,7 @@ func (f *rampFlags) wanted() (to ledger.RampState, done string) {
 
 // setRamp changes the state, unless somebody else did meanwhile.
 func (ch *change) setRamp(ctx context.Context, r *ledger.Ramp, to ledger.RampState) error {
-	err := ch.ledger.SetRamp(ctx, r.ID, r.State, to, ch.flags.reason, ch.flags.author)
+	err := ch.ledger.Ramps.Set(ctx, r.ID, r.State, to, ch.flags.reason, ch.flags.author)
 	switch {
 	case errors.Is(err, ledger.ErrRampMoved):
 		return failed(fmt.Errorf(`ramp %d of route %s was changed meanwhile: see "dispatcher `+
@@ -241,7 +241,7 @@ func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, err
 	if _, err := routeOf(ch.base(), route); err != nil {
 		return nil, usage(err)
 	}
-	ramps, err := ch.ledger.Ramps(ctx, false)
+	ramps, err := ch.ledger.Ramps.List(ctx, false)
 	if err != nil {
 		return nil, usage(postgresTrouble(ch.settings, err))
 	}
@@ -254,7 +254,7 @@ func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, err
 }
 
 func (ch *change) rampNumbered(ctx context.Context, id int64) (*ledger.Ramp, error) {
-	ramps, err := ch.ledger.Ramps(ctx, true)
+	ramps, err := ch.ledger.Ramps.List(ctx, true)
 	if err != nil {
 		return nil, usage(postgresTrouble(ch.settings, err))
 	}

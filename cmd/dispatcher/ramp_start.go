@@ -74,7 +74,7 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 		started.Ramp = newRampShown(&r)
 		return ch.printRamp(&started, "Dry run: nothing was written, no ramp was started.")
 	}
-	running, err := ch.ledger.StartRamp(ctx, r, &ch.current.Version)
+	running, err := ch.ledger.Ramps.Start(ctx, r, &ch.current.Version)
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return ch.overtaken(ctx, conflict)
 	}

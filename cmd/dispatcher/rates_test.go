@@ -45,7 +45,7 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+	if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "earlier build", Reason: "least cost", Document: cheapest(""), Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 	}); err != nil {
 		t.Fatal(err)

@@ -84,13 +84,13 @@ func dailyFigures(
 			day, f.Zone))
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
-	if f.Rows, err = l.Daily(ctx, f.Day, f.Zone); err != nil {
+	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
-	if f.Choices, err = l.Choices(ctx, f.Day, f.Zone); err != nil {
+	if f.Choices, err = l.Reports.Choices(ctx, f.Day, f.Zone); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
-	if f.Carried, err = l.CarriedOn(ctx, f.Day, f.Zone); err != nil {
+	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
 	return f, dailyVersions(ctx, l, f)
@@ -107,7 +107,7 @@ func dailyVersions(ctx context.Context, l *ledger.Ledger, f *report.Figures) err
 	}
 	slices.Sort(wanted)
 	for _, number := range slices.Compact(wanted) {
-		version, err := l.Routing(ctx, number)
+		version, err := l.Routing.Version(ctx, number)
 		if err != nil {
 			return fmt.Errorf("routing version %d: %w", number, err)
 		}
@@ -312,7 +312,7 @@ func businessDay(
 	if err != nil {
 		return now, nil, usage(err)
 	}
-	v, err := l.CurrentRouting(ctx)
+	v, err := l.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return noon, current.Timezone, nil // the zone of the file that will be applied first
 	}

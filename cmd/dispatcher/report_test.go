@@ -139,7 +139,7 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	if got := dispatcher(t, "", env, because("midday", "routing", "apply", file)...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`)}); err != nil {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	fill(3, 80, map[string]int{"a": 50, "b": 10, "c": 20})

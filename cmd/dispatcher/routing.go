@@ -113,7 +113,7 @@ func (ch *change) version(ctx context.Context, version int64) (ledger.RoutingVer
 func storedVersion(
 	ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64,
 ) (ledger.RoutingVersion, error) {
-	v, err := l.Routing(ctx, version)
+	v, err := l.Routing.Version(ctx, version)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
 		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing `+

@@ -61,12 +61,12 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 	if h.Versions, err = historyLines(ctx, l, s, limit); err != nil {
 		return err
 	}
-	ramps, err := l.Ramps(ctx, true)
+	ramps, err := l.Ramps.List(ctx, true)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
 	for i := range ramps[:min(limit, len(ramps))] {
-		moves, err := l.RampMoves(ctx, ramps[i].ID)
+		moves, err := l.Ramps.Moves(ctx, ramps[i].ID)
 		if err != nil {
 			return usage(postgresTrouble(s, err))
 		}
@@ -118,7 +118,7 @@ func rampMoveSheet(ramps []rampShown) sheet {
 func historyLines(
 	ctx context.Context, l *ledger.Ledger, s *config.Settings, limit int,
 ) ([]historyLine, error) {
-	v, err := l.CurrentRouting(ctx)
+	v, err := l.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return []historyLine{}, nil
 	}

@@ -59,7 +59,7 @@ func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing
 func currentVersion(
 	ctx context.Context, l *ledger.Ledger, s *config.Settings,
 ) (ledger.RoutingVersion, error) {
-	v, err := l.CurrentRouting(ctx)
+	v, err := l.Routing.Current(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
 		return v, usage(errNoRouting)
@@ -90,7 +90,7 @@ var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_F
 func currentRouting(
 	ctx context.Context, l *ledger.Ledger, s *config.Settings,
 ) (*config.Routing, error) {
-	v, err := l.CurrentRouting(ctx)
+	v, err := l.Routing.Current(ctx)
 	switch {
 	case err == nil:
 		return storedRouting(&v)

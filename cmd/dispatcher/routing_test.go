@@ -36,7 +36,7 @@ func decoded[T any](t *testing.T, got result) T {
 
 func current(t *testing.T, l *ledger.Ledger) ledger.RoutingVersion {
 	t.Helper()
-	v, err := l.CurrentRouting(t.Context())
+	v, err := l.Routing.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	ramps, err := l.Ramps(t.Context(), true)
+	ramps, err := l.Ramps.List(t.Context(), true)
 	if v := current(t, l); v.Version != 1 || err != nil || len(ramps) != 0 {
 		t.Errorf("%+v %v %v", v, ramps, err)
 	}
@@ -145,7 +145,7 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
 		Expect: 2, Author: "health", Reason: "default: c 60 -> 45", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
 	}); err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
 	l, env := sick(t)
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 3, Author: "health"}); err != nil {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 3, Author: "health"}); err != nil {
 		t.Fatal(err)
 	}
 	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--format", "json"))

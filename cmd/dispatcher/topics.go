@@ -150,7 +150,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 				return nil, err
 			}
 			defer l.Close()
-			v, err := l.CurrentRouting(ctx)
+			v, err := l.Routing.Current(ctx)
 			switch {
 			case err == nil:
 				return storedRouting(&v)

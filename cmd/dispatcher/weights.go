@@ -169,7 +169,7 @@ func (c *cli) showWeights(ctx context.Context, route string, as format) error {
 	if err != nil {
 		return err
 	}
-	ramps, err := l.Ramps(ctx, false)
+	ramps, err := l.Ramps.List(ctx, false)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}

@@ -49,7 +49,7 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 	if got.code != exitOK || !started.Applied || started.Version != 1 || len(started.Plan) != 3 || started.Plan[2].Weights["a"] != "40" || started.Plan[0].Weights["a"] != "30" {
 		t.Fatalf("%+v", got)
 	}
-	ramps, err := l.Ramps(t.Context(), false)
+	ramps, err := l.Ramps.List(t.Context(), false)
 	if err != nil || len(ramps) != 1 {
 		t.Fatal(ramps, err)
 	}
@@ -98,7 +98,7 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 		{"--cancel", "is cancelled at step 0 of 6", ledger.RampCancelled},
 	} {
 		got := steer(step.flag)
-		ramps, err := l.Ramps(t.Context(), true)
+		ramps, err := l.Ramps.List(t.Context(), true)
 		if err != nil || got.code != exitOK || !strings.Contains(got.out, step.says) || ramps[0].State != step.state || ramps[0].ChangedBy != "ann" {
 			t.Errorf("%s: %+v %+v %v", step.flag, got, ramps, err)
 		}
@@ -118,7 +118,7 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 	if got := dispatcher(t, "", env, because("another way", "weights", "set", "default", "a=7")...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if open, err := l.Ramps(t.Context(), false); err != nil || len(open) != 0 {
+	if open, err := l.Ramps.List(t.Context(), false); err != nil || len(open) != 0 {
 		t.Errorf("%v %+v", err, open)
 	}
 }
@@ -198,7 +198,7 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`)}); err != nil {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	return l, env

@@ -111,7 +111,7 @@ func (a *App) start(ctx context.Context) error {
 	}
 	a.log.Info().
 		Str("url", a.admin.URL()).
-		Int64("instance", a.ledger.Instance()).
+		Int64("instance", a.ledger.Instances.ID()).
 		Str("version", a.opts.Version).
 		Msg("dispatcher is running")
 	return nil

@@ -42,14 +42,14 @@ func (a *App) openLedger(ctx context.Context) error {
 	}
 	a.stopper.add("database", func(ctx context.Context) error {
 		defer a.ledger.Close()
-		return a.ledger.Leave(ctx)
+		return a.ledger.Instances.Leave(ctx)
 	})
-	err = a.withRetry(ctx, func() error { return a.ledger.Register(ctx) })
+	err = a.withRetry(ctx, func() error { return a.ledger.Instances.Register(ctx) })
 	if err != nil {
 		return err
 	}
 	err = a.withRetry(ctx, func() (err error) {
-		a.identity, err = a.ledger.TakeIdentity(ctx)
+		a.identity, err = a.ledger.Instances.TakeIdentity(ctx)
 		return err
 	})
 	if err != nil {

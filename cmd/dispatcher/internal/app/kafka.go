@@ -83,7 +83,7 @@ func (a *App) startPublisher() error {
 		return err
 	}
 	p, err := kafka.NewPublisher(kafka.PublisherConfig{
-		Client: client, Compression: s.KafkaCompression, Outbox: a.ledger,
+		Client: client, Compression: s.KafkaCompression, Outbox: a.ledger.Outbox,
 		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic,
 		Outages: a.outages, Trouble: a.trouble,
 	})
@@ -104,7 +104,7 @@ func (a *App) awaitOutbox(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, outboxTimeout)
 	defer cancel()
 	for {
-		waiting, _, err := a.ledger.Unpublished(ctx)
+		waiting, _, err := a.ledger.Outbox.Unpublished(ctx)
 		if err != nil || waiting == 0 {
 			return nil // without the database nothing is published
 		}

@@ -95,7 +95,7 @@ func (a *App) pauseAfterCrashes(ctx context.Context) error {
 				return nil
 			}
 		}
-		if err := a.ledger.BeginWork(ctx); err != nil && ctx.Err() == nil {
+		if err := a.ledger.Instances.BeginWork(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn().Err(err).Msg("other processes do not see that this one takes messages")
 		}
 	}
@@ -106,7 +106,7 @@ func (a *App) pauseAfterCrashes(ctx context.Context) error {
 // othersWork reports whether other processes work; true also when the database does not answer,
 // because nothing can be sent then.
 func (a *App) othersWork(ctx context.Context) bool {
-	work, err := a.ledger.OthersWork(ctx, a.opts.Settings.DeadAfter)
+	work, err := a.ledger.Instances.OthersWork(ctx, a.opts.Settings.DeadAfter)
 	return work || err != nil
 }
 

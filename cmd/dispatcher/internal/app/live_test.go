@@ -197,7 +197,7 @@ routes:
     health: {errors: 3, window: 1m, step: 50, floor: 10, interval: 1s, quiet: 5m}
 `)
 	ctx := t.Context()
-	ramp, err := s.app.Ledger().StartRamp(ctx, ledger.Ramp{
+	ramp, err := s.app.Ledger().Ramps.Start(ctx, ledger.Ramp{
 		Route: "default", From: map[string]string{"a": "1", "b": "99"},
 		To:    map[string]string{"a": "100", "b": "0"},
 		Steps: 4, Every: time.Millisecond, Author: "alice", Reason: "b ends",
@@ -206,7 +206,7 @@ routes:
 		t.Fatal(err)
 	}
 	s.until("the ramp to be done", func() bool {
-		ramps, err := s.app.Ledger().Ramps(ctx, true)
+		ramps, err := s.app.Ledger().Ramps.List(ctx, true)
 		return err == nil && len(ramps) == 1 && ramps[0].ID == ramp.ID &&
 			ramps[0].State == ledger.RampDone
 	})
@@ -230,12 +230,12 @@ routes:
 	s.carrier("TWO").SetBehaviour(smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusSysErr})
 	s.publish(50)
 	s.until("the failing channel to be at its floor", func() bool {
-		v, err := s.app.Ledger().CurrentRouting(ctx)
+		v, err := s.app.Ledger().Routing.Current(ctx)
 		return err == nil && v.Base == version && strings.Contains(string(v.Effects), `"b": "5"`)
 	})
 	s.until("the others to be carried by a",
 		func() bool { return s.totals().Messages[ledger.Accepted] >= 100 })
-	if v, err := s.app.Ledger().CurrentRouting(ctx); err != nil || v.Author != "health" ||
+	if v, err := s.app.Ledger().Routing.Current(ctx); err != nil || v.Author != "health" ||
 		v.Document == "" {
 		t.Errorf("%v %+v", err, v)
 	}

@@ -101,7 +101,8 @@ func (a *App) startReceipts() (*receive.Batcher, error) {
 		return nil, err
 	}
 	batcher, err := receive.New(receive.Config{
-		Store: a.ledger, Open: references.Open, Freed: func(slots int) { a.dispatch.Freed(slots) },
+		Store: a.ledger.Receipts, Open: references.Open,
+		Freed:   func(slots int) { a.dispatch.Freed(slots) },
 		Trouble: a.trouble, Registry: a.registry,
 	})
 	if err != nil {
@@ -119,7 +120,7 @@ func (a *App) startInbound() (*inbound.Intake, error) {
 		return nil, fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err)
 	}
 	intake, err := inbound.New(inbound.Config{
-		Store: a.ledger, Directory: a.reloader.directory.Load, E164: region.E164,
+		Store: a.ledger.Inbox, Directory: a.reloader.directory.Load, E164: region.E164,
 		Registry: a.registry, Trouble: a.trouble,
 	})
 	if err != nil {

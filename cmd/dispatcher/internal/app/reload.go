@@ -45,7 +45,7 @@ type reloader struct {
 // begin loads the current routing. When the database has none, the first document is
 // applied as version 1; of several processes that start at once, one succeeds.
 func (r *reloader) begin(ctx context.Context) error {
-	current, err := r.ledger.CurrentRouting(ctx)
+	current, err := r.ledger.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		if err := r.applyFirst(ctx); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	}
 	none := int64(0)
 	first := NewRouting(doc, nil, "dispatcher", "first start with "+name, &none)
-	_, err = r.ledger.ApplyRouting(ctx, first)
+	_, err = r.ledger.Routing.Apply(ctx, first)
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}
@@ -153,7 +153,7 @@ func (r *reloader) reload(ctx context.Context) error {
 func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestRead)
 	defer cancel()
-	return r.ledger.CurrentRouting(ctx)
+	return r.ledger.Routing.Current(ctx)
 }
 
 // longestRead bounds that: a database whose host vanished would be waited for until the TCP
@@ -244,7 +244,7 @@ func (r *reloader) hasTroubles() bool {
 // can be missed anyway, because each claim compares the version.
 func (r *reloader) watch(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		err := r.ledger.WatchRouting(ctx, func() error {
+		err := r.ledger.Routing.Watch(ctx, func() error {
 			err := r.reload(ctx)
 			if ctx.Err() != nil || ledger.Unavailable(err) {
 				return err

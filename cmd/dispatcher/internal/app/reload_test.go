@@ -101,7 +101,7 @@ func (s *station) put(document string) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.ledger.ApplyRouting(s.t.Context(), NewRouting(doc, nil, "alice", "because", nil)); err != nil {
+	if _, err := s.ledger.Routing.Apply(s.t.Context(), NewRouting(doc, nil, "alice", "because", nil)); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.reload(s.t.Context())
@@ -176,7 +176,7 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.ledger.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	_, err := s.ledger.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
 		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s",
 		Overrides: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
 	})

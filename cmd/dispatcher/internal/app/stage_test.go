@@ -140,7 +140,7 @@ func (s *stage) apply(document string) int64 {
 		s.t.Fatal(err)
 	}
 	version, err := s.app.Ledger().
-		ApplyRouting(s.t.Context(), NewRouting(doc, nil, "test", "test", nil))
+		Routing.Apply(s.t.Context(), NewRouting(doc, nil, "test", "test", nil))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func (s *stage) until(what string, reached func() bool) {
 
 func (s *stage) totals() ledger.Totals {
 	s.t.Helper()
-	totals, err := s.app.Ledger().Totals(s.t.Context())
+	totals, err := s.app.Ledger().Reports.Totals(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func (s *stage) settled() {
 // record is the full record of a message.
 func (s *stage) record(id string) ledger.Record {
 	s.t.Helper()
-	r, err := s.app.Ledger().Record(s.t.Context(), id)
+	r, err := s.app.Ledger().Messages.Record(s.t.Context(), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}

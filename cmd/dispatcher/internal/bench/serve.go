@@ -121,7 +121,7 @@ func serve(
 		return err
 	}
 	publisher, err := kafka.NewPublisher(kafka.PublisherConfig{
-		Client: client, Compression: s.KafkaCompression, Outbox: l,
+		Client: client, Compression: s.KafkaCompression, Outbox: l.Outbox,
 		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: log,
 	})
 	if err != nil {

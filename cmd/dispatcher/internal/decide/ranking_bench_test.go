@@ -28,7 +28,7 @@ func BenchmarkStoredRankings(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(l.Close)
-	if err := l.Register(b.Context()); err != nil {
+	if err := l.Instances.Register(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode, redrawn} {
@@ -82,7 +82,7 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 		n.Routes[0].Members = append(n.Routes[0].Members, name)
 	}
-	if _, err := l.ApplyRouting(b.Context(), n); err != nil {
+	if _, err := l.Routing.Apply(b.Context(), n); err != nil {
 		b.Fatal(err)
 	}
 	c.request.Channels = n.Routes[0].Members
@@ -110,7 +110,7 @@ func (c *storedClaims) run(b *testing.B, name string, form func(*assigner, *Task
 		c.request.Messages[i] = tasks[i].Row
 	}
 	bytes := 0
-	tx, err := c.ledger.Lock(b.Context(), c.request)
+	tx, err := c.ledger.Claims.Lock(b.Context(), c.request)
 	if err != nil {
 		b.Fatal(err)
 	}

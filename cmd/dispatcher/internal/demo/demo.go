@@ -103,7 +103,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		return nil, err
 	}
 	took := time.Since(began)
-	totals, err := d.app.Ledger().Totals(ctx)
+	totals, err := d.app.Ledger().Reports.Totals(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.began = time.Now()
-	if d.before, err = d.app.Ledger().Totals(ctx); err != nil {
+	if d.before, err = d.app.Ledger().Reports.Totals(ctx); err != nil {
 		return err
 	}
 	d.moved, err = d.carried(ctx)
@@ -209,7 +209,7 @@ func (d *demo) done(ctx context.Context) (bool, error) {
 	if int(d.submits.messages.Load()) < d.cfg.Messages {
 		return false, nil
 	}
-	totals, err := d.app.Ledger().Totals(ctx)
+	totals, err := d.app.Ledger().Reports.Totals(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -97,7 +97,7 @@ func (d *demo) carried(ctx context.Context) (moves, error) {
 		if day.After(time.Now()) {
 			return m, nil
 		}
-		rows, err := d.app.Ledger().CarriedOn(ctx, day, d.doc.Timezone)
+		rows, err := d.app.Ledger().Reports.CarriedOn(ctx, day, d.doc.Timezone)
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
 	}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
-			return i.cfg.Store.BookInbound(ctx, in, react)
+			return i.cfg.Store.Book(ctx, in, react)
 		})
 		if err == nil {
 			return nil
@@ -104,7 +104,7 @@ func (i *Intake) bookIncomplete(ctx context.Context) {
 func (i *Intake) forget(ctx context.Context) {
 	forgetting, cancel := context.WithTimeout(ctx, forgetPatience)
 	defer cancel()
-	if _, err := i.cfg.Store.ForgetInbound(forgetting); err != nil && ctx.Err() == nil {
+	if _, err := i.cfg.Store.Forget(forgetting); err != nil && ctx.Err() == nil {
 		i.cfg.Trouble("inbound memory", err)
 	}
 }

@@ -45,16 +45,16 @@ var (
 	errFull   = errors.New("more inbound messages arrive than the database takes")
 )
 
-// Store books messages of subscribers; see *ledger.Ledger, which does.
+// Store books messages of subscribers; see *ledger.Inbox, which does.
 type Store interface {
-	BookInbound(ctx context.Context, in []ledger.Inbound,
+	Book(ctx context.Context, in []ledger.Inbound,
 		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
 	BookIncomplete(ctx context.Context, after time.Duration, limit int,
 		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
-	ForgetInbound(ctx context.Context) (dropped int64, err error)
+	Forget(ctx context.Context) (dropped int64, err error)
 }
 
-var _ Store = (*ledger.Ledger)(nil)
+var _ Store = (*ledger.Inbox)(nil)
 
 // Config is what an Intake needs.
 type Config struct {

@@ -38,7 +38,7 @@ type scriptedStore struct {
 	waitTime time.Duration
 }
 
-func (s *scriptedStore) BookInbound(
+func (s *scriptedStore) Book(
 	_ context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction,
 ) (ledger.Booked, error) {
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *scriptedStore) BookIncomplete(
 	return ledger.Booked{Abandoned: n}, nil
 }
 
-func (s *scriptedStore) ForgetInbound(context.Context) (int64, error) {
+func (s *scriptedStore) Forget(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgot++
@@ -449,12 +449,12 @@ func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 // farStore takes four seconds for a booking, as over a new connection to a database a second away.
 type farStore struct{ *scriptedStore }
 
-func (s farStore) BookInbound(
+func (s farStore) Book(
 	ctx context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction,
 ) (ledger.Booked, error) {
 	select {
 	case <-time.After(4 * time.Second):
-		return s.scriptedStore.BookInbound(ctx, in, react)
+		return s.scriptedStore.Book(ctx, in, react)
 	case <-ctx.Done():
 		return ledger.Booked{}, ctx.Err()
 	}

@@ -13,7 +13,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// Outbox hands notices over in order; see ledger.Ledger.Publish. The notices of a call
+// Outbox hands notices over in order; see ledger.Outbox. The notices of a call
 // whose send fails are handed over again. Inbound messages come out of PublishInbound.
 type Outbox interface {
 	Publish(ctx context.Context, limit int, send sendFunc) (int, error)
@@ -23,7 +23,7 @@ type Outbox interface {
 // sendFunc publishes notices and returns nil once all are acknowledged.
 type sendFunc = func(context.Context, []ledger.Notice) error
 
-var _ Outbox = (*ledger.Ledger)(nil)
+var _ Outbox = (*ledger.Outbox)(nil)
 
 // PublisherConfig is what a Publisher needs.
 type PublisherConfig struct {

@@ -23,7 +23,7 @@ const (
 // resolveAmbiguities tries to learn what became of submissions that nobody answered, and ends the
 // search for those whose time is over.
 func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
-	due, err := d.cfg.Ledger.DueAmbiguities(ctx, ambiguityBatch, ambiguityLease)
+	due, err := d.cfg.Ledger.Ambiguities.Due(ctx, ambiguityBatch, ambiguityLease)
 	if err != nil {
 		return fmt.Errorf("look for ambiguities: %w", err)
 	}
@@ -47,7 +47,8 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	now := d.now()
 	switch {
 	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
-		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, now.Add(decide.FirstLookup))
+		first := now.Add(decide.FirstLookup)
+		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, first)
 	case o.Answered():
 		return d.pass(ctx, decide.AnsweredLate(o, now))
 	case !now.Before(o.Until):
@@ -55,7 +56,7 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
 		return d.lookUp(ctx, o)
 	}
-	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, o.Until)
+	return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, o.Until)
 }
 
 // lookUp asks the provider.
@@ -72,14 +73,14 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 		return d.pass(ctx, decide.Resolve(o, ledger.NotTaken, decide.CodeLookup, "", now))
 	case provider.Unanswered:
 	}
-	return d.cfg.Ledger.Postpone(
+	return d.cfg.Ledger.Ambiguities.Postpone(
 		ctx, o.Message.Seq, o.Key, decide.Earlier(now.Add(decide.PauseOfLookup(o.Asked)), o.Until),
 	)
 }
 
 // pass writes a resolution down.
 func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
-	ended, err := d.cfg.Ledger.Resolve(ctx, j)
+	ended, err := d.cfg.Ledger.Ambiguities.Resolve(ctx, j)
 	if err != nil {
 		return fmt.Errorf("end an ambiguity: %w", err)
 	}
@@ -100,7 +101,7 @@ func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now 
 	f := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
 	if d.lookForReceipts(ctx, f); f.Search.Received {
 		next := now.Add(decide.ReceiptLook)
-		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, next)
+		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, next)
 	}
 	return d.pass(ctx, decide.Conclude(o, f, now))
 }
@@ -118,7 +119,7 @@ func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.
 		return
 	}
 	err := withTimeout(ctx, func(ctx context.Context) error {
-		proved, err := d.cfg.Ledger.ReceivedWithKey(ctx, seqs)
+		proved, err := d.cfg.Ledger.Receipts.WithKey(ctx, seqs)
 		for _, f := range unanswered {
 			f.Search.Received = slices.Contains(proved, f.Seq)
 		}

@@ -42,12 +42,12 @@ func (a *archive) edition(ctx context.Context, l *ledger.Ledger, version int64) 
 	for i := range e.Routing.Channels {
 		e.Bounds[e.Routing.Channels[i].Name] = audit.Bound{Windows: a.limited}
 	}
-	stored, err := l.Routing(ctx, version)
+	stored, err := l.Routing.Version(ctx, version)
 	if err != nil {
 		return e, err
 	}
 	e.From = stored.CreatedAt
-	next, err := l.Routing(ctx, version+1)
+	next, err := l.Routing.Version(ctx, version+1)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return e, nil
 	}
@@ -60,7 +60,7 @@ func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []audit
 	t.Helper()
 	v := audit.NewVerifier(verifyKeys, func(version int64) (audit.Edition, error) { return a.edition(t.Context(), p.ledger, version) })
 	filter := ledger.ChoiceFilter{From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}
-	err := p.ledger.EachChoice(t.Context(), filter, func(r *ledger.Record) error {
+	err := p.ledger.Messages.EachChoice(t.Context(), filter, func(r *ledger.Record) error {
 		mismatches, err := v.Verify(r)
 		records, found = records+1, append(found, mismatches...)
 		return err
@@ -84,7 +84,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	// A claim that finds a newer version takes the one that was made for it; only steps below make
 	// any.
 	p.cfg.Reload = func(ctx context.Context) error {
-		current, err := p.ledger.CurrentRouting(ctx)
+		current, err := p.ledger.Routing.Current(ctx)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 			p.channels["a"].answer = always(provider.Refused)
 			p.handle(t, jobsNamed("m", 100))
 			p.eventually(t, byState, map[string]int64{"accepted": 100})
-			carried, err := p.ledger.CarriedOn(t.Context(), time.Now(), time.UTC)
+			carried, err := p.ledger.Reports.CarriedOn(t.Context(), time.Now(), time.UTC)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,7 @@ func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	if diff := cmp.Diff(want, p.deadEvents(t), cmp.AllowUnexported(deadEvent{})); diff != "" {
 		t.Error(diff)
 	}
-	record, err := p.ledger.Record(t.Context(), "bad-number")
+	record, err := p.ledger.Messages.Record(t.Context(), "bad-number")
 	if err != nil || record.Message.Detail != number {
 		t.Errorf("the row says %q, %v", record.Message.Detail, err)
 	}

@@ -85,7 +85,7 @@ func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pip
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	if err := l.Register(ctx); err != nil {
+	if err := l.Instances.Register(ctx); err != nil {
 		t.Fatal(err)
 	}
 	p := &pipeline{ledger: l, routing: testRouting(t), channels: map[string]*scriptedChannel{}}
@@ -155,7 +155,7 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 		}
 		n.Routes = append(n.Routes, spec)
 	}
-	version, err := p.ledger.ApplyRouting(t.Context(), n)
+	version, err := p.ledger.Routing.Apply(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	n := max(1, d.slots.size()/2)
 	var due int
 	err := withTimeout(ctx, func(ctx context.Context) (err error) {
-		due, err = d.cfg.Ledger.Due(ctx, n, d.answers.open()...)
+		due, err = d.cfg.Ledger.Claims.Due(ctx, n, d.answers.open()...)
 		return err
 	})
 	if err == nil && due == 0 {
@@ -164,15 +164,17 @@ func (d *Dispatcher) wakeWaiting(ctx context.Context) {
 		return
 	}
 	n := min(most, d.slots.size())
-	if err := withTimeout(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil &&
-		ctx.Err() == nil {
+	err := withTimeout(ctx, func(ctx context.Context) error {
+		return d.cfg.Ledger.Claims.WakeFor(ctx, on, n)
+	})
+	if err != nil && ctx.Err() == nil {
 		d.trouble("wake", err)
 	}
 }
 
 // countWaiting learns how much waits on each lane, and which lanes are full.
 func (d *Dispatcher) countWaiting(ctx context.Context) error {
-	waiting, err := d.cfg.Ledger.Waiting(ctx)
+	waiting, err := d.cfg.Ledger.Claims.Waiting(ctx)
 	if err != nil {
 		return fmt.Errorf("count waiting messages: %w", err)
 	}

@@ -207,11 +207,11 @@ func (d *Dispatcher) transact(ctx context.Context, r *claim, request ledger.Clai
 	began, lane := time.Now(), laneOf(r.plan.Jobs)
 	state := &decide.Snapshot{
 		Unready: r.unready, CommitLatency: d.commitLatencies.get(lane, began),
-		Worker:    admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region},
+		Worker:    admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
 		Instances: d.instances.Load(),
 	}
 	defer d.watchLocks(ctx)()
-	tx, err := d.cfg.Ledger.Lock(ctx, request)
+	tx, err := d.cfg.Ledger.Claims.Lock(ctx, request)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (d *Dispatcher) keepBeating(ctx context.Context) {
 // deadlines and release times are checked: this machine's own may be wrong or jump. It is called
 // once before the first claim, and then by Run.
 func (d *Dispatcher) Beat(ctx context.Context) error {
-	beat, err := d.cfg.Ledger.Beat(ctx, d.open.oldest())
+	beat, err := d.cfg.Ledger.Instances.Beat(ctx, d.open.oldest())
 	if err != nil {
 		return err
 	}

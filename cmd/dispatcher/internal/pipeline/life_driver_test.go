@@ -64,7 +64,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	if err := l.Register(ctx); err != nil {
+	if err := l.Instances.Register(ctx); err != nil {
 		t.Fatal(err)
 	}
 	rig := &lifeRig{l: l}
@@ -102,7 +102,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 		routing.Routes = append(routing.Routes, route)
 		spec.Routes = append(spec.Routes, ledger.RouteSpec{Name: route.Name, Members: names})
 	}
-	if routing.Version, err = l.ApplyRouting(ctx, spec); err != nil {
+	if routing.Version, err = l.Routing.Apply(ctx, spec); err != nil {
 		t.Fatal(err)
 	}
 	rig.d, err = New(Config{
@@ -429,7 +429,7 @@ func (m *messageLife) settle(h *heldAttempt) {
 	}
 	now := m.rig.d.now()
 	s := decide.Settle(h.flight.Attempt, result, now)
-	m.step("settle", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{s})) })
+	m.step("settle", func() { m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{s})) })
 }
 
 // wake lets every process settle what it holds.
@@ -443,7 +443,7 @@ func (m *messageLife) wake() bool {
 
 // recover lets another process take the attempts for lost that nobody has settled.
 func (m *messageLife) recover() bool {
-	r, err := m.rig.l.Record(m.ctx, m.id)
+	r, err := m.rig.l.Messages.Record(m.ctx, m.id)
 	m.must(err)
 	any := false
 	for _, h := range m.held {
@@ -456,7 +456,7 @@ func (m *messageLife) recover() bool {
 		f := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
 		m.rig.d.lookForReceipts(m.ctx, f)
 		lost := decide.SettleLost(f, m.rig.d.now())
-		m.step("recover", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{lost})) })
+		m.step("recover", func() { m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{lost})) })
 	}
 	return any
 }
@@ -484,7 +484,7 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 		r.Seq, r.Attempt = m.seq, number
 	}
 	m.step("receipt", func() {
-		_, err := m.rig.l.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
+		_, err := m.rig.l.Receipts.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
 		m.must(err)
 	})
 	m.history.Receipts = append(m.history.Receipts, partReceipt{First: number, Part: part, ByKey: by != "reference", ByReference: by != "key", AfterLost: facts.Lost && facts.Answer == nil, State: state})
@@ -502,7 +502,7 @@ func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
 
 // operator settles what nobody knows: by the carrier's log, or as never to be known.
 func (m *messageLife) operator(final bool) bool {
-	o, err := m.rig.l.AmbiguityOf(m.ctx, m.id, 0)
+	o, err := m.rig.l.Ambiguities.Of(m.ctx, m.id, 0)
 	if err != nil {
 		return false
 	}
@@ -525,7 +525,7 @@ func (m *messageLife) operator(final bool) bool {
 	j.Author, j.Note = "ops", "in its log"
 	var ended bool
 	m.step("operator", func() {
-		ended, err = m.rig.l.Resolve(m.ctx, j)
+		ended, err = m.rig.l.Ambiguities.Resolve(m.ctx, j)
 		m.must(err)
 	})
 	if ended && !final {
@@ -604,7 +604,7 @@ func (m *messageLife) search() {
 // for lost after it came.
 func (m *messageLife) sweep() {
 	m.step("sweep", func() {
-		_, err := m.rig.l.Overdue(m.ctx, 100, m.tell)
+		_, err := m.rig.l.Receipts.Overdue(m.ctx, 100, m.tell)
 		m.must(err)
 	})
 	for i := range m.history.Receipts {
@@ -649,7 +649,7 @@ func (m *messageLife) end() {
 // events are those that were published of the message, in order.
 func (m *messageLife) events() (all []ledger.Notice) {
 	for {
-		n, err := m.rig.l.Publish(m.ctx, 1000, func(_ context.Context, notices []ledger.Notice) error {
+		n, err := m.rig.l.Outbox.Publish(m.ctx, 1000, func(_ context.Context, notices []ledger.Notice) error {
 			for _, one := range notices {
 				if one.Key == m.id && one.Kind == ledger.Status {
 					all = append(all, one)
@@ -678,7 +678,7 @@ func eventOf(n *ledger.Notice) (e event) {
 // check compares the ledger with the oracle.
 func (m *messageLife) check() {
 	m.t.Helper()
-	r, err := m.rig.l.Record(m.ctx, m.id)
+	r, err := m.rig.l.Messages.Record(m.ctx, m.id)
 	m.must(err)
 	wrong := func(format string, args ...any) {
 		m.t.Helper()
@@ -698,7 +698,7 @@ func (m *messageLife) check() {
 		m.checkSubmission(&s, &r, wrong)
 	}
 	if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
-		_, err := m.rig.l.ReleaseSlots(m.ctx, time.Hour)
+		_, err := m.rig.l.Settlements.ReleaseSlots(m.ctx, time.Hour)
 		m.must(err)
 		if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
 			wrong("%d slots are not given back", n)

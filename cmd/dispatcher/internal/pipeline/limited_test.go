@@ -147,7 +147,7 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	if err := p.present(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	present, err := p.ledger.Present(t.Context())
+	present, err := p.ledger.Limits.Present(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func (d *Dispatcher) countQueues(ctx context.Context) error {
 	if len(loads) == 0 {
 		return nil
 	}
-	waiting, err := d.cfg.Ledger.WaitingFor(ctx, slices.Collect(maps.Keys(loads)))
+	waiting, err := d.cfg.Ledger.Claims.WaitingFor(ctx, slices.Collect(maps.Keys(loads)))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func jobTo(id, lane, tenant, number string, at time.Time) decide.Job {
 func (p *pipeline) optOut(t *testing.T, tenant, number string) {
 	t.Helper()
 	by := ledger.Listing{Tenant: tenant, Source: ledger.ByCommand}
-	if _, err := p.ledger.OptOuts(t.Context(), by, []string{number}); err != nil {
+	if _, err := p.ledger.OptOuts.Add(t.Context(), by, []string{number}); err != nil {
 		t.Fatal(err)
 	}
 }

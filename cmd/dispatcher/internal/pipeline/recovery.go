@@ -12,14 +12,14 @@ import (
 // recover closes attempts that lost instances left without outcome. They may have
 // been sent, so their outcome is Unknown.
 func (d *Dispatcher) recover(ctx context.Context) error {
-	open, err := d.cfg.Ledger.Abandoned(
+	open, err := d.cfg.Ledger.Settlements.Abandoned(
 		ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size(),
 	)
 	if err != nil {
 		return fmt.Errorf("look for lost attempts: %w", err)
 	}
 	if len(open) == 0 {
-		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
+		return d.cfg.Ledger.Instances.Forget(ctx, d.cfg.DeadAfter)
 	}
 	lost := make([]*decide.Attempt, len(open))
 	for i := range open {
@@ -31,7 +31,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	for i, f := range lost {
 		settlements[i] = decide.SettleLost(f, now)
 	}
-	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
+	if err := d.cfg.Ledger.Settlements.Settle(ctx, settlements); err != nil {
 		return fmt.Errorf("close lost attempts: %w", err)
 	}
 	d.cfg.Metrics.lost.Add(float64(len(open)))

@@ -152,7 +152,9 @@ func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := withTimeout(
 			s.ctx,
-			func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) },
+			func(ctx context.Context) error {
+				return s.d.cfg.Ledger.Settlements.Settle(ctx, settlements)
+			},
 		)
 		if err == nil || s.ctx.Err() != nil {
 			return nil

@@ -25,7 +25,7 @@ const (
 // gather tells the others what this process granted in the last whole minute, and learns what they
 // did. The policies divide slots by it.
 func (d *Dispatcher) gather(ctx context.Context) error {
-	got, err := d.cfg.Ledger.Gather(ctx, d.minutes.last(d.now()), d.cfg.DeadAfter)
+	got, err := d.cfg.Ledger.Instances.Gather(ctx, d.minutes.last(d.now()), d.cfg.DeadAfter)
 	if err != nil {
 		return fmt.Errorf("gather the state of all instances: %w", err)
 	}
@@ -40,7 +40,7 @@ func (d *Dispatcher) gather(ctx context.Context) error {
 // release gives back the active slots that nobody holds any more: those of dead instances, and
 // those that were held for a receipt or a retry which did not come.
 func (d *Dispatcher) release(ctx context.Context) error {
-	freed, err := d.cfg.Ledger.ReleaseSlots(ctx, d.cfg.DeadAfter)
+	freed, err := d.cfg.Ledger.Settlements.ReleaseSlots(ctx, d.cfg.DeadAfter)
 	d.cfg.Metrics.released.Add(float64(freed))
 	if err != nil {
 		return fmt.Errorf("release slots: %w", err)
@@ -51,7 +51,8 @@ func (d *Dispatcher) release(ctx context.Context) error {
 
 // dropWindows forgets windows of limits that are over for long.
 func (d *Dispatcher) dropWindows(ctx context.Context) error {
-	if _, err := d.cfg.Ledger.DropWindows(ctx, d.cfg.WindowRetention, longerRetention); err != nil {
+	_, err := d.cfg.Ledger.Limits.DropWindows(ctx, d.cfg.WindowRetention, longerRetention)
+	if err != nil {
 		return fmt.Errorf("drop past windows: %w", err)
 	}
 	return nil
@@ -59,7 +60,7 @@ func (d *Dispatcher) dropWindows(ctx context.Context) error {
 
 // present looks at limits and channels for the metrics.
 func (d *Dispatcher) present(ctx context.Context) error {
-	p, err := d.cfg.Ledger.Present(ctx)
+	p, err := d.cfg.Ledger.Limits.Present(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the limits: %w", err)
 	}

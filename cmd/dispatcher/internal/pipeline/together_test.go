@@ -54,7 +54,7 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	if err := l.Register(t.Context()); err != nil {
+	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d, err := New(Config{

@@ -23,11 +23,11 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("m", 100))
 	p.eventually(t, byState, map[string]int64{"accepted": 100})
-	faults, err := p.ledger.Faults(t.Context(), time.Minute, time.Minute)
+	faults, err := p.ledger.Reports.Faults(t.Context(), time.Minute, time.Minute)
 	if err != nil || len(faults) != 3 {
 		t.Fatal(faults, err)
 	}
-	carried, err := p.ledger.Carried(t.Context(), p.routing.Routes[0].Name, time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
+	carried, err := p.ledger.Reports.Carried(t.Context(), p.routing.Routes[0].Name, time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
 	if err != nil || len(carried) != 3 {
 		t.Fatal(carried, err)
 	}

@@ -45,15 +45,15 @@ var errEnded = errors.New("receipts are not taken any more, because this process
 // errRefused is the trouble with a receipt that the ledger cannot store.
 var errRefused = errors.New("a receipt could not be booked and is left out")
 
-// Store is where receipts are booked. *ledger.Ledger is one; see its methods.
+// Store is where receipts are booked. *ledger.Receipts is one; see its methods.
 type Store interface {
 	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received,
 		error)
 	Overdue(ctx context.Context, limit int, tell ledger.Tell) (ledger.Swept, error)
-	DropReceipts(ctx context.Context, older time.Duration) (dropped int64, err error)
+	Drop(ctx context.Context, older time.Duration) (dropped int64, err error)
 }
 
-var _ Store = (*ledger.Ledger)(nil)
+var _ Store = (*ledger.Receipts)(nil)
 
 // Config is what a batcher works with.
 type Config struct {

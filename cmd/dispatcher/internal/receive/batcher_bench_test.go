@@ -30,7 +30,7 @@ func BenchmarkReceiptsBySMPP(b *testing.B) {
 func benchmarkReceipts(b *testing.B, window int) {
 	l := durableLedger(b)
 	batcher, err := receive.New(receive.Config{
-		Store: l, Freed: func(int) {},
+		Store: l.Receipts, Freed: func(int) {},
 		Trouble: func(_ string,
 			err error,
 		) {
@@ -66,7 +66,7 @@ func benchmarkReceipts(b *testing.B, window int) {
 	reading.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
-	if totals, err := l.Totals(context.Background()); err != nil ||
+	if totals, err := l.Reports.Totals(context.Background()); err != nil ||
 		totals.Messages["delivered"] != int64(b.N) {
 		b.Errorf("%v of %d delivered, %v", totals.Messages, b.N, err)
 	}

@@ -44,7 +44,7 @@ func (b *contraryStore) Overdue(context.Context, int, ledger.Tell) (swept ledger
 	return swept, nil
 }
 
-func (*contraryStore) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
+func (*contraryStore) Drop(context.Context, time.Duration) (int64, error) { return 0, nil }
 
 func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 	t.Parallel()

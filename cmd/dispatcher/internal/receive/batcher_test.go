@@ -101,7 +101,7 @@ func (b *journalStore) Overdue(
 	return swept, nil
 }
 
-func (b *journalStore) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
+func (b *journalStore) Drop(context.Context, time.Duration) (int64, error) { return 0, nil }
 
 // batcher runs a batcher over b until stop is called.
 func batcher(

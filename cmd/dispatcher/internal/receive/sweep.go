@@ -87,7 +87,7 @@ func (d *Batcher) tidy(ctx context.Context) {
 func (d *Batcher) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	_, err := d.cfg.Store.DropReceipts(ctx, keepEarly)
+	_, err := d.cfg.Store.Drop(ctx, keepEarly)
 	return err
 }
 

@@ -31,7 +31,7 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
 	batcher, err := receive.New(receive.Config{
-		Store: l, Freed: func(int) {},
+		Store: l.Receipts, Freed: func(int) {},
 		Trouble: func(_ string,
 			err error,
 		) {
@@ -93,7 +93,7 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-	if totals, err := l.Totals(context.Background()); err != nil ||
+	if totals, err := l.Reports.Totals(context.Background()); err != nil ||
 		totals.Messages["delivered"] != int64(b.N) {
 		b.Errorf("%v of %d delivered, %v", totals.Messages, b.N, err)
 	}
@@ -151,10 +151,10 @@ func durableLedger(b *testing.B) *ledger.Ledger {
 		b.Fatal(err)
 	}
 	b.Cleanup(l.Close)
-	if err := l.Register(b.Context()); err != nil {
+	if err := l.Instances.Register(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(b.Context(), ledger.NewRouting{
+	if _, err := l.Routing.Apply(b.Context(), ledger.NewRouting{
 		Author:   "test",
 		Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a"}},
 	}); err != nil {
@@ -193,7 +193,7 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 			},
 		}
 	}
-	tx, err := l.Lock(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}})
+	tx, err := l.Claims.Lock(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 		}
 		references = append(references, settlements[i].Reference)
 	}
-	if err := l.Settle(b.Context(), settlements); err != nil {
+	if err := l.Settlements.Settle(b.Context(), settlements); err != nil {
 		b.Fatal(err)
 	}
 	return references

@@ -19,7 +19,7 @@ import (
 func (r *rig) twoRamps() (first, second ledger.Ramp) {
 	r.t.Helper()
 	first = r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour})
-	second, err := r.ledger.StartRamp(r.t.Context(), ledger.Ramp{
+	second, err := r.ledger.Ramps.Start(r.t.Context(), ledger.Ramp{
 		Route: "second", Author: "alice", From: m("a", "1", "b", "1"), To: m("a", "3", "b", "1"),
 		Steps: 2, Every: time.Hour,
 	}, nil)

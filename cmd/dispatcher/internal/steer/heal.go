@@ -80,7 +80,7 @@ func (s *Steerer) faults(
 	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/maxAgePart) {
 		return known.faults, nil
 	}
-	faults, err := s.cfg.Ledger.Faults(ctx, window, s.late())
+	faults, err := s.cfg.Ledger.Reports.Faults(ctx, window, s.late())
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Steerer) faults(
 // heal writes a move as a version of its own: the same document, other effects. Effects of
 // routes that no longer have health weighting are not in what was read, so they end with it.
 func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
-	_, err := s.cfg.Ledger.ApplyOverrides(ctx, ledger.NewOverrides{
+	_, err := s.cfg.Ledger.Routing.ApplyOverrides(ctx, ledger.NewOverrides{
 		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason,
 		Overrides: effectsAfter(s.seen.doc, move).Encode(),
 	})
@@ -134,11 +134,11 @@ func (s *Steerer) moment(ctx context.Context, version int64) (moment, error) {
 	if m, known := s.history[version]; known {
 		return m, nil
 	}
-	this, err := s.cfg.Ledger.Routing(ctx, version)
+	this, err := s.cfg.Ledger.Routing.Version(ctx, version)
 	if err != nil {
 		return moment{}, err
 	}
-	before, err := s.cfg.Ledger.Routing(ctx, version-1)
+	before, err := s.cfg.Ledger.Routing.Version(ctx, version-1)
 	if err != nil {
 		return moment{}, err
 	}

@@ -49,7 +49,7 @@ func (s *Steerer) carried(
 		return nil, nil
 	}
 	s.judged[r.ID] = now
-	return s.cfg.Ledger.Carried(ctx, r.Route, r.ChangedAt, s.late(), s.seen.Version)
+	return s.cfg.Ledger.Reports.Carried(ctx, r.Route, r.ChangedAt, s.late(), s.seen.Version)
 }
 
 // ramp does what was decided about a ramp. That it holds itself is a warning: somebody has to look.
@@ -61,14 +61,14 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 			move.Kind, move.Reason = RampHold, impossible
 		}
 	case RampHold:
-		err = s.cfg.Ledger.SetRamp(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, move.Reason, by)
+		err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, move.Reason, by)
 	case RampSupersede:
 		var same bool
 		if same, err = s.unchanged(ctx); err == nil && !same {
 			return false, nil // the ramp may belong to a later routing than was looked at
 		}
 		if err == nil {
-			err = s.cfg.Ledger.SetRamp(ctx, r.ID, r.State, ledger.RampSuperseded, move.Reason, by)
+			err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, r.State, ledger.RampSuperseded, move.Reason, by)
 		}
 	case RampWait, RampFinished:
 		return false, nil
@@ -88,7 +88,7 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 
 // unchanged reports whether the routing that was looked at is still the current one.
 func (s *Steerer) unchanged(ctx context.Context) (bool, error) {
-	current, err := s.cfg.Ledger.CurrentRouting(ctx)
+	current, err := s.cfg.Ledger.Routing.Current(ctx)
 	return err == nil && current.Version == s.seen.Version, err
 }
 
@@ -100,7 +100,7 @@ func (s *Steerer) step(
 	doc, err := s.seen.document.SetWeights(r.Route, move.Weights)
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)
-		return why, s.cfg.Ledger.SetRamp(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, why, by)
+		return why, s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, why, by)
 	}
 	expect := s.seen.Version
 	reason := fmt.Sprintf("ramp %d: %s", r.ID, move.Reason)
@@ -112,6 +112,6 @@ func (s *Steerer) step(
 	next := *r
 	next.Step = move.Step
 	n.Ramp = &next
-	_, err = s.cfg.Ledger.ApplyRouting(ctx, n)
+	_, err = s.cfg.Ledger.Routing.Apply(ctx, n)
 	return "", err
 }

@@ -65,7 +65,7 @@ func emptyRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.ledger.Close)
-	if err := r.ledger.Register(t.Context()); err != nil {
+	if err := r.ledger.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if r.db, err = pgx.Connect(t.Context(), r.url); err != nil {
@@ -140,7 +140,7 @@ func (r *rig) apply(text string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, nil, "test", "test",
+	if _, err := r.ledger.Routing.Apply(r.t.Context(), asRouting(doc, nil, "test", "test",
 		nil)); err != nil {
 		r.t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func (r *rig) start(ramp ledger.Ramp) ledger.Ramp {
 	if ramp.From == nil {
 		ramp.From = m("a", "25", "b", "15", "c", "60")
 	}
-	started, err := r.ledger.StartRamp(r.t.Context(), ramp, nil)
+	started, err := r.ledger.Ramps.Start(r.t.Context(), ramp, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func (r *rig) start(ramp ledger.Ramp) ledger.Ramp {
 // ramp is a ramp as it stands.
 func (r *rig) ramp(id int64) ledger.Ramp {
 	r.t.Helper()
-	ramps, err := r.ledger.Ramps(r.t.Context(), true)
+	ramps, err := r.ledger.Ramps.List(r.t.Context(), true)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func (r *rig) ramp(id int64) ledger.Ramp {
 // current is the current version and what it says.
 func (r *rig) current() (ledger.RoutingVersion, *config.Routing) {
 	r.t.Helper()
-	v, err := r.ledger.CurrentRouting(r.t.Context())
+	v, err := r.ledger.Routing.Current(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 			},
 		}
 	}
-	tx, err := r.ledger.Lock(r.t.Context(), ledger.Claim{
+	tx, err := r.ledger.Claims.Lock(r.t.Context(), ledger.Claim{
 		Messages: messages,
 		Channels: []string{channel},
 	})
@@ -271,7 +271,7 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 			settlements[i].State, settlements[i].Segments, settlements[i].Reference = ledger.Accepted, 1, "ref"
 		}
 	}
-	if err := r.ledger.Settle(r.t.Context(), settlements); err != nil {
+	if err := r.ledger.Settlements.Settle(r.t.Context(), settlements); err != nil {
 		r.t.Fatal(err)
 	}
 }

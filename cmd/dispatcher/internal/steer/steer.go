@@ -182,7 +182,7 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 	}
 	// Read after the routing, which may have changed in between: what a ramp does about that is
 	// refused by the ledger, or checked before it is superseded.
-	ramps, err := s.cfg.Ledger.Ramps(ctx, false)
+	ramps, err := s.cfg.Ledger.Ramps.List(ctx, false)
 	if err != nil {
 		return false, err
 	}
@@ -198,7 +198,7 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 
 // refresh reads the current routing and, when it has changed, parses it.
 func (s *Steerer) refresh(ctx context.Context) error {
-	current, err := s.cfg.Ledger.CurrentRouting(ctx)
+	current, err := s.cfg.Ledger.Routing.Current(ctx)
 	if err != nil {
 		return err
 	}

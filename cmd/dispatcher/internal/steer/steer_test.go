@@ -111,7 +111,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	if v, _ := r.current(); v.Version != 2 {
 		t.Errorf("a held ramp made version %d", v.Version)
 	}
-	if err := r.ledger.SetRamp(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, "",
+	if err := r.ledger.Ramps.Set(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, "",
 		"bob"); err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 	if got := r.ramp(ramp.ID); got.State != ledger.RampDone {
 		t.Errorf("the ramp is %s at step %d: %s", got.State, got.Step, got.Held)
 	}
-	versions, err := r.ledger.RoutingVersions(t.Context())
+	versions, err := r.ledger.Routing.Versions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
