@@ -30,44 +30,74 @@ func full(t *testing.T) *config.Routing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labels := func() map[string]selector.Value { return map[string]selector.Value{"quality": selector.NumberValue(9)} }
+	labels := func() map[string]selector.Value {
+		return map[string]selector.Value{"quality": selector.NumberValue(9)}
+	}
 	limit := func() admission.Limit {
 		return admission.Limit{
-			Scope: admission.Scope{Tenant: "x"}, Window: admission.Minute, Max: 7, Unit: admission.Money, Currency: "EUR",
-			Sliding: true, Burst: 3, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
+			Scope: admission.Scope{Tenant: "x"}, Window: admission.Minute, Max: 7, Unit: admission.Money,
+			Currency: "EUR",
+			Sliding:  true, Burst: 3, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
 		}
 	}
 	return &config.Routing{
 		Timezone: zone,
 		Channels: []config.Channel{{
-			Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "tls": true}, Capacity: 5,
-			Limits: []admission.Limit{limit()}, Policy: admission.Curve{Factor: 2},
-			Active: config.ActiveLimit{Max: 3, Until: "receipt", Hold: time.Hour}, State: config.Draining, Labels: labels(),
+			Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "tls": true},
+			Capacity: 5,
+			Limits:   []admission.Limit{limit()}, Policy: admission.Curve{Factor: 2},
+			Active: config.ActiveLimit{Max: 3, Until: "receipt", Hold: time.Hour}, State: config.Draining,
+			Labels: labels(),
 			Price: config.Price{Currency: "EUR", Lists: []config.PriceList{{
-				Default: 30_000, Prefixes: map[string]int64{"+44": 1}, Countries: map[string]int64{"gb": 2}, Networks: map[string]int64{"23415": 3},
+				Default: 30_000, Prefixes: map[string]int64{"+44": 1}, Countries: map[string]int64{"gb": 2},
+				Networks: map[string]int64{"23415": 3},
 			}}},
 			Senders: config.Senders{Default: "ACME", Rules: []config.SenderRule{{
-				Countries: []string{"us"}, Allow: []sms.SenderKind{sms.LongCode}, IDs: []string{"ACME"}, From: "+14155550100",
+				Countries: []string{"us"}, Allow: []sms.SenderKind{sms.LongCode}, IDs: []string{"ACME"},
+				From: "+14155550100",
 			}}},
 			Test: true,
 		}},
 		Routes: []config.Route{{
-			Name:  "r",
-			Match: config.Match{Prefixes: []string{"+44"}, Countries: []string{"gb"}, Tenants: []string{"x"}, Lanes: []string{"otp"}, Labels: labels()},
-			Mode:  "weighted", Channels: []string{"a"}, Weights: []config.Weight{weight("a", "1")}, Fallback: "best_worker",
+			Name: "r",
+			Match: config.Match{
+				Prefixes: []string{"+44"}, Countries: []string{"gb"}, Tenants: []string{"x"},
+				Lanes: []string{"otp"}, Labels: labels(),
+			},
+			Mode: "weighted", Channels: []string{"a"}, Weights: []config.Weight{weight("a", "1")},
+			Fallback: "best_worker",
 			Scoring: config.Scoring{Expression: expression, Function: &config.Function{
-				URL: "https://x.example", TokenFile: "t", Parameters: labels(), Batch: true, BatchSize: 5, Deadline: time.Second, Cache: time.Minute,
+				URL: "https://x.example", TokenFile: "t", Parameters: labels(), Batch: true, BatchSize: 5,
+				Deadline: time.Second, Cache: time.Minute,
 			}},
-			Health: &config.Health{Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour},
-			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, HoldThrottled: true, PriceCap: map[string]int64{"EUR": 100_000}, Tolerance: 3_000_000,
+			Health: &config.Health{
+				Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour,
+			},
+			Wait: time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, HoldThrottled: true,
+			PriceCap: map[string]int64{"EUR": 100_000}, Tolerance: 3_000_000,
 		}},
-		Rates:  config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
-		Limits: []admission.Limit{limit()}, Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
-		Lanes: []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true, Clarify: []string{"lookup"}, ClarifyFor: time.Minute}},
+		Rates:   config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
+		Limits:  []admission.Limit{limit()},
+		Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
+		Lanes: []config.Lane{
+			{
+				Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never",
+				IgnoreOptOut: true, Clarify: []string{"lookup"}, ClarifyFor: time.Minute,
+			},
+		},
 		Inbound: config.Inbound{
 			Keywords: config.Keywords{Stop: []string{"HALT"}, Start: []string{"GO"}},
-			Numbers:  []config.InboundSource{{Name: "+15550100", Tenant: "x", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}}}},
-			Channels: []config.InboundSource{{Name: "a", Tenant: "y", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}}}},
+			Numbers: []config.InboundSource{
+				{
+					Name: "+15550100", Tenant: "x",
+					Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}},
+				},
+			},
+			Channels: []config.InboundSource{
+				{
+					Name: "a", Tenant: "y", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}},
+				},
+			},
 		},
 	}
 }
@@ -84,7 +114,9 @@ func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 	t.Helper()
 	switch v.Interface().(type) {
 	case time.Time:
-		return []mutation{{at, func() { v.Set(reflect.ValueOf(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))) }}}
+		return []mutation{
+			{at, func() { v.Set(reflect.ValueOf(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))) }},
+		}
 	case selector.Weight:
 		return []mutation{{at, func() { v.Set(reflect.ValueOf(selector.MustWeight("0.125"))) }}}
 	case *time.Location:
@@ -116,7 +148,8 @@ func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 		return []mutation{{at, func() { v.SetFloat(v.Float() + 1) }}}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if value, ok := reflect.TypeAssert[selector.Value](v); ok && value.IsNumber && v.Type().Field(i).Name == "Text" {
+			if value, ok := reflect.TypeAssert[selector.Value](v); ok && value.IsNumber &&
+				v.Type().Field(i).Name == "Text" {
 				continue // which a number does not have
 			}
 			if v.Type() == reflect.TypeFor[config.Function]() && v.Type().Field(i).Name == "Token" {
@@ -140,7 +173,9 @@ func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 		out = append(out, mutation{at + "*", func() { v.SetZero() }})
 		out = append(out, mutations(t, at, v.Elem())...)
 	case reflect.Interface:
-		return []mutation{{at, func() { v.Set(reflect.ValueOf([]any{"other", 2.0, nil, map[string]any{}})) }}}
+		return []mutation{
+			{at, func() { v.Set(reflect.ValueOf([]any{"other", 2.0, nil, map[string]any{}})) }},
+		}
 	default:
 		t.Fatalf("%s is a %s, which this test does not know how to change", at, v.Kind())
 	}
@@ -242,7 +277,8 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "lanes.bulk.topics", From: "sms.bulk"},
 		{Path: "lanes.promo.topics", To: "sms.promo"},
 	}
-	want = slices.DeleteFunc(want, func(c config.Change) bool { return c.From == c.To }) // an order without meaning
+	// an order without meaning
+	want = slices.DeleteFunc(want, func(c config.Change) bool { return c.From == c.To })
 	if diff := cmp.Diff(want, config.Diff(before, after)); diff != "" {
 		t.Error(diff)
 	}
@@ -253,8 +289,9 @@ func TestDiffHidesWhatCouldBeASecret(t *testing.T) {
 	with := func(secret string) *config.Routing {
 		r := full(t)
 		r.Channels[0].Settings = map[string]any{
-			"password": secret, "list": []any{map[string]any{"api_key": secret}}, "token": map[string]any{"value": secret},
-			"url": "https://me:" + secret + "@x.example",
+			"password": secret, "list": []any{map[string]any{"api_key": secret}},
+			"token": map[string]any{"value": secret},
+			"url":   "https://me:" + secret + "@x.example",
 		}
 		return r
 	}
@@ -263,7 +300,8 @@ func TestDiffHidesWhatCouldBeASecret(t *testing.T) {
 		t.Errorf("%d changes, want 4", len(changes))
 	}
 	for _, c := range changes {
-		if strings.Contains(c.From+c.To, "hunter") || !strings.Contains(c.From, config.Hidden) || !strings.Contains(c.To, config.Hidden) {
+		if strings.Contains(c.From+c.To, "hunter") || !strings.Contains(c.From, config.Hidden) ||
+			!strings.Contains(c.To, config.Hidden) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -275,14 +313,19 @@ func TestDiffOfManyNamesShowsThePlaceThatMoved(t *testing.T) {
 		r := full(t)
 		r.Lanes = nil
 		for _, n := range names {
-			r.Lanes = append(r.Lanes, config.Lane{Name: n, Topics: []string{n}, TTL: time.Hour, MaxWaiting: 10_000, Ambiguous: "never"})
+			r.Lanes = append(r.Lanes,
+				config.Lane{
+					Name: n, Topics: []string{n}, TTL: time.Hour, MaxWaiting: 10_000, Ambiguous: "never",
+				})
 		}
 		return r
 	}
 	names := strings.Split("abcdefghijklmnopqrst", "")
 	moved := slices.Clone(names)
 	moved[10], moved[11] = moved[11], moved[10]
-	want := []config.Change{{Path: "lanes", From: "..., j, k, l, m, n, o, p, q, ...", To: "..., j, l, k, m, n, o, p, q, ..."}}
+	want := []config.Change{
+		{Path: "lanes", From: "..., j, k, l, m, n, o, p, q, ...", To: "..., j, l, k, m, n, o, p, q, ..."},
+	}
 	if diff := cmp.Diff(want, config.Diff(list(names), list(moved))); diff != "" {
 		t.Error(diff)
 	}
@@ -321,7 +364,8 @@ func TestDiffOfTheOppositeDirectionIsItsMirror(t *testing.T) {
 	tier.Check(t, func(t *rapid.T) {
 		read := func(name string) *config.Routing {
 			cut := rapid.IntRange(0, len(lines)-1).Draw(t, name)
-			r, err := config.ParseRouting("r", []byte(strings.Join(slices.Delete(slices.Clone(lines), cut, cut+1), "")))
+			r, err := config.ParseRouting("r",
+				[]byte(strings.Join(slices.Delete(slices.Clone(lines), cut, cut+1), "")))
 			if err != nil {
 				r, _ = config.ParseRouting("r", example)
 			}

@@ -43,7 +43,9 @@ func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, doc := range map[string]string{"README.md": block, "routing.example.yaml": string(example)} {
+	for name, doc := range map[string]string{
+		"README.md": block, "routing.example.yaml": string(example),
+	} {
 		if _, err := config.ParseRouting(name, []byte(doc)); err != nil {
 			t.Error(err)
 		}
@@ -65,7 +67,9 @@ func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
 			for _, one := range strings.Split("\n"+strings.TrimRight(block, "\n"), "\nscoring:")[1:] {
 				scorings++
 				one = strings.ReplaceAll("\nscoring:"+one, "\n", "\n  ")
-				parse(t, "channels: {a: "+priced+", b: "+priced+"}\nroutes:\n- name: r\n  mode: best_worker\n  channels: [a, b]"+one+"\n")
+				parse(t,
+					"channels: {a: "+priced+", b: "+priced+
+						"}\nroutes:\n- name: r\n  mode: best_worker\n  channels: [a, b]"+one+"\n")
 			}
 		default:
 			whole++
@@ -119,8 +123,10 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		}
 		list, _, _ = strings.Cut(list, "\n")
 		for key := range strings.SplitSeq(list, ", ") {
-			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "id"}, key) && slices.Contains([]string{"match", "blocked", "rule"}, name)
-			if !plural && !strings.Contains(string(doc), key+"`") && !strings.Contains(string(doc), "`"+key+".") && !strings.Contains(string(doc), "{"+key+": ") {
+			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "id"}, key) &&
+				slices.Contains([]string{"match", "blocked", "rule"}, name)
+			if !plural && !strings.Contains(string(doc), key+"`") &&
+				!strings.Contains(string(doc), "`"+key+".") && !strings.Contains(string(doc), "{"+key+": ") {
 				t.Errorf("docs/configuration.md does not explain the key %s of a %s", key, name)
 			}
 		}

@@ -99,7 +99,8 @@ func comments(text string) string {
 func TestOnlyAKeyOfTheFileIsPromoted(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ab", selector.KeySize)
-	if got, err := config.PromoteDrawKey(text, "12345678"); err == nil || got != "" || strings.Contains(err.Error(), "abab") {
+	if got, err := config.PromoteDrawKey(text, "12345678"); err == nil || got != "" ||
+		strings.Contains(err.Error(), "abab") {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, _, err := config.AppendDrawKey("# nothing\n"); err == nil {

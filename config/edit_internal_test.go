@@ -10,9 +10,13 @@ import (
 // found when the result is read, and the document stays as it was.
 func TestEditAtAWrongPlaceIsNotDelivered(t *testing.T) {
 	t.Parallel()
-	text := []byte("channels: {a: {provider: sandbox}, b: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1, b: 2}}]")
+	text := []byte("channels: {a: {provider: sandbox}, b: {provider: sandbox}}\n" +
+		"routes: [{name: r, weights: {a: 1, b: 2}}]")
 	for _, c := range []struct{ wrong, with, want string }{
-		{"b: 2", "b: 3", `the edit would also change routes.r.weights.b; edit the file and use "dispatcher routing apply"`},
+		{
+			"b: 2", "b: 3",
+			`the edit would also change routes.r.weights.b; edit the file and use "dispatcher routing apply"`,
+		},
 		{"name: r", "name: q", `the edit would also change`},
 		{"provider: sandbox", "provider: smpp, test: yes", "neither true nor false"},
 	} {

@@ -34,36 +34,113 @@ func TestSetLimitKeepsCommentsAndOtherLines(t *testing.T) {
 		limit admission.Limit
 		want  string
 	}{
-		"changed":                {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}] }} # x", perSecond(80), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 80}]}} # x"},
-		"quoted":                 {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: '100'}]}}", perSecond(0), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: '0'}]}}"},
-		"equal in other words":   {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}", perSecond(100), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}"},
-		"the right one":          {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 2, tenant: x, window: 24h}, {window: 1d, max: 3}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 5, tenant: x, window: 24h}, {window: 1d, max: 3}]}}"},
-		"below its burst":        {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}", perSecond(3), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: 1}]}}"},
-		"closed with its burst":  {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}", perSecond(0), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0, sliding: true, burst: 7}]}}"},
-		"opened below its burst": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0, sliding: true, burst: '7'}]}}", perSecond(3), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: '1'}]}}"},
+		"changed": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}] }} # x", perSecond(80),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 80}]}} # x",
+		},
+		"quoted": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: '100'}]}}", perSecond(0),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: '0'}]}}",
+		},
+		"equal in other words": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}", perSecond(100),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}",
+		},
+		"the right one": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 2, tenant: x, window: " +
+				"24h}, {window: 1d, max: 3}]}}", perDay(5, "x"),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 5, tenant: x, window: " +
+				"24h}, {window: 1d, max: 3}]}}",
+		},
+		"below its burst": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}",
+			perSecond(3),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: 1}]}}",
+		},
+		"closed with its burst": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}",
+			perSecond(0),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0, sliding: true, burst: 7}]}}",
+		},
+		"opened below its burst": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0, sliding: true, burst: '7'}]}}",
+			perSecond(3),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: '1'}]}}",
+		},
 		"with a burst of its own": {
 			"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 9, sliding: true}]}}",
 			admission.Limit{Window: admission.Minute, Max: 100},
 			"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 100, sliding: true}]}}",
 		},
-		"added":                     {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}, {window: 1d, max: 5, tenant: x}]}}"},
-		"added in block style":      {"channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    test: true", perDay(5, "my shop"), "channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    - window: 1d\n      max: 5\n      tenant: my shop\n    test: true"},
-		"added on lines":            {"channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      # end\n", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}\n      # end\n"},
-		"added between brackets":    {"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100} # agreed\n]}}", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}"},
-		"added behind a comma":      {"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100}, # agreed\n]}}", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}"},
-		"added behind a nested one": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%, } } ]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%}}, {window: 1d, max: 5, tenant: x}]}}"},
-		"first of a list":           {"channels: {a: {provider: sandbox, limits: []}}", perSecond(5), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 5}]}}"},
-		"first of a bare key":       {"channels:\n  a:\n    limits: # none\n    provider: sandbox", perSecond(5), "channels:\n  a:\n    limits: [{window: 1s, max: 5}] # none\n    provider: sandbox"},
-		"first of null":             {"channels: {a: {limits: ~, provider: sandbox}}", perSecond(5), "channels: {a: {limits: [{window: 1s, max: 5}], provider: sandbox}}"},
-		"without a list":            {"channels:\n  a:\n    provider: sandbox # free\n    test: true", perSecond(5), "channels:\n  a:\n    provider: sandbox # free\n    limits: [{window: 1s, max: 5}]\n    test: true"},
-		"without a list, in JSON":   {`"channels": {"a": {"provider": "sandbox"}}`, perDay(5, "x"), `"channels": {"a": {"provider": "sandbox", "limits": [{"window": "1d", "max": 5, "tenant": "x"}]}}`},
+		"added": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}]}}", perDay(5, "x"),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}, {window: 1d, max: 5, " +
+				"tenant: x}]}}",
+		},
+		"added in block style": {
+			"channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n" +
+				"      max: 100 # agreed\n    test: true", perDay(5, "my shop"),
+			"channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n" +
+				"      max: 100 # agreed\n    - window: 1d\n      max: 5\n      tenant: my shop\n" +
+				"    test: true",
+		},
+		"added on lines": {
+			"channels:\n  a:\n    provider: sandbox\n    limits:\n" +
+				"      - {window: 1s, max: 100} # agreed\n      # end\n", perDay(5, "x"),
+			"channels:\n  a:\n    provider: sandbox\n    limits:\n" +
+				"      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}\n" +
+				"      # end\n",
+		},
+		"added between brackets": {
+			"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100} # agreed\n]}}",
+			perDay(5, "x"),
+			"channels:\n  a:\n    provider: sandbox\n    limits:\n" +
+				"      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}",
+		},
+		"added behind a comma": {
+			"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100}, # agreed\n]}}",
+			perDay(5, "x"),
+			"channels:\n  a:\n    provider: sandbox\n    limits:\n" +
+				"      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}",
+		},
+		"added behind a nested one": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%, } } ]}}",
+			perDay(5, "x"),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%}}, " +
+				"{window: 1d, max: 5, tenant: x}]}}",
+		},
+		"first of a list": {
+			"channels: {a: {provider: sandbox, limits: []}}", perSecond(5),
+			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 5}]}}",
+		},
+		"first of a bare key": {
+			"channels:\n  a:\n    limits: # none\n    provider: sandbox", perSecond(5),
+			"channels:\n  a:\n    limits: [{window: 1s, max: 5}] # none\n    provider: sandbox",
+		},
+		"first of null": {
+			"channels: {a: {limits: ~, provider: sandbox}}", perSecond(5),
+			"channels: {a: {limits: [{window: 1s, max: 5}], provider: sandbox}}",
+		},
+		"without a list": {
+			"channels:\n  a:\n    provider: sandbox # free\n    test: true", perSecond(5),
+			"channels:\n  a:\n    provider: sandbox # free\n    limits: [{window: 1s, max: 5}]\n" +
+				"    test: true",
+		},
+		"without a list, in JSON": {
+			`"channels": {"a": {"provider": "sandbox"}}`, perDay(5, "x"),
+			`"channels": {"a": {"provider": "sandbox", "limits": [{"window": "1d", "max": 5, "tenant": "x"}]}}`,
+		},
 		"with everything": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
-			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50, Unit: admission.Segments, Sliding: true, Burst: 20,
-		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, prefix: "+44"}]}}`},
+			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50,
+			Unit: admission.Segments, Sliding: true, Burst: 20,
+		},
+			`channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, prefix: "+44"}]}}`},
 		"with reserves": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
-			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50, Unit: admission.Segments,
+			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50,
+			Unit:    admission.Segments,
 			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
-		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
+		},
+			`channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
 		"money": {
 			`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "250.00", unit: money}]}}`,
 			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money},
@@ -85,20 +162,29 @@ func TestSetLimitKeepsCommentsAndOtherLines(t *testing.T) {
 
 func TestSetLimitOverAllChannelsKeepsTheRest(t *testing.T) {
 	t.Parallel()
-	const rest = "channels: {a: {provider: sandbox, price: {currency: GBP, default: 0.05}}}\nroutes: [{name: r, weights: {a: 1}}]"
+	const rest = "channels: {a: {provider: sandbox, price: {currency: GBP, default: 0.05}}}\n" +
+		"routes: [{name: r, weights: {a: 1}}]"
 	const added = "limits: [{window: 1d, max: 5, tenant: x}]"
 	for name, c := range map[string]struct{ doc, want string }{
-		"at the end":         {"# all\n" + rest + "\n", "# all\n" + rest + "\n" + added + "\n"},
-		"without a break":    {rest, rest + "\n" + added + "\n"},
-		"with CRLF":          {strings.ReplaceAll(rest, "\n", "\r\n"), strings.ReplaceAll(rest+"\n"+added+"\n", "\n", "\r\n")},
-		"behind a time zone": {"timezone: UTC # agreed\n" + rest, "timezone: UTC # agreed\n" + added + "\n" + rest},
-		"to a list":          {"limits: [{window: 1m, max: 5, tenant: x}]\n" + rest, "limits: [{window: 1m, max: 5, tenant: x}, {window: 1d, max: 5, tenant: x}]\n" + rest},
+		"at the end":      {"# all\n" + rest + "\n", "# all\n" + rest + "\n" + added + "\n"},
+		"without a break": {rest, rest + "\n" + added + "\n"},
+		"with CRLF": {
+			strings.ReplaceAll(rest, "\n", "\r\n"), strings.ReplaceAll(rest+"\n"+added+"\n", "\n", "\r\n"),
+		},
+		"behind a time zone": {
+			"timezone: UTC # agreed\n" + rest, "timezone: UTC # agreed\n" + added + "\n" + rest,
+		},
+		"to a list": {
+			"limits: [{window: 1m, max: 5, tenant: x}]\n" + rest,
+			"limits: [{window: 1m, max: 5, tenant: x}, {window: 1d, max: 5, tenant: x}]\n" + rest,
+		},
 		"in JSON": {
 			`{"channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`,
 			`{"channels":{"a":{"provider":"sandbox"}},"limits":[{"window":"1d","max":5,"tenant":"x"}],"routes":[{"name":"r","weights":{"a":1}}]}`,
 		},
 		"in JSON on lines": {
-			"{\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
+			"{\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n" +
+				"  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
 			indented(`{"channels":{"a":{"provider":"sandbox"}},"limits":[{"window":"1d","max":5,"tenant":"x"}],"routes":[{"name":"r","weights":{"a":1}}]}`),
 		},
 	} {
@@ -127,21 +213,35 @@ func indented(text string) string {
 func TestDropLimitKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	const end = "\nroutes: [{name: r, weights: {a: 1}}]\n"
-	one, two, three := "{window: 1s, max: 1}", "{window: 1d, max: 2, tenant: x}", "{window: 1d, max: 3}"
+	one, two, three := "{window: 1s, max: 1}", "{window: 1d, max: 2, tenant: x}",
+		"{window: 1d, max: 3}"
 	for name, c := range map[string]struct{ list, want string }{
 		"the only one":           {"[" + two + "]", "[]"},
 		"the only one, on lines": {"\n      # of x\n      - " + two + " # agreed", "#[]"},
 		"the first":              {"[" + two + ", " + one + "]", "[" + one + "]"},
-		"the middle":             {"[" + one + ", " + two + ", " + three + "]", "[" + one + ", " + three + "]"},
-		"the last":               {"[" + one + ", " + two + " ]", "[" + one + "]"},
-		"the last with a comma":  {"[" + one + ", " + two + ",]", "[" + one + "]"},
-		"on lines":               {"\n      - " + one + "\n      - " + two + " # agreed\n      - " + three, "\n      - " + one + "\n      - " + three},
-		"the last on lines":      {"\n    - " + one + "\n    - " + two, "\n    - " + one},
-		"in block style":         {"\n      - window: 1d\n        tenant: x\n        max: 2 # agreed\n      # next\n      - " + one, "\n      # next\n      - " + one},
-		"between brackets":       {"[\n      " + one + ", # a\n      " + two + ", # b\n      " + three + " # c\n      ]", "\n      - " + one + " # a\n      - " + three + " # c"},
-		"last between brackets":  {"[\n      " + one + ", # a\n      " + two + " # b\n      ]", "\n      - " + one + " # a"},
-		"first of two lines":     {"[" + two + ",\n      " + one + "]", "\n      - " + one},
-		"last of two lines":      {"[" + one + ",\n      " + two + "]", "\n      - " + one},
+		"the middle": {
+			"[" + one + ", " + two + ", " + three + "]", "[" + one + ", " + three + "]",
+		},
+		"the last":              {"[" + one + ", " + two + " ]", "[" + one + "]"},
+		"the last with a comma": {"[" + one + ", " + two + ",]", "[" + one + "]"},
+		"on lines": {
+			"\n      - " + one + "\n      - " + two + " # agreed\n      - " + three,
+			"\n      - " + one + "\n      - " + three,
+		},
+		"the last on lines": {"\n    - " + one + "\n    - " + two, "\n    - " + one},
+		"in block style": {
+			"\n      - window: 1d\n        tenant: x\n        max: 2 # agreed\n      # next\n      - " + one,
+			"\n      # next\n      - " + one,
+		},
+		"between brackets": {
+			"[\n      " + one + ", # a\n      " + two + ", # b\n      " + three + " # c\n      ]",
+			"\n      - " + one + " # a\n      - " + three + " # c",
+		},
+		"last between brackets": {
+			"[\n      " + one + ", # a\n      " + two + " # b\n      ]", "\n      - " + one + " # a",
+		},
+		"first of two lines": {"[" + two + ",\n      " + one + "]", "\n      - " + one},
+		"last of two lines":  {"[" + one + ",\n      " + two + "]", "\n      - " + one},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,21 +271,52 @@ func TestDropLimitKeepsTheRest(t *testing.T) {
 func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	const end = "\nroutes: [{name: r, weights: {a: 1}}]\n"
-	const list = "channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1s, max: 50, unit: segments}, {window: 1d, max: 9, unit: money}]}}"
-	money := admission.Limit{Window: admission.Day, Max: 50_000_000, Unit: admission.Money, Currency: "GBP"}
+	const list = "channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: " +
+		"[{window: 1s, max: 50, unit: segments}, {window: 1d, max: 9, unit: money}]}}"
+	money := admission.Limit{
+		Window: admission.Day, Max: 50_000_000, Unit: admission.Money, Currency: "GBP",
+	}
 	for name, c := range map[string]struct {
 		doc, channel string
 		limit        admission.Limit
 		want         string
 	}{
-		"unknown channel":     {list, "b", perSecond(5), `there is no channel "b"; define it under channels`},
-		"one segment":         {list, "a", admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments}, "routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, which takes 1 segment per 1m; set max_segments: 1 or raise the limit"},
-		"below a message":     {list, "a", admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments}, "routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, which takes 5 segments per 1s; set max_segments: 5 or raise the limit"},
-		"another currency":    {list, "a", money, `routing with the change: the limit of money per 1d is in EUR, not in GBP; edit the file and use "dispatcher routing apply"`},
-		"no scope at the top": {list, "", perSecond(5), `routing with the change:3: limits[0]: a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`},
-		"shared":              {"channels: {a: {provider: sandbox, limits: &l [{window: 1s, max: 9}]}, b: {provider: sandbox, limits: *l}}", "a", perSecond(5), `routing with the change: line 1: limits is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"shared max":          {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: *n}]}}", "a", perSecond(5), `routing with the change: max is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"shared burst":        {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: 9, sliding: true, burst: *n}]}}", "a", perSecond(5), `routing with the change: burst is shared by an anchor; edit the file and use "dispatcher routing apply"`},
+		"unknown channel": {
+			list, "b", perSecond(5), `there is no channel "b"; define it under channels`,
+		},
+		"one segment": {
+			list, "a", admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments},
+			"routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, " +
+				"which takes 1 segment per 1m; set max_segments: 1 or raise the limit",
+		},
+		"below a message": {
+			list, "a", admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments},
+			"routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, " +
+				"which takes 5 segments per 1s; set max_segments: 5 or raise the limit",
+		},
+		"another currency": {
+			list, "a", money,
+			`routing with the change: the limit of money per 1d is in EUR, not in GBP; edit the file and use "dispatcher routing apply"`,
+		},
+		"no scope at the top": {
+			list, "", perSecond(5),
+			`routing with the change:3: limits[0]: a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`,
+		},
+		"shared": {
+			"channels: {a: {provider: sandbox, limits: &l [{window: 1s, max: 9}]}, b: {provider: sandbox, " +
+				"limits: *l}}", "a", perSecond(5),
+			`routing with the change: line 1: limits is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"shared max": {
+			"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: *n}]}}", "a",
+			perSecond(5),
+			`routing with the change: max is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"shared burst": {
+			"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: 9, sliding: " +
+				"true, burst: *n}]}}", "a", perSecond(5),
+			`routing with the change: burst is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,11 +330,16 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 		})
 	}
 	_, err := dropLimit([]byte(list+end), "a", admission.Key{Window: admission.Hour})
-	if want := "there is no limit of messages per 1h on channel a; there are segments per 1s; money per 1d"; err == nil || err.Error() != want {
+	if want := "there is no limit of messages per 1h on channel a; there are segments per 1s; " +
+		"money per 1d"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	_, err = dropLimit([]byte("channels: {a: {provider: sandbox, admission: even, limits: [{window: 1s, max: 9}]}}"+end), "a", admission.Key{Window: admission.Second})
-	if err == nil || !strings.Contains(err.Error(), "policy even divides the limits of the channel, and it has none") {
+	_, err = dropLimit([]byte("channels: {a: {provider: sandbox, admission: even, limits: [{window: "+
+		"1s, max: 9}]}}"+end), "a", admission.Key{
+		Window: admission.Second,
+	})
+	if err == nil ||
+		!strings.Contains(err.Error(), "policy even divides the limits of the channel, and it has none") {
 		t.Errorf("%v", err)
 	}
 }
@@ -297,20 +433,26 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 	var keys []admission.Key
 	for _, w := range []admission.Window{admission.Second, admission.Minute, admission.Day} {
 		for _, tenant := range []string{"", "shop"} {
-			keys = append(keys, admission.Key{Window: w, Scope: admission.Scope{Tenant: tenant}}, admission.Key{Window: w, Scope: admission.Scope{Tenant: tenant}, Unit: admission.Segments})
+			keys = append(keys, admission.Key{Window: w, Scope: admission.Scope{Tenant: tenant}},
+				admission.Key{Window: w, Scope: admission.Scope{Tenant: tenant}, Unit: admission.Segments})
 		}
 	}
 	tier.Check(t, func(t *rapid.T) {
 		l := limitList{
-			flow: rapid.Bool().Draw(t, "flow"), lines: rapid.Bool().Draw(t, "lines"), block: rapid.Bool().Draw(t, "block"),
-			comments: rapid.Bool().Draw(t, "comments"), dash: rapid.SampledFrom([]string{"    ", "      "}).Draw(t, "dashes"), eol: rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line break"),
+			flow: rapid.Bool().Draw(t, "flow"), lines: rapid.Bool().Draw(t, "lines"),
+			block:    rapid.Bool().Draw(t, "block"),
+			comments: rapid.Bool().Draw(t, "comments"),
+			dash:     rapid.SampledFrom([]string{"    ", "      "}).Draw(t, "dashes"),
+			eol:      rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line break"),
 		}
 		most := rapid.Int64Range(10, 100_000)
 		all := rapid.Permutation(keys).Draw(t, "keys")
 		var limits []admission.Limit
 		noted := map[admission.Key]bool{}
 		for _, key := range all[:rapid.IntRange(2, len(all)-1).Draw(t, "limits")] {
-			limit := admission.Limit{Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "max")}
+			limit := admission.Limit{
+				Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "max"),
+			}
 			if limit.Sliding = rapid.Bool().Draw(t, "sliding"); limit.Sliding {
 				limit.Burst = rapid.Int64Range(10, limit.Max).Draw(t, "burst")
 			}
@@ -324,7 +466,10 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 		switch {
 		case at == len(limits):
 			key := all[len(limits)]
-			limits = append(limits, admission.Limit{Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "added")})
+			limits = append(limits,
+				admission.Limit{
+					Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "added"),
+				})
 			got, err = setLimit([]byte(before), "a", limits[at])
 		case rapid.Bool().Draw(t, "drop"):
 			got, err = dropLimit([]byte(before), "a", limits[at].Key())
@@ -359,7 +504,9 @@ func FuzzSetLimit(f *testing.F) {
 	f.Add(example, uint8(0), uint8(0), int64(7), "")
 	f.Add(example, uint8(9), uint8(3), int64(7), "shop")
 	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox","limits":[{"window":"1s","max":5}]}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(1), int64(3), "x \x01\"y")
-	f.Add([]byte(three+"routes:\n- name: r\n  weights: {a: 25}\nlimits:\n- window: 1s\n  max: 3\n  tenant: x\n- {window: 1d, max: 3, tenant: x}"), uint8(3), uint8(0), int64(3), "x")
+	f.Add([]byte(three+
+		"routes:\n- name: r\n  weights: {a: 25}\nlimits:\n- window: 1s\n  max: 3\n  tenant: x\n"+
+		"- {window: 1d, max: 3, tenant: x}"), uint8(3), uint8(0), int64(3), "x")
 	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox","limits":[{"window":"1s","sliding":true,"burst":"5","max":5}]}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(0), int64(3), "")
 	f.Fuzz(func(t *testing.T, doc []byte, channel, window uint8, most int64, tenant string) {
 		before, err := config.ParseRouting("f", doc)
@@ -371,7 +518,9 @@ func FuzzSetLimit(f *testing.F) {
 			name = before.Channels[i].Name
 		}
 		windows := []admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day}
-		limit := admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: windows[int(window)%len(windows)], Max: most}
+		limit := admission.Limit{
+			Scope: admission.Scope{Tenant: tenant}, Window: windows[int(window)%len(windows)], Max: most,
+		}
 		got, err := setLimit(doc, name, limit)
 		if err != nil {
 			return

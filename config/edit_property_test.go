@@ -77,7 +77,8 @@ func (l layout) write(members []config.Weight, states []config.State) string {
 		line("  %s: {%s: sandbox, %s: %s}", key(channelName(i)), key("provider"), key("state"), s)
 	}
 	line("%s:%s", key("routes"), note("by order"))
-	line("- {%s: q, %s: {labels: {żółć: '日本'}}, %s: {%s: 1}}", key("name"), key("match"), key("weights"), key("a"))
+	line("- {%s: q, %s: {labels: {żółć: '日本'}}, %s: {%s: 1}}", key("name"), key("match"),
+		key("weights"), key("a"))
 	line("- %s: r%s", key("name"), note("the one"))
 	switch {
 	case l.block:
@@ -87,7 +88,8 @@ func (l layout) write(members []config.Weight, states []config.State) string {
 			line("  %s:%s", key("weights"), note("in percent"))
 		}
 		for i, m := range members {
-			line("  %s%s: %s%s", strings.Repeat(" ", l.indent), member(i, m.Channel), l.inner+m.Weight.String()+l.inner, agreed(i))
+			line("  %s%s: %s%s", strings.Repeat(" ", l.indent), member(i, m.Channel),
+				l.inner+m.Weight.String()+l.inner, agreed(i))
 		}
 	case l.lines:
 		line("  %s: {", key("weights"))
@@ -135,7 +137,8 @@ func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 	tier.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)
 		weight := rapid.Custom(func(t *rapid.T) selector.Weight {
-			return selector.MustWeight(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{0,3}[1-9])?`).Draw(t, "weight"))
+			return selector.MustWeight(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{0,3}[1-9])?`).Draw(t,
+				"weight"))
 		})
 		all := slices.Repeat([]config.State{config.Enabled}, 8)
 		count := rapid.IntRange(1, len(all)).Draw(t, "members")
@@ -198,7 +201,8 @@ func FuzzSetWeights(f *testing.F) {
 	}
 	f.Add(example, uint8(0), uint8(2), "0.5")
 	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox"},"b":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(1), "3")
-	f.Add([]byte(three+"routes:\n- name: r\n  weights:\n    a: 25 # x\n    b: &b 3\n"), uint8(0), uint8(2), "3")
+	f.Add([]byte(three+"routes:\n- name: r\n  weights:\n    a: 25 # x\n    b: &b 3\n"), uint8(0),
+		uint8(2), "3")
 	f.Fuzz(func(t *testing.T, doc []byte, route, channel uint8, text string) {
 		before, err := config.ParseRouting("f", doc)
 		w, bad := selector.ParseWeight(text)
@@ -245,7 +249,8 @@ func FuzzSetState(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(example, uint8(1), "draining")
-	f.Add([]byte("channels: {a: {provider: sandbox, state: }}\nroutes: [{name: r, weights: {a: 1}}]"), uint8(0), "disabled")
+	f.Add([]byte("channels: {a: {provider: sandbox, state: }}\nroutes: [{name: r, weights: {a: 1}}]"),
+		uint8(0), "disabled")
 	f.Fuzz(func(t *testing.T, doc []byte, channel uint8, state string) {
 		before, err := config.ParseRouting("f", doc)
 		if err != nil {

@@ -73,29 +73,102 @@ const three = "channels: {a: {provider: sandbox}, b: {provider: sandbox}, c: {pr
 func TestSetWeightsKeepsCommentsAndOtherLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ doc, set, want string }{
-		"flow":                     {"routes: [{name: r, weights: {a: 25, b: 75}}] # end\n", "a=30 b=70", "routes: [{name: r, weights: {a: 30, b: 70}}] # end\n"},
-		"flow, added":              {"routes: [{name: r, weights: {a: 25, b: 75}}]", "c=1.5", "routes: [{name: r, weights: {a: 25, b: 75, c: 1.5}}]"},
-		"flow, trailing comma":     {"routes: [{name: r, weights: {a: 25, b: 75,}}]", "c=1.5", "routes: [{name: r, weights: {a: 25, b: 75, c: 1.5}}]"},
-		"block":                    {"routes:\n- name: r\n  weights:\n    a: 25   # main\n    # rest\n    b: 75\n", "b=1", "routes:\n- name: r\n  weights:\n    a: 25 # main\n    # rest\n    b: 1\n"},
-		"block, added":             {"routes:\n- name: r\n\n  weights:\n    a: 25\n    b:  75 # main\n\n  # c: 5\n  wait:  1s\n", "c=5 b=74", "routes:\n- name: r\n\n  weights:\n    a: 25\n    b: 74 # main\n    c: 5\n\n  # c: 5\n  wait:  1s\n"},
-		"block at the end":         {"routes:\n- name: r\n  weights:\n    a: 25", "b=5 c=70", "routes:\n- name: r\n  weights:\n    a: 25\n    b: 5\n    c: 70"},
-		"value below its key":      {"routes:\n- name: r\n  weights:\n    a:\n      25 # main\n", "a=1 b=2", "routes:\n- name: r\n  weights:\n    a: 1 # main\n    b: 2\n"},
-		"CRLF":                     {"routes:\r\n- name: r\r\n  weights:\r\n    a: 25\r\n", "a=1 b=2", "routes:\r\n- name: r\r\n  weights:\r\n    a: 1\r\n    b: 2\r\n"},
-		"quotes":                   {"routes: [{name: r, weights: {'a': '25', \"b\": \"75\"}}]", "a=1 b=2 c=3", "routes: [{name: r, weights: {'a': '1', \"b\": \"2\", \"c\": \"3\"}}]"},
-		"lines between braces":     {"routes:\n  - {name: r, weights: {\n  a: 25, # main\n  b: 75  # rest\n}} # end\n# below\n", "c=3 b=4", "routes:\n  # end\n  - name: r\n    weights:\n      a: 25 # main\n      b: 4 # rest\n      c: 3\n# below\n"},
-		"brace behind the value":   {"routes: [{name: r, weights: {\n  a: 25,\n  b: 75}}]", "c=3", "routes:\n  - name: r\n    weights:\n      a: 25\n      b: 75\n      c: 3"},
-		"wide characters":          {"routes: [{name: r, match: {tenants: ['żółć 日本']}, weights: {a: 25, b: 75}}]", "b=3", "routes: [{name: r, match: {tenants: ['żółć 日本']}, weights: {a: 25, b: 3}}]"},
-		"tagged value":             {"routes: [{name: r, weights: {a: !!str 1}}]", "a=2", "routes: [{name: r, weights: {a: 2}}]"},
-		"block text":               {"routes:\n- name: r\n  weights:\n    a: |-\n      1\n", "a=2", "routes:\n- name: r\n  weights:\n    a: 2\n"},
-		"behind an alias":          {"routes: [{name: r, weights: {a: &w 1, b: *w}}]", "c=2", "routes: [{name: r, weights: {a: &w 1, b: *w, c: 2}}]"},
-		"the first key of a route": {"routes:\n- weights: {a: 1} # x\n  name: r\n", "a=2", "routes:\n- weights: {a: 2} # x\n  name: r\n"},
-		"without spaces":           {"routes: [{\"name\":r, \"weights\":{\"a\":25,\"b\":75}}]", "a=1", "routes: [{\"name\": r, \"weights\": {\"a\": 1, \"b\": 75}}]"},
-		"odd line breaks":          {"# x\u2028# y\u0085# z\rroutes: [{name: r, weights: {a: 25, b: 75}}]", "b=3", "# x\u2028# y\u0085# z\rroutes: [{name: r, weights: {a: 25, b: 3}}]"},
-		"the right one of two":     {"routes:\n- {name: q, match: {tenant: x}, weights: {a: 1}}\n- {weights: {a: 1}, name: r}\n", "a=2", "routes:\n- {name: q, match: {tenant: x}, weights: {a: 1}}\n- {weights: {a: 2}, name: r}\n"},
-		"equal in another form":    {"routes: [{name: r, weights: {a: 25.00, b: 75}}]", "a=25 b=74", "routes: [{name: r, weights: {a: 25.00, b: 74}}]"},
-		"nothing to do":            {"routes: [{name: r, weights: {a: 25.00, b: 75}}]", "a=25", "routes: [{name: r, weights: {a: 25.00, b: 75}}]"},
-		"another mode":             {"routes: [{name: r, mode: round_robin, weights: {a: 25, b: 75}}]", "a=0", "routes: [{name: r, mode: round_robin, weights: {a: 0, b: 75}}]"},
-		"health on two channels":   {"routes: [{name: r, weights: {a: 25, b: 75}, health: {errors: 9}}]", "a=0", "routes: [{name: r, weights: {a: 0, b: 75}, health: {errors: 9}}]"},
+		"flow": {
+			"routes: [{name: r, weights: {a: 25, b: 75}}] # end\n", "a=30 b=70",
+			"routes: [{name: r, weights: {a: 30, b: 70}}] # end\n",
+		},
+		"flow, added": {
+			"routes: [{name: r, weights: {a: 25, b: 75}}]", "c=1.5",
+			"routes: [{name: r, weights: {a: 25, b: 75, c: 1.5}}]",
+		},
+		"flow, trailing comma": {
+			"routes: [{name: r, weights: {a: 25, b: 75,}}]", "c=1.5",
+			"routes: [{name: r, weights: {a: 25, b: 75, c: 1.5}}]",
+		},
+		"block": {
+			"routes:\n- name: r\n  weights:\n    a: 25   # main\n    # rest\n    b: 75\n", "b=1",
+			"routes:\n- name: r\n  weights:\n    a: 25 # main\n    # rest\n    b: 1\n",
+		},
+		"block, added": {
+			"routes:\n- name: r\n\n  weights:\n    a: 25\n    b:  75 # main\n\n  # c: 5\n  wait:  1s\n",
+			"c=5 b=74",
+			"routes:\n- name: r\n\n  weights:\n    a: 25\n    b: 74 # main\n    c: 5\n\n  # c: 5\n" +
+				"  wait:  1s\n",
+		},
+		"block at the end": {
+			"routes:\n- name: r\n  weights:\n    a: 25", "b=5 c=70",
+			"routes:\n- name: r\n  weights:\n    a: 25\n    b: 5\n    c: 70",
+		},
+		"value below its key": {
+			"routes:\n- name: r\n  weights:\n    a:\n      25 # main\n", "a=1 b=2",
+			"routes:\n- name: r\n  weights:\n    a: 1 # main\n    b: 2\n",
+		},
+		"CRLF": {
+			"routes:\r\n- name: r\r\n  weights:\r\n    a: 25\r\n", "a=1 b=2",
+			"routes:\r\n- name: r\r\n  weights:\r\n    a: 1\r\n    b: 2\r\n",
+		},
+		"quotes": {
+			"routes: [{name: r, weights: {'a': '25', \"b\": \"75\"}}]", "a=1 b=2 c=3",
+			"routes: [{name: r, weights: {'a': '1', \"b\": \"2\", \"c\": \"3\"}}]",
+		},
+		"lines between braces": {
+			"routes:\n  - {name: r, weights: {\n  a: 25, # main\n  b: 75  # rest\n}} # end\n# below\n",
+			"c=3 b=4",
+			"routes:\n  # end\n  - name: r\n    weights:\n      a: 25 # main\n      b: 4 # rest\n" +
+				"      c: 3\n# below\n",
+		},
+		"brace behind the value": {
+			"routes: [{name: r, weights: {\n  a: 25,\n  b: 75}}]", "c=3",
+			"routes:\n  - name: r\n    weights:\n      a: 25\n      b: 75\n      c: 3",
+		},
+		"wide characters": {
+			"routes: [{name: r, match: {tenants: ['żółć 日本']}, weights: {a: 25, b: 75}}]", "b=3",
+			"routes: [{name: r, match: {tenants: ['żółć 日本']}, weights: {a: 25, b: 3}}]",
+		},
+		"tagged value": {
+			"routes: [{name: r, weights: {a: !!str 1}}]", "a=2", "routes: [{name: r, weights: {a: 2}}]",
+		},
+		"block text": {
+			"routes:\n- name: r\n  weights:\n    a: |-\n      1\n", "a=2",
+			"routes:\n- name: r\n  weights:\n    a: 2\n",
+		},
+		"behind an alias": {
+			"routes: [{name: r, weights: {a: &w 1, b: *w}}]", "c=2",
+			"routes: [{name: r, weights: {a: &w 1, b: *w, c: 2}}]",
+		},
+		"the first key of a route": {
+			"routes:\n- weights: {a: 1} # x\n  name: r\n", "a=2",
+			"routes:\n- weights: {a: 2} # x\n  name: r\n",
+		},
+		"without spaces": {
+			"routes: [{\"name\":r, \"weights\":{\"a\":25,\"b\":75}}]", "a=1",
+			"routes: [{\"name\": r, \"weights\": {\"a\": 1, \"b\": 75}}]",
+		},
+		"odd line breaks": {
+			"# x\u2028# y\u0085# z\rroutes: [{name: r, weights: {a: 25, b: 75}}]", "b=3",
+			"# x\u2028# y\u0085# z\rroutes: [{name: r, weights: {a: 25, b: 3}}]",
+		},
+		"the right one of two": {
+			"routes:\n- {name: q, match: {tenant: x}, weights: {a: 1}}\n- {weights: {a: 1}, name: r}\n",
+			"a=2",
+			"routes:\n- {name: q, match: {tenant: x}, weights: {a: 1}}\n- {weights: {a: 2}, name: r}\n",
+		},
+		"equal in another form": {
+			"routes: [{name: r, weights: {a: 25.00, b: 75}}]", "a=25 b=74",
+			"routes: [{name: r, weights: {a: 25.00, b: 74}}]",
+		},
+		"nothing to do": {
+			"routes: [{name: r, weights: {a: 25.00, b: 75}}]", "a=25",
+			"routes: [{name: r, weights: {a: 25.00, b: 75}}]",
+		},
+		"another mode": {
+			"routes: [{name: r, mode: round_robin, weights: {a: 25, b: 75}}]", "a=0",
+			"routes: [{name: r, mode: round_robin, weights: {a: 0, b: 75}}]",
+		},
+		"health on two channels": {
+			"routes: [{name: r, weights: {a: 25, b: 75}, health: {errors: 9}}]", "a=0",
+			"routes: [{name: r, weights: {a: 0, b: 75}, health: {errors: 9}}]",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,17 +191,53 @@ func TestSetStateKeepsCommentsAndOtherLines(t *testing.T) {
 		state config.State
 		want  string
 	}{
-		"replaced":              {"channels: {a: {provider: sandbox, state: disabled}} # x", config.Draining, "channels: {a: {provider: sandbox, state: draining}} # x"},
-		"quoted":                {"channels: {a: {provider: sandbox, state: 'disabled'}}", config.Enabled, "channels: {a: {provider: sandbox, state: 'enabled'}}"},
-		"flow, added":           {"channels: {a: {provider: sandbox}}", config.Draining, "channels: {a: {provider: sandbox, state: draining}}"},
-		"flow, added in front":  {"channels: {a: {provider: sandbox, test: true}}", config.Draining, "channels: {a: {provider: sandbox, state: draining, test: true}}"},
-		"block, added":          {"channels:\n  a:\n    # the best\n    provider: sandbox # free\n    labels: {x: 1}", config.Disabled, "channels:\n  a:\n    # the best\n    provider: sandbox # free\n    state: disabled\n    labels: {x: 1}"},
-		"lines between braces":  {"channels: {a: {\n  provider: sandbox, # free\n  test: true}}", config.Disabled, "channels:\n  a:\n    provider: sandbox # free\n    state: disabled\n    test: true"},
-		"key without value":     {"channels:\n  a:\n    state:  # none\n    provider: sandbox", config.Disabled, "channels:\n  a:\n    state: disabled # none\n    provider: sandbox"},
-		"key with null":         {"channels: {a: {provider: sandbox, state: ~}}", config.Disabled, "channels: {a: {provider: sandbox, state: disabled}}"},
-		"enabled by default":    {"channels: {a: {provider: sandbox}}", config.Enabled, "channels: {a: {provider: sandbox}}"},
-		"byte order mark":       {"\uFEFFchannels: {a: {provider: sandbox, state: disabled}}", config.Draining, "\uFEFFchannels: {a: {provider: sandbox, state: draining}}"},
-		"provider is not first": {"channels:\n  a:\n    settings:\n      address: x:1\n    provider: smpp\n    test: true", config.Draining, "channels:\n  a:\n    settings:\n      address: x:1\n    provider: smpp\n    state: draining\n    test: true"},
+		"replaced": {
+			"channels: {a: {provider: sandbox, state: disabled}} # x", config.Draining,
+			"channels: {a: {provider: sandbox, state: draining}} # x",
+		},
+		"quoted": {
+			"channels: {a: {provider: sandbox, state: 'disabled'}}", config.Enabled,
+			"channels: {a: {provider: sandbox, state: 'enabled'}}",
+		},
+		"flow, added": {
+			"channels: {a: {provider: sandbox}}", config.Draining,
+			"channels: {a: {provider: sandbox, state: draining}}",
+		},
+		"flow, added in front": {
+			"channels: {a: {provider: sandbox, test: true}}", config.Draining,
+			"channels: {a: {provider: sandbox, state: draining, test: true}}",
+		},
+		"block, added": {
+			"channels:\n  a:\n    # the best\n    provider: sandbox # free\n    labels: {x: 1}",
+			config.Disabled,
+			"channels:\n  a:\n    # the best\n    provider: sandbox # free\n    state: disabled\n" +
+				"    labels: {x: 1}",
+		},
+		"lines between braces": {
+			"channels: {a: {\n  provider: sandbox, # free\n  test: true}}", config.Disabled,
+			"channels:\n  a:\n    provider: sandbox # free\n    state: disabled\n    test: true",
+		},
+		"key without value": {
+			"channels:\n  a:\n    state:  # none\n    provider: sandbox", config.Disabled,
+			"channels:\n  a:\n    state: disabled # none\n    provider: sandbox",
+		},
+		"key with null": {
+			"channels: {a: {provider: sandbox, state: ~}}", config.Disabled,
+			"channels: {a: {provider: sandbox, state: disabled}}",
+		},
+		"enabled by default": {
+			"channels: {a: {provider: sandbox}}", config.Enabled, "channels: {a: {provider: sandbox}}",
+		},
+		"byte order mark": {
+			"\uFEFFchannels: {a: {provider: sandbox, state: disabled}}", config.Draining,
+			"\uFEFFchannels: {a: {provider: sandbox, state: draining}}",
+		},
+		"provider is not first": {
+			"channels:\n  a:\n    settings:\n      address: x:1\n    provider: smpp\n    test: true",
+			config.Draining,
+			"channels:\n  a:\n    settings:\n      address: x:1\n    provider: smpp\n" +
+				"    state: draining\n    test: true",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,8 +256,10 @@ func TestEditedJSONStaysJSON(t *testing.T) {
 	t.Parallel()
 	for _, doc := range []string{
 		`{"channels":{"a":{"provider":"sandbox"},"b":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":25}}]}`,
-		"{\n\t\"channels\": {\n\t\t\"a\": {\n\t\t\t\"provider\": \"sandbox\"\n\t\t},\n\t\t\"b\": {\n\t\t\t\"provider\": \"sandbox\",\n\t\t\t\"state\": null\n\t\t}\n\t},\n" +
-			"\t\"routes\": [\n\t\t{\n\t\t\t\"name\": \"r\",\n\t\t\t\"weights\": {\n\t\t\t\t\"a\": 25\n\t\t\t}\n\t\t}\n\t]\n}\n",
+		"{\n\t\"channels\": {\n\t\t\"a\": {\n\t\t\t\"provider\": \"sandbox\"\n\t\t},\n\t\t\"b\": {\n" +
+			"\t\t\t\"provider\": \"sandbox\",\n\t\t\t\"state\": null\n\t\t}\n\t},\n" +
+			"\t\"routes\": [\n\t\t{\n\t\t\t\"name\": \"r\",\n\t\t\t\"weights\": {\n\t\t\t\t\"a\": 25\n" +
+			"\t\t\t}\n\t\t}\n\t]\n}\n",
 	} {
 		text := []byte(doc)
 		var err error
@@ -163,7 +274,8 @@ func TestEditedJSONStaysJSON(t *testing.T) {
 		if !json.Valid(text) {
 			t.Errorf("no JSON any more:\n%s", text)
 		}
-		if strings.Count(doc, "\n") > 0 && !bytes.Contains(text, []byte("\n\t\t\t\t\"a\": 0.5,\n\t\t\t\t\"b\": 2\n")) {
+		if strings.Count(doc, "\n") > 0 &&
+			!bytes.Contains(text, []byte("\n\t\t\t\t\"a\": 0.5,\n\t\t\t\t\"b\": 2\n")) {
 			t.Errorf("the indentation was not kept:\n%s", text)
 		}
 	}
@@ -197,20 +309,60 @@ func TestExampleCanBeEdited(t *testing.T) {
 func TestEditsThatCannotBeMadeSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ doc, set, want string }{
-		"no route":                 {"routes: [{name: x, weights: {a: 1}}]", "a=2", `there is no route "r"; known are x`},
-		"misspelt route":           {"routes: [{name: rr, weights: {a: 1}}]", "a=2", `there is no route "r"; known are rr`},
-		"no weights":               {"routes: [{name: r, mode: round_robin, channels: [a]}]", "a=2", "route r lists its channels without weights, because mode round_robin chooses without them"},
-		"unknown channel":          {"routes: [{name: r, weights: {a: 1}}]", "d=2", `there is no channel "d"; define it under channels`},
-		"twice":                    {"routes: [{name: r, weights: {a: 1}}]", "a=2 a=3", "channel a is given two weights"},
-		"all zero":                 {"routes: [{name: r, weights: {a: 1}}]", "a=0", "routing with the change:2: routes[0].weights: all weights are 0: give at least one channel a weight above 0"},
-		"anchored value":           {"routes: [{name: r, weights: {a: &w 1, b: *w}}]", "a=2", `routing with the change: a is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"alias as value":           {"routes: [{name: r, weights: {a: &w 1, b: *w}}]", "b=2", `routing with the change: b is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"anchored weights":         {"routes: [{name: r, weights: &w {a: 1}}, {name: q, weights: *w}]", "a=2", `routing with the change: line 2: weights is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"alias as weights":         {"routes: [{name: q, weights: &w {a: 1}}, {name: r, weights: *w}]", "a=2", `routing with the change: line 2: weights is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"anchored route":           {"routes: [&r {name: r, weights: {a: 1}}]", "a=2", `routing with the change: line 2: r is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"anchored routes":          {"routes: &r [{name: r, weights: {a: 1}}]", "a=2", `routing with the change: line 2: routes is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"a comment behind a brace": {"routes:\n- name: r\n  weights: { # all\n    a: 1}", "a=2", `routing with the change: line 4: a comment in this entry would be lost; edit the file and use "dispatcher routing apply"`},
-		"a document in itself":     {"routes: [{name: r, wait: soon, weights: {a: 1}}]", "a=2", `routing:2: routes[0].wait: "soon" is not a duration; write for example 30s, 10m or 24h`},
+		"no route": {
+			"routes: [{name: x, weights: {a: 1}}]", "a=2", `there is no route "r"; known are x`,
+		},
+		"misspelt route": {
+			"routes: [{name: rr, weights: {a: 1}}]", "a=2", `there is no route "r"; known are rr`,
+		},
+		"no weights": {
+			"routes: [{name: r, mode: round_robin, channels: [a]}]", "a=2",
+			"route r lists its channels without weights, because mode round_robin chooses without them",
+		},
+		"unknown channel": {
+			"routes: [{name: r, weights: {a: 1}}]", "d=2",
+			`there is no channel "d"; define it under channels`,
+		},
+		"twice": {
+			"routes: [{name: r, weights: {a: 1}}]", "a=2 a=3", "channel a is given two weights",
+		},
+		"all zero": {
+			"routes: [{name: r, weights: {a: 1}}]", "a=0",
+			"routing with the change:2: routes[0].weights: all weights are 0: give at least one channel a " +
+				"weight above 0",
+		},
+		"anchored value": {
+			"routes: [{name: r, weights: {a: &w 1, b: *w}}]", "a=2",
+			`routing with the change: a is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"alias as value": {
+			"routes: [{name: r, weights: {a: &w 1, b: *w}}]", "b=2",
+			`routing with the change: b is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"anchored weights": {
+			"routes: [{name: r, weights: &w {a: 1}}, {name: q, weights: *w}]", "a=2",
+			`routing with the change: line 2: weights is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"alias as weights": {
+			"routes: [{name: q, weights: &w {a: 1}}, {name: r, weights: *w}]", "a=2",
+			`routing with the change: line 2: weights is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"anchored route": {
+			"routes: [&r {name: r, weights: {a: 1}}]", "a=2",
+			`routing with the change: line 2: r is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"anchored routes": {
+			"routes: &r [{name: r, weights: {a: 1}}]", "a=2",
+			`routing with the change: line 2: routes is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"a comment behind a brace": {
+			"routes:\n- name: r\n  weights: { # all\n    a: 1}", "a=2",
+			`routing with the change: line 4: a comment in this entry would be lost; edit the file and use "dispatcher routing apply"`,
+		},
+		"a document in itself": {
+			"routes: [{name: r, wait: soon, weights: {a: 1}}]", "a=2",
+			`routing:2: routes[0].wait: "soon" is not a duration; write for example 30s, 10m or 24h`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,11 +385,27 @@ func TestStatesThatCannotBeSetSayWhatToDo(t *testing.T) {
 		state        config.State
 		want         string
 	}{
-		"unknown channel":   {"channels: {a: {provider: sandbox}}", "b", config.Disabled, `there is no channel "b"; define it under channels`},
-		"unknown state":     {"channels: {a: {provider: sandbox}}", "a", "drain", `state "drain" is unknown; use enabled or draining or disabled`},
-		"alias as state":    {"channels: {a: {provider: sandbox, state: &s disabled}, b: {provider: sandbox, state: *s}}", "b", config.Draining, `routing with the change: line 1: state is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"shared channel":    {"channels: {a: &a {provider: sandbox}, b: *a}", "b", config.Draining, `routing with the change: line 1: b is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"anchored provider": {"channels: {a: {provider: &p sandbox}, b: {provider: *p}}", "a", config.Draining, `routing with the change: line 1: provider is shared by an anchor; edit the file and use "dispatcher routing apply"`},
+		"unknown channel": {
+			"channels: {a: {provider: sandbox}}", "b", config.Disabled,
+			`there is no channel "b"; define it under channels`,
+		},
+		"unknown state": {
+			"channels: {a: {provider: sandbox}}", "a", "drain",
+			`state "drain" is unknown; use enabled or draining or disabled`,
+		},
+		"alias as state": {
+			"channels: {a: {provider: sandbox, state: &s disabled}, b: {provider: sandbox, state: *s}}", "b",
+			config.Draining,
+			`routing with the change: line 1: state is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"shared channel": {
+			"channels: {a: &a {provider: sandbox}, b: *a}", "b", config.Draining,
+			`routing with the change: line 1: b is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
+		"anchored provider": {
+			"channels: {a: {provider: &p sandbox}, b: {provider: *p}}", "a", config.Draining,
+			`routing with the change: line 1: provider is shared by an anchor; edit the file and use "dispatcher routing apply"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,8 +430,13 @@ func TestATextThatIsEditedBackStaysTheSame(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, route, old, now string }{
 		"example": {string(example), "codes", "alpha=70 beta=30", "alpha=60 beta=40"},
-		"by hand": {three + "routes:\n- {name: r, weights: {\n   a: 25,   # main\n\n   b:  '75'}}\n", "r", "a=25 b=75", "a=30 b=70"},
-		"json":    {`{"channels": {"a": {"provider": "sandbox"}, "b": {"provider": "sandbox"}}, "routes": [{"name": "r", "weights": {"a": 25, "b": 75}}]}`, "r", "a=25 b=75", "a=30 b=70"},
+		"by hand": {
+			three + "routes:\n- {name: r, weights: {\n   a: 25,   # main\n\n   b:  '75'}}\n", "r",
+			"a=25 b=75", "a=30 b=70",
+		},
+		"json": {
+			`{"channels": {"a": {"provider": "sandbox"}, "b": {"provider": "sandbox"}}, "routes": [{"name": "r", "weights": {"a": 25, "b": 75}}]}`, "r", "a=25 b=75", "a=30 b=70",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +453,8 @@ func TestATextThatIsEditedBackStaysTheSame(t *testing.T) {
 			if texts[3] != texts[1] || texts[4] != texts[2] {
 				t.Errorf("%s", cmp.Diff(texts[1:3], texts[3:]))
 			}
-			if strings.Count(texts[1], "#") != strings.Count(c.text, "#") || strings.Count(texts[1], "'") != strings.Count(c.text, "'") {
+			if strings.Count(texts[1], "#") != strings.Count(c.text, "#") ||
+				strings.Count(texts[1], "'") != strings.Count(c.text, "'") {
 				t.Errorf("comments or quotes were lost:\n%s", texts[1])
 			}
 		})

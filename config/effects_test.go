@@ -24,20 +24,24 @@ routes:
 func TestEffectsLowerWhatStillFitsTheDocument(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ effects, want string }{
-		"none":                              {``, "60 40 0"},
-		"empty":                             {`{}`, "60 40 0"},
-		"null":                              {`null`, "60 40 0"},
-		"lowered":                           {`{"weights":{"r":{"a":"45"}}}`, "45 40 0"},
-		"finer than the document":           {`{"weights":{"r":{"a":"0.000000001","b":"39.5"}}}`, "0.000000001 39.5 0"},
-		"lowered to nothing":                {`{"weights":{"r":{"a":"0"}}}`, "0 40 0"},
-		"unknown route":                     {`{"weights":{"gone":{"a":"45"}}}`, "60 40 0"},
-		"unknown channel":                   {`{"weights":{"r":{"gone":"45","b":"30"}}}`, "60 30 0"},
-		"above the weight in force since":   {`{"weights":{"r":{"a":"61","b":"100.5"}}}`, "60 40 0"},
-		"on a channel that was taken out":   {`{"weights":{"r":{"c":"5"}}}`, "60 40 0"},
-		"all zero":                          {`{"weights":{"r":{"a":"0","b":"0.0"}}}`, "60 40 0"},
-		"more digits than the table can do": {`{"weights":{"r":{"a":"0.000000001","b":"39.999"}}}`, "0.000000001 39.999 0"},
-		"route without health":              {`{"weights":{"plain":{"a":"1"}}}`, "60 40 0"},
-		"of a later program":                {`{"weights":{"r":{"a":"45"}},"limits":{"a":5}}`, "45 40 0"},
+		"none":    {``, "60 40 0"},
+		"empty":   {`{}`, "60 40 0"},
+		"null":    {`null`, "60 40 0"},
+		"lowered": {`{"weights":{"r":{"a":"45"}}}`, "45 40 0"},
+		"finer than the document": {
+			`{"weights":{"r":{"a":"0.000000001","b":"39.5"}}}`, "0.000000001 39.5 0",
+		},
+		"lowered to nothing":              {`{"weights":{"r":{"a":"0"}}}`, "0 40 0"},
+		"unknown route":                   {`{"weights":{"gone":{"a":"45"}}}`, "60 40 0"},
+		"unknown channel":                 {`{"weights":{"r":{"gone":"45","b":"30"}}}`, "60 30 0"},
+		"above the weight in force since": {`{"weights":{"r":{"a":"61","b":"100.5"}}}`, "60 40 0"},
+		"on a channel that was taken out": {`{"weights":{"r":{"c":"5"}}}`, "60 40 0"},
+		"all zero":                        {`{"weights":{"r":{"a":"0","b":"0.0"}}}`, "60 40 0"},
+		"more digits than the table can do": {
+			`{"weights":{"r":{"a":"0.000000001","b":"39.999"}}}`, "0.000000001 39.999 0",
+		},
+		"route without health": {`{"weights":{"plain":{"a":"1"}}}`, "60 40 0"},
+		"of a later program":   {`{"weights":{"r":{"a":"45"}},"limits":{"a":5}}`, "45 40 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,19 +68,25 @@ func TestEffectsLowerWhatStillFitsTheDocument(t *testing.T) {
 
 func TestUnreadableEffectsAreAnError(t *testing.T) {
 	t.Parallel()
-	for _, effects := range []string{`{`, `[]`, `{"weights":[]}`, `{"weights":{"r":{"a":"-1"}}}`, `{"weights":{"r":{"a":45}}}`, `{"weights":{"r":{"a":"1e3"}}}`} {
-		if _, err := config.ParseVersion("version 7", []byte(healthy), []byte(effects)); err == nil || !strings.HasPrefix(err.Error(), "version 7: effects of a routing version: ") {
+	for _, effects := range []string{
+		`{`, `[]`, `{"weights":[]}`, `{"weights":{"r":{"a":"-1"}}}`, `{"weights":{"r":{"a":45}}}`,
+		`{"weights":{"r":{"a":"1e3"}}}`,
+	} {
+		if _, err := config.ParseVersion("version 7", []byte(healthy), []byte(effects)); err == nil ||
+			!strings.HasPrefix(err.Error(), "version 7: effects of a routing version: ") {
 			t.Errorf("%s: error %v", effects, err)
 		}
 	}
-	if _, err := config.ParseVersion("version 7", []byte("{}"), nil); err == nil || !strings.HasPrefix(err.Error(), "version 7:1: channels is missing") {
+	if _, err := config.ParseVersion("version 7", []byte("{}"), nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "version 7:1: channels is missing") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestEffectsReadBackAsWritten(t *testing.T) {
 	t.Parallel()
-	r, err := config.ParseVersion("v", []byte(healthy), []byte(`{"weights":{"r":{"b":"0.5","a":"45"}}}`))
+	r, err := config.ParseVersion("v", []byte(healthy),
+		[]byte(`{"weights":{"r":{"b":"0.5","a":"45"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +111,8 @@ func TestEveryVersionHasAValidTable(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		weight := rapid.Custom(func(t *rapid.T) selector.Weight {
-			return selector.MustWeight(rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{0,5}[1-9])?`).Draw(t, "weight"))
+			return selector.MustWeight(rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{0,5}[1-9])?`).Draw(t,
+				"weight"))
 		})
 		var e config.Effects
 		for _, channel := range []string{"a", "b", "c", "gone"} {
@@ -109,7 +120,8 @@ func TestEveryVersionHasAValidTable(t *testing.T) {
 				e.Set("r", channel, weight.Draw(t, channel))
 			}
 		}
-		doc := strings.NewReplacer("60", weight.Draw(t, "a").String(), "40", weight.Draw(t, "b").String()).Replace(healthy)
+		doc := strings.NewReplacer("60", weight.Draw(t, "a").String(), "40",
+			weight.Draw(t, "b").String()).Replace(healthy)
 		if _, err := config.ParseRouting("v", []byte(doc)); err != nil {
 			return
 		}
@@ -137,23 +149,55 @@ func TestADocumentKeepsEveryEffectAtTheSamePartOfItsWeights(t *testing.T) {
 	t.Parallel()
 	const lowered = `{"weights":{"r":{"a":"45","b":"4"}}}` // 75 % and 10 %
 	for name, c := range map[string]struct{ before, after, want string }{
-		"nothing has changed":              {"", "", `{"weights":{"r":{"a":"45","b":"4"}}}`},
-		"a channel is drained":             {"b: {provider: sandbox}", "b: {provider: sandbox, state: draining}", `{"weights":{"r":{"a":"45","b":"4"}}}`},
-		"another route changes":            {"plain, weights: {a: 60", "plain, weights: {a: 70", `{"weights":{"r":{"a":"45","b":"4"}}}`},
-		"a weight is halved":               {"a: 60, b: 40, c: 0", "a: 30, b: 40, c: 0", `{"weights":{"r":{"a":"22.5","b":"4"}}}`},
-		"a weight is raised":               {"a: 60, b: 40, c: 0", "a: 60, b: 70, c: 0", `{"weights":{"r":{"a":"45","b":"7"}}}`},
-		"with decimals":                    {"a: 60, b: 40, c: 0", "a: 0.5, b: 33.33, c: 0", `{"weights":{"r":{"a":"0.375","b":"3.333"}}}`},
-		"a channel is taken out":           {"a: 60, b: 40, c: 0", "a: 60, c: 0", `{"weights":{"r":{"a":"45"}}}`},
-		"a weight is set to nothing":       {"a: 60, b: 40, c: 0", "a: 60, b: 0, c: 1", `{"weights":{"r":{"a":"45"}}}`},
-		"a channel comes in":               {"a: 60, b: 40, c: 0", "a: 60, b: 40, c: 5", `{"weights":{"r":{"a":"45","b":"4"}}}`},
-		"the order changes":                {"a: 60, b: 40, c: 0", "c: 0, b: 40, a: 60", `{"weights":{"r":{"a":"45","b":"4"}}}`},
-		"the floor is raised":              {"errors: 20", "errors: 20, floor: 40", `{"weights":{"r":{"a":"45","b":"16"}}}`},
-		"the floor is lowered":             {"errors: 20", "errors: 20, floor: 1", `{"weights":{"r":{"a":"45","b":"4"}}}`},
-		"health weighting ends":            {", health: {errors: 20}", "", ""},
-		"the route is renamed":             {"name: r,", "name: q,", ""},
-		"no room for decimals":             {"a: 60, b: 40, c: 0", "a: 3, b: 1099511627773, c: 0", `{"weights":{"r":{"a":"2","b":"109951162778"}}}`}, // 2.25, and 10 % rounded up
-		"no room for anything smaller":     {"a: 60, b: 40, c: 0", "a: 1099511627775, b: 1, c: 0", `{"weights":{"r":{"a":"824633720831"}}}`},
-		"beyond nine decimals, and upward": {"a: 60, b: 40, c: 0", "a: 0.000000002, b: 0.000000001, c: 0", ""}, // 1.5 and 0.1 of the last decimal
+		"nothing has changed": {"", "", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"a channel is drained": {
+			"b: {provider: sandbox}", "b: {provider: sandbox, state: draining}",
+			`{"weights":{"r":{"a":"45","b":"4"}}}`,
+		},
+		"another route changes": {
+			"plain, weights: {a: 60", "plain, weights: {a: 70", `{"weights":{"r":{"a":"45","b":"4"}}}`,
+		},
+		"a weight is halved": {
+			"a: 60, b: 40, c: 0", "a: 30, b: 40, c: 0", `{"weights":{"r":{"a":"22.5","b":"4"}}}`,
+		},
+		"a weight is raised": {
+			"a: 60, b: 40, c: 0", "a: 60, b: 70, c: 0", `{"weights":{"r":{"a":"45","b":"7"}}}`,
+		},
+		"with decimals": {
+			"a: 60, b: 40, c: 0", "a: 0.5, b: 33.33, c: 0", `{"weights":{"r":{"a":"0.375","b":"3.333"}}}`,
+		},
+		"a channel is taken out": {
+			"a: 60, b: 40, c: 0", "a: 60, c: 0", `{"weights":{"r":{"a":"45"}}}`,
+		},
+		"a weight is set to nothing": {
+			"a: 60, b: 40, c: 0", "a: 60, b: 0, c: 1", `{"weights":{"r":{"a":"45"}}}`,
+		},
+		"a channel comes in": {
+			"a: 60, b: 40, c: 0", "a: 60, b: 40, c: 5", `{"weights":{"r":{"a":"45","b":"4"}}}`,
+		},
+		"the order changes": {
+			"a: 60, b: 40, c: 0", "c: 0, b: 40, a: 60", `{"weights":{"r":{"a":"45","b":"4"}}}`,
+		},
+		"the floor is raised": {
+			"errors: 20", "errors: 20, floor: 40", `{"weights":{"r":{"a":"45","b":"16"}}}`,
+		},
+		"the floor is lowered": {
+			"errors: 20", "errors: 20, floor: 1", `{"weights":{"r":{"a":"45","b":"4"}}}`,
+		},
+		"health weighting ends": {", health: {errors: 20}", "", ""},
+		"the route is renamed":  {"name: r,", "name: q,", ""},
+		// 2.25, and 10 % rounded up
+		"no room for decimals": {
+			"a: 60, b: 40, c: 0", "a: 3, b: 1099511627773, c: 0",
+			`{"weights":{"r":{"a":"2","b":"109951162778"}}}`,
+		},
+		"no room for anything smaller": {
+			"a: 60, b: 40, c: 0", "a: 1099511627775, b: 1, c: 0", `{"weights":{"r":{"a":"824633720831"}}}`,
+		},
+		// 1.5 and 0.1 of the last decimal
+		"beyond nine decimals, and upward": {
+			"a: 60, b: 40, c: 0", "a: 0.000000002, b: 0.000000001, c: 0", "",
+		},
 	} {
 		after := healthy
 		if c.before != "" {
@@ -169,7 +213,9 @@ func TestADocumentKeepsEveryEffectAtTheSamePartOfItsWeights(t *testing.T) {
 
 func TestADocumentWithoutEffectsGetsNone(t *testing.T) {
 	t.Parallel()
-	for _, effects := range []string{``, `{}`, `{"weights":{"gone":{"a":"1"}}}`, `{"weights":{"plain":{"a":"1"}}}`} {
+	for _, effects := range []string{
+		``, `{}`, `{"weights":{"gone":{"a":"1"}}}`, `{"weights":{"plain":{"a":"1"}}}`,
+	} {
 		if got := carried(t, healthy, effects, healthy); got != "" {
 			t.Errorf("%s became %s", effects, got)
 		}
@@ -204,8 +250,10 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 	tier.Check(t, func(t *rapid.T) {
 		write := func(label string) string {
 			floor := rapid.IntRange(1, 99).Draw(t, label+" floor")
-			return fmt.Sprintf("channels: {a: {provider: sandbox}, b: {provider: sandbox}, c: {provider: sandbox}}\n"+
-				"routes: [{name: r, weights: {%s}, health: {errors: 5, floor: %d}}]\n", someWeights(t, label), floor)
+			return fmt.Sprintf("channels: {a: {provider: sandbox}, b: {provider: sandbox}, c: {provider: "+
+				"sandbox}}\n"+
+				"routes: [{name: r, weights: {%s}, health: {errors: 5, floor: %d}}]\n", someWeights(t, label),
+				floor)
 		}
 		was, err := config.ParseRouting("before", []byte(write("before")))
 		if err != nil {
@@ -275,9 +323,11 @@ func checkCarried(t *rapid.T, before, after *config.Weight, unit *big.Rat, floor
 		want = least
 	}
 	if off := new(big.Rat).Sub(got, want); off.Abs(off).Cmp(unit) >= 0 {
-		t.Fatalf("%s of %s became %s of %s, want %s", before.Weight, before.Configured, after.Weight, after.Configured, want.FloatString(12))
+		t.Fatalf("%s of %s became %s of %s, want %s", before.Weight, before.Configured, after.Weight,
+			after.Configured, want.FloatString(12))
 	}
 	if exact := new(big.Rat).Quo(want, unit); exact.IsInt() && got.Cmp(want) != 0 {
-		t.Fatalf("%s of %s became %s of %s, which could be exact", before.Weight, before.Configured, after.Weight, after.Configured)
+		t.Fatalf("%s of %s became %s of %s, which could be exact", before.Weight, before.Configured,
+			after.Weight, after.Configured)
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 // withInbound is a document with two channels and this part about inbound messages.
 func withInbound(text string) string {
-	return "channels: {a: {provider: sandbox}, b: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\n" + text
+	return "channels: {a: {provider: sandbox}, b: {provider: sandbox}}\n" +
+		"routes: [{name: r, weights: {a: 1}}]\n" + text
 }
 
 func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
@@ -33,7 +34,10 @@ func TestYesOptsNobodyInUnlessTheDocumentSaysSo(t *testing.T) {
 	if start := parse(t, withInbound("")).Inbound.Keywords.Start; slices.Contains(start, "YES") {
 		t.Errorf("the usual words are %v", start)
 	}
-	if start := parse(t, withInbound("inbound: {keywords: {start: [start, yes]}}")).Inbound.Keywords.Start; !slices.Equal(start, []string{"START", "YES"}) {
+	if start := parse(t,
+		withInbound("inbound: {keywords: {start: [start, yes]}}")).Inbound.Keywords.Start; !slices.Equal(start, []string{
+		"START", "YES",
+	}) {
 		t.Errorf("configured are %v", start)
 	}
 }
@@ -116,7 +120,9 @@ func TestTheExampleOfTheGuideIsValid(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
-	got := parse(t, "channels: {acme: {provider: sandbox}}\nroutes: [{name: r, weights: {acme: 1}}]\n"+example).Inbound
+	got := parse(t,
+		"channels: {acme: {provider: sandbox}}\nroutes: [{name: r, weights: {acme: 1}}]\n"+
+			example).Inbound
 	if len(got.Numbers) != 2 || len(got.Channels) != 1 {
 		t.Errorf("%+v", got)
 	}

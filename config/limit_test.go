@@ -15,7 +15,8 @@ import (
 // limited is a document whose channel a has the given keys, with a price, and whose routes are
 // given.
 func limited(keys, routes string) string {
-	return "channels: {a: {provider: sandbox, price: {currency: GBP, default: \"0.03\", prefixes: {\"+44\": \"0.05\"}}, " + keys + "}}\nroutes: [" + routes + "]"
+	return "channels: {a: {provider: sandbox, price: {currency: GBP, default: \"0.03\", prefixes: " +
+		"{\"+44\": \"0.05\"}}, " + keys + "}}\nroutes: [" + routes + "]"
 }
 
 const anyRoute = "{name: r, weights: {a: 1}}"
@@ -37,12 +38,20 @@ limits: [{window: 1m, max: "0.50", unit: money, currency: GBP, tenant: shop}]`)
 		},
 		{Window: admission.Day, Max: 250_500_000, Unit: admission.Money, Currency: "GBP"},
 		{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day},
-		{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Day, Max: 7_000_000, Unit: admission.Money, Currency: "GBP"},
+		{
+			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Day, Max: 7_000_000,
+			Unit: admission.Money, Currency: "GBP",
+		},
 	}
 	if diff := cmp.Diff(want, r.Channels[0].Limits); diff != "" {
 		t.Error(diff)
 	}
-	want = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Minute, Max: 500_000, Unit: admission.Money, Currency: "GBP"}}
+	want = []admission.Limit{
+		{
+			Scope: admission.Scope{Tenant: "shop"}, Window: admission.Minute, Max: 500_000,
+			Unit: admission.Money, Currency: "GBP",
+		},
+	}
 	if diff := cmp.Diff(want, r.Limits); diff != "" {
 		t.Error(diff)
 	}
@@ -51,7 +60,8 @@ limits: [{window: 1m, max: "0.50", unit: money, currency: GBP, tenant: shop}]`)
 // The default lets every message pass, and costs a limit of a second no more rate than it must.
 func TestBurstsHaveTheirDefaults(t *testing.T) {
 	t.Parallel()
-	short, long := "{name: q, match: {tenant: shop}, max_segments: 3, weights: {a: 1}}", "{name: r, max_segments: 12, weights: {a: 1}}"
+	short, long := "{name: q, match: {tenant: shop}, max_segments: 3, weights: {a: 1}}",
+		"{name: r, max_segments: 12, weights: {a: 1}}"
 	for _, c := range []struct {
 		limit, routes string
 		want          int64
@@ -75,7 +85,9 @@ func TestBurstsHaveTheirDefaults(t *testing.T) {
 			t.Errorf("%s: burst %d, want %d", c.limit, got, c.want)
 		}
 	}
-	r := parse(t, limited("test: true", short+", "+long)+"\nlimits: [{window: 1s, max: 50, unit: segments, sliding: true, prefix: '+44'}]")
+	r := parse(t,
+		limited("test: true", short+", "+long)+
+			"\nlimits: [{window: 1s, max: 50, unit: segments, sliding: true, prefix: '+44'}]")
 	if r.Limits[0].Burst != 12 {
 		t.Errorf("over all channels: burst %d", r.Limits[0].Burst)
 	}
@@ -84,8 +96,10 @@ func TestBurstsHaveTheirDefaults(t *testing.T) {
 func TestPoliciesReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]admission.Policy{
-		"exact": nil, "{policy: exact}": nil, "even": admission.Even{}, "counter": admission.CounterPolicy{},
-		"curve": admission.Curve{Factor: 1}, "{policy: curve, curve_factor: 0.204}": admission.Curve{Factor: 0.204},
+		"exact": nil, "{policy: exact}": nil, "even": admission.Even{},
+		"counter":                              admission.CounterPolicy{},
+		"curve":                                admission.Curve{Factor: 1},
+		"{policy: curve, curve_factor: 0.204}": admission.Curve{Factor: 0.204},
 	} {
 		r := parse(t, limited("limits: [{window: 1s, max: 9}], admission: "+text, anyRoute))
 		if got := r.Channels[0].Policy; got != want {
@@ -118,19 +132,44 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 	for _, c := range [][2]string{
 		{"window: 1s, max: 0, unit: segments", anyRoute},
 		{"window: 1d, max: 0, unit: money", anyRoute},
-		{"window: 1s, max: 5, unit: segments, tenant: other", "{name: r, match: {tenants: [shop]}, weights: {a: 1}}"},
-		{"window: 1s, max: 5, unit: segments, prefix: '+353'", "{name: r, match: {prefixes: ['+44', '+1']}, weights: {a: 1}}"},
-		{"window: 1d, max: 0.5, unit: money", anyRoute},                                                       // exactly the longest to the dearest
-		{"window: 1d, max: 0.3, unit: money, prefix: '+1'", anyRoute},                                         // which is cheaper
-		{"window: 1d, max: 0.3, unit: money", "{name: r, match: {prefixes: ['+1']}, weights: {a: 1}}"},        // the same by the route
-		{"window: 1d, max: 0.15, unit: money, prefix: '+44'", "{name: r, max_segments: 3, weights: {a: 1}}"},  // short ones
-		{"window: 1d, max: 0.05, unit: money, prefix: '+44'", "{name: r, max_segments: 1, weights: {a: 1}}"},  // one segment
-		{"window: 1d, max: 5, unit: segments", "{name: r, mode: weighted, max_segments: 5, weights: {a: 1}}"}, // exactly
+		{
+			"window: 1s, max: 5, unit: segments, tenant: other",
+			"{name: r, match: {tenants: [shop]}, weights: {a: 1}}",
+		},
+		{
+			"window: 1s, max: 5, unit: segments, prefix: '+353'",
+			"{name: r, match: {prefixes: ['+44', '+1']}, weights: {a: 1}}",
+		},
+		// exactly the longest to the dearest
+		{"window: 1d, max: 0.5, unit: money", anyRoute},
+		// which is cheaper
+		{"window: 1d, max: 0.3, unit: money, prefix: '+1'", anyRoute},
+		// the same by the route
+		{"window: 1d, max: 0.3, unit: money", "{name: r, match: {prefixes: ['+1']}, weights: {a: 1}}"},
+		// short ones
+		{
+			"window: 1d, max: 0.15, unit: money, prefix: '+44'",
+			"{name: r, max_segments: 3, weights: {a: 1}}",
+		},
+		// one segment
+		{
+			"window: 1d, max: 0.05, unit: money, prefix: '+44'",
+			"{name: r, max_segments: 1, weights: {a: 1}}",
+		},
+		// exactly
+		{
+			"window: 1d, max: 5, unit: segments",
+			"{name: r, mode: weighted, max_segments: 5, weights: {a: 1}}",
+		},
 	} {
 		parse(t, limited("limits: [{"+c[0]+"}]", c[1]))
 	}
-	for _, limit := range []string{"window: 1d, max: 0.49, unit: money", "window: 1d, max: 0.29, unit: money, prefix: '+1'", "window: 1d, max: 0.49, unit: money, prefix: '+4477'"} {
-		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", anyRoute))); err == nil {
+	for _, limit := range []string{
+		"window: 1d, max: 0.49, unit: money", "window: 1d, max: 0.29, unit: money, prefix: '+1'",
+		"window: 1d, max: 0.49, unit: money, prefix: '+4477'",
+	} {
+		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", anyRoute))); err ==
+			nil {
 			t.Errorf("%s was accepted", limit)
 		}
 	}
@@ -140,28 +179,39 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 // finds room in it, and exactly enough is enough.
 func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 	t.Parallel()
-	const short, codes, others = "{name: r, max_segments: 5, weights: {a: 1}}", "{name: r, match: {lane: otp}, weights: {a: 1}}", "{name: r, match: {lanes: [bulk, transactional]}, weights: {a: 1}}"
+	const short, codes, others = "{name: r, max_segments: 5, weights: {a: 1}}",
+		"{name: r, match: {lane: otp}, weights: {a: 1}}",
+		"{name: r, match: {lanes: [bulk, transactional]}, weights: {a: 1}}"
 	for _, c := range []struct {
 		limit, routes string
 		fits          bool
 	}{
 		{"window: 1s, max: 20, unit: segments, reserve: {otp: 50%}", anyRoute, true},
-		{"window: 1s, max: 19, unit: segments, reserve: {otp: 50%}", anyRoute, true}, // 9 are kept, as admission rounds
+		// 9 are kept, as admission rounds
+		{"window: 1s, max: 19, unit: segments, reserve: {otp: 50%}", anyRoute, true},
 		{"window: 1s, max: 18, unit: segments, reserve: {otp: 50%}", anyRoute, false},
 		{"window: 1s, max: 10, unit: segments, reserve: {otp: 50%}", short, true},
 		{"window: 1s, max: 10, unit: segments, reserve: {otp: 51%}", short, true},
 		{"window: 1s, max: 10, unit: segments, reserve: {otp: 60%}", short, false},
 		{"window: 1s, max: 10, unit: segments, reserve: {otp: 100%}", codes, true},
 		{"window: 1s, max: 10, unit: segments, reserve: {otp: 90%, bulk: 10%}", codes, false},
-		{"window: 1s, max: 20, unit: segments, reserve: {otp: 40%, bulk: 20%}", others, false}, // transactional has 8
+		// transactional has 8
+		{"window: 1s, max: 20, unit: segments, reserve: {otp: 40%, bulk: 20%}", others, false},
 		{"window: 1s, max: 25, unit: segments, reserve: {otp: 40%, bulk: 20%}", others, true},
-		{"window: 1s, max: 10, unit: segments, reserve: {otp: 50%}, tenant: other", "{name: r, match: {tenant: shop}, weights: {a: 1}}", true},
+		{
+			"window: 1s, max: 10, unit: segments, reserve: {otp: 50%}, tenant: other",
+			"{name: r, match: {tenant: shop}, weights: {a: 1}}", true,
+		},
 		{"window: 1s, max: 0, unit: segments, reserve: {otp: 50%}", anyRoute, true},
 		{"window: 1s, max: 10, reserve: {otp: 99%}", anyRoute, true},
 		{"window: 1s, max: 10, reserve: {otp: 100%}", anyRoute, false},
-		{"window: 1d, max: 1.00, unit: money, reserve: {otp: 50%}", anyRoute, true}, // 0.50 is the dearest
+		// 0.50 is the dearest
+		{"window: 1d, max: 1.00, unit: money, reserve: {otp: 50%}", anyRoute, true},
 		{"window: 1d, max: 0.98, unit: money, reserve: {otp: 50%}", anyRoute, false},
-		{"window: 1d, max: 0.25, unit: money, reserve: {otp: 50%}", "{name: r, max_segments: 2, weights: {a: 1}}", true},
+		{
+			"window: 1d, max: 0.25, unit: money, reserve: {otp: 50%}",
+			"{name: r, max_segments: 2, weights: {a: 1}}", true,
+		},
 	} {
 		_, err := config.ParseRouting("r", []byte(limited("limits: [{"+c.limit+"}]", c.routes)))
 		if (err == nil) != c.fits {
@@ -178,11 +228,16 @@ func TestOneOfAUnitIsNotWrittenAsSeveral(t *testing.T) {
 	t.Parallel()
 	const single = "{name: r, max_segments: 1, weights: {a: 1}}"
 	for limit, want := range map[string]string{
-		"window: 1s, max: 1, unit: segments, reserve: {otp: 100%}": "a message of 1 segment of lane transactional would never be sure of room under channel a, which takes 1 segment per 1s and keeps 1 segment of that",
-		"window: 1m, max: 1, reserve: {otp: 100%}":                 "a message of lane transactional would never be sure of room under channel a, which takes 1 message per 1m and keeps 1 message of that",
-		"window: 1d, max: 0.01, unit: money":                       "a message of 1 segment on channel a may cost 0.05 GBP and would never pass channel a",
+		"window: 1s, max: 1, unit: segments, reserve: {otp: 100%}": "a message of 1 segment of lane " +
+			"transactional would never be sure of room under channel a, which takes 1 segment per 1s and " +
+			"keeps 1 segment of that",
+		"window: 1m, max: 1, reserve: {otp: 100%}": "a message of lane transactional would never be " +
+			"sure of room under channel a, which takes 1 message per 1m and keeps 1 message of that",
+		"window: 1d, max: 0.01, unit: money": "a message of 1 segment on channel a may cost 0.05 GBP " +
+			"and would never pass channel a",
 	} {
-		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", single))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", single))); err ==
+			nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", limit, err, want)
 		}
 	}
@@ -206,17 +261,21 @@ func TestBurstIsToldWithWhatIsSustained(t *testing.T) {
 func TestWindowsReadInAnyUnit(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]admission.Window{
-		"1s": admission.Second, "1000ms": admission.Second, "60s": admission.Minute, "1m": admission.Minute, "60m": admission.Hour, "24h": admission.Day, "1d": admission.Day,
+		"1s": admission.Second, "1000ms": admission.Second, "60s": admission.Minute,
+		"1m": admission.Minute, "60m": admission.Hour, "24h": admission.Day, "1d": admission.Day,
 	} {
 		if got, err := config.ParseWindow(text); err != nil || got != want {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
-		if got := parse(t, limited("limits: [{max: 5, window: "+text+"}]", anyRoute)).Channels[0].Limits[0].Window; got != want {
+		if got := parse(t,
+			limited("limits: [{max: 5, window: "+text+"}]", anyRoute)).Channels[0].Limits[0].Window; got !=
+			want {
 			t.Errorf("%s in a document: %s", text, got)
 		}
 	}
 	for _, text := range []string{"2s", "30s", "0s", "-1s", "week", ""} {
-		if _, err := config.ParseWindow(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(text)) {
+		if _, err := config.ParseWindow(text); err == nil ||
+			!strings.Contains(err.Error(), strconv.Quote(text)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

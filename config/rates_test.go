@@ -12,7 +12,9 @@ func TestRatesReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	r := parse(t, `rates: {base: EUR, GBP: "1.17", USD: 0.9, IRR: "0.000000001"}
 `+pricedRoute(`{currency: GBP, default: "0.028"}`, `{currency: EUR, default: "0.03"}`))
-	want := config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000, "USD": 900_000_000, "IRR": 1}}
+	want := config.Rates{
+		Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000, "USD": 900_000_000, "IRR": 1},
+	}
 	if diff := cmp.Diff(want, r.Rates); diff != "" {
 		t.Error(diff)
 	}
@@ -27,12 +29,15 @@ func TestRatesReadAsTheyAreWritten(t *testing.T) {
 		t.Error("a document without rates converts")
 	}
 	var got []string
-	for _, c := range config.Diff(parse(t, pricedRoute(`{currency: EUR, default: "0.028"}`, `{currency: EUR, default: "0.03"}`)), r) {
+	for _, c := range config.Diff(parse(t,
+		pricedRoute(`{currency: EUR, default: "0.028"}`, `{currency: EUR, default: "0.03"}`)), r) {
 		if c.From == "" {
 			got = append(got, c.Path+" "+c.To)
 		}
 	}
-	if diff := cmp.Diff([]string{"rates.base EUR", "rates.GBP 1.17", "rates.IRR 0.000000001", "rates.USD 0.90"}, got); diff != "" {
+	if diff := cmp.Diff([]string{
+		"rates.base EUR", "rates.GBP 1.17", "rates.IRR 0.000000001", "rates.USD 0.90",
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -43,8 +48,11 @@ func TestPricesOfOneCurrencyNeedNoRates(t *testing.T) {
 	euro, pound := `{currency: EUR, default: "0.03"}`, `{currency: GBP, default: "0.03"}`
 	parse(t, pricedRoute(euro, euro))
 	parse(t, pricedRoute(pound, `{currency: GBP, default: "0"}`))
-	parse(t, "channels: {a: {provider: sandbox, price: "+euro+"}, b: {provider: sandbox, price: "+pound+"}, c: {provider: sandbox}}\n"+
-		"routes: [{name: r, mode: best_worker, channels: [a, b, c], scoring: {expression: 1 - load_ratio}}]")
+	parse(t,
+		"channels: {a: {provider: sandbox, price: "+euro+"}, b: {provider: sandbox, price: "+pound+
+			"}, c: {provider: sandbox}}\n"+
+			"routes: [{name: r, mode: best_worker, channels: [a, b, c], scoring: {expression: 1 - "+
+			"load_ratio}}]")
 }
 
 // TestADocumentInForceIsReadUnderTheRulesOfItsTime: what an earlier release took can still be
@@ -59,7 +67,8 @@ func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := config.ParseApplied("version 2", drained); err != nil || r.Routing.Channels[0].State != config.Draining {
+	if r, err := config.ParseApplied("version 2", drained); err != nil ||
+		r.Routing.Channels[0].State != config.Draining {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := config.ParseRouting("r", drained); err == nil {

@@ -27,7 +27,8 @@ func TestEveryModeAndFallbackIsRead(t *testing.T) {
 			if string(r.Mode) != mode || string(r.Fallback) != fallback {
 				t.Errorf("mode %s, fallback %s, want %s, %s", r.Mode, r.Fallback, mode, fallback)
 			}
-			if diff := cmp.Diff([]config.Weight{weight("b", "1"), weight("a", "2.5"), weight("c", "0")}, r.Weights, compare); diff != "" {
+			if diff := cmp.Diff([]config.Weight{weight("b", "1"), weight("a", "2.5"), weight("c", "0")},
+				r.Weights, compare); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff([]string{"b", "a", "c"}, r.Channels); diff != "" {
@@ -50,19 +51,26 @@ func TestEveryModeAndFallbackIsRead(t *testing.T) {
 func TestScoringIsReadInItsThreeForms(t *testing.T) {
 	t.Parallel()
 	standard := config.Scoring{}
-	for name, keys := range map[string]string{"absent": "", "a word": ", scoring: default", "empty": ", scoring:  "} {
+	for name, keys := range map[string]string{
+		"absent": "", "a word": ", scoring: default", "empty": ", scoring:  ",
+	} {
 		r := readRoute(t, "mode: best_worker, channels: [a]"+keys)
 		if diff := cmp.Diff(standard, r.Scoring, compare); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	r := readRoute(t, "fallback: best_worker, weights: {a: 1}, scoring: {expression: 'load_ratio * 2', descending: false}")
-	if s := r.Scoring; s.Kind() != "expression" || !s.Ascending || s.Function != nil || s.Expression.String() != "load_ratio * 2" {
+	r := readRoute(t,
+		"fallback: best_worker, weights: {a: 1}, scoring: {expression: 'load_ratio * 2', "+
+			"descending: false}")
+	if s := r.Scoring; s.Kind() != "expression" || !s.Ascending || s.Function != nil ||
+		s.Expression.String() != "load_ratio * 2" {
 		t.Errorf("%+v", s)
 	}
-	r = readRoute(t, "mode: best_worker, channels: [a], scoring: {function: 'http://127.0.0.1:9/score?v=1'}")
+	r = readRoute(t,
+		"mode: best_worker, channels: [a], scoring: {function: 'http://127.0.0.1:9/score?v=1'}")
 	want := config.Scoring{Function: &config.Function{
-		URL: "http://127.0.0.1:9/score?v=1", BatchSize: 20, Deadline: 200 * time.Millisecond, Cache: 10 * time.Second,
+		URL: "http://127.0.0.1:9/score?v=1", BatchSize: 20, Deadline: 200 * time.Millisecond,
+		Cache: 10 * time.Second,
 	}}
 	if diff := cmp.Diff(want, r.Scoring, compare); diff != "" {
 		t.Error(diff)
@@ -70,8 +78,12 @@ func TestScoringIsReadInItsThreeForms(t *testing.T) {
 	r = readRoute(t, `mode: best_worker, channels: [a], scoring: {function: "https://x.example", token_file: t, allow_private: true, batch: true, batch_size: 1000,
       parameters: {tier: gold, factor: 1.5, code: "7"}, deadline: 10ms, cache: 0, descending: false}`)
 	want = config.Scoring{Ascending: true, Function: &config.Function{
-		URL: "https://x.example", TokenFile: "t", AllowPrivate: true, Batch: true, BatchSize: 1000, Deadline: 10 * time.Millisecond,
-		Parameters: map[string]selector.Value{"tier": selector.TextValue("gold"), "factor": selector.NumberValue(1.5), "code": selector.TextValue("7")},
+		URL: "https://x.example", TokenFile: "t", AllowPrivate: true, Batch: true, BatchSize: 1000,
+		Deadline: 10 * time.Millisecond,
+		Parameters: map[string]selector.Value{
+			"tier": selector.TextValue("gold"), "factor": selector.NumberValue(1.5),
+			"code": selector.TextValue("7"),
+		},
 	}}
 	if diff := cmp.Diff(want, r.Scoring, compare); diff != "" {
 		t.Error(diff)
@@ -102,10 +114,18 @@ func TestHealthHasDefaultsAndBounds(t *testing.T) {
 		t.Errorf("health weighting is on by default: %+v", r.Health)
 	}
 	for keys, want := range map[string]config.Health{
-		"errors: 20": {Errors: 20, Window: time.Minute, Step: 25, Floor: 10, Interval: time.Minute, Quiet: 5 * time.Minute},
-		"errors: 1, window: 1s, step: 99, floor: 1, interval: 1s, quiet: 1s": {Errors: 1, Window: time.Second, Step: 99, Floor: 1, Interval: time.Second, Quiet: time.Second},
+		"errors: 20": {
+			Errors: 20, Window: time.Minute, Step: 25, Floor: 10, Interval: time.Minute,
+			Quiet: 5 * time.Minute,
+		},
+		"errors: 1, window: 1s, step: 99, floor: 1, interval: 1s, quiet: 1s": {
+			Errors: 1, Window: time.Second, Step: 99, Floor: 1, Interval: time.Second, Quiet: time.Second,
+		},
 		// The default quiet time is never shorter than the window.
-		"errors: 3, window: 30m": {Errors: 3, Window: 30 * time.Minute, Step: 25, Floor: 10, Interval: time.Minute, Quiet: 30 * time.Minute},
+		"errors: 3, window: 30m": {
+			Errors: 3, Window: 30 * time.Minute, Step: 25, Floor: 10, Interval: time.Minute,
+			Quiet: 30 * time.Minute,
+		},
 	} {
 		r := readRoute(t, "weights: {a: 1, b: 0}, health: {"+keys+"}")
 		if diff := cmp.Diff(&want, r.Health); diff != "" {
@@ -122,8 +142,12 @@ func many(channels int) string {
 	var doc strings.Builder
 	doc.WriteString("channels:\n")
 	for i := range channels {
-		fmt.Fprintf(&doc, "  channel-%d:\n    provider: smpp\n    settings: {address: \"smpp-%d.example:2775\", system_id: acme, password_file: /etc/secret}\n", i, i)
-		fmt.Fprintf(&doc, "    limits: [{window: 1s, max: 100}, {window: 1d, max: 200000}]\n    labels: {quality: %d}\n    price: {currency: EUR, default: 0.031, prefixes: {\"+44\": 0.028}}\n", i%10)
+		fmt.Fprintf(&doc,
+			"  channel-%d:\n    provider: smpp\n    settings: {address: \"smpp-%d.example:2775\", "+
+				"system_id: acme, password_file: /etc/secret}\n", i, i)
+		fmt.Fprintf(&doc,
+			"    limits: [{window: 1s, max: 100}, {window: 1d, max: 200000}]\n    labels: {quality: %d}\n"+
+				"    price: {currency: EUR, default: 0.031, prefixes: {\"+44\": 0.028}}\n", i%10)
 	}
 	doc.WriteString("routes:\n- name: shares\n  match: {lane: otp}\n  weights:\n")
 	for i := range channels {
@@ -150,7 +174,8 @@ func TestAThousandChannelsAreReadEditedAndCompared(t *testing.T) {
 	}
 	var set []config.Weight
 	for i := range size {
-		set = append(set, config.Weight{Channel: fmt.Sprintf("channel-%d", i), Weight: selector.MustWeight("50.25")})
+		set = append(set,
+			config.Weight{Channel: fmt.Sprintf("channel-%d", i), Weight: selector.MustWeight("50.25")})
 	}
 	text, err := setWeights([]byte(doc), "shares", set)
 	if err != nil {

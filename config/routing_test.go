@@ -39,7 +39,9 @@ func parse(t *testing.T, doc string) *config.Routing {
 
 // weight is a weight as the document has it, without an effect.
 func weight(channel, w string) config.Weight {
-	return config.Weight{Channel: channel, Weight: selector.MustWeight(w), Configured: selector.MustWeight(w)}
+	return config.Weight{
+		Channel: channel, Weight: selector.MustWeight(w), Configured: selector.MustWeight(w),
+	}
 }
 
 func TestExampleReadsAsItIsDescribed(t *testing.T) {
@@ -63,19 +65,26 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 			{Window: admission.Day, Max: 200000, Unit: admission.Messages},
 		},
 		Active: config.ActiveLimit{Max: 500, Until: "submit"},
-		Labels: map[string]selector.Value{"country": selector.TextValue("gb"), "quality": selector.NumberValue(9)},
-		Price:  config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 31_000, Prefixes: map[string]int64{"+44": 28_000}}}},
+		Labels: map[string]selector.Value{
+			"country": selector.TextValue("gb"), "quality": selector.NumberValue(9),
+		},
+		Price: config.Price{
+			Currency: "GBP",
+			Lists:    []config.PriceList{{Default: 31_000, Prefixes: map[string]int64{"+44": 28_000}}},
+		},
 	}
 	if diff := cmp.Diff(want, r.Channels[0], compare); diff != "" {
 		t.Error(diff)
 	}
-	if c := r.Channels[2]; c.Provider != "sandbox" || !c.Test || c.Capacity != 100 || c.Active != (config.ActiveLimit{Until: "submit"}) {
+	if c := r.Channels[2]; c.Provider != "sandbox" || !c.Test || c.Capacity != 100 ||
+		c.Active != (config.ActiveLimit{Until: "submit"}) {
 		t.Errorf("defaults of a channel: %+v", c)
 	}
 	codes := config.Route{
 		Name: "codes", Match: config.Match{Lanes: []string{"otp"}, Prefixes: []string{"+44"}},
 		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Tolerance: 1_000_000,
-		Channels: []string{"alpha", "beta"}, Weights: []config.Weight{weight("alpha", "70"), weight("beta", "30")},
+		Channels: []string{"alpha", "beta"},
+		Weights:  []config.Weight{weight("alpha", "70"), weight("beta", "30")},
 	}
 	if diff := cmp.Diff(codes, r.Routes[0], compare); diff != "" {
 		t.Error(diff)
@@ -99,7 +108,8 @@ func TestExampleShowsEveryModeFallbackAndScoring(t *testing.T) {
 	}
 	shown := map[string]bool{}
 	for _, r := range parse(t, string(doc)).Routes {
-		shown["mode "+string(r.Mode)], shown["fallback "+string(r.Fallback)], shown["scoring "+r.Scoring.Kind()] = true, true, true
+		shown["mode "+string(r.Mode)], shown["fallback "+string(r.Fallback)], shown["scoring "+
+			r.Scoring.Kind()] = true, true, true
 		shown["health"] = shown["health"] || r.Health != nil
 	}
 	for _, want := range []string{
@@ -118,9 +128,18 @@ func TestDocumentWithoutLanesHasTheThreeStandardOnes(t *testing.T) {
 	r := parse(t, "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]")
 	ways := []string{"same_key", "lookup", "receipt"}
 	want := []config.Lane{
-		{Name: "otp", Topics: []string{"sms.otp"}, TTL: 10 * time.Minute, MaxWaiting: 10000, Ambiguous: "resend_once", Clarify: ways, ClarifyFor: 30 * time.Second},
-		{Name: "transactional", Topics: []string{"sms.transactional"}, TTL: time.Hour, MaxWaiting: 10000, Ambiguous: "never", Clarify: ways, ClarifyFor: 10 * time.Minute},
-		{Name: "bulk", Topics: []string{"sms.bulk"}, TTL: 24 * time.Hour, MaxWaiting: 10000, Ambiguous: "never", Clarify: ways, ClarifyFor: time.Hour},
+		{
+			Name: "otp", Topics: []string{"sms.otp"}, TTL: 10 * time.Minute, MaxWaiting: 10000,
+			Ambiguous: "resend_once", Clarify: ways, ClarifyFor: 30 * time.Second,
+		},
+		{
+			Name: "transactional", Topics: []string{"sms.transactional"}, TTL: time.Hour, MaxWaiting: 10000,
+			Ambiguous: "never", Clarify: ways, ClarifyFor: 10 * time.Minute,
+		},
+		{
+			Name: "bulk", Topics: []string{"sms.bulk"}, TTL: 24 * time.Hour, MaxWaiting: 10000,
+			Ambiguous: "never", Clarify: ways, ClarifyFor: time.Hour,
+		},
 	}
 	if diff := cmp.Diff(want, r.Lanes); diff != "" {
 		t.Error(diff)
@@ -146,7 +165,8 @@ routes: [{name: r, weights: {m: 34.50, z: "1.3", b: 58.700, a: 5.500000000}}]`)
 	for _, iv := range table.Intervals() {
 		got = append(got, iv.Name+" "+iv.Weight.String())
 	}
-	if diff := cmp.Diff([]string{"m 34.5", "z 1.3", "b 58.7", "a 5.5"}, got); diff != "" || table.Size() != 1000 {
+	if diff := cmp.Diff([]string{"m 34.5", "z 1.3", "b 58.7", "a 5.5"}, got); diff != "" ||
+		table.Size() != 1000 {
 		t.Errorf("N = %d, want 1000\n%s", table.Size(), diff)
 	}
 }
@@ -177,7 +197,10 @@ func TestSingularAndSingleValuesAreLists(t *testing.T) {
 	r := parse(t, `
 channels: {a: {provider: sandbox}}
 routes: [{name: r, match: {country: GB, prefix: "+44", tenant: shop, lane: otp}, weights: {a: 1}}]`)
-	want := config.Match{Prefixes: []string{"+44"}, Countries: []string{"gb"}, Tenants: []string{"shop"}, Lanes: []string{"otp"}}
+	want := config.Match{
+		Prefixes: []string{"+44"}, Countries: []string{"gb"}, Tenants: []string{"shop"},
+		Lanes: []string{"otp"},
+	}
 	if diff := cmp.Diff(want, r.Routes[0].Match); diff != "" {
 		t.Error(diff)
 	}
@@ -190,7 +213,8 @@ channels:
   a: {provider: sandbox, limits: &limits [{window: 1s, max: 10}], price: &price {currency: EUR, default: 0.05}}
   b: {provider: sandbox, limits: *limits, price: *price}
 routes: [{name: r, weights: {a: 1, b: 1}}]`)
-	if diff := cmp.Diff(r.Channels[0].Limits, r.Channels[1].Limits); diff != "" || r.Channels[1].Price.Lists[0].Default != 50_000 {
+	if diff := cmp.Diff(r.Channels[0].Limits, r.Channels[1].Limits); diff != "" ||
+		r.Channels[1].Price.Lists[0].Default != 50_000 {
 		t.Errorf("%+v\n%s", r.Channels[1], diff)
 	}
 }
@@ -198,7 +222,8 @@ routes: [{name: r, weights: {a: 1, b: 1}}]`)
 func TestWeightsReadBackDigitByDigit(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
-		texts := rapid.SliceOfN(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{1,4})?`), 1, 8).Draw(t, "weights")
+		texts := rapid.SliceOfN(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{1,4})?`), 1, 8).Draw(t,
+			"weights")
 		var doc strings.Builder
 		doc.WriteString("channels:\n")
 		for i := range texts {
@@ -223,13 +248,16 @@ func TestWeightsReadBackDigitByDigit(t *testing.T) {
 func TestLimitsThatSuitTheRouteAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, limits := range []string{
-		"[{window: 1s, max: 10, unit: segments}]",                              // exactly the longest message
+		// exactly the longest message
+		"[{window: 1s, max: 10, unit: segments}]",
 		"[{window: 1s, max: 1}]",                                               // counts messages
 		"[{window: 1s, max: 10, unit: segments}, {window: 1s, max: 1}]",        // two units
 		"[{window: 1s, max: 10}, {window: 1m, max: 20}, {window: 1h, max: 5}]", // several windows
 		"[]",
 	} {
-		parse(t, "channels: {a: {provider: sandbox, limits: "+limits+"}}\nroutes: [{name: r, wait: 1d, weights: {a: 1}}]")
+		parse(t,
+			"channels: {a: {provider: sandbox, limits: "+limits+
+				"}}\nroutes: [{name: r, wait: 1d, weights: {a: 1}}]")
 	}
 	// A channel of weight 0 is out, so its limits do not matter.
 	parse(t, `
@@ -240,13 +268,16 @@ routes: [{name: r, weights: {a: 1, b: 0}}]`)
 func TestAliasesThatExplodeAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	var doc strings.Builder
-	doc.WriteString("channels:\n  a:\n    provider: sandbox\n    settings:\n      l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n")
+	doc.WriteString("channels:\n  a:\n    provider: sandbox\n    settings:\n" +
+		"      l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := range 12 {
-		fmt.Fprintf(&doc, "      l%d: &l%d [%s*l%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*l%d, ", i), 9), i)
+		fmt.Fprintf(&doc, "      l%d: &l%d [%s*l%d]\n", i+1, i+1,
+			strings.Repeat(fmt.Sprintf("*l%d, ", i), 9), i)
 	}
 	for _, d := range []string{doc.String(), "channels: {a: {settings: &s {x: *s, y: *s, z: *s}}}"} {
 		_, err := config.ParseRouting("routing.yaml", []byte(d))
-		want := "routing.yaml: the document has more than 200000 values or an anchor that contains itself; write aliases out"
+		want := "routing.yaml: the document has more than 200000 values or an anchor that contains " +
+			"itself; write aliases out"
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -266,7 +297,8 @@ func TestThousandsOfProblemsAreReportedInShort(t *testing.T) {
 		fmt.Fprintf(&doc, "    chanel-%d: 1\n", i)
 	}
 	_, err := config.ParseRouting("routing.yaml", []byte(doc.String()))
-	if err == nil || strings.Count(err.Error(), "\n") != 20 || !strings.HasSuffix(err.Error(), "and 8980 more problems; fix these first") {
+	if err == nil || strings.Count(err.Error(), "\n") != 20 ||
+		!strings.HasSuffix(err.Error(), "and 8980 more problems; fix these first") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -278,8 +310,10 @@ func FuzzParseRouting(f *testing.F) {
 	}
 	f.Add(example)
 	for _, doc := range []string{
-		"", "{}", "a: &a [*a]", "channels: &a {a: *a}", "routes: [{weights: {a: -1}}]", "---\n---\n", "\"\\0\": 1", "channels: {a: {settings: &s {x: *s}}}",
-		"channels: {a: {provider: sandbox, labels: {x: .nan, y: 0x1p4}}}\nroutes: [{name: r, weights: {a: 1e3}}]",
+		"", "{}", "a: &a [*a]", "channels: &a {a: *a}", "routes: [{weights: {a: -1}}]", "---\n---\n",
+		"\"\\0\": 1", "channels: {a: {settings: &s {x: *s}}}",
+		"channels: {a: {provider: sandbox, labels: {x: .nan, y: 0x1p4}}}\n" +
+			"routes: [{name: r, weights: {a: 1e3}}]",
 	} {
 		f.Add([]byte(doc))
 	}
@@ -298,7 +332,8 @@ func FuzzParseRouting(f *testing.F) {
 			if _, err := selector.NewTable(route.Entries()); err != nil && route.Weights != nil {
 				t.Errorf("accepted weights make no table: %v", err)
 			}
-			if len(route.Channels) == 0 || route.Weights != nil && len(route.Weights) != len(route.Channels) {
+			if len(route.Channels) == 0 || route.Weights != nil &&
+				len(route.Weights) != len(route.Channels) {
 				t.Errorf("accepted members %v with weights %v", route.Channels, route.Weights)
 			}
 		}
@@ -309,7 +344,9 @@ func FuzzParseRouting(f *testing.F) {
 }
 
 func FuzzWeight(f *testing.F) {
-	for _, w := range []string{"25", "34.5", "-1", "1e3", ".nan", "0", "\"7\"", "0x10", "1_000", "[1]", "~", "9999999999999999"} {
+	for _, w := range []string{
+		"25", "34.5", "-1", "1e3", ".nan", "0", "\"7\"", "0x10", "1_000", "[1]", "~", "9999999999999999",
+	} {
 		f.Add(w)
 	}
 	f.Fuzz(func(t *testing.T, weight string) {
@@ -317,7 +354,8 @@ func FuzzWeight(f *testing.F) {
 			return
 		}
 		doc := "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: " + weight + "}}]"
-		if r, err := config.ParseRouting("f", []byte(doc)); err == nil && r.Routes[0].Weights[0].Weight.IsZero() {
+		if r, err := config.ParseRouting("f", []byte(doc)); err == nil &&
+			r.Routes[0].Weights[0].Weight.IsZero() {
 			t.Errorf("weight %q was taken as 0 for the only channel", weight)
 		}
 	})

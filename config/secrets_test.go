@@ -28,9 +28,17 @@ type secretsStage struct {
 func newSecretsStage(t *testing.T) *secretsStage {
 	t.Helper()
 	top := t.TempDir()
-	s := &secretsStage{t: t, secrets: filepath.Join(top, "secrets"), outside: filepath.Join(top, "outside"), drawn: filepath.Join(top, "draw.key")}
-	s.settings = config.Settings{SecretsDir: s.secrets, DrawKeyFile: s.drawn, DataDir: filepath.Join(top, "data")}
-	for _, folder := range []string{s.secrets, s.outside, s.settings.DataDir, filepath.Join(s.secrets, "..2026_11_22"), filepath.Join(s.secrets, "sub")} {
+	s := &secretsStage{
+		t: t, secrets: filepath.Join(top, "secrets"), outside: filepath.Join(top, "outside"),
+		drawn: filepath.Join(top, "draw.key"),
+	}
+	s.settings = config.Settings{
+		SecretsDir: s.secrets, DrawKeyFile: s.drawn, DataDir: filepath.Join(top, "data"),
+	}
+	for _, folder := range []string{
+		s.secrets, s.outside, s.settings.DataDir, filepath.Join(s.secrets, "..2026_11_22"),
+		filepath.Join(s.secrets, "sub"),
+	} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +78,9 @@ func TestFilesOfTheSecretsFolderAreRead(t *testing.T) {
 	linked := s.settings
 	linked.SecretsDir = s.secrets + "-link"
 	for name, folder := range map[string]*config.SecretsFolder{
-		"plain": s.settings.Secrets(), "./plain": s.settings.Secrets(), "sub/deep": s.settings.Secrets(), "sub/../plain": s.settings.Secrets(),
-		"mounted": s.settings.Secrets(), "other": s.settings.Secrets(),
+		"plain": s.settings.Secrets(), "./plain": s.settings.Secrets(), "sub/deep": s.settings.Secrets(),
+		"sub/../plain": s.settings.Secrets(),
+		"mounted":      s.settings.Secrets(), "other": s.settings.Secrets(),
 		filepath.Join(s.secrets, "plain"):               s.settings.Secrets(),
 		filepath.Join(s.secrets, "mounted"):             linked.Secrets(),
 		filepath.Join(s.secrets+"-link", "sub", "deep"): linked.Secrets(),
@@ -91,11 +100,14 @@ func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
 	s.link(filepath.Join(s.outside, "passwd"), "absolute")
 	s.link("../outside", "folder")
 	for _, name := range []string{
-		"/etc/passwd", "../outside/passwd", "sub/../../outside/passwd", "relative", "absolute", "folder/passwd",
-		filepath.Join(s.outside, "passwd"), s.secrets + "/../outside/passwd", s.secrets + "x/passwd", s.secrets,
+		"/etc/passwd", "../outside/passwd", "sub/../../outside/passwd", "relative", "absolute",
+		"folder/passwd",
+		filepath.Join(s.outside, "passwd"), s.secrets + "/../outside/passwd", s.secrets + "x/passwd",
+		s.secrets,
 	} {
 		content, err := s.settings.Secrets().Read(name)
-		if err == nil || !strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR") || !strings.Contains(err.Error(), "put the file") {
+		if err == nil || !strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR") ||
+			!strings.Contains(err.Error(), "put the file") {
 			t.Errorf("%s: %q, %v", name, content, err)
 		} else if strings.Contains(err.Error(), hush) || content != nil {
 			t.Errorf("%s: content got out: %v", name, err)
@@ -123,11 +135,13 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 	s.settings.ReceiptsTLSKeyFile = filepath.Join(s.secrets, "tls.key")
 	s.write(s.settings.ReceiptsTLSKeyFile, hush)
 	for name, what := range map[string]string{
-		"inside.key": "the draw key", "hard": "the draw key", "soft": "the draw key", "copy": "the draw key",
+		"inside.key": "the draw key", "hard": "the draw key", "soft": "the draw key",
+		"copy":  "the draw key",
 		"kafka": "DISPATCHER_KAFKA_SASL_PASSWORD_FILE", "tls.key": "DISPATCHER_RECEIPTS_TLS_KEY_FILE",
 	} {
 		content, err := s.settings.Secrets().Read(name)
-		if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "name another file") {
+		if err == nil || !strings.Contains(err.Error(), what) ||
+			!strings.Contains(err.Error(), "name another file") {
 			t.Errorf("%s: %q, %v", name, content, err)
 		}
 	}
@@ -136,7 +150,8 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 // TestFilesOfTheDatabaseConnectionAreNeverRead, however the connection is written.
 func TestFilesOfTheDatabaseConnectionAreNeverRead(t *testing.T) {
 	s := newSecretsStage(t)
-	pass, key, service := filepath.Join(s.secrets, "it's pgpass"), filepath.Join(s.secrets, "client.key"), filepath.Join(s.secrets, "pg.conf")
+	pass, key, service := filepath.Join(s.secrets, "it's pgpass"),
+		filepath.Join(s.secrets, "client.key"), filepath.Join(s.secrets, "pg.conf")
 	for _, path := range []string{pass, key, service} {
 		s.write(path, hush)
 	}
@@ -164,7 +179,8 @@ func TestTheEmbeddedDrawKeyIsNeverRead(t *testing.T) {
 	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedDrawKey), folderKey+"\n")
 	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedEndpoints), hush)
 	for _, name := range []string{config.EmbeddedDrawKey, config.EmbeddedEndpoints} {
-		if content, err := s.settings.Secrets().Read("sub/" + name); err == nil || !strings.Contains(err.Error(), "name another file") {
+		if content, err := s.settings.Secrets().Read("sub/" + name); err == nil ||
+			!strings.Contains(err.Error(), "name another file") {
 			t.Errorf("%s: %q, %v", name, content, err)
 		}
 	}
@@ -173,11 +189,13 @@ func TestTheEmbeddedDrawKeyIsNeverRead(t *testing.T) {
 func TestOnlySmallOrdinaryFilesAreSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
-	s.check(syscall.Mkfifo(filepath.Join(s.secrets, "pipe"), 0o600)) // nobody writes: opening it must not wait
+	// nobody writes: opening it must not wait
+	s.check(syscall.Mkfifo(filepath.Join(s.secrets, "pipe"), 0o600))
 	s.write(filepath.Join(s.secrets, "huge"), strings.Repeat("x", 64<<10+1))
 	s.write(filepath.Join(s.secrets, "largest"), strings.Repeat("x", 64<<10))
 	for name, want := range map[string]string{
-		"pipe": "no ordinary file", "huge": "larger than 65536 bytes", "sub": "is a folder", "none": "there is no file none",
+		"pipe": "no ordinary file", "huge": "larger than 65536 bytes", "sub": "is a folder",
+		"none": "there is no file none",
 	} {
 		if _, err := s.settings.Secrets().Read(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
@@ -193,7 +211,9 @@ func TestTheSecretsFolderHasADefault(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
 	s.settings.SecretsDir = ""
-	if _, err := s.settings.Secrets().Read("plain"); err == nil || !strings.Contains(err.Error(), "there is no secrets folder "+filepath.Join(s.settings.DataDir, "secrets")) {
+	if _, err := s.settings.Secrets().Read("plain"); err == nil ||
+		!strings.Contains(err.Error(),
+			"there is no secrets folder "+filepath.Join(s.settings.DataDir, "secrets")) {
 		t.Error(err)
 	}
 	s.check(os.Rename(s.secrets, filepath.Join(s.settings.DataDir, "secrets")))
@@ -205,8 +225,10 @@ func TestTheSecretsFolderHasADefault(t *testing.T) {
 func TestASecretsFolderHoldsSecretsAlone(t *testing.T) {
 	t.Parallel()
 	for folder, bad := range map[string]bool{
-		"/": true, "./data": true, "./data/secrets": false, "/run/secrets": false, ".": true, "..": true, "./database": false,
-		"./data/postgres": true, "./data/secrets/eu": false, "./data/secretsX": true, "./data/secrets/../postgres": true,
+		"/": true, "./data": true, "./data/secrets": false, "/run/secrets": false, ".": true, "..": true,
+		"./database":      false,
+		"./data/postgres": true, "./data/secrets/eu": false, "./data/secretsX": true,
+		"./data/secrets/../postgres": true,
 	} {
 		s := config.Settings{DataDir: "./data", SecretsDir: folder}
 		if err := s.Validate(true); bad != strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR is ") {
@@ -225,7 +247,9 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"link": "app", "elsewhere/data": "../app/data", "app/data/secrets": "..", "inner": "app/secrets"} {
+	for name, to := range map[string]string{
+		"link": "app", "elsewhere/data": "../app/data", "app/data/secrets": "..", "inner": "app/secrets",
+	} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -249,13 +273,17 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 		{"app/none/secrets", "app/none", false},
 		{"app/dat", "app/data", false},
 	} {
-		s := config.Settings{DataDir: filepath.Join(top, c.data), SecretsDir: filepath.Join(top, c.secrets)}
+		s := config.Settings{
+			DataDir: filepath.Join(top, c.data), SecretsDir: filepath.Join(top, c.secrets),
+		}
 		err := s.Validate(true)
-		if got := strings.Contains(err.Error(), "which holds the data folder "+s.DataDir+" (DISPATCHER_DATA_DIR)"); got != c.bad {
+		if got := strings.Contains(err.Error(),
+			"which holds the data folder "+s.DataDir+" (DISPATCHER_DATA_DIR)"); got != c.bad {
 			t.Errorf("secrets %s, data %s: %v", c.secrets, c.data, err)
 		}
 	}
-	linked := config.Settings{DataDir: filepath.Join(top, "app", "data")} // DISPATCHER_SECRETS_DIR is not set
+	// DISPATCHER_SECRETS_DIR is not set
+	linked := config.Settings{DataDir: filepath.Join(top, "app", "data")}
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which holds the data folder") {
 		t.Errorf("a default that is a link to the folder around: %v", err)
 	}
@@ -266,12 +294,17 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
-	for _, folder := range []string{"data/postgres/base", "data/secrets/eu", "linked/postgres", "out/postgres", "vault"} {
+	for _, folder := range []string{
+		"data/postgres/base", "data/secrets/eu", "linked/postgres", "out/postgres", "vault",
+	} {
 		if err := os.MkdirAll(filepath.Join(top, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"base": "data/postgres/base", "other": "data", "linked/secrets": "postgres", "out/secrets": "../vault"} {
+	for name, to := range map[string]string{
+		"base": "data/postgres/base", "other": "data", "linked/secrets": "postgres",
+		"out/secrets": "../vault",
+	} {
 		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -293,13 +326,18 @@ func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 		{"out/secrets", "out", false},
 		{"vault", "data", false},
 	} {
-		s := config.Settings{DataDir: filepath.Join(top, c.data), SecretsDir: filepath.Join(top, c.secrets)}
+		s := config.Settings{
+			DataDir: filepath.Join(top, c.data), SecretsDir: filepath.Join(top, c.secrets),
+		}
 		err := s.Validate(true)
-		if got := strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR is "+s.SecretsDir+", which lies in the data folder "+s.DataDir); got != c.bad {
+		if got := strings.Contains(err.Error(),
+			"DISPATCHER_SECRETS_DIR is "+s.SecretsDir+", which lies in the data folder "+s.DataDir); got !=
+			c.bad {
 			t.Errorf("secrets %s, data %s: %v", c.secrets, c.data, err)
 		}
 	}
-	linked := config.Settings{DataDir: filepath.Join(top, "linked")} // DISPATCHER_SECRETS_DIR is not set
+	// DISPATCHER_SECRETS_DIR is not set
+	linked := config.Settings{DataDir: filepath.Join(top, "linked")}
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which lies in the data folder") {
 		t.Errorf("a default that is a link to the database: %v", err)
 	}
@@ -309,7 +347,9 @@ func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(s *secretsStage, path string){
-		"broken":   func(s *secretsStage, path string) { s.write(path, folderKey+"\n"+folderKey[1:]+"\n") },
+		"broken": func(s *secretsStage, path string) {
+			s.write(path, folderKey+"\n"+folderKey[1:]+"\n")
+		},
 		"empty":    func(s *secretsStage, path string) { s.write(path, "") },
 		"a folder": func(s *secretsStage, path string) { s.check(os.Mkdir(path, 0o700)) },
 	} {
@@ -322,12 +362,14 @@ func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 			for _, file := range []string{"copy", "plain"} {
 				content, err := s.settings.Secrets().Read(file)
 				if err == nil || content != nil || !strings.Contains(err.Error(), "DISPATCHER_DRAW_KEY_FILE") ||
-					!strings.HasPrefix(err.Error(), file+" is not read") || strings.Contains(err.Error(), folderKey[1:]) {
+					!strings.HasPrefix(err.Error(), file+" is not read") ||
+					strings.Contains(err.Error(), folderKey[1:]) {
 					t.Errorf("%s: %q, %v", file, content, err)
 				}
 			}
 			s.check(os.RemoveAll(s.drawn))
-			if content, err := s.settings.Secrets().Read("plain"); err != nil || string(content) != "right\n" {
+			if content, err := s.settings.Secrets().Read("plain"); err != nil ||
+				string(content) != "right\n" {
 				t.Errorf("without draw keys: %q, %v", content, err)
 			}
 		})
@@ -352,7 +394,8 @@ func TestWhatOnlySoundsLikeASecretIsTaken(t *testing.T) {
 		`provider: httpapi, settings: {callback: {query: {secret: "{callback_secret}"}}}`:  true,
 		`provider: telnyx, settings: {request: {query: {password: "{secret:password}"}}}`:  false,
 	} {
-		document := fmt.Sprintf("channels: {a: {%s}}\nroutes: [{name: default, weights: {a: 1}}]\n", settings)
+		document := fmt.Sprintf("channels: {a: {%s}}\nroutes: [{name: default, weights: {a: 1}}]\n",
+			settings)
 		_, err := config.ParseRouting("r.yaml", []byte(document))
 		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "secrets do not belong") {
 			t.Errorf("%s: %v", settings, err)

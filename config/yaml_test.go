@@ -18,7 +18,9 @@ func TestAYAMLFaultPointsAtWhatIsLeftOpen(t *testing.T) {
 			"r.yaml:3: not valid YAML: the { that opens here is not closed",
 		},
 		"a mapping, noticed three lines below": {
-			a + "routes:\n  - name: default\n    weights: {a: 70\n    mode: weighted\n  - name: other\n    weights: {a: 1}\n",
+			a +
+				"routes:\n  - name: default\n    weights: {a: 70\n    mode: weighted\n  - name: other\n" +
+				"    weights: {a: 1}\n",
 			"r.yaml:5: not valid YAML: the { that opens here is not closed",
 		},
 		"a list closed as a mapping": {
@@ -30,7 +32,8 @@ func TestAYAMLFaultPointsAtWhatIsLeftOpen(t *testing.T) {
 			"r.yaml:2: not valid YAML: the \" that opens here is not closed",
 		},
 		"brackets in texts and comments are none": {
-			"# { comment\nchannels:\n  a: {provider: 'it''s {', labels: {x: \"\\\"[\"}} # [\n  b: plain { text\nroutes:\n  - {name: default\n",
+			"# { comment\nchannels:\n  a: {provider: 'it''s {', labels: {x: \"\\\"[\"}} # [\n" +
+				"  b: plain { text\nroutes:\n  - {name: default\n",
 			"r.yaml:6: not valid YAML: the { that opens here is not closed",
 		},
 		"no bracket at fault": {

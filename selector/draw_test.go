@@ -35,7 +35,8 @@ func TestDrawIsTheDocumentedFormula(t *testing.T) {
 	drawer := selector.NewDrawer(testKey)
 	for i := range 1000 {
 		id, attempt, size := fmt.Sprint("order-", i), i%5+1, uint64(1)<<(i%41)
-		if got, want := drawer.Draw(id, attempt, size), auditorsDraw(id, uint32(attempt), size); got != want {
+		if got, want := drawer.Draw(id, attempt, size),
+			auditorsDraw(id, uint32(attempt), size); got != want {
 			t.Fatalf("draw of %s, %d in %d: %d, by hand %d", id, attempt, size, got, want)
 		}
 	}
@@ -56,14 +57,17 @@ func TestDrawDependsOnKeyIDAndAttempt(t *testing.T) {
 	if a.Draw("m", 2, size) == base || a.Draw("n", 1, size) == base || b.Draw("m", 1, size) == base {
 		t.Error("attempt, id or key does not change the draw")
 	}
-	if a.KeyID() == b.KeyID() || len(a.KeyID()) != 8 || strings.Contains(testKey.String(), "0123456789abcdef") {
+	if a.KeyID() == b.KeyID() || len(a.KeyID()) != 8 ||
+		strings.Contains(testKey.String(), "0123456789abcdef") {
 		t.Error("the key id does not tell keys apart, or shows the key")
 	}
 }
 
 func TestParseKeyRefusesWhatIsNoSecret(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "abc", strings.Repeat("0", 64), strings.Repeat("g", 64), strings.Repeat("a", 66)} {
+	for _, s := range []string{
+		"", "abc", strings.Repeat("0", 64), strings.Repeat("g", 64), strings.Repeat("a", 66),
+	} {
 		if _, err := selector.ParseKey(s); err == nil {
 			t.Errorf("a key of %d characters was accepted", len(s))
 		}

@@ -26,12 +26,15 @@ func wish(key string, operator selector.Operator, value selector.Value) selector
 // bestFirst scores the channels, orders them and gives the scores in the order of the
 // channels and the channels in the order of their scores. The longer a channel's place
 // in the list, the longer it has been available.
-func bestFirst(message labels, selectors []selector.Selector, channels []labels) (scores []float64, order []int) {
+func bestFirst(message labels, selectors []selector.Selector,
+	channels []labels) (scores []float64, order []int) {
 	list := make([]selector.Candidate, len(channels))
 	for i, channel := range channels {
 		score := selector.Match(message, selectors, channel)
 		scores = append(scores, score)
-		list[i] = selector.Candidate{Index: i, Capacity: 1, Score: score, LastAssigned: time.Unix(int64(1000-i), 0)}
+		list[i] = selector.Candidate{
+			Index: i, Capacity: 1, Score: score, LastAssigned: time.Unix(int64(1000-i), 0),
+		}
 	}
 	selector.ByScore(list, false)
 	return scores, indices(list)
@@ -101,45 +104,121 @@ func TestMatchExamplesOfTheSource(t *testing.T) {
 func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 	t.Parallel()
 	sigma := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-	channel := labels{"lang": text("en"), "quality": number(8), "debt": number(-4), "zero": number(0), "five": text("5")}
+	channel := labels{
+		"lang": text("en"), "quality": number(8), "debt": number(-4), "zero": number(0),
+		"five": text("5"),
+	}
 	for name, tc := range map[string]struct {
 		labels    labels
 		selectors []selector.Selector
 		want      float64
 	}{
-		"no labels and no selectors":             {nil, nil, 1},
-		"one label of three":                     {labels{"lang": text("en"), "x": text(""), "quality": number(9)}, nil, 1.0 / 3},
-		"an empty text is no missing label":      {labels{"none": text("")}, nil, 0},
-		"a text is not a number":                 {labels{"five": number(5)}, nil, 0},
-		"a number is not a text":                 {labels{"quality": text("8")}, nil, 0},
-		"labels and selectors together":          {labels{"lang": text("en"), "x": text("")}, []selector.Selector{wish("lang", selector.Equal, text("fr")), wish("quality", selector.GreaterThan, number(8))}, (1 + 0.5) / 4},
-		"equal with a text for a number":         {nil, []selector.Selector{wish("quality", selector.Equal, text("8"))}, 0},
-		"notEqual with a text for a number":      {nil, []selector.Selector{wish("quality", selector.NotEqual, text("8"))}, 1},
-		"equal on a missing label":               {nil, []selector.Selector{wish("none", selector.Equal, text(""))}, 0},
-		"notEqual on a missing label":            {nil, []selector.Selector{wish("none", selector.NotEqual, text("vip"))}, 1},
-		"greaterThan":                            {nil, []selector.Selector{wish("quality", selector.GreaterThan, number(5))}, sigma(3.0 / 5)},
-		"greaterThan scores below as well":       {nil, []selector.Selector{wish("quality", selector.GreaterThan, number(16))}, sigma(-0.5)},
-		"greaterThanEqual scores like it":        {nil, []selector.Selector{wish("quality", selector.GreaterThanEqual, number(5))}, sigma(3.0 / 5)},
-		"lessThan":                               {nil, []selector.Selector{wish("quality", selector.LessThan, number(10))}, sigma(2.0 / 10)},
-		"lessThanEqual scores like it":           {nil, []selector.Selector{wish("quality", selector.LessThanEqual, number(10))}, sigma(2.0 / 10)},
-		"a missing label under a magnitude":      {nil, []selector.Selector{wish("none", selector.LessThan, number(10))}, 0},
-		"a text label under a magnitude":         {nil, []selector.Selector{wish("five", selector.LessThan, number(10))}, 0},
-		"a text selector under a magnitude":      {nil, []selector.Selector{wish("quality", selector.GreaterThan, text("5"))}, 0},
-		"selector 0, label above":                {nil, []selector.Selector{wish("quality", selector.GreaterThan, number(0))}, sigma(6)},
-		"selector 0, label below":                {nil, []selector.Selector{wish("debt", selector.GreaterThanEqual, number(0))}, sigma(-6)},
-		"selector 0, label equal":                {nil, []selector.Selector{wish("zero", selector.GreaterThanEqual, number(0))}, 0.5},
-		"selector 0, less, label above":          {nil, []selector.Selector{wish("quality", selector.LessThan, number(0))}, sigma(-6)},
-		"selector 0, less, label below":          {nil, []selector.Selector{wish("debt", selector.LessThan, number(0))}, sigma(6)},
-		"selector -0 is 0":                       {nil, []selector.Selector{wish("quality", selector.GreaterThan, number(math.Copysign(0, -1)))}, sigma(6)},
-		"negative selector, greater":             {nil, []selector.Selector{wish("debt", selector.GreaterThan, number(-8))}, sigma(4.0 / 8)},
-		"negative selector, less":                {nil, []selector.Selector{wish("debt", selector.LessThan, number(-8))}, sigma(-4.0 / 8)},
-		"the same selector twice counts twice":   {nil, []selector.Selector{wish("quality", selector.Equal, number(8)), wish("quality", selector.Equal, number(8)), wish("lang", selector.Equal, text("fr"))}, 2.0 / 3},
-		"selectors of one key may contradict":    {nil, []selector.Selector{wish("lang", selector.Equal, text("en")), wish("lang", selector.Equal, text("fr")), wish("lang", selector.NotEqual, text("en"))}, 1.0 / 3},
-		"a label and a selector of one key":      {labels{"lang": text("en")}, []selector.Selector{wish("lang", selector.NotEqual, text("en"))}, 0.5},
-		"a label far above":                      {nil, []selector.Selector{wish("quality", selector.GreaterThan, number(1e-300))}, 1},
-		"a label far below":                      {nil, []selector.Selector{wish("quality", selector.LessThan, number(1e-300))}, 0},
-		"a difference beyond the largest number": {labels{"x": text("")}, []selector.Selector{wish("quality", selector.GreaterThan, number(-math.MaxFloat64))}, sigma(1) / 2},
-		"an operator that does not exist":        {nil, []selector.Selector{wish("quality", "like", number(8))}, 0},
+		"no labels and no selectors": {nil, nil, 1},
+		"one label of three": {
+			labels{"lang": text("en"), "x": text(""), "quality": number(9)}, nil, 1.0 / 3,
+		},
+		"an empty text is no missing label": {labels{"none": text("")}, nil, 0},
+		"a text is not a number":            {labels{"five": number(5)}, nil, 0},
+		"a number is not a text":            {labels{"quality": text("8")}, nil, 0},
+		"labels and selectors together": {
+			labels{"lang": text("en"), "x": text("")},
+			[]selector.Selector{
+				wish("lang", selector.Equal, text("fr")), wish("quality", selector.GreaterThan, number(8)),
+			}, (1 + 0.5) / 4,
+		},
+		"equal with a text for a number": {
+			nil, []selector.Selector{wish("quality", selector.Equal, text("8"))}, 0,
+		},
+		"notEqual with a text for a number": {
+			nil, []selector.Selector{wish("quality", selector.NotEqual, text("8"))}, 1,
+		},
+		"equal on a missing label": {
+			nil, []selector.Selector{wish("none", selector.Equal, text(""))}, 0,
+		},
+		"notEqual on a missing label": {
+			nil, []selector.Selector{wish("none", selector.NotEqual, text("vip"))}, 1,
+		},
+		"greaterThan": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(5))}, sigma(3.0 / 5),
+		},
+		"greaterThan scores below as well": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(16))}, sigma(-0.5),
+		},
+		"greaterThanEqual scores like it": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThanEqual, number(5))}, sigma(3.0 / 5),
+		},
+		"lessThan": {
+			nil, []selector.Selector{wish("quality", selector.LessThan, number(10))}, sigma(2.0 / 10),
+		},
+		"lessThanEqual scores like it": {
+			nil, []selector.Selector{wish("quality", selector.LessThanEqual, number(10))}, sigma(2.0 / 10),
+		},
+		"a missing label under a magnitude": {
+			nil, []selector.Selector{wish("none", selector.LessThan, number(10))}, 0,
+		},
+		"a text label under a magnitude": {
+			nil, []selector.Selector{wish("five", selector.LessThan, number(10))}, 0,
+		},
+		"a text selector under a magnitude": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThan, text("5"))}, 0,
+		},
+		"selector 0, label above": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(0))}, sigma(6),
+		},
+		"selector 0, label below": {
+			nil, []selector.Selector{wish("debt", selector.GreaterThanEqual, number(0))}, sigma(-6),
+		},
+		"selector 0, label equal": {
+			nil, []selector.Selector{wish("zero", selector.GreaterThanEqual, number(0))}, 0.5,
+		},
+		"selector 0, less, label above": {
+			nil, []selector.Selector{wish("quality", selector.LessThan, number(0))}, sigma(-6),
+		},
+		"selector 0, less, label below": {
+			nil, []selector.Selector{wish("debt", selector.LessThan, number(0))}, sigma(6),
+		},
+		"selector -0 is 0": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(math.Copysign(0, -1)))},
+			sigma(6),
+		},
+		"negative selector, greater": {
+			nil, []selector.Selector{wish("debt", selector.GreaterThan, number(-8))}, sigma(4.0 / 8),
+		},
+		"negative selector, less": {
+			nil, []selector.Selector{wish("debt", selector.LessThan, number(-8))}, sigma(-4.0 / 8),
+		},
+		"the same selector twice counts twice": {
+			nil,
+			[]selector.Selector{
+				wish("quality", selector.Equal, number(8)), wish("quality", selector.Equal, number(8)),
+				wish("lang", selector.Equal, text("fr")),
+			}, 2.0 / 3,
+		},
+		"selectors of one key may contradict": {
+			nil,
+			[]selector.Selector{
+				wish("lang", selector.Equal, text("en")), wish("lang", selector.Equal, text("fr")),
+				wish("lang", selector.NotEqual, text("en")),
+			}, 1.0 / 3,
+		},
+		"a label and a selector of one key": {
+			labels{"lang": text("en")}, []selector.Selector{wish("lang", selector.NotEqual, text("en"))},
+			0.5,
+		},
+		"a label far above": {
+			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(1e-300))}, 1,
+		},
+		"a label far below": {
+			nil, []selector.Selector{wish("quality", selector.LessThan, number(1e-300))}, 0,
+		},
+		"a difference beyond the largest number": {
+			labels{"x": text("")},
+			[]selector.Selector{wish("quality", selector.GreaterThan, number(-math.MaxFloat64))},
+			sigma(1) / 2,
+		},
+		"an operator that does not exist": {
+			nil, []selector.Selector{wish("quality", "like", number(8))}, 0,
+		},
 	} {
 		if got := selector.Match(tc.labels, tc.selectors, channel); math.Abs(got-tc.want) > 1e-13 {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -156,7 +235,10 @@ var values = rapid.Custom(func(t *rapid.T) selector.Value {
 		return text(rapid.SampledFrom([]string{"", "a", "b", "5"}).Draw(t, "value"))
 	}
 	return number(rapid.OneOf(
-		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, 5, -5, 1e300, -1e300, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN()}),
+		rapid.SampledFrom([]float64{
+			0, math.Copysign(0, -1), 1, 5, -5, 1e300, -1e300, math.MaxFloat64, math.SmallestNonzeroFloat64,
+			math.Inf(1), math.Inf(-1), math.NaN(),
+		}),
 		rapid.Float64(),
 	).Draw(t, "number"))
 })
@@ -167,19 +249,22 @@ var labelSets = rapid.MapOfN(keys, values, 0, 4)
 
 var selectorLists = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) selector.Selector {
 	return wish(keys.Draw(t, "key"), rapid.SampledFrom([]selector.Operator{
-		selector.Equal, selector.NotEqual, selector.GreaterThan, selector.GreaterThanEqual, selector.LessThan, selector.LessThanEqual,
+		selector.Equal, selector.NotEqual, selector.GreaterThan, selector.GreaterThanEqual,
+		selector.LessThan, selector.LessThanEqual,
 	}).Draw(t, "operator"), values.Draw(t, "value"))
 }), 0, 6)
 
 func TestMatchIsBetweenZeroAndOneInAnyOrderOfSelectors(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
-		message, selectors, channel := labelSets.Draw(t, "labels"), selectorLists.Draw(t, "selectors"), labelSets.Draw(t, "channel")
+		message, selectors, channel := labelSets.Draw(t, "labels"), selectorLists.Draw(t, "selectors"),
+			labelSets.Draw(t, "channel")
 		got := selector.Match(message, selectors, channel)
 		if !(got >= 0 && got <= 1) {
 			t.Fatalf("score %v", got)
 		}
-		if again := selector.Match(message, rapid.Permutation(selectors).Draw(t, "permuted"), channel); again != got {
+		if again := selector.Match(message, rapid.Permutation(selectors).Draw(t, "permuted"),
+			channel); again != got {
 			t.Fatalf("%v, and in another order of the selectors %v", got, again)
 		}
 	})
@@ -213,8 +298,10 @@ func TestABetterLabelNeverScoresLower(t *testing.T) {
 		low, high = min(low, high), max(low, high)
 		up := []selector.Selector{wish("q", selector.GreaterThan, number(wished))}
 		down := []selector.Selector{wish("q", selector.LessThanEqual, number(wished))}
-		if selector.Match(nil, up, labels{"q": number(low)}) > selector.Match(nil, up, labels{"q": number(high)}) ||
-			selector.Match(nil, down, labels{"q": number(low)}) < selector.Match(nil, down, labels{"q": number(high)}) {
+		if selector.Match(nil, up, labels{"q": number(low)}) >
+			selector.Match(nil, up, labels{"q": number(high)}) ||
+			selector.Match(nil, down, labels{"q": number(low)}) <
+				selector.Match(nil, down, labels{"q": number(high)}) {
 			t.Fatalf("selector %v, labels %v and %v", wished, low, high)
 		}
 	})
@@ -242,7 +329,10 @@ func TestUnexpiredDropsWhatNoLongerCounts(t *testing.T) {
 	after := func(key string, d time.Duration) selector.Selector {
 		return selector.Selector{Key: key, Operator: selector.Equal, ExpiresAfter: d}
 	}
-	all := []selector.Selector{after("ever", 0), after("30s", 30*time.Second), after("1m", time.Minute), after("ever2", 0), after("1ns", 1)}
+	all := []selector.Selector{
+		after("ever", 0), after("30s", 30*time.Second), after("1m", time.Minute), after("ever2", 0),
+		after("1ns", 1),
+	}
 	before := slices.Clone(all)
 	for _, tc := range []struct {
 		age  time.Duration

@@ -51,14 +51,21 @@ func TestLoadRatioTies(t *testing.T) {
 		in   []selector.Candidate
 		want []int
 	}{
-		"never assigned is oldest": {[]selector.Candidate{{Index: 0, Capacity: 1, LastAssigned: when}, {Index: 1, Capacity: 1}}, []int{1, 0}},
-		"configured order is last": {[]selector.Candidate{{Index: 2, Capacity: 7}, {Index: 1, Capacity: 5}, {Index: 0, Capacity: 9}}, []int{0, 1, 2}},
+		"never assigned is oldest": {
+			[]selector.Candidate{{Index: 0, Capacity: 1, LastAssigned: when}, {Index: 1, Capacity: 1}},
+			[]int{1, 0},
+		},
+		"configured order is last": {
+			[]selector.Candidate{{Index: 2, Capacity: 7}, {Index: 1, Capacity: 5}, {Index: 0, Capacity: 9}},
+			[]int{0, 1, 2},
+		},
 		"fractions, not floats": {[]selector.Candidate{
 			{Index: 0, Active: math.MaxInt64 - 1, Capacity: math.MaxInt64, LastAssigned: when},
 			{Index: 1, Active: math.MaxInt64 - 2, Capacity: math.MaxInt64 - 1, LastAssigned: when},
 		}, []int{1, 0}},
 		"equal fractions of different size": {[]selector.Candidate{
-			{Index: 0, Active: 2, Capacity: 4, LastAssigned: when}, {Index: 1, Active: 1, Capacity: 2, LastAssigned: when.Add(-1)},
+			{Index: 0, Active: 2, Capacity: 4, LastAssigned: when},
+			{Index: 1, Active: 1, Capacity: 2, LastAssigned: when.Add(-1)},
 		}, []int{1, 0}},
 	} {
 		if got := order(tc.in); !cmp.Equal(got, tc.want) {
@@ -126,7 +133,9 @@ func TestScoreOrderIsThatOfAPlainSort(t *testing.T) {
 		}
 		ascending := rapid.Bool().Draw(t, "ascending")
 		want := slices.Clone(list)
-		sort.SliceStable(want, func(i, j int) bool { return want[i].LastAssigned.Before(want[j].LastAssigned) })
+		sort.SliceStable(want, func(i, j int) bool {
+			return want[i].LastAssigned.Before(want[j].LastAssigned)
+		})
 		sort.SliceStable(want, func(i, j int) bool {
 			if ascending {
 				return want[i].Score < want[j].Score
@@ -193,7 +202,9 @@ func TestEveryoneGetsATurn(t *testing.T) {
 
 func TestSelectorSemantics(t *testing.T) {
 	t.Parallel()
-	labels := map[string]selector.Value{"department": selector.TextValue("billing"), "quality": selector.NumberValue(9)}
+	labels := map[string]selector.Value{
+		"department": selector.TextValue("billing"), "quality": selector.NumberValue(9),
+	}
 	for _, tc := range []struct {
 		key      string
 		operator selector.Operator

@@ -48,7 +48,8 @@ func TestRedrawIsTheDocumentedOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		id, first := rapid.String().Draw(t, "id"), rapid.IntRange(-1, table.Len()-1).Draw(t, "first")
-		if got, want := table.Redraw(drawer, id, first), auditorsRedraw(table, id, first); !cmp.Equal(got, want) {
+		if got, want := table.Redraw(drawer, id, first),
+			auditorsRedraw(table, id, first); !cmp.Equal(got, want) {
 			t.Fatalf("order %v, by hand %v", got, want)
 		}
 	})
@@ -60,7 +61,9 @@ func TestRedrawListsEachWeightedEntryOnceWithoutTheFirst(t *testing.T) {
 	table := mustTable(t, "0", "25", "15", "0", "60")
 	for i := range 200 {
 		id := fmt.Sprint(i)
-		for first, want := range map[int][]int{-1: {1, 2, 4}, 0: {1, 2, 4}, 1: {2, 4}, 2: {1, 4}, 4: {1, 2}} {
+		for first, want := range map[int][]int{
+			-1: {1, 2, 4}, 0: {1, 2, 4}, 1: {2, 4}, 2: {1, 4}, 4: {1, 2},
+		} {
 			got := table.Redraw(drawer, id, first)
 			if slices.Sort(got); !cmp.Equal(got, want) {
 				t.Fatalf("message %s, first %d: entries %v, want %v", id, first, got, want)

@@ -21,7 +21,9 @@ type tally struct {
 
 // assignAll draws a first choice for each message; when that is not ready, the first
 // ready entry of its redraw takes the message.
-func assignAll(table *selector.Table, drawer *selector.Drawer, ready []bool, messages int, series uint64) tally {
+func assignAll(
+	table *selector.Table, drawer *selector.Drawer, ready []bool, messages int, series uint64,
+) tally {
 	out := tally{first: make([]int, table.Len()), fallback: make([]int, table.Len())}
 	for i := range messages {
 		id := fmt.Sprint(series, "-", i)
@@ -108,7 +110,8 @@ func TestRedrawOwnsExactlyItsWeightOfTheSecondDraws(t *testing.T) {
 		counts[c]++
 	}
 	if counts[1] != 15 || counts[3] != 60 {
-		t.Errorf("of the 75 second draws without A, B owns %d and C %d; want 15 and 60", counts[1], counts[3])
+		t.Errorf("of the 75 second draws without A, B owns %d and C %d; want 15 and 60", counts[1],
+			counts[3])
 	}
 }
 

@@ -43,7 +43,9 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	matcher, scores := selector.NewMatcher(channels), make([]float64, len(channels))
 	drawer := selector.NewDrawer(testKey)
 	for i := range list {
-		list[i] = selector.Candidate{Index: i, Active: int64(i * 7 % 5), Capacity: 5, Score: float64(i * 3 % 7)}
+		list[i] = selector.Candidate{
+			Index: i, Active: int64(i * 7 % 5), Capacity: 5, Score: float64(i * 3 % 7),
+		}
 	}
 	for _, n := range []int{3, 10, 20, 100, 1000} {
 		table := mustTable(t, spread(n)...)
@@ -58,10 +60,15 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	noAllocs(t, "ByScore", func() { selector.ByScore(list, false); selector.ByScore(list, true) })
 	many := make([]selector.Candidate, 200)
 	for i := range many {
-		many[i] = selector.Candidate{Index: i, Active: int64(i * 7 % 5), Capacity: 5, Score: float64(i * 3 % 7)}
+		many[i] = selector.Candidate{
+			Index: i, Active: int64(i * 7 % 5), Capacity: 5, Score: float64(i * 3 % 7),
+		}
 	}
 	noAllocs(t, "ByLoadRatio of many", func() { selector.ByLoadRatio(many) })
-	noAllocs(t, "ByScore of many", func() { selector.ByScore(many, false); selector.ByScore(many, true) })
+	noAllocs(t, "ByScore of many", func() {
+		selector.ByScore(many, false)
+		selector.ByScore(many, true)
+	})
 	noAllocs(t, "ByTurn", func() { selector.ByTurn(list, 7) })
 }
 
@@ -79,7 +86,9 @@ func noAllocs(t *testing.T, what string, f func()) {
 func TestSwappingATableBlocksNobody(t *testing.T) {
 	t.Parallel()
 	picks := tier.Size(10_000, 50_000)
-	tables := []*selector.Table{mustTable(t, "25", "15", "60"), mustTable(t, "0", "50", "50"), thousand(t)}
+	tables := []*selector.Table{
+		mustTable(t, "25", "15", "60"), mustTable(t, "0", "50", "50"), thousand(t),
+	}
 	intervals := make(map[*selector.Table][]selector.Interval, len(tables))
 	for _, table := range tables {
 		intervals[table] = table.Intervals()
@@ -172,7 +181,9 @@ func benchmarkPickParallel(b *testing.B, every time.Duration) {
 	swapper.Wait()
 }
 
-func swapUntil(b *testing.B, stop <-chan struct{}, every time.Duration, current *atomic.Pointer[selector.Table]) {
+func swapUntil(
+	b *testing.B, stop <-chan struct{}, every time.Duration, current *atomic.Pointer[selector.Table],
+) {
 	list, ticker := entries(spread(100)...), time.NewTicker(every)
 	defer ticker.Stop()
 	swaps := 0
@@ -206,7 +217,10 @@ func BenchmarkNewTable1000(b *testing.B) {
 func BenchmarkRank20(b *testing.B) {
 	base := make([]selector.Candidate, 20)
 	for i := range base {
-		base[i] = selector.Candidate{Index: i, Active: int64(i * 7 % 20), Capacity: 100, Score: float64(i * 7 % 20), LastAssigned: time.Unix(int64(i), 0)}
+		base[i] = selector.Candidate{
+			Index: i, Active: int64(i * 7 % 20), Capacity: 100, Score: float64(i * 7 % 20),
+			LastAssigned: time.Unix(int64(i), 0),
+		}
 	}
 	list := make([]selector.Candidate, 20)
 	for name, rank := range map[string]func(){

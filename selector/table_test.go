@@ -43,7 +43,10 @@ func TestIntervalsAreThoseOfThePaper(t *testing.T) {
 		{[]string{"5", "25", "70"}, 100, []span{{0, 4}, {5, 29}, {30, 99}}},
 		{[]string{"30", "10", "60"}, 100, []span{{0, 29}, {30, 39}, {40, 99}}},
 		{[]string{"1", "1", "1"}, 3, []span{{0, 0}, {1, 1}, {2, 2}}},
-		{[]string{"34.5", "1.3", "58.7", "5.5"}, 1000, []span{{0, 344}, {345, 357}, {358, 944}, {945, 999}}},
+		{
+			[]string{"34.5", "1.3", "58.7", "5.5"}, 1000,
+			[]span{{0, 344}, {345, 357}, {358, 944}, {945, 999}},
+		},
 		{[]string{"0.000000001", "1"}, 1_000_000_001, []span{{0, 0}, {1, 1_000_000_000}}},
 		{[]string{"2.50", "2.5"}, 50, []span{{0, 24}, {25, 49}}},
 		{[]string{"7"}, 7, []span{{0, 6}}},
@@ -88,7 +91,8 @@ func TestNewTableRefusesWhatCannotBeDrawn(t *testing.T) {
 		"sum too big": {entries(big, "1"), "2^40"},
 		"scaled over": {entries("2000", "0.000000001"), "2^40"},
 	} {
-		if _, err := selector.NewTable(tc.entries); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := selector.NewTable(tc.entries); err == nil ||
+			!strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, tc.want)
 		}
 	}
@@ -99,12 +103,18 @@ func TestNewTableRefusesWhatCannotBeDrawn(t *testing.T) {
 
 func TestParseWeightRefusesWhatIsNoPlainDecimal(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "-1", "-0", "+1", "1e3", "NaN", "Inf", ".5", "5.", "1,5", " 1", "0x10", "1.0000000001", "9999999999999999999999"} {
+	for _, s := range []string{
+		"", "-1", "-0", "+1", "1e3", "NaN", "Inf", ".5", "5.", "1,5", " 1", "0x10", "1.0000000001",
+		"9999999999999999999999",
+	} {
 		if w, err := selector.ParseWeight(s); err == nil {
 			t.Errorf("%q was read as %s", s, w)
 		}
 	}
-	for s, want := range map[string]string{"25": "25", "34.50": "34.5", "0": "0", "0.000000001": "0.000000001", "007": "7", "1.000000000000": "1"} {
+	for s, want := range map[string]string{
+		"25": "25", "34.50": "34.5", "0": "0", "0.000000001": "0.000000001", "007": "7",
+		"1.000000000000": "1",
+	} {
 		if w, err := selector.ParseWeight(s); err != nil || w.String() != want {
 			t.Errorf("%q was read as %s, %v; want %s", s, w, err, want)
 		}
@@ -121,7 +131,9 @@ func mixedPrecision(t *rapid.T) []selector.Entry {
 	for i := range out {
 		text := fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "whole"))
 		if decimals := rapid.IntRange(0, 9).Draw(t, "decimals"); decimals > 0 {
-			text += "." + rapid.StringOfN(rapid.RuneFrom([]rune("0123456789")), decimals, decimals, -1).Draw(t, "fraction")
+			text += "." +
+				rapid.StringOfN(rapid.RuneFrom([]rune("0123456789")), decimals, decimals, -1).Draw(t,
+					"fraction")
 		}
 		out[i] = selector.Entry{Name: fmt.Sprint("c", i), Weight: selector.MustWeight(text)}
 	}

@@ -164,7 +164,8 @@ func TestTheJudgesSeeFaults(t *testing.T) {
 	if p := correlationP(sawtooth, 3); p > 1e-6 {
 		t.Errorf("sawtooth: p = %v", p)
 	}
-	if p := chiSquareP(chiSquare(mustTable(t, "27", "15", "58"), count(fair, 3), aDay), 2); p > atWorst {
+	if p := chiSquareP(chiSquare(mustTable(t, "27", "15", "58"), count(fair, 3), aDay), 2); p >
+		atWorst {
 		t.Errorf("shares two points off: p = %v", p)
 	}
 }
@@ -205,7 +206,8 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 		t.Errorf("%d of %d days are judged below 5 %%", unlikely, days)
 	}
 	if blamedOnMorning != days || blamedOnEvening != days {
-		t.Errorf("one set of weights explains a day of two: %d and %d of %d days blamed", blamedOnMorning, blamedOnEvening, days)
+		t.Errorf("one set of weights explains a day of two: %d and %d of %d days blamed", blamedOnMorning,
+			blamedOnEvening, days)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // of its own under -short, or draws a fresh seed in the fast tier would do so unseen.
 func TestNothingIsSkippedButByTheTier(t *testing.T) {
 	t.Parallel()
-	forbidden := regexp.MustCompile(`\b\w+\.(Skip|Skipf|SkipNow)\(|\btesting\.Short\(|\brapid\.(Check|MakeCheck)\(`)
+	forbidden := regexp.MustCompile(
+		`\b\w+\.(Skip|Skipf|SkipNow)\(|\btesting\.Short\(|\brapid\.(Check|MakeCheck)\(`)
 	files := 0
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "rules_test.go" {

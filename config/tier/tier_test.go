@@ -16,7 +16,8 @@ func TestTheFastTierDrawsTheSameInEachRun(t *testing.T) {
 	}
 	if tier.Long() {
 		t.Log("the long tier draws fresh seeds")
-	} else if first, second := draws(), draws(); len(first) == 0 || first[0] != second[0] || first[0] != firstDraw {
+	} else if first, second := draws(), draws(); len(first) == 0 || first[0] != second[0] ||
+		first[0] != firstDraw {
 		t.Errorf("%d, then %d; want %d", first[0], second[0], uint64(firstDraw))
 	}
 	t.Setenv("LONG_TESTS", "")

@@ -69,7 +69,9 @@ func TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable(t *testing.T) {
 	api := apiOf(open(t, channelSettings(nil)))
 	invalid := provider.Result{Outcome: provider.Refused, Code: "400/INVALID_PARAMETER"}
 	for body, want := range map[string]provider.Result{
-		`"ConflictException","Reason":"DESTINATION_PHONE_NUMBER_OPTED_OUT","ResourceId":5,"Message":[]`: {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT"},
+		`"ConflictException","Reason":"DESTINATION_PHONE_NUMBER_OPTED_OUT","ResourceId":5,"Message":[]`: {
+			Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT",
+		},
 		`"ConflictException","Reason":7`: {
 			Outcome: provider.Refused, Code: "400/ConflictException",
 		},
@@ -100,9 +102,15 @@ func TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable(t *testing.T) {
 		`"ValidationException","Reason":"INVALID_PARAMETER","Fields":[{"Name":"DestinationPhoneNumber"},null]`:          invalid,
 		`"ValidationException","Reason":"INVALID_PARAMETER","Fields":{"Name":"DestinationPhoneNumber"}`:                 invalid,
 		`"ValidationException","Reason":"INVALID_PARAMETER","Fields":"DestinationPhoneNumber"`:                          invalid,
-		`"ValidationException","Reason":["INVALID_PARAMETER"],"Fields":[{"Name":"DestinationPhoneNumber"}]`:             {Outcome: provider.Refused, Code: "400/ValidationException"},
-		`"ValidationException","Reason":"MAXIMUM_SIZE_EXCEEDED","Fields":[{"Name":"DestinationPhoneNumber"}]`:           {Outcome: provider.Refused, Code: "400/MAXIMUM_SIZE_EXCEEDED"},
-		`"validationexception","Reason":"INVALID_PARAMETER","Fields":[{"Name":"DestinationPhoneNumber"}]`:               {Outcome: provider.Unknown, Code: "400/validationexception"},
+		`"ValidationException","Reason":["INVALID_PARAMETER"],"Fields":[{"Name":"DestinationPhoneNumber"}]`: {
+			Outcome: provider.Refused, Code: "400/ValidationException",
+		},
+		`"ValidationException","Reason":"MAXIMUM_SIZE_EXCEEDED","Fields":[{"Name":"DestinationPhoneNumber"}]`: {
+			Outcome: provider.Refused, Code: "400/MAXIMUM_SIZE_EXCEEDED",
+		},
+		`"validationexception","Reason":"INVALID_PARAMETER","Fields":[{"Name":"DestinationPhoneNumber"}]`: {
+			Outcome: provider.Unknown, Code: "400/validationexception",
+		},
 		`"UnknownOperationException"`: {
 			Outcome: provider.Refused, Code: "400/UnknownOperationException",
 		},

@@ -139,7 +139,9 @@ func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, new, want string }{
 		"nobody verified": {
-			"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n  secret_files: [old, secret]\n", "", "verify: is missing",
+			"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n" +
+				"  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n" +
+				"  secret_files: [old, secret]\n", "", "verify: is missing",
 		},
 		"query uncovered": {".{url}", "", "signed does not cover {url}"},
 		"body uncovered":  {".{body}", "", "signed does not cover {body}"},

@@ -66,8 +66,10 @@ func TestOnlySignedCallbacksAreAccepted(t *testing.T) {
 					"0"}
 			},
 			"no signature": func(c *provider.Callback) { delete(c.Header, "X-Signature") },
-			"no prefix":    func(c *provider.Callback) { c.Header["X-Signature"][0] = c.Header["X-Signature"][0][3:] },
-			"empty":        func(c *provider.Callback) { c.Header["X-Signature"][0] = "v1=" },
+			"no prefix": func(c *provider.Callback) {
+				c.Header["X-Signature"][0] = c.Header["X-Signature"][0][3:]
+			},
+			"empty": func(c *provider.Callback) { c.Header["X-Signature"][0] = "v1=" },
 		})
 	webtest.CheckSecrets(t, func(names ...string) provider.CallbackReader {
 		if len(names) == 0 {

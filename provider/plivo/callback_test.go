@@ -188,9 +188,13 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			c.URL = web.WithKey(callback,
 				"ffffffffffffffffffffffffffffffff")
 		},
-		"field more":      func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
-		"other nonce":     func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
-		"many signatures": func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8" },
+		"field more": func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
+		"other nonce": func(c *provider.Callback) {
+			c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"}
+		},
+		"many signatures": func(c *provider.Callback) {
+			c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8"
+		},
 	})
 	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
 }

@@ -79,7 +79,8 @@ func BenchmarkReceipts(b *testing.B) {
 // BenchmarkParseReceipt measures the reading of one receipt that has everything in its text.
 func BenchmarkParseReceipt(b *testing.B) {
 	m := textReceipt(
-		"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Your code is")
+		"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD " +
+			"err:000 text:Your code is")
 	cfg := new(Config)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -82,12 +82,13 @@ func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 // fault.
 func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
-		if s.Source.Addr == "ACME" {
-			return smpptest.Answer{Status: pdu.StatusSysErr}
-		}
-		return smpptest.Answer{Status: pdu.StatusInvSrcAdr}
-	}}})
+	srv := startServer(t,
+		smpptest.Config{Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
+			if s.Source.Addr == "ACME" {
+				return smpptest.Answer{Status: pdu.StatusSysErr}
+			}
+			return smpptest.Answer{Status: pdu.StatusInvSrcAdr}
+		}}})
 	c := startClient(t, fastConfig(srv.Addr()))
 	for i := range maxFaults {
 		send(c, submission(i))
@@ -232,7 +233,8 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 					<-line == 0 ||
 					probes < 5 || probes > 11 {
 					t.Errorf(
-						"%d unhealthy, %d probes in ten seconds, want about one a second, out of the line", c.unhealthyBinds(), probes)
+						"%d unhealthy, %d probes in ten seconds, want about one a second, out of the line",
+						c.unhealthyBinds(), probes)
 				}
 				sick.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)

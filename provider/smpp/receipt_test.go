@@ -21,7 +21,8 @@ func textReceipt(text string) pdu.Message {
 
 func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 	t.Parallel()
-	const full = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Your code is"
+	const full = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 " +
+		"stat:DELIVRD err:000 text:Your code is"
 	named := func(m pdu.Message, tlvs ...pdu.TLV) pdu.Message { m.TLVs = tlvs; return m }
 	id := pdu.TLV{Tag: pdu.TagReceiptedMessageID, Value: []byte("abc-7\x00")}
 	state := func(v uint8) pdu.TLV { return pdu.Uint8(pdu.TagMessageState, v) }
@@ -187,7 +188,8 @@ func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 func FuzzParseReceipt(f *testing.F) {
 	f.Add(
 		byte(4), []byte(
-			"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hi"), []byte(nil), byte(0), byte(0))
+			"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD "+
+				"err:000 text:Hi"), []byte(nil), byte(0), byte(0))
 	f.Add(byte(0), []byte("ID :7F,Stat: undeliv;ERR:012"), []byte("7F\x00"), byte(5), byte(0xFF))
 	f.Add(byte(0x20), []byte("id:id:stat:err:"), []byte{0}, byte(200), byte(3))
 	f.Fuzz(func(t *testing.T, esmClass byte, text, id []byte, state, set byte) {

@@ -319,7 +319,9 @@ func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 	for code, change := range map[string]func(*provider.Submission){
 		"destination": func(s *provider.Submission) { s.To = "nobody" },
 		"too_long":    func(s *provider.Submission) { s.Text = longText(256) },
-		"parts":       func(s *provider.Submission) { s.Parts, s.Cut = []int{4}, (&Config{}).Cut(s.Text) },
+		"parts": func(s *provider.Submission) {
+			s.Parts, s.Cut = []int{4}, (&Config{}).Cut(s.Text)
+		},
 	} {
 		s := submission(1)
 		change(&s)

@@ -133,8 +133,10 @@ func TestForgedWebhooksSayNothing(t *testing.T) {
 					base64.StdEncoding.EncodeToString(make([]byte, 64)),
 				}
 			},
-			"short signature": func(c *provider.Callback) { c.Header["Telnyx-Signature-Ed25519"][0] = "AAAA" },
-			"another key":     func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
+			"short signature": func(c *provider.Callback) {
+				c.Header["Telnyx-Signature-Ed25519"][0] = "AAAA"
+			},
+			"another key": func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
 		})
 	webtest.CheckSecrets(t, listening(t), genuine(string(body)), signing, other)
 }

@@ -255,7 +255,9 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			c.Body = append(c.Body,
 				"&MessageSid=SM2"...)
 		},
-		"other signature":   func(c *provider.Callback) { c.Header["X-Twilio-Signature"] = []string{"AAAAAAAAAAAAAAAAAAAAAAAAAAA="} },
+		"other signature": func(c *provider.Callback) {
+			c.Header["X-Twilio-Signature"] = []string{"AAAAAAAAAAAAAAAAAAAAAAAAAAA="}
+		},
 		"empty signature":   func(c *provider.Callback) { c.Header["X-Twilio-Signature"] = nil },
 		"longer signature":  func(c *provider.Callback) { c.Header["X-Twilio-Signature"][0] += "=" },
 		"digest of nothing": func(c *provider.Callback) { c.URL += "&bodySHA256=" },

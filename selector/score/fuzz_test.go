@@ -23,7 +23,8 @@ const bound = 2 * time.Second
 // worst is an input whose labels are as long as an envelope allows.
 func worst() *score.Input {
 	in := sample()
-	in.Labels["x"] = selector.TextValue(strings.Repeat("\u0250", 256)) // upper case is longer than lower case
+	// upper case is longer than lower case
+	in.Labels["x"] = selector.TextValue(strings.Repeat("\u0250", 256))
 	in.ChannelLabels["x"] = in.Labels["x"]
 	return in
 }
@@ -38,7 +39,8 @@ func compileAndScore(t interface{ Fatalf(string, ...any) }, source string) bool 
 	}
 	if err != nil {
 		bad, ok := errors.AsType[*score.SyntaxError](err)
-		if !ok || bad.Line < 1 || bad.Column < 1 || bad.Message == "" || strings.Contains(bad.Message, "goroutine") {
+		if !ok || bad.Line < 1 || bad.Column < 1 || bad.Message == "" ||
+			strings.Contains(bad.Message, "goroutine") {
 			t.Fatalf("%q: error %#v", source, err)
 		}
 		return false
@@ -102,7 +104,8 @@ var expressions = rapid.OneOf(rapid.Custom(numeric), rapid.Custom(tokens))
 // numeric draws a formula of bounded depth.
 func numeric(t *rapid.T) string {
 	leaf := rapid.SampledFrom([]string{
-		"1", "0", "2.5", "load_ratio", "price", "priority", "labels.size", "labels.x", "labels.none", "(labels.none ?? 0)",
+		"1", "0", "2.5", "load_ratio", "price", "priority", "labels.size", "labels.x", "labels.none",
+		"(labels.none ?? 0)",
 		"channel.labels.quality", "len(channel.name)", `(lane in ["otp", labels.x] ? 1 : 0)`,
 	})
 	var draw func(depth int) string
@@ -110,7 +113,10 @@ func numeric(t *rapid.T) string {
 		if depth == 0 {
 			return leaf.Draw(t, "leaf")
 		}
-		shape := rapid.SampledFrom([]string{"A + B", "A - B", "A * B", "A / B", "A % B", "A ** B", "max(A, B)", "min(A, B)", "abs(A)", "round(A)", "A > B ? A : B", "A == B ? 1 : A", "(A ?? B)"}).Draw(t, "shape")
+		shape := rapid.SampledFrom([]string{
+			"A + B", "A - B", "A * B", "A / B", "A % B", "A ** B", "max(A, B)", "min(A, B)", "abs(A)",
+			"round(A)", "A > B ? A : B", "A == B ? 1 : A", "(A ?? B)",
+		}).Draw(t, "shape")
 		return "(" + strings.NewReplacer("A", draw(depth-1), "B", draw(depth-1)).Replace(shape) + ")"
 	}
 	return draw(rapid.IntRange(0, 3).Draw(t, "depth"))
@@ -119,10 +125,13 @@ func numeric(t *rapid.T) string {
 // tokens draws words of the language in any order.
 func tokens(t *rapid.T) string {
 	words := rapid.SampledFrom([]string{
-		"(", ")", "[", "]", "{", "}", "?", ":", "?:", "??", "?.", ".", "..", ",", ";", "|", "#", "+", "-", "*", "**", "/", "%", "^", "<", "<=", "==", "!=", "!", "not",
-		"in", "and", "or", "if", "else", "let", "nil", "true", "1", "2.5", `"a"`, "b'x'", "labels", "labels.x", "channel", "channel.name", "lane", "price", "abs(", "max(", "map(", "$env", "\n",
+		"(", ")", "[", "]", "{", "}", "?", ":", "?:", "??", "?.", ".", "..", ",", ";", "|", "#", "+", "-",
+		"*", "**", "/", "%", "^", "<", "<=", "==", "!=", "!", "not",
+		"in", "and", "or", "if", "else", "let", "nil", "true", "1", "2.5", `"a"`, "b'x'", "labels",
+		"labels.x", "channel", "channel.name", "lane", "price", "abs(", "max(", "map(", "$env", "\n",
 	})
-	return strings.Join(rapid.SliceOfN(words, 0, 25).Draw(t, "words"), rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
+	return strings.Join(rapid.SliceOfN(words, 0, 25).Draw(t, "words"),
+		rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
 }
 
 func TestNoAcceptedExpressionRunsLongerThanTheBound(t *testing.T) {
@@ -140,8 +149,10 @@ func TestNoAcceptedExpressionRunsLongerThanTheBound(t *testing.T) {
 
 func FuzzCompile(f *testing.F) {
 	for _, source := range []string{
-		"", "1 - load_ratio", "(channel.labels.quality ?? 0) / 10 - load_ratio", `labels["a-b"] in ["x", 2] ? 1 : 0`,
-		"if price > 1 { 0 } else { 1 }", "1 < 2 < 3", "a ?: b", "map(1..9, #)", "labels?.x", "0x1F + 1_000 | abs()", "\"\\u00e9\" + 'x'", "// c\n1", "b'\\x00'",
+		"", "1 - load_ratio", "(channel.labels.quality ?? 0) / 10 - load_ratio",
+		`labels["a-b"] in ["x", 2] ? 1 : 0`,
+		"if price > 1 { 0 } else { 1 }", "1 < 2 < 3", "a ?: b", "map(1..9, #)", "labels?.x",
+		"0x1F + 1_000 | abs()", "\"\\u00e9\" + 'x'", "// c\n1", "b'\\x00'",
 	} {
 		f.Add(source)
 	}

@@ -14,12 +14,16 @@ import (
 // sample is a message in English for a channel of quality 8 that is a quarter full.
 func sample() *score.Input {
 	return &score.Input{
-		Labels:   map[string]selector.Value{"language": selector.TextValue("en"), "size": selector.NumberValue(3), "a-b": selector.NumberValue(7)},
+		Labels: map[string]selector.Value{
+			"language": selector.TextValue("en"), "size": selector.NumberValue(3),
+			"a-b": selector.NumberValue(7),
+		},
 		Lane:     "otp",
 		Priority: 2,
 		Channel:  "alpha",
 		ChannelLabels: map[string]selector.Value{
-			"language": selector.TextValue("en"), "quality": selector.NumberValue(8), "name": selector.TextValue("x"), "digits": selector.TextValue("12"),
+			"language": selector.TextValue("en"), "quality": selector.NumberValue(8),
+			"name": selector.TextValue("x"), "digits": selector.TextValue("12"),
 		},
 		LoadRatio: 0.25,
 		Price:     0.04,
@@ -145,7 +149,8 @@ func TestCompileRefusesWithPositionAndReason(t *testing.T) {
 			continue
 		}
 		if bad.Line != tc.line || bad.Column != tc.column || !strings.Contains(bad.Error(), tc.want) {
-			t.Errorf("%.40q: %v; want line %d, column %d with %q", tc.source, bad, tc.line, tc.column, tc.want)
+			t.Errorf("%.40q: %v; want line %d, column %d with %q", tc.source, bad, tc.line, tc.column,
+				tc.want)
 		}
 	}
 }
@@ -228,8 +233,12 @@ func TestErrorsShowNoLabelValue(t *testing.T) {
 	t.Parallel()
 	in := sample()
 	in.Labels["secret"] = selector.TextValue("hunter2")
-	for _, source := range []string{"int(labels.secret)", "float(labels.secret)", "-labels.secret", "labels.secret + 1", "abs(labels.secret)", "labels.secret"} {
-		if _, err := mustCompile(t, source).Score(in); err == nil || strings.Contains(err.Error(), "hunter2") {
+	for _, source := range []string{
+		"int(labels.secret)", "float(labels.secret)", "-labels.secret", "labels.secret + 1",
+		"abs(labels.secret)", "labels.secret",
+	} {
+		if _, err := mustCompile(t, source).Score(in); err == nil ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}

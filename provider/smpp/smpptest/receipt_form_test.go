@@ -24,17 +24,21 @@ func TestReceiptsAreWrittenInEveryForm(t *testing.T) {
 		tlvs    pdu.TLVs
 	}{
 		"full": {
-			class: 4, text: "id:7f sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:", tlvs: full,
+			class: 4,
+			text: "id:7f sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD " +
+				"err:000 text:", tlvs: full,
 		},
 		"text": {
 			form: ReceiptForm{Style: TextReceipt}, class: 4,
-			text: "id:7f sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:",
+			text: "id:7f sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD " +
+				"err:000 text:",
 		},
 		"parameters": {form: ReceiptForm{Style: ParameterReceipt}, class: 4, tlvs: full},
 		"small": {
 			form:    ReceiptForm{Style: LowerCaseReceipt},
 			receipt: Receipt{State: "UNDELIV", Error: "01B"}, class: 4,
-			text: "id:7f sub:001 dlvrd:000 submit date:2611211200 done date:2611211201 stat:undeliv err:01b text:",
+			text: "id:7f sub:001 dlvrd:000 submit date:2611211200 done date:2611211201 stat:undeliv " +
+				"err:01b text:",
 		},
 		"sparse": {
 			form: ReceiptForm{Style: SparseReceipt}, receipt: Receipt{State: "EXPIRED"}, class: 4,

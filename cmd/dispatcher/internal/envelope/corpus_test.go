@@ -83,7 +83,8 @@ func TestSchemaAndDecodeAgreeOnEveryCharacter(t *testing.T) {
 		if (schemaErr == nil) != (problem == nil) {
 			t.Fatalf("%U: schema: %v, Decode: %v", c, schemaErr, problem)
 		}
-		assigned := unicode.In(c, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z, unicode.Cc, unicode.Cf, unicode.Co)
+		assigned := unicode.In(c, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z,
+			unicode.Cc, unicode.Cf, unicode.Co)
 		if assigned && unicode.IsPrint(c) != (problem == nil) {
 			t.Fatalf("%U: Unicode says %v, Decode %v", c, unicode.IsPrint(c), problem)
 		}
@@ -119,14 +120,16 @@ func FuzzSchemaAndDecodeAgree(f *testing.F) {
 // beyondSchema reports what no schema can express.
 func beyondSchema(p *envelope.Problem, raw []byte) bool {
 	return p.Code == envelope.DuplicateField || p.Code == envelope.TooLarge || !utf8.Valid(raw) ||
-		strings.Contains(p.Detail, "after send_at") || loneSurrogate(raw) || repeatsKey(json.NewDecoder(bytes.NewReader(raw)))
+		strings.Contains(p.Detail, "after send_at") || loneSurrogate(raw) ||
+		repeatsKey(json.NewDecoder(bytes.NewReader(raw)))
 }
 
 // repeatsKey reports an object that has a key twice, in the next value of d.
 func repeatsKey(d *json.Decoder) bool {
 	opening, _ := d.Token() // the document is JSON: the schema accepts it
 	repeated, keys := false, map[json.Token]bool{}
-	for ; (opening == json.Delim('{') || opening == json.Delim('[')) && d.More(); repeated = repeatsKey(d) || repeated {
+	for ; (opening == json.Delim('{') || opening == json.Delim('[')) &&
+		d.More(); repeated = repeatsKey(d) || repeated {
 		if opening == json.Delim('{') {
 			key, _ := d.Token()
 			repeated = repeated || keys[key]

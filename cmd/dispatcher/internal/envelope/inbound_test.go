@@ -27,7 +27,10 @@ func TestInboundMessagesKeepTheirSchema(t *testing.T) {
 func TestAnInboundMessageShowsOnlyWhatIsOutOfTheOrdinary(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 5000, time.UTC)
-	m := envelope.Inbound{ID: "i", Channel: "a", From: "+447700900123", To: "12345", Text: "Hi \"you\"", ReceivedAt: at, Parts: 1}
+	m := envelope.Inbound{
+		ID: "i", Channel: "a", From: "+447700900123", To: "12345", Text: "Hi \"you\"", ReceivedAt: at,
+		Parts: 1,
+	}
 	want := `{"id":"i","channel":"a","from":"+447700900123","to":"12345","text":"Hi \"you\"","received_at":"2026-11-21T10:00:00.000005Z"}`
 	if got := string(envelope.AppendInbound(nil, &m)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -79,8 +82,10 @@ func inbounds() *rapid.Generator[envelope.Inbound] {
 	return rapid.Custom(func(t *rapid.T) envelope.Inbound {
 		m := envelope.Inbound{
 			ID: printables(1, 64).Draw(t, "id"), Channel: printables(1, 64).Draw(t, "channel"),
-			From: rapid.String().Draw(t, "from"), To: rapid.String().Draw(t, "to"), Text: rapid.String().Draw(t, "text"),
-			ReceivedAt: instants().Draw(t, "at"), Tenant: rapid.String().Draw(t, "tenant"), Parts: rapid.IntRange(1, 255).Draw(t, "parts"),
+			From: rapid.String().Draw(t, "from"), To: rapid.String().Draw(t, "to"),
+			Text:       rapid.String().Draw(t, "text"),
+			ReceivedAt: instants().Draw(t, "at"), Tenant: rapid.String().Draw(t, "tenant"),
+			Parts:   rapid.IntRange(1, 255).Draw(t, "parts"),
 			Keyword: rapid.SampledFrom([]string{"", "stop", "start"}).Draw(t, "keyword"),
 		}
 		for part := range m.Parts {

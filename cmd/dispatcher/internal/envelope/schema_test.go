@@ -104,14 +104,29 @@ func TestSchemaAndDecodeAgreeOnMutilatedEnvelopes(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "envelope.schema.json")
 	values := []string{
-		`null`, `true`, `0`, `-1.5`, `1e400`, `""`, `" "`, `"x"`, `"\u0007"`, `"\u200b"`, `"é"`, `"+447700900123"`, `"+0123456789"`, `[]`, `{}`, `[{}]`, `{"":""}`, `{"k":"v"}`, `{"k":1}`,
-		`{"k":null}`, `"0.05"`, `".5"`, `"5."`, `"1234567890123"`, `"0.0000001"`, `"2026-11-21T10:00:00Z"`, `"2026-11-21T10:00:60Z"`, `"2026-02-30T10:00:00Z"`, `"2026-11-21T10:00:00,5Z"`,
-		`"2026-11-21T10:00:00+24:00"`, `"2026-11-21T10:00:00+23:60"`, `"2026-11-21T10:00:00.123456789-23:59"`, `"2026-11-21T10:00:00.1234567891Z"`, `"2026-11-21T1:00:00Z"`, `"2026-11-21T1:00:00+01:00"`, `"2026-11-21T1:00:00.5Z"`,
-		`"1899-12-31T23:59:59Z"`, `"1900-01-01T00:00:00Z"`, `"2026-11-21t10:00:00z"`, `"0001-01-01T00:00:00Z"`, `"` + strings.Repeat("é", 65) + `"`, `"` + strings.Repeat("é", 64) + `"`, `"` + strings.Repeat("é", 257) + `"`,
-		`[{"key":"k","operator":"equal","value":1}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":"1m5ms"}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":"5ms1m"}]`,
-		`[{"key":"k","operator":"equal","value":1,"expires_after":[]}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":" 1s"}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":"٣s"}]`, `[{"key":"k","operator":"equals","value":1}]`, `[{"key":"k","operator":"equal","value":null}]`,
+		`null`, `true`, `0`, `-1.5`, `1e400`, `""`, `" "`, `"x"`, `"\u0007"`, `"\u200b"`, `"é"`,
+		`"+447700900123"`, `"+0123456789"`, `[]`, `{}`, `[{}]`, `{"":""}`, `{"k":"v"}`, `{"k":1}`,
+		`{"k":null}`, `"0.05"`, `".5"`, `"5."`, `"1234567890123"`, `"0.0000001"`,
+		`"2026-11-21T10:00:00Z"`, `"2026-11-21T10:00:60Z"`, `"2026-02-30T10:00:00Z"`,
+		`"2026-11-21T10:00:00,5Z"`,
+		`"2026-11-21T10:00:00+24:00"`, `"2026-11-21T10:00:00+23:60"`,
+		`"2026-11-21T10:00:00.123456789-23:59"`, `"2026-11-21T10:00:00.1234567891Z"`,
+		`"2026-11-21T1:00:00Z"`, `"2026-11-21T1:00:00+01:00"`, `"2026-11-21T1:00:00.5Z"`,
+		`"1899-12-31T23:59:59Z"`, `"1900-01-01T00:00:00Z"`, `"2026-11-21t10:00:00z"`,
+		`"0001-01-01T00:00:00Z"`, `"` + strings.Repeat("é", 65) + `"`,
+		`"` + strings.Repeat("é", 64) + `"`, `"` + strings.Repeat("é", 257) + `"`,
+		`[{"key":"k","operator":"equal","value":1}]`,
+		`[{"key":"k","operator":"equal","value":1,"expires_after":"1m5ms"}]`,
+		`[{"key":"k","operator":"equal","value":1,"expires_after":"5ms1m"}]`,
+		`[{"key":"k","operator":"equal","value":1,"expires_after":[]}]`,
+		`[{"key":"k","operator":"equal","value":1,"expires_after":" 1s"}]`,
+		`[{"key":"k","operator":"equal","value":1,"expires_after":"٣s"}]`,
+		`[{"key":"k","operator":"equals","value":1}]`, `[{"key":"k","operator":"equal","value":null}]`,
 	}
-	fields := []string{"id", "to", "from", "text", "tenant", "labels", "selectors", "send_at", "expires_at", "max_price", "metadata", "other"}
+	fields := []string{
+		"id", "to", "from", "text", "tenant", "labels", "selectors", "send_at", "expires_at", "max_price",
+		"metadata", "other",
+	}
 	for _, field := range fields {
 		for _, value := range values {
 			document := map[string]string{"id": `"i"`, "to": `"+447700900123"`, "text": `"t"`}
@@ -135,7 +150,8 @@ func TestStatusEventsKeepTheirSchema(t *testing.T) {
 	schema := published(t, "status.schema.json")
 	tier.Check(t, func(rt *rapid.T) {
 		s := statuses().Draw(rt, "status")
-		raw := envelope.Stamp(nil, envelope.AppendStatus(nil, s), rapid.Int64Range(1, 1<<53-1).Draw(rt, "seq"), s.At)
+		raw := envelope.Stamp(nil, envelope.AppendStatus(nil, s),
+			rapid.Int64Range(1, 1<<53-1).Draw(rt, "seq"), s.At)
 		if err := validate(schema, raw); err != nil {
 			rt.Fatalf("%v\n%s", err, raw)
 		}
@@ -178,28 +194,32 @@ func shortText(s string) bool { return len([]rune(s)) <= 256 }
 
 func instants() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(0, 1<<34).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")).UTC()
+		return time.Unix(rapid.Int64Range(0, 1<<34).Draw(t, "seconds"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")).UTC()
 	})
 }
 
 func messages() *rapid.Generator[envelope.Message] {
 	return rapid.Custom(func(t *rapid.T) envelope.Message {
 		m := envelope.Message{
-			ID:       printables(1, 64).Draw(t, "id"),
-			To:       rapid.StringMatching(`\+[1-9][0-9]{7,14}`).Draw(t, "to"),
-			From:     printables(0, 20).Draw(t, "from"),
-			Text:     rapid.StringN(1, 300, -1).Draw(t, "text"),
-			Tenant:   printables(0, 64).Draw(t, "tenant"),
-			Labels:   rapid.MapOfN(printables(1, 64), values(), 0, 32).Draw(t, "labels"),
-			Metadata: rapid.MapOfN(printables(1, 64), rapid.String().Filter(shortText), 0, 32).Draw(t, "metadata"),
+			ID:     printables(1, 64).Draw(t, "id"),
+			To:     rapid.StringMatching(`\+[1-9][0-9]{7,14}`).Draw(t, "to"),
+			From:   printables(0, 20).Draw(t, "from"),
+			Text:   rapid.StringN(1, 300, -1).Draw(t, "text"),
+			Tenant: printables(0, 64).Draw(t, "tenant"),
+			Labels: rapid.MapOfN(printables(1, 64), values(), 0, 32).Draw(t, "labels"),
+			Metadata: rapid.MapOfN(printables(1, 64), rapid.String().Filter(shortText), 0, 32).Draw(t,
+				"metadata"),
 			Selectors: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) envelope.Selector {
 				return envelope.Selector{
 					Key: printables(1, 64).Draw(t, "key"),
 					Operator: rapid.SampledFrom([]envelope.Operator{
-						selector.Equal, selector.NotEqual, selector.GreaterThan, selector.GreaterThanEqual, selector.LessThan, selector.LessThanEqual,
+						selector.Equal, selector.NotEqual, selector.GreaterThan, selector.GreaterThanEqual,
+						selector.LessThan, selector.LessThanEqual,
 					}).Draw(t, "operator"),
-					Value:        values().Draw(t, "value"),
-					ExpiresAfter: time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 4e12)).Draw(t, "expires_after")) * time.Millisecond,
+					Value: values().Draw(t, "value"),
+					ExpiresAfter: time.Duration(rapid.OneOf(rapid.Just(int64(0)),
+						rapid.Int64Range(1, 4e12)).Draw(t, "expires_after")) * time.Millisecond,
 				}
 			}), 0, 32).Draw(t, "selectors"),
 			MaxPrice: rapid.Ptr(rapid.Int64Range(0, 999_999_999_999_999_999), true).Draw(t, "max_price"),
@@ -218,26 +238,37 @@ func messages() *rapid.Generator[envelope.Message] {
 }
 
 func statuses() *rapid.Generator[envelope.Status] {
-	states := []string{"scheduled", "waiting", "retry", "sending", "accepted", "delivered", "undelivered", "rejected", "failed", "unknown", "dead"}
+	states := []string{
+		"scheduled", "waiting", "retry", "sending", "accepted", "delivered", "undelivered", "rejected",
+		"failed", "unknown", "dead",
+	}
 	return rapid.Custom(func(t *rapid.T) envelope.Status {
 		if rapid.IntRange(0, 4).Draw(t, "dead") == 0 {
 			return envelope.Status{
-				ID: printables(0, 64).Draw(t, "id"), State: "dead", At: instants().Draw(t, "at"), Lane: "otp", Reason: "conflict",
-				Detail: rapid.String().Draw(t, "detail"), ConflictingID: printables(0, 64).Draw(t, "conflicting_id"),
+				ID: printables(0, 64).Draw(t, "id"), State: "dead", At: instants().Draw(t, "at"), Lane: "otp",
+				Reason:        "conflict",
+				Detail:        rapid.String().Draw(t, "detail"),
+				ConflictingID: printables(0, 64).Draw(t, "conflicting_id"),
 				Position: &envelope.Position{
-					Topic: printables(1, 20).Draw(t, "topic"), Partition: rapid.Int32Min(0).Draw(t, "partition"), Offset: rapid.Int64Min(0).Draw(t, "offset"),
+					Topic: printables(1, 20).Draw(t, "topic"), Partition: rapid.Int32Min(0).Draw(t, "partition"),
+					Offset: rapid.Int64Min(0).Draw(t, "offset"),
 				},
 			}
 		}
 		return envelope.Status{
 			ID:    printables(1, 64).Draw(t, "id"),
 			State: rapid.SampledFrom(states).Draw(t, "state"),
-			At:    instants().Draw(t, "at").In(time.FixedZone("", rapid.IntRange(-50_000, 50_000).Draw(t, "zone"))),
-			Lane:  printables(1, 20).Draw(t, "lane"), Tenant: rapid.String().Draw(t, "tenant"), Route: rapid.String().Draw(t, "route"),
+			At: instants().Draw(t,
+				"at").In(time.FixedZone("", rapid.IntRange(-50_000, 50_000).Draw(t, "zone"))),
+			Lane: printables(1, 20).Draw(t, "lane"), Tenant: rapid.String().Draw(t, "tenant"),
+			Route:   rapid.String().Draw(t, "route"),
 			Channel: rapid.String().Draw(t, "channel"), Attempt: rapid.IntRange(0, 99).Draw(t, "attempt"),
-			Reason: rapid.String().Draw(t, "reason"), Code: rapid.String().Draw(t, "code"), Reference: rapid.String().Draw(t, "reference"),
-			Segments: rapid.IntRange(0, 10).Draw(t, "segments"), PartsAccepted: rapid.IntRange(0, 9).Draw(t, "parts_accepted"), PossibleDuplicate: rapid.Bool().Draw(t, "possible_duplicate"),
-			Metadata: rapid.MapOfN(rapid.String(), rapid.String(), 0, 20).Draw(t, "metadata"),
+			Reason: rapid.String().Draw(t, "reason"), Code: rapid.String().Draw(t, "code"),
+			Reference:         rapid.String().Draw(t, "reference"),
+			Segments:          rapid.IntRange(0, 10).Draw(t, "segments"),
+			PartsAccepted:     rapid.IntRange(0, 9).Draw(t, "parts_accepted"),
+			PossibleDuplicate: rapid.Bool().Draw(t, "possible_duplicate"),
+			Metadata:          rapid.MapOfN(rapid.String(), rapid.String(), 0, 20).Draw(t, "metadata"),
 		}
 	})
 }

@@ -15,9 +15,14 @@ import (
 )
 
 var accepted = envelope.Status{
-	ID: "order-7731-otp", State: "accepted", At: time.Date(2026, 11, 21, 11, 0, 1, 234_567_890, time.FixedZone("", 3600)), Lane: "otp",
-	Tenant: "shop", Route: "default", Channel: "a", Attempt: 2, Reason: "fallback", Detail: "to is not a number", Cause: "absent", Code: "0x00000000", Reference: "r1 r2", Segments: 2, PartsAccepted: 1,
-	PossibleDuplicate: true, ConflictingID: "other", Position: &envelope.Position{Topic: "sms.otp", Offset: 17}, Metadata: map[string]string{"order": "7731", "basket": "a\"b"},
+	ID: "order-7731-otp", State: "accepted",
+	At: time.Date(2026, 11, 21, 11, 0, 1, 234_567_890, time.FixedZone("", 3600)), Lane: "otp",
+	Tenant: "shop", Route: "default", Channel: "a", Attempt: 2, Reason: "fallback",
+	Detail: "to is not a number", Cause: "absent", Code: "0x00000000", Reference: "r1 r2", Segments: 2,
+	PartsAccepted:     1,
+	PossibleDuplicate: true, ConflictingID: "other",
+	Position: &envelope.Position{Topic: "sms.otp", Offset: 17},
+	Metadata: map[string]string{"order": "7731", "basket": "a\"b"},
 }
 
 func TestAppendStatusWritesEveryField(t *testing.T) {
@@ -32,7 +37,8 @@ func TestAppendStatusWritesEveryField(t *testing.T) {
 
 func TestAppendStatusLeavesEmptyFieldsOut(t *testing.T) {
 	t.Parallel()
-	got := envelope.AppendStatus(nil, envelope.Status{ID: "i", State: "dead", Lane: "bulk", At: time.Unix(0, 0)})
+	got := envelope.AppendStatus(nil,
+		envelope.Status{ID: "i", State: "dead", Lane: "bulk", At: time.Unix(0, 0)})
 	const want = `{"id":"i","state":"dead","at":"1970-01-01T00:00:00.000000Z","lane":"bulk"}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -45,7 +51,8 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")) + rapid.String().Draw(rt, "runes")
-		raw := envelope.AppendStatus(nil, envelope.Status{ID: "i", Reason: s, Metadata: map[string]string{s: s}})
+		raw := envelope.AppendStatus(nil,
+			envelope.Status{ID: "i", Reason: s, Metadata: map[string]string{s: s}})
 		var got struct {
 			Reason   string            `json:"reason"`
 			Metadata map[string]string `json:"metadata"`
@@ -87,7 +94,8 @@ func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 				rt.Fatalf("%v: %s", err, text)
 			}
 		}
-		if got["seq"] != json.Number(strconv.FormatInt(seq, 10)) || got["at"] != at.Format("2006-01-02T15:04:05.000000Z") {
+		if got["seq"] != json.Number(strconv.FormatInt(seq, 10)) ||
+			got["at"] != at.Format("2006-01-02T15:04:05.000000Z") {
 			rt.Fatalf("seq %d at %s: %s", seq, at, stamped)
 		}
 		delete(got, "seq")
@@ -113,7 +121,8 @@ func TestAppendStatusDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { envelope.AppendStatus(room, accepted) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { envelope.Stamp(room, event, 1<<40, accepted.At) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { envelope.Stamp(room, event, 1<<40, accepted.At) }); n !=
+		0 {
 		t.Errorf("%v allocations to give it its number", n)
 	}
 }

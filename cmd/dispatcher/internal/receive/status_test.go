@@ -15,8 +15,9 @@ func TestAStatusEventTellsWhatAReceiptSaid(t *testing.T) {
 	c := ledger.Closing{
 		Seq: 7, ID: "m", Lane: "otp", Tenant: "shop", Route: "default", Segments: 2,
 		PossibleDuplicate: true,
-		Envelope:          []byte(`{"id":"m","to":"+447700900123","text":"secret","metadata":{"order":"7"},"from":"ACME"}`),
-		State:             ledger.Undelivered, Channel: "a", Attempt: 2, Reference: "r1 r2",
+		Envelope: []byte(
+			`{"id":"m","to":"+447700900123","text":"secret","metadata":{"order":"7"},"from":"ACME"}`),
+		State: ledger.Undelivered, Channel: "a", Attempt: 2, Reference: "r1 r2",
 		Cause: provider.Absent, Code: "UNDELIV/001",
 		At: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
 	}

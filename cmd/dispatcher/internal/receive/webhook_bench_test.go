@@ -44,7 +44,8 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	run(b, batcher.Run)
 	channel, shape := sinchAccount(b)
 	hooks, err := receive.ListenWebhooks(b.Context(), receive.WebhookConfig{
-		Address: "127.0.0.1:0", Channels: only{channel}, Booker: batcherBooker{batcher}, Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) {
+		Address: "127.0.0.1:0", Channels: only{channel}, Booker: batcherBooker{batcher},
+		Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) {
 			b.Log(err)
 		},
 	})

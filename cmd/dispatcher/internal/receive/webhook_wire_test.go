@@ -189,8 +189,11 @@ func flat(h http.Header) (all []string) {
 // BenchmarkWebhooks measures the listener alone: a hundred callers, booking at once.
 func BenchmarkWebhooks(b *testing.B) {
 	w, err := ListenWebhooks(b.Context(), WebhookConfig{
-		Address: "127.0.0.1:0", Channels: oneListener{&scriptedListener{hear: func(c *provider.Callback) (provider.CallbackContent, error) {
-			return provider.CallbackContent{Receipts: []provider.Receipt{{Reference: string(c.Body)}}, ReplayID: c.Get("Nonce")}, nil
+		Address: "127.0.0.1:0",
+		Channels: oneListener{&scriptedListener{hear: func(c *provider.Callback) (provider.CallbackContent, error) {
+			return provider.CallbackContent{
+				Receipts: []provider.Receipt{{Reference: string(c.Body)}}, ReplayID: c.Get("Nonce"),
+			}, nil
 		}}}, Booker: &scriptedBooker{}, Registry: prometheus.NewRegistry(), Trouble: func(string,
 			error) {
 		},

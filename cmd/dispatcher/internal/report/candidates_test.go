@@ -35,7 +35,8 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 			assigned("d", 0, 200), assigned("e", 0, 100),
 		},
 	}))
-	record.Message.Envelope = []byte(`{"id":"1","to":"+447700900123","text":"x","selectors":[{"key":"language","operator":"equal","value":"en"}]}`)
+	record.Message.Envelope = []byte(
+		`{"id":"1","to":"+447700900123","text":"x","selectors":[{"key":"language","operator":"equal","value":"en"}]}`)
 	want := map[string]string{
 		"a": "false no_slot", "c": "true ", "b": "false disabled",
 		"d": "false selector", "e": "unknown outranked",

@@ -140,14 +140,16 @@ func records() map[string]*ledger.Record {
 	out["unfit-then-next"].Attempts[0].Unfit = true
 	inPart := newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected,
 		"0x0000000b"))
-	inPart.Message.Plan.Segments, inPart.Attempts[0].Segments, inPart.Attempts[0].PriceMicros = 3, 2, 56_000
+	inPart.Message.Plan.Segments, inPart.Attempts[0].Segments, inPart.Attempts[0].PriceMicros = 3, 2,
+		56_000
 	out["rejected-in-part"] = inPart
 	denied := newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused,
 		"0x00000008"),
 		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),
 			ranked("c", 40, "")))
 	denied.Message.PossibleDuplicate = true
-	denied.Attempts[0].ContradictedAt, denied.Attempts[0].OtherIDs = ten.Add(5*time.Second), []string{"7F31"}
+	denied.Attempts[0].ContradictedAt, denied.Attempts[0].OtherIDs = ten.Add(5*time.Second),
+		[]string{"7F31"}
 	out["denied-and-delivered"] = denied
 	renamed := newRecord(ledger.Delivered, receipted(ledger.Delivered, provider.Unspecified,
 		"DELIVRD"))
@@ -305,7 +307,8 @@ func addOddOnes(out map[string]*ledger.Record) {
 	out["dead-with-detail"] = segments
 
 	nameless := newRecord(ledger.Dead)
-	nameless.Message.Plan, nameless.Message.Reason, nameless.Message.Tenant = ledger.Plan{}, "bad_json", ""
+	nameless.Message.Plan, nameless.Message.Reason, nameless.Message.Tenant = ledger.Plan{},
+		"bad_json", ""
 	nameless.Message.ID = "record without a usable message id, known by its position in Kafka: " +
 		"sms.otp/3/9"
 	out["dead-without-id"] = nameless

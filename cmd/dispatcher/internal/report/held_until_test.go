@@ -24,7 +24,8 @@ func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	}
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
-	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_budget", on, ten.Add(50*time.Second), ten.Add(11700*time.Millisecond)
+	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_budget", on, ten.Add(50*time.Second),
+		ten.Add(11700*time.Millisecond)
 	r.Seen = encode("wait", ranked("a", 0, "no_budget"))
 	return explain(t, r, doc)
 }

@@ -67,7 +67,8 @@ func waitAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) E
 	t.Helper()
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
-	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on, ten.Add(10*time.Minute), ten.Add(11700*time.Millisecond)
+	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on, ten.Add(10*time.Minute),
+		ten.Add(11700*time.Millisecond)
 	r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 	story, err := Explain(&Source{
 		Record: r, Doc: doc, WaitDoc: doc, Now: lookedBack,

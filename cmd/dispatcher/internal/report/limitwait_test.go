@@ -244,7 +244,8 @@ func (tc *limitedCase) story(t *testing.T) Explanation {
 	}
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
-	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = tc.reason, tc.on, ten.Add(tc.next), ten.Add(11700*time.Millisecond)
+	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = tc.reason, tc.on, ten.Add(tc.next),
+		ten.Add(11700*time.Millisecond)
 	r.Seen = tc.seen
 	return explain(t, r, doc)
 }
@@ -333,7 +334,8 @@ func TestExplanationSaysThatALookIsOverdue(t *testing.T) {
 	for _, on := range []string{"a 1m messages", "a 1s messages", "b"} {
 		r := newRecord(ledger.Waiting)
 		m := &r.Message
-		m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on, lookedBack.Add(-overdue-time.Second), ten.Add(-time.Minute)
+		m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on,
+			lookedBack.Add(-overdue-time.Second), ten.Add(-time.Minute)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 		const want = "It has been due for 6.0 s: either others come first, or no process runs."
 		if story := explain(t, r, london(t)); !strings.HasSuffix(story.Text, want) {

@@ -16,7 +16,10 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 		want []float64
 		word string
 	}{
-		"in order": {`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`, []float64{0.25, -3}, ""},
+		"in order": {
+			`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`, []float64{0.25, -3},
+			"",
+		},
 		"in another order": {
 			`{"scores":[{"channel":"c1","score":1e2},{"channel":"c0","score":0}]}`,
 			[]float64{0, 100},
@@ -40,41 +43,74 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 			`{"scores":[{"channel":"c0","score":0.25}`, nil,
 			decide.FunctionInvalid,
 		},
-		"something behind": {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}]}{}`, nil, decide.FunctionInvalid},
-		"an unknown key":   {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}],"took":3}`, nil, decide.FunctionInvalid},
+		"something behind": {
+			`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}]}{}`, nil,
+			decide.FunctionInvalid,
+		},
+		"an unknown key": {
+			`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}],"took":3}`, nil,
+			decide.FunctionInvalid,
+		},
 		"an unknown channel": {
 			`{"scores":[{"channel":"c0","score":1},{"channel":"x","score":2}]}`,
 			nil, decide.FunctionInvalid,
 		},
-		"a channel twice": {`{"scores":[{"channel":"c0","score":1},{"channel":"c0","score":2},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},
+		"a channel twice": {
+			`{"scores":[{"channel":"c0","score":1},{"channel":"c0","score":2},{"channel":"c1","score":2}]}`,
+			nil, decide.FunctionInvalid,
+		},
 		"no channel": {
 			`{"scores":[{"score":1},{"channel":"c1","score":2}]}`, nil,
 			decide.FunctionInvalid,
 		},
-		"a score that is a word": {`{"scores":[{"channel":"c0","score":"high"},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},
-		"a score that is a text": {`{"scores":[{"channel":"c0","score":"1"},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},
-		"a score that is true":   {`{"scores":[{"channel":"c0","score":true},{"channel":"c1","score":2}]}`, nil, decide.FunctionInvalid},
-		"a page of HTML":         {`<html>NaN</html>`, nil, decide.FunctionInvalid},
+		"a score that is a word": {
+			`{"scores":[{"channel":"c0","score":"high"},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionInvalid,
+		},
+		"a score that is a text": {
+			`{"scores":[{"channel":"c0","score":"1"},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionInvalid,
+		},
+		"a score that is true": {
+			`{"scores":[{"channel":"c0","score":true},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionInvalid,
+		},
+		"a page of HTML": {`<html>NaN</html>`, nil, decide.FunctionInvalid},
 		"too few": {
 			`{"scores":[{"channel":"c1","score":2}]}`, nil,
 			decide.FunctionTooFew,
 		},
-		"none":               {`{"scores":[]}`, nil, decide.FunctionTooFew},
-		"NaN as a text":      {`{"scores":[{"channel":"c0","score":"NaN"},{"channel":"c1","score":2}]}`, nil, decide.FunctionNotFinite},
-		"infinity as a text": {`{"scores":[{"channel":"c0","score":"-Infinity"},{"channel":"c1","score":2}]}`, nil, decide.FunctionNotFinite},
+		"none": {`{"scores":[]}`, nil, decide.FunctionTooFew},
+		"NaN as a text": {
+			`{"scores":[{"channel":"c0","score":"NaN"},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionNotFinite,
+		},
+		"infinity as a text": {
+			`{"scores":[{"channel":"c0","score":"-Infinity"},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionNotFinite,
+		},
 		"NaN as Python writes it": {`{"scores": [{"channel": "c0", "score": NaN}, {"channel": ` +
 			`"c1", "score": 2}]}`, nil, decide.FunctionNotFinite},
 		"infinity as Python does": {`{"scores": [{"channel": "c0", "score": Infinity}, ` +
 			`{"channel": "c1", "score": 2}]}`, nil, decide.FunctionNotFinite},
 		"minus infinity likewise": {`{"scores": [{"channel": "c0", "score": -Infinity}, ` +
 			`{"channel": "c1", "score": 2}]}`, nil, decide.FunctionNotFinite},
-		"null, JavaScript's NaN": {`{"scores":[{"channel":"c0","score":null},{"channel":"c1","score":2}]}`, nil, decide.FunctionNotFinite},
+		"null, JavaScript's NaN": {
+			`{"scores":[{"channel":"c0","score":null},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionNotFinite,
+		},
 		"undefined, thus left out": {
 			`{"scores":[{"channel":"c0"},{"channel":"c1","score":2}]}`,
 			nil, decide.FunctionNotFinite,
 		},
-		"beyond a float64": {`{"scores":[{"channel":"c0","score":1e999},{"channel":"c1","score":2}]}`, nil, decide.FunctionNotFinite},
-		"beyond it below":  {`{"scores":[{"channel":"c0","score":-1e999},{"channel":"c1","score":2}]}`, nil, decide.FunctionNotFinite},
+		"beyond a float64": {
+			`{"scores":[{"channel":"c0","score":1e999},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionNotFinite,
+		},
+		"beyond it below": {
+			`{"scores":[{"channel":"c0","score":-1e999},{"channel":"c1","score":2}]}`, nil,
+			decide.FunctionNotFinite,
+		},
 	} {
 		got := make([]float64, 2)
 		word := decode([]byte(tc.text), about(2).Candidates, got)

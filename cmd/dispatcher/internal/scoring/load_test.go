@@ -172,7 +172,8 @@ func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
 		if took := time.Since(began); took != batchHold {
 			t.Errorf("the batch was held up for %s", took)
 		}
-		if rounds := int(batchHold / (150 * time.Millisecond)); words[""] != rounds*(maxConnections/20) || words[""]+words[decide.FunctionTimeout] != 500 {
+		if rounds := int(batchHold / (150 * time.Millisecond)); words[""] != rounds*(maxConnections/20) ||
+			words[""]+words[decide.FunctionTimeout] != 500 {
 			t.Errorf("answers: %v", words)
 		}
 		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {

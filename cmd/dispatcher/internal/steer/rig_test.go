@@ -268,7 +268,8 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 			Outcome: outcome, State: ledger.Failed, Reason: "test",
 		}
 		if outcome == provider.Accepted {
-			settlements[i].State, settlements[i].Segments, settlements[i].Reference = ledger.Accepted, 1, "ref"
+			settlements[i].State, settlements[i].Segments, settlements[i].Reference = ledger.Accepted, 1,
+				"ref"
 		}
 	}
 	if err := r.ledger.Settlements.Settle(r.t.Context(), settlements); err != nil {

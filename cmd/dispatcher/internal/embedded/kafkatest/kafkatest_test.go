@@ -51,7 +51,11 @@ func TestWhatEachFaultDoesToAProduce(t *testing.T) {
 		"applied, answered with an error": {func(t *testing.T, c *kfake.Cluster) *Fault {
 			return FailApplied(t, c, kmsg.Produce, 1, kerr.RequestTimedOut)
 		}, kgo.ErrRecordRetries, 1},
-		"cut": {func(_ *testing.T, c *kfake.Cluster) *Fault { return Cut(c, kmsg.Produce, 1) }, kgo.ErrRecordRetries, 0},
+		"cut": {
+			func(_ *testing.T, c *kfake.Cluster) *Fault {
+				return Cut(c, kmsg.Produce, 1)
+			}, kgo.ErrRecordRetries, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
