@@ -7,7 +7,8 @@
 //	yaml.go, scalar.go, problems.go         reading nodes, and saying what is wrong on which line
 //	edit*.go, rewrite.go                    edits, which keep comments, order and quotes
 //	diff.go, diff_paths.go, paths.go        what differs in meaning between two routings
-//	effects.go                              what a version adds: weights that health weighting lowered
+//	effects.go                              what a version adds: weights that health weighting
+//	                                        lowered
 //
 // The types of the routing are the only ones: package decide embeds them in what it computes
 // from them. The package turns text into checked values and says, in one sentence each, what is

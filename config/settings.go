@@ -239,7 +239,8 @@ func show(v reflect.Value) string {
 }
 
 // libpqSecret finds the secrets of a key=value string, quoted or not.
-var libpqSecret = regexp.MustCompile(`(?i)\b(\w*password)(\s*=\s*)('(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)+)`)
+var libpqSecret = regexp.MustCompile(
+	`(?i)\b(\w*password)(\s*=\s*)('(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)+)`)
 
 // RedactConnection hides the passwords in a libpq URL or key=value string. A URL that
 // cannot be parsed is hidden whole.

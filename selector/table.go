@@ -72,7 +72,9 @@ func NewTable(entries []Entry) (*Table, error) {
 	for i, e := range entries {
 		n, ok := e.Weight.scaled(decimals)
 		if !ok || t.size+n > maxSize {
-			return nil, fmt.Errorf("weight %s of channel %s: scaled to whole numbers the weights sum to more than 2^40; use fewer decimals", e.Weight, e.Name)
+			return nil,
+				fmt.Errorf("weight %s of channel %s: scaled to whole numbers the weights sum to more than "+
+					"2^40; use fewer decimals", e.Weight, e.Name)
 		}
 		if n == 0 {
 			continue

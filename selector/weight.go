@@ -37,7 +37,8 @@ func ParseWeight(s string) (Weight, error) {
 	for _, r := range whole + fraction {
 		w.units = w.units*10 + uint64(r-'0')
 		if w.units > maxSize {
-			return Weight{}, fmt.Errorf("weight %s is too large: all weights together may reach 2^40 units", s)
+			return Weight{},
+				fmt.Errorf("weight %s is too large: all weights together may reach 2^40 units", s)
 		}
 	}
 	return w, nil

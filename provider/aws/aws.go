@@ -114,7 +114,8 @@ func defaultCredentials(cfg *Config) (aws.CredentialsProvider, error) {
 		metadata = imds.ClientEnabled
 	}
 	// The SDK's own client, because it takes the authorities that AWS_CA_BUNDLE names.
-	client := awshttp.NewBuildableClient().WithTimeout(credentialTimeout).WithTransportOptions(func(t *http.Transport) {
+	client := awshttp.NewBuildableClient().WithTimeout(credentialTimeout)
+	client = client.WithTransportOptions(func(t *http.Transport) {
 		t.DisableKeepAlives, t.Proxy = true, nil
 		if cfg.Web.Proxy != nil {
 			t.Proxy = http.ProxyURL(cfg.Web.Proxy)

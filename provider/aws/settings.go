@@ -59,7 +59,8 @@ type Config struct {
 // key.
 //
 //	region                   such as eu-central-1
-//	credentials              static (default) or default: environment, shared files, web identity, container
+//	credentials              static (default) or default: environment, shared files, web identity,
+//	                         container
 //	instance_metadata        true lets credentials: default ask the metadata service of the machine
 //	access_key_id, secret_access_key_file, session_token_file   with credentials: static
 //	from                     origination identity of messages that name no sender
@@ -71,7 +72,8 @@ type Config struct {
 //	successful               pending (default) or delivered: what TEXT_SUCCESSFUL means
 //	sns_topics               ARNs of the topics that are accepted
 //	sns_certificate_files    PEM files of the certificates that SNS signs with
-//	callback_secret_files    file with the secret in the subscribed URL, or a list of two while it is rotated
+//	callback_secret_files    file with the secret in the subscribed URL, or a list of two while it is
+//	                         rotated
 //	sns_base_url             where SNS is reached, when not at its own address
 //
 // and those of web.ParseConfig.
@@ -124,7 +126,8 @@ func (c *Config) readKeys(r *settings.Reader) {
 	}
 	if id == "" || secret == "" {
 		r.Failf("access_key_id",
-			"is missing, or its secret_access_key_file is; credentials: default takes them from the environment")
+			"is missing, or its secret_access_key_file is; credentials: default takes them from the "+
+				"environment")
 	}
 	c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, token)
 }

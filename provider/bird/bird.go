@@ -107,7 +107,8 @@ type Config struct {
 // ParseSettings reads the settings of a channel; all faults are reported together, each under its
 // key.
 //
-//	api                 messages (default): the SMS endpoint of the MessageBird REST API; or channels: Bird's Channels API
+//	api                 messages (default): the SMS endpoint of the MessageBird REST API; or
+//	                    channels: Bird's Channels API
 //	access_key_file     file with the access key
 //	signing_key_files   file with the key that signs callbacks, or a list of two while it is rotated
 //	from                sender of messages that name none

@@ -90,8 +90,8 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 // class decides what a result says about the channel's health:
 //
 //   - Accepted and Rejected are answers of a working provider: success.
-//   - Throttled is excluded. It asks for a lower rate, which throttling handles, and would otherwise
-//     open the breaker under load.
+//   - Throttled is excluded. It asks for a lower rate, which throttling handles, and would
+//     otherwise open the breaker under load.
 //   - Unfit is excluded. A vendor may refuse the message before it reaches what is wrong with the
 //     account, so counting it as success would hide failures and close a half-open breaker on a
 //     channel that takes nothing. Beyond mostUnfit messages in a row it is a failure.

@@ -184,7 +184,7 @@ func (h *health) restart() (f Stats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w := h.window()
-	f = Stats{Failures: int(w.failures), Submits: int(w.submits)} //nolint:gosec // What one channel sends within seconds.
+	f = Stats{Failures: int(w.failures), Submits: int(w.submits)} //nolint:gosec // Of some seconds.
 	if h.row.failures > w.failures {
 		f = Stats{Failures: int(h.row.failures), Submits: int(h.row.span())} //nolint:gosec // A row.
 	}

@@ -53,12 +53,16 @@ type callback struct {
 //	secrets            {NAME: file}: what {secret:NAME} stands for
 //	alphabet           {gsm7: WORD, ucs2: WORD}: what {alphabet} stands for
 //	same_key_for       for how long the gateway sends only once what has the same {key}
-//	longest_validity   how long it keeps a message; needed by {validity_seconds}, {validity_minutes}, {expires}
-//	request            method (POST), path, basic {user, password_file}, headers, query, and one of form, json, xml
+//	longest_validity   how long it keeps a message; needed by {validity_seconds}, {validity_minutes},
+//	                   {expires}
+//	request            method (POST), path, basic {user, password_file}, headers, query, and one of
+//	                   form, json, xml
 //	answer             id, code, retry_after (places), outcomes [{status, code, outcome}]
 //	callback           query, raw: behind the public URL in {callback_url}
-//	verify             by: secret {at}, basic {user}, hmac {at, algorithm, encoding, prefix, signed, time} or certificate; secret_files
-//	receipts           each, reference, key, state, code (places), states {word: state}, causes {code: cause}
+//	verify             by: secret {at}, basic {user}, hmac {at, algorithm, encoding, prefix, signed,
+//	                   time} or certificate; secret_files
+//	receipts           each, reference, key, state, code (places), states {word: state}, causes
+//	                   {code: cause}
 //	inbound            reference, from, to, text (places)
 //	reply              {body, type}: what callbacks are answered with; an empty 200 unless set
 //
@@ -208,7 +212,8 @@ func (c *Config) listenAt(address string) error {
 	if strings.Contains(strings.TrimSuffix(sample, c.callback.raw), "%") &&
 		strings.Contains(c.callback.raw, "%") {
 		return errors.New(
-			"callback: the public URL, or a secret in it, has characters that need escaping by percent signs, which this gateway takes for its own")
+			"callback: the public URL, or a secret in it, has characters that need escaping by percent " +
+				"signs, which this gateway takes for its own")
 	}
 	return nil
 }

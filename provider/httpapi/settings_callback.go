@@ -197,7 +197,8 @@ func (c *Config) check() error {
 	case c.answer.id == nil && c.receipts != nil &&
 		(c.receipts.key == nil || c.receipts.reference != nil):
 		return fmt.Errorf(
-			"receipts: the answer gives no id, so that a receipt must carry the key, and a reference of the gateway's own has no use")
+			"receipts: the answer gives no id, so that a receipt must carry the key, and a reference of " +
+				"the gateway's own has no use")
 	case c.callback.query.has(callbackSecretName) && c.verify.first() == "":
 		return fmt.Errorf(
 			"callback: {callback_secret} is the first of verify's secret_files, and there is none")
@@ -227,7 +228,8 @@ func (c *Config) checkCovered() error {
 func (c *Config) checkParted() error {
 	between, follow := c.verify.signed.between("url", "body")
 	if follow && (c.kinds["form"] || c.kinds["regexp"]) && anAddress.MatchString(between) {
-		return fmt.Errorf("verify: signed does not show where {url} ends and {body} begins, which is a form; " +
+		return fmt.Errorf("verify: signed does not show where {url} ends and {body} begins, " +
+			"which is a form; " +
 			"if the gateway cannot put a line break or a | between them, verify by secret or certificate")
 	}
 	return nil

@@ -105,13 +105,15 @@ func readFields(r *settings.Reader, key string, allowed []string) fields {
 
 // secretive are names of fields that hold a secret.
 var secretive = regexp.MustCompile(
-	`(?i)^(pass|passwd|password|pwd|secret|token|auth[-_]?token|access[-_]?(key|token)|(x[-_])?api[-_]?key|authorization)$`)
+	`(?i)^(pass|passwd|password|pwd|secret|token|auth[-_]?token|access[-_]?(key|token)|` +
+		`(x[-_])?api[-_]?key|authorization)$`)
 
 // hidden refuses a secret that stands in the document itself.
 func hidden(name string, value node) error {
 	if secretive.MatchString(name) && !value.has(secretName, callbackSecretName) {
 		return errors.New(
-			"a secret does not belong into the routing document; put it into a file, name that under secrets and write {secret:NAME} here")
+			"a secret does not belong into the routing document; put it into a file, name that under " +
+				"secrets and write {secret:NAME} here")
 	}
 	return nil
 }

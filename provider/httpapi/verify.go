@@ -42,7 +42,9 @@ type verification struct {
 }
 
 var (
-	hashes    = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
+	hashes = map[string]func() hash.Hash{
+		"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New,
+	}
 	encodings = map[string]func(string) ([]byte,
 		error){"hex": hex.DecodeString, "base64": base64.StdEncoding.DecodeString}
 	// inSigned are the placeholders of what is signed.

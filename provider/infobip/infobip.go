@@ -98,14 +98,16 @@ type Config struct {
 //
 //	api_key_file           file with the API key
 //	from                   sender of messages that name none
-//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a list of which one
-//	                       is enough; url when there are secrets, otherwise none: then delivery reports are
-//	                       neither asked for nor accepted
-//	callback_secret_files  file with the secret of callbacks, or a list of two while it is exchanged, the new one first
+//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a list
+//	                       of which one is enough; url when there are secrets, otherwise none: then
+//	                       delivery reports are neither asked for nor accepted
+//	callback_secret_files  file with the secret of callbacks, or a list of two while it is exchanged,
+//	                       the new one first
 //	callback_user          user of basic
 //	callback_header        name of the header field that holds the secret
-//	absence_is_certain     true takes a lookup without result for "not taken". Infobip does not say how
-//	                       soon a message can be found in its logs, so that it is left open by default
+//	absence_is_certain     true takes a lookup without result for "not taken". Infobip does not say
+//	                       how soon a message can be found in its logs, so that it is left open by
+//	                       default
 //
 // and those of web.ParseConfig, of which base_url is needed: each account has an address of its
 // own.

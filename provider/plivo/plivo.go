@@ -81,8 +81,8 @@ var logs = map[string]string{
 // ParseSettings reads the settings of a channel:
 //
 //	auth_id                the account, MA..., or a subaccount, SA...
-//	auth_token_file        file with its auth token, or a list of two while it is exchanged; the first one signs in, and
-//	                       both verify callbacks
+//	auth_token_file        file with its auth token, or a list of two while it is exchanged; the
+//	                       first one signs in, and both verify callbacks
 //	main_auth_token_file   the main account's token, or two, where auth_id is a subaccount
 //	from                   sender of messages that name none
 //	powerpack_uuid         chooses the sender of messages that name none

@@ -202,7 +202,8 @@ func (r *Reader) RefuseUnknown() {
 		}
 		if key == "password" {
 			r.Failf(
-				key, "a secret does not belong into the routing document; put it into a file and name that as password_file")
+				key, "a secret does not belong into the routing document; "+
+					"put it into a file and name that as password_file")
 			continue
 		}
 		if near := Nearest(key, r.asked); near != "" {

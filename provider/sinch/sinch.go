@@ -72,8 +72,8 @@ type Config struct {
 //	token_file             file with its API token
 //	region                 us (default), eu, au, br or ca: where the service plan lives
 //	from                   sender of messages that name none
-//	callback_secret_files  file with the HMAC secret of callbacks, or a list of two while it is exchanged;
-//	                       without it delivery reports are neither requested nor accepted
+//	callback_secret_files  file with the HMAC secret of callbacks, or a list of two while it is
+//	                       exchanged; without it delivery reports are neither requested nor accepted
 //	absence_is_certain     true takes a lookup without result for "not taken". Sinch does not say how
 //	                       soon a batch can be found, so that it is left open by default
 //

@@ -146,7 +146,8 @@ func (c Config) validateParameters() error {
 	case c.KeyTLV == 0 || c.KeyTLV == pdu.TagUserMessageRef:
 		faults = append(faults,
 			errors.New(
-				"receipt_key_tlv: nothing could come back in it unless key_tlv names a parameter that holds the whole key"))
+				"receipt_key_tlv: nothing could come back in it unless key_tlv names a parameter that holds "+
+					"the whole key"))
 	case ownTags[c.ReceiptKeyTLV]:
 		faults = append(faults,
 			fmt.Errorf("receipt_key_tlv: 0x%04x holds something else", uint16(c.ReceiptKeyTLV)))
@@ -156,7 +157,8 @@ func (c Config) validateParameters() error {
 			c.LongMessages == MessagePayload) {
 		faults = append(faults,
 			errors.New(
-				"interface_version: 3.3 has no optional parameters, which tlvs, key_tlv, sar and message_payload need"))
+				"interface_version: 3.3 has no optional parameters, which tlvs, key_tlv, sar and "+
+					"message_payload need"))
 	}
 	return errors.Join(faults...)
 }

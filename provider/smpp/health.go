@@ -79,7 +79,8 @@ func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 		s.slots.firstFault = min(s.slots.firstFault, order)
 		s.slots.lastFault = max(s.slots.lastFault, order)
 		span := s.slots.lastFault - s.slots.firstFault + 1
-		if s.slots.unhealthy = s.slots.faults >= maxFaults && 2*s.slots.faults >= span; s.slots.unhealthy {
+		s.slots.unhealthy = s.slots.faults >= maxFaults && 2*s.slots.faults >= span
+		if s.slots.unhealthy {
 			s.slots.probeAt = time.Now().Add(p.probe)
 		}
 	}

@@ -19,57 +19,64 @@ import (
 //	system_type           empty unless the carrier wants one
 //	interface_version     "3.3", "3.4" (default) or "5.0"
 //	address_range, addr_ton, addr_npi   of the bind; empty and 0 unless the carrier wants them
-//	bind                  transceiver or transmitter_receiver, which is all that 3.3 knows; the default is the first that
-//	                      the version has
+//	bind                  transceiver or transmitter_receiver, which is all that 3.3 knows; the
+//	                      default is the first that the version has
 //	binds                 connections held at once (1)
 //	window                unanswered submits for each bind (100)
 //	enquire_link          interval (30s)
-//	response_timeout      until a submit without answer is Unknown (8s, and at most 4/5 of DISPATCHER_SEND_TIMEOUT)
+//	response_timeout      until a submit without answer is Unknown (8s, and at most 4/5 of
+//	                      DISPATCHER_SEND_TIMEOUT)
 //	connect_timeout       (10s)
 //	reconnect_min, reconnect_max   bounds of the back-off (500ms, 30s)
 //	tls                   false (default) or true
 //	tls_ca_file, tls_server_name, tls_cert_file, tls_key_file
 //	from                  sender of messages that name none
 //	source_ton, source_npi, dest_ton, dest_npi   0 to 255; derived unless set
-//	source_rules          list of {to, sender, from, ton, npi}; the first that fits counts. to: leading digits of
-//	                      recipients, or a list of them; sender: alphanumeric, short_code, number, none, a
-//	                      sender, or the beginning of one and "*"; from: what goes out instead
-//	dest_rules            list of {to, replace, ton, npi}: replace stands in place of the digits in to
+//	source_rules          list of {to, sender, from, ton, npi}; the first that fits counts. to:
+//	                      leading digits of recipients, or a list of them; sender: alphanumeric,
+//	                      short_code, number, none, a sender, or the beginning of one and "*"; from:
+//	                      what goes out instead
+//	dest_rules            list of {to, replace, ton, npi}: replace stands in place of the digits in
+//	                      to
 //	service_type          empty unless the carrier wants one
 //	protocol_id           0 to 255 (0)
 //	priority              priority_flag, 0 (default) to 3; 4 for SMPP 5.0
-//	registered_delivery   final (default), none, or 0 to 255 for other bits; final where receipts are waited for
+//	registered_delivery   final (default), none, or 0 to 255 for other bits; final where receipts are
+//	                      waited for
 //	schedule              how long the SMSC keeps each message back; absent: not at all
 //	validity              of messages that name none, such as 24h
 //	longest_validity      longer ones are shortened to it (63 weeks)
 //	validity_format       absolute (default) or relative, of schedule too
 //	alphabet              behind data_coding 0: gsm7 (default), latin1 or ascii
-//	shift_locking, shift_single   national tables that may be used, such as [turkish, portuguese]; none unless set
+//	shift_locking, shift_single   national tables that may be used, such as [turkish, portuguese];
+//	                              none unless set
 //	default_coding, ucs2_coding   data_coding of texts in alphabet (0) and in UCS-2 (8)
 //	message_class         0 (shown at once) to 3; written into data_coding
 //	long_messages         udh8 (default), udh16, sar or message_payload
-//	tlvs                  {"0x1400": {text: acme}}: optional parameters of every submit; text, cstring, hex,
-//	                      uint8, uint16 or uint32
-//	key_tlv               parameter that carries our reference of the submission: 0x0204 for 16 bits of it in
-//	                      user_message_reference, another for the whole
+//	tlvs                  {"0x1400": {text: acme}}: optional parameters of every submit; text,
+//	                      cstring, hex, uint8, uint16 or uint32
+//	key_tlv               parameter that carries our reference of the submission: 0x0204 for 16 bits
+//	                      of it in user_message_reference, another for the whole
 //	receipt_key_tlv       parameter in which receipts return it whole
-//	receipt_id            as_is (default), hex_to_decimal or decimal_to_hex: what makes the id of a receipt
-//	                      that of submit_sm_resp
+//	receipt_id            as_is (default), hex_to_decimal or decimal_to_hex: what makes the id of a
+//	                      receipt that of submit_sm_resp
 //	receipt_id_width      digits with leading zeros; absent: as they come
 //	receipt_id_case       lower or upper; absent: as it comes
 //	receipt_id_from       any (default), text or parameter (receipted_message_id)
-//	receipt_meanings      {"UNDELIV/012": absent}: pending, delivered, undelivered, or a cause, for a word, an
-//	                      error such as "/012", or both
+//	receipt_meanings      {"UNDELIV/012": absent}: pending, delivered, undelivered, or a cause, for a
+//	                      word, an error such as "/012", or both
 //	receipt_errors        own (default) or gsm: err in the text of receipts is a MAP error
-//	untyped_receipts      false (default) or true: receipts are told by their text where esm_class says nothing
+//	untyped_receipts      false (default) or true: receipts are told by their text where esm_class
+//	                      says nothing
 //	congestion            ignore (default) or honor: congestion_state narrows the window
 //	query                 false (default) or true: the SMSC answers query_sm, which query_after needs
-//	cancel                false (default) or true: the SMSC answers cancel_sm, with which the accepted parts of a message
-//	                      are taken back when another is rejected
-//	query_after           queries messages that have had no final receipt for that long; absent: never
+//	cancel                false (default) or true: the SMSC answers cancel_sm, with which the
+//	                      accepted parts of a message are taken back when another is rejected
+//	query_after           queries messages that have had no final receipt for that long; absent:
+//	                      never
 //	query_rate            such questions a second at most (10)
-//	outcomes              {"0x00000410": rejected}: rejected, refused, unfit (refused, and no fault of the channel),
-//	                      throttled or unknown
+//	outcomes              {"0x00000410": rejected}: rejected, refused, unfit (refused, and no fault
+//	                      of the channel), throttled or unknown
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
 	r := settings.New(values, readFile)
 	cfg := Config{
@@ -184,7 +191,8 @@ func readReceipt(r *settings.Reader, key string) byte {
 	}
 	if v&pdu.ReceiptMask > pdu.ReceiptFinal {
 		r.Failf(
-			key, "asks for some of the final receipts, and a message without one would mean nothing; write final or none")
+			key, "asks for some of the final receipts, and a message without one would mean nothing; "+
+				"write final or none")
 	}
 	return v
 }

@@ -69,8 +69,8 @@ const maxKeys = 2
 // ParseSettings reads the settings of a channel:
 //
 //	api_key_file          file with a v2 API key
-//	public_key            the account's public key, in base64, or a list of two while it is exchanged; webhooks
-//	                      are verified with it, and without it no receipts come
+//	public_key            the account's public key, in base64, or a list of two while it is
+//	                      exchanged; webhooks are verified with it, and without it no receipts come
 //	from                  sender of messages that name none
 //	messaging_profile_id  needed for alphanumeric senders and number pools
 //

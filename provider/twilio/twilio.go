@@ -82,9 +82,11 @@ const address = "https://api.twilio.com"
 //	account_sid          the account, AC...
 //	api_key_sid          an API key of the account, SK...
 //	api_key_secret_file  file with the key's secret
-//	auth_token_file      file with the account's auth token, or a list of two while it is exchanged; callbacks are
-//	                     verified with it, and without it and shared keys no receipts come
-//	shared_key_files     file with the secret of a shared key that signs callbacks, or a list of two while it is exchanged
+//	auth_token_file      file with the account's auth token, or a list of two while it is exchanged;
+//	                     callbacks are verified with it, and without it and shared keys no receipts
+//	                     come
+//	shared_key_files     file with the secret of a shared key that signs callbacks, or a list of two
+//	                     while it is exchanged
 //	from                 sender of messages that name none
 //	messaging_service    MG..., chooses the sender of messages that name none
 //

@@ -155,7 +155,7 @@ func groupOf(reference string) uint16 {
 	if n, err := strconv.ParseUint(reference, 10, 16); err == nil {
 		return uint16(n)
 	}
-	return uint16(crc32.ChecksumIEEE([]byte(reference)) & 0xffff) //nolint:gosec // The low half is meant.
+	return uint16(crc32.ChecksumIEEE([]byte(reference)) & 0xffff) //nolint:gosec // The low half.
 }
 
 // parametersOf returns what a callback says, in one of the forms that an account can choose: GET

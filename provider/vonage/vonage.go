@@ -119,8 +119,8 @@ type Config struct {
 //	api_secret_file         file with its secret; needed unless an application is named
 //	application_id          id of an application of the Messages API, called with a JWT
 //	private_key_file        file with the application's private key, PEM
-//	signature_secret_files  file with the secret that signs callbacks, or a list of two while it is exchanged;
-//	                        without it receipts are neither requested nor accepted
+//	signature_secret_files  file with the secret that signs callbacks, or a list of two while it is
+//	                        exchanged; without it receipts are neither requested nor accepted
 //	from                    sender of messages that name none
 //
 // and those of web.ParseConfig.

@@ -60,7 +60,8 @@ func New(cfg Config, api API) *Channel {
 
 // errParts refuses the rest of a text when another kind of channel had this name before: the vendor
 // takes whole texts only, and would send the accepted parts again.
-var errParts = errors.New("the vendor takes whole texts only, and parts of this one have been taken")
+var errParts = errors.New(
+	"the vendor takes whole texts only, and parts of this one have been taken")
 
 // Send submits a message with one request. It sends no single parts.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {

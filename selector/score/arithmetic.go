@@ -27,7 +27,9 @@ func ownFunctions() []expr.Option {
 	return []expr.Option{
 		expr.Function("int", one(whole), new(func(float64) float64), new(func(string) float64)),
 		expr.Function("len", one(length), new(func(string) float64)),
-		expr.Function(remainder, func(args ...any) (any, error) { return modulo(args[0], args[1]) }, new(func(float64, float64) float64)),
+		expr.Function(remainder,
+			func(args ...any) (any, error) { return modulo(args[0], args[1]) },
+			new(func(float64, float64) float64)),
 	}
 }
 
@@ -91,7 +93,8 @@ func (floats) Visit(node *ast.Node) {
 		ast.Patch(node, &ast.FloatNode{Value: float64(n.Value)})
 	case *ast.BinaryNode:
 		if n.Operator == "%" {
-			ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: remainder}, Arguments: []ast.Node{n.Left, n.Right}})
+			callee := &ast.IdentifierNode{Value: remainder}
+			ast.Patch(node, &ast.CallNode{Callee: callee, Arguments: []ast.Node{n.Left, n.Right}})
 		}
 	}
 }

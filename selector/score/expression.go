@@ -47,7 +47,8 @@ type Input struct {
 	Channel       string                    // the candidate's name [channel.name]
 	ChannelLabels map[string]selector.Value // [channel.labels]
 	LoadRatio     float64                   // consumed share of the capacity [load_ratio]
-	Price         float64                   // of one segment to the message's number, in whole units of one currency [price]
+	// of one segment to the message's number, in units of its currency [price]
+	Price float64
 }
 
 // Expression is a compiled scoring expression, safe for concurrent use.
@@ -129,7 +130,8 @@ func (e *Expression) Score(in *Input) (float64, error) {
 // label, so it is left out.
 func failed(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("line %d, column %d: a value is missing, out of range or of another type than is computed with here", at.Line, at.Column+1)
+		return fmt.Errorf("line %d, column %d: a value is missing, out of range or "+
+			"of another type than is computed with here", at.Line, at.Column+1)
 	}
 	return errors.New("a value is missing, out of range or of another type than is computed with")
 }

@@ -18,8 +18,10 @@ const (
 // functions are what an expression may call: each takes time that is proportional to its
 // arguments. Those of the language itself are builtins; see ownFunctions for the others.
 var (
-	functions = []string{"abs", "ceil", "floor", "round", "min", "max", "len", "lower", "upper", "int", "float"}
-	builtins  = []string{"abs", "ceil", "floor", "round", "min", "max", "lower", "upper", "float"}
+	functions = []string{
+		"abs", "ceil", "floor", "round", "min", "max", "len", "lower", "upper", "int", "float",
+	}
+	builtins = []string{"abs", "ceil", "floor", "round", "min", "max", "lower", "upper", "float"}
 )
 
 // operators of two operands. What is missing: .. makes lists, matches compiles
@@ -42,7 +44,8 @@ func inspect(source string) ([]name, *SyntaxError) {
 	case !utf8.ValidString(source):
 		return nil, &SyntaxError{Line: 1, Column: 1, Message: "the expression is not valid UTF-8"}
 	case utf8.RuneCountInString(source) > maxLength:
-		return nil, &SyntaxError{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is longer than %d characters", maxLength)}
+		message := fmt.Sprintf("the expression is longer than %d characters", maxLength)
+		return nil, &SyntaxError{Line: 1, Column: 1, Message: message}
 	}
 	tree, err := parser.Parse(source)
 	if err != nil {
@@ -93,7 +96,8 @@ func (i *inspector) node(node ast.Node) {
 // twice refuses a node that stands in two places.
 func (i *inspector) twice(node ast.Node) bool {
 	if i.seen[node] {
-		i.refuse(node, "comparisons cannot be chained and ?: needs a value on both sides: write a < b && b < c, or a ?? b")
+		i.refuse(node, "comparisons cannot be chained and ?: needs a value on both sides: "+
+			"write a < b && b < c, or a ?? b")
 		return true
 	}
 	i.seen[node] = true
@@ -126,7 +130,8 @@ func (i *inspector) binary(n *ast.BinaryNode) {
 	case !slices.Contains(operators, n.Operator):
 		i.refuse(n, "%s is not allowed in a scoring expression", n.Operator)
 	case n.Operator == "in" && !isList:
-		i.refuse(n, `in needs a list on its right, such as ["a", "b"]; to ask for a label write labels.NAME != nil`)
+		i.refuse(n, `in needs a list on its right, such as ["a", "b"]; `+
+			"to ask for a label write labels.NAME != nil")
 	case n.Operator == "in":
 		i.node(n.Left)
 		i.all(list.Nodes...)

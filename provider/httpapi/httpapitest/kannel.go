@@ -75,7 +75,9 @@ func (k kannel) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, er
 			provider.Pending: "8", provider.Delivered: "1", provider.Undelivered: "2",
 		}[r.State]
 	}
-	return http.NewRequest(http.MethodGet, strings.ReplaceAll(s.Callback, "%d", status), http.NoBody) //nolint:noctx // The carrier sets its context.
+	address := strings.ReplaceAll(s.Callback, "%d", status)
+	//nolint:noctx // The carrier sets its context.
+	return http.NewRequest(http.MethodGet, address, http.NoBody)
 }
 
 // Inbound is the get-url of an sms-service: ...?secret=S&id=%I&from=%p&to=%P&text=%a.
@@ -84,5 +86,6 @@ func (k kannel) Inbound(callback string, in provider.Inbound) (*http.Request, er
 		"secret": {k.cfg.Secret}, "id": {in.Reference}, "from": {in.From}, "to": {in.To},
 		"text": {in.Text},
 	}
-	return http.NewRequest(http.MethodGet, callback+"?"+q.Encode(), http.NoBody) //nolint:noctx // The carrier sets its context.
+	//nolint:noctx // The carrier sets its context.
+	return http.NewRequest(http.MethodGet, callback+"?"+q.Encode(), http.NoBody)
 }

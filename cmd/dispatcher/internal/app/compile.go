@@ -22,7 +22,8 @@ func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 		Lanes:   make(map[string]decide.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of,
 		Blocked: decide.Blocked{
-			Blocked: doc.Blocked, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries), IsPremium: numbers.Premium,
+			Blocked: doc.Blocked, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries),
+			IsPremium: numbers.Premium,
 		},
 	}
 	index := make(map[string]int, len(doc.Channels))

@@ -120,7 +120,8 @@ func (r *readiness) routing() console.Check {
 	case reloader.unusable.Load() != nil:
 		check.Detail = fmt.Sprintf("the routing in force cannot be used here: %v",
 			*reloader.unusable.Load())
-		check.Fix = `apply a corrected document with "dispatcher routing apply", or go back with "dispatcher routing rollback"`
+		check.Fix = `apply a corrected document with "dispatcher routing apply", ` +
+			`or go back with "dispatcher routing rollback"`
 	default:
 		check.OK = true
 	}
@@ -166,7 +167,8 @@ func (r *readiness) kafka() console.Check {
 			out,
 			", ",
 		)
-		check.Fix = `wait for the group to settle; if it stays, give this user READ on the groups DISPATCHER_KAFKA_GROUP.LANE, and see "dispatcher doctor"`
+		check.Fix = "wait for the group to settle; if it stays, give this user READ on the groups " +
+			`DISPATCHER_KAFKA_GROUP.LANE, and see "dispatcher doctor"`
 		return check
 	}
 	check.OK = true
@@ -193,7 +195,8 @@ func (r *readiness) channels() []console.Check {
 	}
 	if !checks[0].OK {
 		checks[0].Detail = "no enabled channel can send"
-		checks[0].Fix = `see the conditions of the channels; "dispatcher channel enable" for one that is disabled or drained`
+		checks[0].Fix = "see the conditions of the channels; " +
+			`"dispatcher channel enable" for one that is disabled or drained`
 	}
 	return checks
 }
@@ -222,13 +225,15 @@ func channelCheck(name, why string, trouble error) console.Check {
 
 // channelFixes says what to do, by the reason why a channel is not ready.
 var channelFixes = map[string]string{
-	provider.Connecting: `check the address in the channel's settings and the way there; "dispatcher doctor" tries it`,
+	provider.Connecting: "check the address in the channel's settings and the network; " +
+		`"dispatcher doctor" tries it`,
 	provider.Unbound: "the connection was lost and is made again by itself; if it stays, " +
 		"ask the carrier",
 	provider.BindRefused: "the carrier refuses the login: check system_id, password_file and " +
 		"how many binds the account may have",
-	provider.Closed:      "the channel is being closed; wait a moment",
-	provider.BreakerOpen: `submits failed, and one is tried every few seconds; "breaker changed" in the log names the carrier's code`,
+	provider.Closed: "the channel is being closed; wait a moment",
+	provider.BreakerOpen: "submits failed, and one is tried every few seconds; " +
+		`"breaker changed" in the log names the carrier's code`,
 	provider.Probing: "the channel gets one message to see whether it is back; wait for " +
 		"its answer",
 	provider.Misconfigured: "correct the file or setting that it names; it is tried again every " +

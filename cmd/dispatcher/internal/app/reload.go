@@ -88,7 +88,8 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 		return err
 	}
 	// A fault that is in the ledger cannot be corrected in the file any more.
-	if err := checkChannels(name, doc.Routing.Channels, checkRead(r.connections.connector.secrets.Read)); err != nil {
+	read := checkRead(r.connections.connector.secrets.Read)
+	if err := checkChannels(name, doc.Routing.Channels, read); err != nil {
 		return err
 	}
 	none := int64(0)

@@ -113,7 +113,9 @@ func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
 	case stored.Reason == want:
 	case stored.Reason == ledger.ByResend && replaced: // it had no answer when it was sent again
 	case stored.Reason == ledger.ByRetry && !s.known && want == ledger.ByFallback &&
-		slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return a.Channel == stored.Channel }):
+		slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool {
+			return a.Channel == stored.Channel
+		}):
 	default:
 		c.differs(stored.Number, whatReason, string(stored.Reason), string(want))
 	}

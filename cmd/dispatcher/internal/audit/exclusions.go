@@ -183,6 +183,8 @@ func (e *edition) limited(t *decide.Task, c int, reason string) bool {
 func (e *edition) budgeted(t *decide.Task, c int) bool {
 	return slices.ContainsFunc(
 		e.Limits(t, c),
-		func(l admission.Limit) bool { return l.Unit == admission.Money && l.Scope == (admission.Scope{}) },
+		func(l admission.Limit) bool {
+			return l.Unit == admission.Money && l.Scope == (admission.Scope{})
+		},
 	)
 }

@@ -72,7 +72,8 @@ func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 			s.pinned = a.Channel
 		}
 	case "unknown":
-		s.ambiguous, s.pinned = true, "" // whoever sends it again tries the others, unless it is repeated under its key
+		// a resend tries the others; a repeat under its key is pinned later
+		s.ambiguous, s.pinned = true, ""
 		s.tried = append(s.tried, tried{a.Channel, at, true})
 	}
 	if late(a) {

@@ -330,7 +330,8 @@ func (c *check) hold(e *edition, t *decide.Task, s *progress, ch *choice) {
 	case !t.Route.Draws() || t.Route.Wait == 0 && !heldFor(r, decide.InFlight):
 		c.differs(ch.attempt, whatBy, r.By, string(t.Route.Ranker(s.attempts)))
 		return
-	case t.First < 0 || len(r.Candidates) != 1 || r.Candidates[0].Channel != t.Route.Table.Entry(t.First).Name:
+	case t.First < 0 || len(r.Candidates) != 1 ||
+		r.Candidates[0].Channel != t.Route.Table.Entry(t.First).Name:
 		c.differs(
 			ch.attempt, whatCandidates, names(r.Candidates),
 			"the first choice "+c.firstName(t)+" alone",

@@ -37,7 +37,8 @@ func (c *check) scoring(t *decide.Task, ch *choice) bool {
 // functionTroubles are the words of a scoring function that could not be used.
 func functionTroubles() []string {
 	return []string{
-		decide.FunctionTimeout, decide.FunctionStatus, decide.FunctionInvalid, decide.FunctionTooFew, decide.FunctionNotFinite, decide.FunctionTooLarge, decide.FunctionUnreachable,
+		decide.FunctionTimeout, decide.FunctionStatus, decide.FunctionInvalid, decide.FunctionTooFew,
+		decide.FunctionNotFinite, decide.FunctionTooLarge, decide.FunctionUnreachable,
 	}
 }
 

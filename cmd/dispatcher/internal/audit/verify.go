@@ -18,7 +18,7 @@ import (
 // It holds neither number nor text.
 type Mismatch struct {
 	ID      string `json:"id"`
-	Attempt int    `json:"attempt"` // 0 for what was planned before the first attempt, for a wait, and for the message as a whole
+	Attempt int    `json:"attempt"` // 0 for a plan, a wait, or the message as a whole
 	// What names the part of the record: one of the words below.
 	What    string `json:"what"`
 	Stored  string `json:"stored"`
@@ -27,23 +27,23 @@ type Mismatch struct {
 
 // Parts of a record that are derived again.
 const (
-	whatEnvelope    = "envelope" // it cannot be read any more
-	whatVersion     = "version"  // there is no such one, nobody can read it any more, or it was not in force
+	whatEnvelope    = "envelope" // it cannot be read
+	whatVersion     = "version"  // it is missing, cannot be used, or was not in force
 	whatRoute       = "route"
 	whatSegments    = "segments"
 	whatAlphabet    = "alphabet"
-	whatDrawKey     = "draw_key" // not in the key file, so the draw cannot be repeated; or not the message's own
+	whatDrawKey     = "draw_key" // not in the key file, or not the message's own
 	whatDraw        = "draw"
 	whatSize        = "size"
 	whatFirstChoice = "first_choice"
 	whatNumber      = "attempt" // the attempts' numbers, or how many there are
-	whatTime        = "time"    // an attempt before the message, after its deadline, or before the one before it
-	whatOutcome     = "outcome" // the message's state says another, or it allowed no further attempt
+	whatTime        = "time"    // an attempt too early or too late; docs/audit.md lists the cases
+	whatOutcome     = "outcome" // the message's state says another, or no attempt was to follow
 	whatReason      = "reason"
 	whatChannel     = "channel"
 	whatPrice       = "price"
 	whatCurrency    = "currency"
-	whatRanking     = "ranking"    // there is none, there should be none, it cannot be read, or holds what its ranker does not go by
+	whatRanking     = "ranking"    // missing, needless, unreadable, or with fields of another ranker
 	whatBy          = "ranked_by"  // another ranker than the route's
 	whatCandidates  = "candidates" // others than the route's members, or a state that cannot be
 	whatOrder       = "order"

@@ -138,25 +138,35 @@ func (r *rows) events(state string) {
 // The statements write the same columns of the same tables as the ledger's.
 const (
 	storeMessages = `
-		insert into dispatcher.messages (id, lane, topic, kafka_partition, kafka_offset, envelope, digest, state, expires_at, attempts,
-		  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet)
-		select n.id, n.lane, n.topic, n.p, n.o, n.envelope, 1, 'sending', n.expires, 1, 'floor', 1, 0, 100, '00000000', n.channel, 1, 'gsm7'
-		from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bytea[], $7::timestamptz[], $8::text[])
+		insert into dispatcher.messages (id, lane, topic, kafka_partition, kafka_offset, envelope,
+		  digest, state, expires_at, attempts, route, routing_version, draw, draw_size, draw_key_id,
+		  first_choice, segments, alphabet)
+		select n.id, n.lane, n.topic, n.p, n.o, n.envelope, 1, 'sending', n.expires, 1, 'floor', 1,
+		  0, 100, '00000000', n.channel, 1, 'gsm7'
+		from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bytea[],
+		  $7::timestamptz[], $8::text[])
 		  as n(id, lane, topic, p, o, envelope, expires, channel)
 		on conflict (id) do nothing returning seq`
 	storeAttempts = `
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
-		select n.seq, 1, n.channel, 'first_choice', 1, 30000, 'EUR', now(), 0 from unnest($1::bigint[], $2::text[]) as n(seq, channel)`
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
+		  price_micros, currency, claimed_at, instance)
+		select n.seq, 1, n.channel, 'first_choice', 1, 30000, 'EUR', now(), 0
+		from unnest($1::bigint[], $2::text[]) as n(seq, channel)`
 	storeEvents = `insert into dispatcher.outbox (kind, keys, "values") values ('status', ` +
 		`$1, $2)`
 	settleAttempts = `
-		update dispatcher.attempts a set outcome = n.outcome, provider_code = n.code, provider_reference = n.reference,
-		  segments = n.segments, price_micros = n.price, settled_at = now(), answers = a.answers + 1
+		update dispatcher.attempts a set outcome = n.outcome, provider_code = n.code,
+		  provider_reference = n.reference, segments = n.segments, price_micros = n.price,
+		  settled_at = now(), answers = a.answers + 1
 		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[])
-		  as n(seq, outcome, code, reference, segments, price) where a.message_seq = n.seq and a.attempt = 1`
+		  as n(seq, outcome, code, reference, segments, price)
+		where a.message_seq = n.seq and a.attempt = 1`
 	settleMessages = `
-		update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), pinned = nullif(n.pinned, '')
-		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) as n(seq, state, reason, pinned) where m.seq = n.seq`
+		update dispatcher.messages m
+		set state = n.state, reason = nullif(n.reason, ''), pinned = nullif(n.pinned, '')
+		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
+		  as n(seq, state, reason, pinned)
+		where m.seq = n.seq`
 )
 
 // store writes messages, attempts and events in one transaction of two round trips.

@@ -131,7 +131,8 @@ func (u *run) follow(ctx context.Context, p *process, feed func(context.Context)
 		return err
 	}
 	messages := float64(max(u.messages-sent, 1)) // a tiny run may be over by now
-	u.roundTrips, u.allocs = (after.roundTrips-before.roundTrips)/messages, (after.allocs-before.allocs)/messages
+	u.roundTrips = (after.roundTrips - before.roundTrips) / messages
+	u.allocs = (after.allocs - before.allocs) / messages
 	return nil
 }
 

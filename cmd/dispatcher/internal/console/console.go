@@ -119,14 +119,19 @@ func (cfg *Config) readyz(w http.ResponseWriter, r *http.Request) {
 const indexPage = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>SMS dispatcher</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem;color:#222}
+<style>
+body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem;color:#222}
 h1{font-size:1.4rem}dt{font-weight:600;margin-top:.8rem}dd{margin:0}a{color:#0b57d0}</style>
 <h1>SMS dispatcher <small>%s</small></h1>
 <dl>
-<dt><a href="/readyz">/readyz</a></dt><dd>Can this instance do its work? Each condition with its fix.</dd>
-<dt><a href="/healthz">/healthz</a></dt><dd>Is the process alive? Yes, whatever is away: a restart would help nobody.</dd>
-<dt><a href="/metrics">/metrics</a></dt><dd>Prometheus metrics.</dd>
-<dt><a href="/debug/pprof/">/debug/pprof/</a></dt><dd>Profiles of the running process.</dd>
+<dt><a href="/readyz">/readyz</a>
+<dd>Whether this instance can work: each condition, what is wrong, and what to do.
+<dt><a href="/healthz">/healthz</a>
+<dd>Whether the process runs. It says ok during an outage too: a restart would not help.
+<dt><a href="/metrics">/metrics</a>
+<dd>Prometheus metrics.
+<dt><a href="/debug/pprof/">/debug/pprof/</a>
+<dd>Profiles of the running process.
 </dl></html>
 `
 

@@ -18,7 +18,7 @@ const (
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
 	ReasonOptedOut  = "opted_out"
-	reasonRejected  = "rejected" // by the last provider that was asked, and it turned out late that no other has it
+	reasonRejected  = "rejected" // by the last provider, and no other has it
 )
 
 // maxAttempts ends a message that is throttled or refused again and again. One whose last attempt
@@ -204,7 +204,8 @@ func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
 		d.Plan.FirstChoice = ch.Name
 	}
 	d.Attempt = ledger.Attempt{
-		Number: t.Row.Attempts + 1, Channel: ch.Name, Reason: AttemptReason(&t.Row, d.Plan.FirstChoice, ch.Name),
+		Number: t.Row.Attempts + 1, Channel: ch.Name,
+		Reason:   AttemptReason(&t.Row, d.Plan.FirstChoice, ch.Name),
 		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
 		LeavesAt: room.release.At,
 	}

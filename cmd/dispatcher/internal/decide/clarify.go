@@ -9,9 +9,10 @@ import (
 
 // How it is tried to learn what became of a submission that nobody answered.
 const (
-	repeatPause     = time.Second      // before it is repeated under its key; doubles
-	longestRepeat   = time.Minute      // between two repeats
-	FirstLookup     = 5 * time.Second  // before the provider is asked; an answer may still be on its way into its books
+	repeatPause   = time.Second // before it is repeated under its key; doubles
+	longestRepeat = time.Minute // between two repeats
+	// before the provider is asked: it may still be storing the message
+	FirstLookup     = 5 * time.Second
 	longestLookup   = time.Minute      // between two questions
 	ambiguityMargin = time.Second      // the search ends so long before the message's deadline
 	ReceiptLook     = 15 * time.Second // a receipt that has come is looked at within this time
@@ -133,7 +134,8 @@ func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) led
 	if f.Search.resendOnce && f.Expires.After(now) && !f.duplicate &&
 		len(f.Submission.Parts) == 0 &&
 		!partTaken {
-		s.State, s.Reason, s.PossibleDuplicate, s.Tried, s.Pinned = ledger.Retry, reasonResend, true, true, ""
+		s.State, s.Reason, s.Pinned = ledger.Retry, reasonResend, ""
+		s.PossibleDuplicate, s.Tried = true, true
 		return ledger.Resent
 	}
 	s.State, s.Reason = ledger.Unknown, ReasonAmbiguous

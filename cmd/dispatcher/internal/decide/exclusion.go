@@ -11,28 +11,32 @@ import (
 // Reasons why a candidate was passed over. They are stored with the choice and stand in metrics, so
 // the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
 const (
-	NoSlot          = "no_slot"      // the window of the channel is used up, or it has no place yet
-	Reserved        = "reserved"     // what is left of the window is kept for other lanes
-	NoShare         = "no_share"     // the policy leaves no more to this process
-	TenantLimit     = "tenant_limit" // a limit of the tenant is used up
-	PrefixLimit     = "prefix_limit" // a limit of the number's prefix is used up
-	NoBudget        = "no_budget"    // a limit in money is used up
-	NoActive        = "no_active"
-	draining        = "draining"
-	SwitchedOff     = "disabled"
-	AlreadyTried    = "already_tried"
-	unfit           = "selector"
-	tooLong         = "too_long" // the text has more segments on this channel than the route allows
-	badFrom         = "sender"   // the channel may not carry the message's sender, and has none in its place
+	// the window of the channel is used up, or has no release time yet
+	NoSlot       = "no_slot"
+	Reserved     = "reserved"     // what is left of the window is kept for other lanes
+	NoShare      = "no_share"     // the policy leaves no more to this process
+	TenantLimit  = "tenant_limit" // a limit of the tenant is used up
+	PrefixLimit  = "prefix_limit" // a limit of the number's prefix is used up
+	NoBudget     = "no_budget"    // a limit in money is used up
+	NoActive     = "no_active"
+	draining     = "draining"
+	SwitchedOff  = "disabled"
+	AlreadyTried = "already_tried"
+	unfit        = "selector"
+	tooLong      = "too_long" // the text has more segments on this channel than the route allows
+	// the channel may not carry the message's sender and has none of its own
+	badFrom         = "sender"
 	PriceCap        = "price_cap"
 	WeightZero      = "weight_zero"
 	Throttled       = "throttled"
 	PinnedElsewhere = "pinned_elsewhere"
 	Removed         = "removed"
-	Bulkhead        = "bulkhead"      // it fails or has few senders, and has all that it may have in flight in this process
-	InFlight        = "in_flight"     // it has all that it may have in flight in this process, and it answers
-	CutOtherwise    = "cut_otherwise" // parts were accepted of the text as it was cut then, and the channel would cut it otherwise now
-	Breaker         = provider.BreakerOpen
+	// it is silent or has few senders, and its in-flight bound is reached
+	Bulkhead = "bulkhead"
+	InFlight = "in_flight" // it answers, and its in-flight bound is reached
+	// parts were accepted, and the channel would split the text differently now
+	CutOtherwise = "cut_otherwise"
+	Breaker      = provider.BreakerOpen
 	// Busy: the queue of this process for the channel is so long that more would come late. To
 	// claim them would use slots that another process can use.
 	Busy = provider.Busy

@@ -161,7 +161,8 @@ func (a *assigner) record(t *Task, l *line) []byte {
 	}
 	from := len(a.room)
 	r := Ranking{
-		Version: a.routing.Version, By: string(l.by), Attempts: t.Row.Attempts, Cursor: l.cursor, KeyID: l.keyID,
+		Version: a.routing.Version, By: string(l.by), Attempts: t.Row.Attempts, Cursor: l.cursor,
+		KeyID:   l.keyID,
 		Scoring: l.scoring, Trouble: l.trouble, More: len(t.Route.Members) - n,
 	}
 	if l.by == RoundRobin {
@@ -197,7 +198,8 @@ func (l *line) stored() int {
 func (a *assigner) ranked(t *Task, l *line, i int) Ranked {
 	c := &l.candidates[i]
 	r := Ranked{
-		Channel: a.routing.Channels[t.Route.Members[c.Index]].Name, Active: c.Active, Capacity: c.Capacity,
+		Channel: a.routing.Channels[t.Route.Members[c.Index]].Name, Active: c.Active,
+		Capacity:     c.Capacity,
 		LastAssigned: microsOf(c.LastAssigned),
 	}
 	if l.by == BestWorker {

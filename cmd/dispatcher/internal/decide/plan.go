@@ -17,9 +17,9 @@ type Task struct {
 	msg      envelope.Message
 	to       Destination
 	At       time.Time // by which prices count: the claim's, by the database's clock
-	text     string    // what most channels send: msg.Text, look-alikes replaced when the route says so
+	text     string    // what most channels send: msg.Text, or with look-alikes replaced
 	Route    *Route    // nil for a message that will not be sent
-	First    int       // place of the first choice among the route's members; -1 when it has none or lost it
+	First    int       // index of the first choice among the route's members; -1 without one
 	Lane     Lane
 	produced time.Time
 	// common is the number of billed parts on channels that count as most do.
@@ -237,7 +237,8 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 	}
 	drewUnder := t.Row.Plan.KeyID
 	t.Row.Plan = ledger.Plan{
-		Route: route.Name, Version: p.routing.Version, Segments: size.Segments, Alphabet: size.Alphabet.String(),
+		Route: route.Name, Version: p.routing.Version, Segments: size.Segments,
+		Alphabet: size.Alphabet.String(),
 	}
 	if route.Draws() {
 		p.draw(t, drewUnder)

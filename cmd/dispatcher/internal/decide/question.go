@@ -12,7 +12,8 @@ import (
 
 // Troubles of a scoring function: the bounded words of Scores.Trouble.
 const (
-	FunctionTimeout     = "function_timeout"     // no answer within the deadline, or before the batch had to go on
+	// no answer within the deadline, or in time for the batch
+	FunctionTimeout     = "function_timeout"
 	FunctionStatus      = "function_status"      // it answered with another status than 200
 	FunctionInvalid     = "function_invalid"     // its answer cannot be read
 	FunctionTooFew      = "function_too_few"     // not one score for each candidate
@@ -103,7 +104,8 @@ func newQuestion(r *Routing, t *Task, now time.Time) ScoreQuestion {
 		age = now.Sub(t.Row.ReceivedAt)
 	}
 	question := ScoreQuestion{
-		Route: t.Route.Name, Lane: t.Row.Lane, Labels: t.msg.Labels, Selectors: selector.Unexpired(t.msg.Selectors, age),
+		Route: t.Route.Name, Lane: t.Row.Lane, Labels: t.msg.Labels,
+		Selectors:  selector.Unexpired(t.msg.Selectors, age),
 		Candidates: make([]ScoreCandidate, len(t.Route.Members)),
 	}
 	for place, c := range t.Route.Members {

@@ -43,7 +43,8 @@ func (r *Ranking) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	*r = Ranking{
-		Version: s.Version, By: s.By, Attempts: s.Attempts, Cursor: s.Cursor, After: s.After, KeyID: s.KeyID,
+		Version: s.Version, By: s.By, Attempts: s.Attempts, Cursor: s.Cursor, After: s.After,
+		KeyID:   s.KeyID,
 		Scoring: s.Scoring, Trouble: s.Trouble, More: s.More,
 	}
 	if s.Line == nil || *s.Line == "" {

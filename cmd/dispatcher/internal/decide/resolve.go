@@ -68,7 +68,7 @@ func Resolve(
 		)
 	case ledger.NotTaken:
 		j.Settlement = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
-		if o.Repeats() { // it waits to be submitted to the same channel again; a settlement leaves such a row alone
+		if o.Repeats() { // it waits for a repeat on the same channel; a settlement skips such a row
 			s := j.Settlement
 			j.Move = &ledger.Move{
 				State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice,
@@ -93,7 +93,8 @@ func truth(f *Attempt, res *provider.Result, now time.Time) *ledger.Settlement {
 // unresolved is the settlement of an attempt of which nothing became known.
 func unresolved(o *ledger.OpenAmbiguity, f *Attempt) *ledger.Settlement {
 	return &ledger.Settlement{
-		Seq: f.Seq, ID: f.Submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
+		Seq: f.Seq, ID: f.Submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown,
+		PossibleDuplicate: f.duplicate,
 	}
 }
 

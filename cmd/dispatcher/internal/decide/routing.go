@@ -70,7 +70,7 @@ type Route struct {
 	// Members are indices into Routing.Channels, in configured order.
 	Members []int
 
-	matcher *selector.Matcher // scores all members at once; nil until prepare, and where best worker never ranks
+	matcher *selector.Matcher // scores all members at once; nil before Prepare and without best_worker
 }
 
 // Types and words of the document.

@@ -83,7 +83,8 @@ func settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
 		Seq: f.Seq, ID: f.Submission.ID, Attempt: f.Submission.Attempt,
 		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: f.Await,
-		Pinned: f.pinned, PartsLeft: f.Submission.Parts, PartsCut: f.Submission.Cut, PossibleDuplicate: f.duplicate,
+		Pinned: f.pinned, PartsLeft: f.Submission.Parts, PartsCut: f.Submission.Cut,
+		PossibleDuplicate: f.duplicate,
 	}
 	left := bill(f, res, &s)
 	s.Refunds = unspent(f, &s)

@@ -45,7 +45,8 @@ func statusOfConflict(job *Job, problem *envelope.Problem, at time.Time) ledger.
 	return notice(&envelope.Status{
 		State: string(
 			ledger.Dead,
-		), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code), Detail: problem.Detail,
+		), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code),
+		Detail:        problem.Detail,
 		ConflictingID: job.Message.ID, Position: positionOf(job.Origin), Metadata: job.Message.Metadata,
 	})
 }
@@ -64,8 +65,10 @@ func statusOfSettlement(f *Attempt, s *ledger.Settlement, at time.Time) ledger.N
 	}
 	return notice(&envelope.Status{
 		ID: s.ID, State: string(s.State), At: at, Lane: f.Lane, Tenant: f.tenant, Route: f.route,
-		Channel: f.Channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code, Reference: cmp.Or(s.Reference, strings.TrimSpace(s.Denied)),
-		Segments: f.Segments, PartsAccepted: taken, PossibleDuplicate: s.PossibleDuplicate, Metadata: f.metadata,
+		Channel: f.Channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code,
+		Reference: cmp.Or(s.Reference, strings.TrimSpace(s.Denied)),
+		Segments:  f.Segments, PartsAccepted: taken, PossibleDuplicate: s.PossibleDuplicate,
+		Metadata: f.metadata,
 	})
 }
 

@@ -12,7 +12,7 @@ const (
 	lookAgain     = time.Second            // no channel is ready
 	lookForActive = 200 * time.Millisecond // only the active count is in the way
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
-	lookForRoom   = 30 * time.Second       // the longest pause for room that answers may give at any time
+	lookForRoom   = 30 * time.Second       // the longest wait for room; any answer may give some
 	longestRound  = time.Minute            // between rounds over channels that all refused
 	lookForMoney  = time.Minute            // what others do not spend comes back at any time
 	lookUrgently  = 5 * time.Second        // when the deadline is near
@@ -178,7 +178,8 @@ func (a *assigner) wait(t *Task, until delay, record []byte) ledger.Decision {
 		last = Earlier(a.now.Add(lookUrgently), t.Row.ExpiresAt)
 	}
 	return ledger.Decision{
-		State: ledger.Waiting, Reason: until.why, NextAt: Earlier(until.at, last), Plan: t.Row.Plan, Seen: record, WaitsFor: until.on,
+		State: ledger.Waiting, Reason: until.why, NextAt: Earlier(until.at, last), Plan: t.Row.Plan,
+		Seen: record, WaitsFor: until.on,
 	}
 }
 

@@ -151,7 +151,8 @@ func (r *Result) compare(doc *config.Routing, carried []ledger.CarriedRow) {
 	if v.PValue != nil {
 		r.ChiSquareP = *v.PValue
 	}
-	r.Verdict, r.DrawsVerdict, r.TrafficVerdict, r.Text = v.TrafficVerdict, v.DrawsVerdict, v.TrafficVerdict, v.Text
+	r.Verdict, r.TrafficVerdict = v.TrafficVerdict, v.TrafficVerdict
+	r.DrawsVerdict, r.Text = v.DrawsVerdict, v.Text
 }
 
 func channelTotal(t *ledger.Totals, name string) ledger.ChannelTotal {

@@ -9,7 +9,7 @@ const (
 	TooLarge       Code = "too_large"       // the record is larger than MaxBytes
 	BadJSON        Code = "bad_json"        // the record is not one JSON object in UTF-8
 	UnknownField   Code = "unknown_field"   // a field is not part of the envelope
-	DuplicateField Code = "duplicate_field" // a field stands there twice, so two readers could see two messages
+	DuplicateField Code = "duplicate_field" // a field occurs twice, so two readers could differ
 	BadID          Code = "bad_id"          // the id is missing or not 1 to 64 printable characters
 	BadNumber      Code = "bad_number"      // the recipient is missing or not an E.164 number
 	NoText         Code = "no_text"         // the text is missing or empty

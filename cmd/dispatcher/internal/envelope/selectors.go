@@ -46,7 +46,8 @@ func (r *reader) selector(element string) Selector {
 			if value == "null" {
 				ok = true
 			} else if s.ExpiresAfter, ok = parseSpan(value); !ok {
-				r.fail(BadField, `selectors: expires_after is neither a span such as "30s" or "1h30m" nor a number of seconds above 0`)
+				r.fail(BadField, "selectors: expires_after is neither a span such as "+
+					`"30s" or "1h30m" nor a number of seconds above 0`)
 			}
 		default:
 			r.unknown(name)

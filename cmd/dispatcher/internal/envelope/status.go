@@ -12,7 +12,7 @@ type Status struct {
 	// ID is that of the message. It is empty for a record whose id cannot be read, or is that of
 	// another message: such an event has a Position.
 	ID    string
-	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, no_receipt, rejected, failed, unknown or dead
+	State string // of the message, such as accepted; or dead
 	// At is about when the state was reached, by the database's clock; written in UTC with
 	// microseconds. Stamp replaces it.
 	At   time.Time

@@ -91,7 +91,8 @@ func (p places) add(program *syntax.Prog, pc uint32) {
 		p.add(program, i.Arg)
 	case syntax.InstCapture, syntax.InstNop, syntax.InstEmptyWidth:
 		p.add(program, i.Out)
-	case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL, syntax.InstMatch:
+	case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL,
+		syntax.InstMatch:
 		p[pc] = struct{}{}
 	case syntax.InstFail:
 	}

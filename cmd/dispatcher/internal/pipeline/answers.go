@@ -26,7 +26,7 @@ type answers struct {
 	mu     sync.Mutex
 	rows   map[int64]keptAnswer         // guarded by mu; by Message.Seq
 	jobs   map[decide.JobKey]keptAnswer // guarded by mu
-	asking map[int64]struct{}           // guarded by mu; rows whose question is under way, by Message.Seq
+	asking map[int64]struct{}           // guarded by mu; rows that are asked about now, by Message.Seq
 }
 
 // keptAnswer is an answer and when it was given.

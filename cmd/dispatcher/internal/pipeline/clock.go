@@ -59,7 +59,7 @@ func (c *clock) read(database, asked, here time.Time) {
 	switch {
 	case c.origin.Load() == nil, age > 2*clockMemory, s.contradicts(&c.best),
 		s.contradicts(&c.former):
-		c.best, c.former, c.began = s, s, here // nothing recent to compare with, or the database's clock was set
+		c.best, c.former, c.began = s, s, here // nothing recent, or the database's clock was set
 	case age > clockMemory:
 		c.best, c.former, c.began = s, c.best, here
 	case s.error <= c.best.error:

@@ -104,15 +104,16 @@ type Dispatcher struct {
 	routing         atomic.Pointer[decide.Routing]
 	clock           *clock
 	commitLatencies commitLatencies
-	instances       atomic.Pointer[decide.Instances] // what the other processes do; nil before the first gathering
-	minutes         minutes                          // what this one granted
-	heartbeat       *heartbeat
-	due             *schedule     // when rows come due that this process has decided upon
-	answers         answers       // about due rows
-	neededScopes    neededScopes  // the scopes that count due rows
-	wakeSet         wakeSet       // where something has come free
-	coded           atomic.Bool   // whether rows of the first lane are known to wait
-	asking          chan struct{} // one token for each claim about whose due rows functions are being asked
+	// the other processes; nil before the first gathering
+	instances    atomic.Pointer[decide.Instances]
+	minutes      minutes // what this one granted
+	heartbeat    *heartbeat
+	due          *schedule     // when rows come due that this process has decided upon
+	answers      answers       // about due rows
+	neededScopes neededScopes  // the scopes that count due rows
+	wakeSet      wakeSet       // where something has come free
+	coded        atomic.Bool   // whether rows of the first lane are known to wait
+	asking       chan struct{} // one token for each claim that asks scoring functions about due rows
 
 	claims   sync.WaitGroup // under way
 	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
@@ -138,7 +139,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
-		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), open: &openAttempts{},
+		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter),
+		due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express),
+		open:  &openAttempts{},
 		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking),
 		workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
 	}
@@ -150,7 +153,7 @@ func New(cfg Config) (*Dispatcher, error) {
 // or whose connection has changed; the others keep theirs, and what their providers asked for.
 // Channels that the routing no longer names are drained and closed in the background.
 func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider.Channel) error {
-	routing.Prepare() // before the lock: it takes a while for many channels, and claims must not wait for it
+	routing.Prepare() // before the lock: it is slow for many channels, and claims must not wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {

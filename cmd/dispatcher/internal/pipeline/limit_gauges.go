@@ -19,7 +19,8 @@ import (
 type limitGauges struct {
 	latest atomic.Pointer[gaugeState] // nil before the first look
 
-	most, effective, granted, free, reserved, share, end *prometheus.Desc // channel, scope, window, unit
+	// labels: channel, scope, window, unit
+	most, effective, granted, free, reserved, share, end *prometheus.Desc
 	active, rate                                         *prometheus.Desc // channel
 	waiting                                              *prometheus.Desc // on, reason
 }
@@ -58,12 +59,13 @@ func newLimitGauges(namespace, room string) *limitGauges {
 		),
 		effective: limit(
 			"effective",
-			"Units that a limit allows in each window at the rate that the channel has left since its provider asked to slow down.",
+			"Units that a limit allows in each window at the channel's current rate.",
 		),
 		granted: limit("granted", "Units of a limit that were granted in the current window."),
 		free: limit(
 			"free",
-			"Units of a limit that are left in the current window; 0 of a window of a second that begins in the future, because the database's clock was ahead.",
+			"Units of a limit that are left in the current window; "+
+				"0 of a window of a second that begins in the future.",
 		),
 		reserved: limit(
 			"reserved", "Units of a limit that are left and kept for lanes with a reserve.",
@@ -74,12 +76,13 @@ func newLimitGauges(namespace, room string) *limitGauges {
 		),
 		end: limit(
 			"window_end_timestamp_seconds",
-			"When the current window of a limit ends and the next one begins, as a Unix time; later than a window from now where it begins in the future, because the database's clock was ahead.",
+			"When the current window of a limit ends and the next one begins, as a Unix time.",
 		),
 		active: gauge("channel_active", "Attempts under way on a channel.", "channel"),
 		rate: gauge(
 			"channel_rate_ratio",
-			"Part of its rate that a channel has left since its provider asked to slow down, 1 without a limit of a second; 0 while it wants nothing at all.",
+			"Current rate of a channel as part of its full rate: below 1 after its provider asked to slow "+
+				"down, 0 during a pause, always 1 without a limit of a second.",
 			"channel",
 		),
 		waiting: gauge(
@@ -92,7 +95,9 @@ func newLimitGauges(namespace, room string) *limitGauges {
 
 // Describe lists the gauges.
 func (g *limitGauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.end, g.active, g.rate, g.waiting} {
+	for _, d := range []*prometheus.Desc{
+		g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.end, g.active, g.rate, g.waiting,
+	} {
 		out <- d
 	}
 }
@@ -108,7 +113,10 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for i := range s.limits {
 		l := &s.limits[i]
-		for d, v := range map[*prometheus.Desc]int64{g.most: l.most, g.effective: l.effective, g.granted: l.granted, g.free: l.free, g.reserved: l.reserved, g.share: l.share} {
+		for d, v := range map[*prometheus.Desc]int64{
+			g.most: l.most, g.effective: l.effective, g.granted: l.granted, g.free: l.free,
+			g.reserved: l.reserved, g.share: l.share,
+		} {
 			show(d, float64(v), l.labels...)
 		}
 		show(g.end, float64(l.end.Unix()), l.labels...)
@@ -158,7 +166,7 @@ func gaugeStateOf(
 	}
 	for i := range p.Scoped {
 		scoped := &p.Scoped[i]
-		limits, ease := r.Limits, admission.Ease{} // one channel that was asked to slow down slows no other
+		limits, ease := r.Limits, admission.Ease{} // shared limits are not slowed down
 		if c := r.Channel(scoped.Channel); c >= 0 {
 			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
@@ -181,7 +189,8 @@ func limitGaugeOf(
 	c.Roll(now, zone)
 	return limitGauge{
 		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
-		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.FreeAt(now), reserved: c.Reserved(), share: c.Max,
+		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.FreeAt(now),
+		reserved: c.Reserved(), share: c.Max,
 		end: c.End(zone),
 	}
 }

@@ -28,7 +28,7 @@ type Metrics struct {
 	lockWait     prometheus.Histogram
 	claimSize    prometheus.Histogram
 	settle       prometheus.Histogram
-	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting release windows gather present
+	trouble      *prometheus.CounterVec // where
 	ambiguities  *prometheus.CounterVec // verdict: taken not_taken resent final
 	waiting      *prometheus.GaugeVec   // lane
 	limits       *limitGauges
@@ -73,7 +73,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		),
 		full: counter(
 			"full_channels_total",
-			"Times a message found no room on a channel because of its bound in this process, by what followed.",
+			"Times a channel had no room for a message because of its bound in this process, by reason.",
 			"channel", "reason",
 		),
 		scoring: counter(
@@ -94,7 +94,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		),
 		unsent: counter(
 			"unsent_attempts_total",
-			"Attempts that did not leave because their place had passed, they had become stale or the channel was being stopped.",
+			"Attempts that did not leave: release time missed, stale, or the channel was stopped.",
 			"channel", "code",
 		),
 		lockWait: plain(
@@ -117,16 +117,21 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			"verdict",
 		),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "waiting_messages", Help: "Messages that wait for a channel, by lane, over all instances.",
+			Namespace: namespace, Subsystem: room, Name: "waiting_messages",
+			Help: "Messages that wait for a channel, by lane, over all instances.",
 		}, []string{"lane"}),
 		underWay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "unanswered_attempts", Help: "Attempts that this instance has claimed and that are not answered, by channel.",
+			Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
+			Help: "Attempts that this instance has claimed and that are not answered, by channel.",
 		}, []string{"channel"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total", Help: "Attempts of lost instances that this one closed as unknown.",
+			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total",
+			Help: "Attempts of lost instances that this one closed as unknown.",
 		}),
 		released: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "released_slots_total", Help: "Active slots of dead instances, and held ones whose time was over, that this instance gave back.",
+			Namespace: namespace, Subsystem: room, Name: "released_slots_total",
+			Help: "Active slots of dead instances, and held ones whose time was over, that this instance " +
+				"gave back.",
 		}),
 	}
 	m.limits = newLimitGauges(namespace, room)

@@ -128,7 +128,8 @@ func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 			d.trouble(
 				"channel lock",
 				fmt.Errorf(
-					"the row of channel %s is locked by another session of the database, and nothing can be sent meanwhile: "+
+					"the row of channel %s is locked by another session of the database, "+
+						"and nothing can be sent meanwhile: "+
 						"end its transaction, or the session with: select pg_terminate_backend(%d)",
 					lock.Channel,
 					lock.PID,

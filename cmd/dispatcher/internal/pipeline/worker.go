@@ -34,7 +34,7 @@ type worker struct {
 	metrics     *Metrics
 	answers     chan<- answered
 
-	inbox    chan *openAttempt // bounded by Config.MaxUnsettled, so that putting an attempt never blocks
+	inbox    chan *openAttempt // room for Config.MaxUnsettled attempts, so that a send never blocks
 	turns    chan *openAttempt // from the feeder to the senders; closed by the feeder
 	schedule sendSchedule      // owned by feed
 

@@ -153,7 +153,9 @@ func (s *smppCarrier) inbound(_ context.Context, in provider.Inbound) error {
 
 func (s *smppCarrier) address() string { return s.server.Addr() }
 
-func (s *smppCarrier) unread() int { return int(s.server.Stats().Unread) } //nolint:gosec // Counts of one run.
+func (s *smppCarrier) unread() int {
+	return int(s.server.Stats().Unread) //nolint:gosec // Counts of one run.
+}
 
 // callsRefused are the receipts that were not answered with ESME_ROK, or not yet.
 func (s *smppCarrier) callsRefused() int {

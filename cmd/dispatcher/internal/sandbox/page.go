@@ -21,19 +21,27 @@ type Page struct {
 }
 
 // style is that of all pages; it fits a small screen.
-const style = `body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;padding:0 1rem;color:#222}
-table{border-collapse:collapse;font-size:.8rem}th,td{padding:.2rem .4rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:bottom}
+const style = `
+body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;padding:0 1rem;color:#222}
+table{border-collapse:collapse;font-size:.8rem}
+th,td{padding:.2rem .4rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}small{color:#666;display:block}h1{font-size:1.4rem}`
 
 var page = template.Must(template.New("page").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="2">
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="refresh" content="2">
 <title>Sandbox</title>
 <style>` + style + `</style>
 <h1>Sandbox carriers</h1>
-<table><tr><th>channel<th>sub&shy;mitted<th>accep&shy;ted<th>rejec&shy;ted<th>refused<th>throt&shy;tled<th>lost<th>deli&shy;vered<th>undeli&shy;vered<th>no receipt<th>calls refused<th>unread</tr>
-{{range .}}<tr><td>{{.Channel}}<small>{{.Provider}} {{.Address}}</small><td>{{.Submitted}}<td>{{.Accepted}}<td>{{.Rejected}}<td>{{.Refused}}<td>{{.Throttled}}<td>{{.Lost}}<td>{{.Delivered}}<td>{{.Undelivered}}<td>{{.WithoutWord}}<td>{{.CallsRefused}}<td>{{.Unread}}</tr>
+<table><tr><th>channel<th>sub&shy;mitted<th>accep&shy;ted<th>rejec&shy;ted<th>refused
+<th>throt&shy;tled<th>lost<th>deli&shy;vered<th>undeli&shy;vered<th>no receipt<th>calls refused<th>unread</tr>
+{{range .}}<tr><td>{{.Channel}}<small>{{.Provider}} {{.Address}}</small>
+<td>{{.Submitted}}<td>{{.Accepted}}<td>{{.Rejected}}<td>{{.Refused}}<td>{{.Throttled}}
+<td>{{.Lost}}<td>{{.Delivered}}<td>{{.Undelivered}}<td>{{.WithoutWord}}
+<td>{{.CallsRefused}}<td>{{.Unread}}</tr>
 {{end}}</table>
-<p><a href="/inbound">send a message of a subscriber</a>, <a href="/status.json">as JSON</a></p></html>
+<p><a href="/inbound">send a message of a subscriber</a>,
+<a href="/status.json">as JSON</a></p></html>
 `))
 
 // Serve opens the page on an address of loopback.
@@ -104,7 +112,9 @@ const inboundTimeout = 10 * time.Second
 var inboundForm = template.Must(template.New("inbound").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Sandbox: a message of a subscriber</title>
-<style>` + style + `label{display:block;margin:.8rem 0}input,select{font:inherit;display:block;width:20rem;max-width:100%}</style>
+<style>` + style + `
+label{display:block;margin:.8rem 0}
+input,select{font:inherit;display:block;width:20rem;max-width:100%}</style>
 <h1>A message of a subscriber</h1>
 <form method="post" action="/inbound">
 <label>channel <select name="channel">{{range .}}<option>{{.}}{{end}}</select></label>

@@ -11,8 +11,9 @@ import (
 )
 
 // header is the comment at the top of a written document.
-const header = `# Written by "dispatcher sandbox": every channel reaches a scripted carrier on this machine and nobody else. It is
-# good for as long as that sandbox runs; carriers whose address is not set listen elsewhere the next time.
+const header = `# Written by "dispatcher sandbox": every channel reaches a scripted carrier on this
+# machine and nobody else. It is valid while that sandbox runs: without a plan that sets
+# addresses, carriers listen elsewhere the next time.
 
 `
 

@@ -80,7 +80,8 @@ func read(response *http.Response, most int) ([]byte, problem) {
 // question has earned, so that one odd label does not silence the function for all.
 func aboutTheFunction(status int) bool {
 	switch status {
-	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity:
 		return false
 	}
 	return true
