@@ -1,10 +1,37 @@
 package ledger
 
 import (
+	"context"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
+
+// follow puts a cursor into the circle of a new document, so that nobody is passed over and
+// nobody has two turns: before are the route's members among which the cursor stands, after
+// those of the new document, both in configured order.
+//
+// A channel that stays keeps the last turn, at its new place. When it is taken out, the
+// turn before it is taken for the last one: that of the nearest channel before it in the
+// old circle that is still there, whose successor in the new circle is then whoever would
+// have come after the channel. When none is left, the round robin starts anew. A cursor whose
+// old circle is not known, because another release put it there, stays as it is.
+func (c Cursor) follow(before, after []string) Cursor {
+	last := slices.Index(before, c.Channel)
+	if place := slices.Index(after, c.Channel); place >= 0 {
+		return Cursor{Route: c.Route, Channel: c.Channel, Position: place}
+	}
+	if last < 0 {
+		return c
+	}
+	for back := 1; back < len(before); back++ {
+		channel := before[(last-back+len(before))%len(before)]
+		if place := slices.Index(after, channel); place >= 0 {
+			return Cursor{Route: c.Route, Channel: channel, Position: place}
+		}
+	}
+	return Cursor{Route: c.Route, Position: -1}
+}
 
 // collectCursors reads the locked cursors into one entry per route. A route without a row
 // gets a cursor before its first turn and is returned as missing.
@@ -47,3 +74,43 @@ func cursorArrays(cursors []Cursor) []any {
 	}
 	return []any{route, channel, position}
 }
+
+// writeTurns puts the cursors into the circles of the new document and tells everybody.
+func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []turn) error {
+	batch := &pgx.Batch{}
+	for i := range n.Routes {
+		route := &n.Routes[i]
+		c := Cursor{Route: route.Name, Position: -1}
+		if at := slices.IndexFunc(turns, func(t turn) bool { return t.Route == route.Name }); at >= 0 {
+			c = turns[at].follow(turns[at].members, route.Members)
+		}
+		batch.Queue(putCursor, c.Route, c.Channel, c.Position, route.Members)
+	}
+	batch.Queue(notify, routingChannel, version)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// turn is a cursor and the members among which it stands.
+type turn struct {
+	Cursor
+	members []string
+}
+
+func scanTurn(row pgx.CollectableRow) (turn, error) {
+	var t turn
+	err := row.Scan(&t.Route, &t.Channel, &t.Position, &t.members)
+	return t, err
+}
+
+// dropCursors locks in the order of claims before it deletes.
+const dropCursors = `
+	with gone as materialized (
+	  select route from dispatcher.cursors where route <> all($1) order by route for update
+	)
+	delete from dispatcher.cursors where route in (select route from gone)`
+
+const lockTurns = `select route, channel, position, members from dispatcher.cursors order by route for update`
+
+const putCursor = `
+	insert into dispatcher.cursors (route, channel, position, members) values ($1, $2, $3, $4)
+	on conflict (route) do update set channel = excluded.channel, position = excluded.position, members = excluded.members`

@@ -1,7 +1,14 @@
 package ledger
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/admission"
 	"dispatcher/provider"
@@ -105,4 +112,92 @@ type Open struct {
 	Attempt Attempt
 	// ClaimedAt is the database's time of the claim.
 	ClaimedAt time.Time
+}
+
+// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see
+// replicationBarrier) and all or nothing. To settle again what was settled has no effect, so a call
+// that failed, in whatever way, is simply repeated.
+func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
+	if len(settlements) == 0 {
+		return nil
+	}
+	for i := range settlements {
+		if n := settlements[i].Notice; n != nil && (n.Kind != Status || len(n.Headers) > 0 || len(n.Value) == 0) {
+			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
+		}
+	}
+	conn, err := s.hot.Acquire(ctx) // one for both statements, so that the barrier is on the same server
+	if err != nil {
+		return wrap("settle", err)
+	}
+	defer conn.Release()
+	return wrap("settle", settleIn(ctx, conn, bySeq(settlements)))
+}
+
+// executor is a connection or a transaction.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// settleIn writes settlements in one round trip; a batch is one transaction.
+func settleIn(ctx context.Context, db executor, order []*Settlement) error {
+	sql, args := settle, settlementArrays(order)
+	if more(order) {
+		sql, args = settleMore, append(args, moreArrays(order)...)
+	}
+	ambiguities, expectations, corrections := ambiguityArrays(order), expectArrays(order), correctedArrays(order)
+	repeats := repeatArrays(order)
+	if ambiguities == nil && expectations == nil && corrections == nil && repeats == nil {
+		tag, err := db.Exec(ctx, sql, args...)
+		return barrierUnless(ctx, db, tag.RowsAffected() > 0, err)
+	}
+	var told int64 // rows of the outbox
+	batch := &pgx.Batch{}
+	if expectations != nil {
+		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
+	}
+	if repeats != nil {
+		batch.Queue(lockRepeated, repeats...)
+	}
+	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+		told = tag.RowsAffected()
+		return nil
+	})
+	if corrections != nil {
+		batch.Queue(corrected, corrections...)
+	}
+	if ambiguities != nil {
+		batch.Queue(recordAmbiguities, ambiguities...)
+	}
+	err := db.SendBatch(ctx, batch).Close()
+	return barrierUnless(ctx, db, told > 0, err)
+}
+
+// barrierUnless is the replication barrier of a settlement that published nothing: it may have been
+// written before.
+func barrierUnless(ctx context.Context, db executor, told bool, err error) error {
+	if err == nil && !told {
+		_, err = db.Exec(ctx, replicationBarrier)
+	}
+	return err
+}
+
+// bySeq is the order in which settlements lock: ascending by message and attempt.
+func bySeq(settlements []Settlement) []*Settlement {
+	order := make([]*Settlement, len(settlements))
+	for i := range settlements {
+		order[i] = &settlements[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Settlement) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return order
+}
+
+// more reports whether one of the settlements needs settleMore.
+func more(order []*Settlement) bool {
+	return slices.ContainsFunc(order, func(s *Settlement) bool {
+		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 || s.DeniedParts > 0
+	})
 }

@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// AmbiguityRecord is an ambiguity for people to look at. It holds no number and no text.
+type AmbiguityRecord struct {
+	ID, Lane, Tenant, Channel string
+	Attempt, Last             int // the first and the latest attempt under its key
+	Segments                  int
+	PriceMicros               int64
+	Currency                  string
+	Code                      string // why there was no answer
+	Step                      Step
+	OpenedAt                  time.Time
+	Until                     time.Time // when the search ends, or ended
+	Asked                     int
+	ResolvedAs                ResolvedAs // empty while it is open
+	Author, Note              string
+}
+
+// ambiguityRecords reads ambiguities for people; what follows is a condition.
+const ambiguityRecords = `
+	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros,
+	  a.currency, coalesce(a.provider_code, ''),
+	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
+	    d.note
+	` + ambiguityTables + `
+	where `
+
+const ambiguityTables = `from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
+	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	`
+
+// AmbiguousFilter says which ambiguous attempts are meant. The zero value means all that are still
+// being resolved.
+type AmbiguousFilter struct {
+	// Ended includes those that ended without anybody knowing.
+	Ended bool
+	// Channel and Lane are names; empty means any.
+	Channel, Lane string
+	// Before leaves out what became ambiguous at that time or later; zero means any time.
+	Before time.Time
+}
+
+// ambiguousMatches is the condition of a filter; $1 to $4 are its arguments.
+const ambiguousMatches = `a.outcome = 'unknown'
+	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
+	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3) and ($4::timestamptz is null or d.opened_at < $4)`
+
+func (f *AmbiguousFilter) arguments() []any {
+	var before *time.Time
+	if !f.Before.IsZero() {
+		before = &f.Before
+	}
+	return []any{f.Ended, f.Channel, f.Lane, before}
+}
+
+// List lists the attempts that match, oldest first, limit at most; 0 lists all.
+func (s *Ambiguities) List(ctx context.Context, f *AmbiguousFilter, limit int) ([]AmbiguityRecord, error) {
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
+		append(f.arguments(), limit)...)
+}
+
+// Count is how many attempts match.
+func (s *Ambiguities) Count(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
+	err = s.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
+	return n, wrap("count ambiguous attempts", err)
+}
+
+// of are all ambiguities about one message.
+func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+`d.message_seq = $1 order by d.attempt`, seq)
+}
+
+func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
+	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments, &d.PriceMicros, &d.Currency, &d.Code,
+		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note)
+	d.OpenedAt, d.Until = d.OpenedAt.UTC(), d.Until.UTC()
+	return d, err
+}
+
+// ContradictionRecord is an attempt that its provider answered it did not take, and that a receipt
+// of the same provider calls delivered. It holds no number and no text.
+type ContradictionRecord struct {
+	ID, Lane, Tenant, Channel string
+	Attempt                   int
+	// Outcome and Code are what the provider answered, and Reference is the id that the receipt
+	// names; it may be empty.
+	Outcome, Code, Reference string
+	ReceivedAt               time.Time // when the receipt came
+	State                    State     // of the message
+	PossibleDuplicate        bool
+}
+
+// recentContradictions is for how long contradictions are listed among what is open.
+const recentContradictions = 7 * 24 * time.Hour
+
+// Contradictions lists those that match, oldest first, limit at most. Those that are older than
+// seven days count as ended.
+func (s *Ambiguities) Contradictions(ctx context.Context, f *AmbiguousFilter, limit int) ([]ContradictionRecord, error) {
+	return rows(ctx, s.db, scanContradiction, `
+		select m.id, m.lane, m.tenant, a.channel, a.attempt, a.outcome,
+		  coalesce(a.provider_code, ''), coalesce(r.reference, a.provider_reference, ''),
+		  a.contradicted_at, m.state, m.possible_duplicate
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		left join lateral (
+		  select nullif(split_part(r.reference, ' ', 1), '') as reference from dispatcher.receipts r
+		  where r.message_seq = a.message_seq and r.attempt = a.attempt and r.part is null
+		    and r.state = 'delivered'
+		  order by r.received_at limit 1) r on true
+		where a.contradicted_at is not null and ($1 or a.contradicted_at > now() - $5::interval)
+		  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
+		    and ($4::timestamptz is null or a.contradicted_at < $4)
+		order by a.contradicted_at, a.message_seq limit $6`, append(f.arguments(), recentContradictions, limit)...)
+}
+
+func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) {
+	err = r.Scan(&c.ID, &c.Lane, &c.Tenant, &c.Channel, &c.Attempt, &c.Outcome, &c.Code, &c.Reference, &c.ReceivedAt, &c.State, &c.PossibleDuplicate)
+	c.ReceivedAt = c.ReceivedAt.UTC()
+	return c, err
+}
+
+// otherIDs are the ids by which receipts with our key name the attempts of a message, and their
+// answers do not, by attempt.
+func (s *Ambiguities) otherIDs(ctx context.Context, seq int64) (map[int][]string, error) {
+	type named struct {
+		attempt   int
+		reference string
+	}
+	all, err := rows(ctx, s.db, func(r pgx.CollectableRow) (n named, err error) {
+		err = r.Scan(&n.attempt, &n.reference)
+		return n, err
+	}, `
+		select r.attempt, r.reference from dispatcher.receipts r
+		join dispatcher.attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
+		where r.message_seq = $1 and r.part is null and r.received_at is not null
+		  and position(' ' in r.reference) = 0
+		  and r.reference <> all (string_to_array(coalesce(a.provider_reference, ''), ' '))
+		order by r.attempt, r.reference`, seq)
+	if len(all) == 0 {
+		return nil, err
+	}
+	out := map[int][]string{}
+	for _, n := range all {
+		out[n.attempt] = append(out[n.attempt], n.reference)
+	}
+	return out, err
+}

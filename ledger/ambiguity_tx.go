@@ -1,0 +1,313 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// recordAmbiguities writes down what a batch of settlements says about ambiguities. It goes with
+// them in one transaction, after them, and only when there is something to write; lockRepeated
+// comes before them.
+//
+//   - repeated keeps the key under which a message is submitted again, or forgets it. It passes
+//     over a message that somebody else has locked: the settlement has not moved that one, or it
+//     would have it locked itself, and must not wait for it after channels.
+//   - opened begins an ambiguity, or goes on with it when an attempt under the same key was
+//     settled. It looks whether the attempt is unknown: a settlement that comes twice or late opens
+//     nothing.
+//   - the end leaves the price of a submission to the latest attempt under its key: the provider
+//     bills it once. What was accepted keeps its price when a later attempt under the key was
+//     rejected.
+const recordAmbiguities = `
+	with given as (
+	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[],
+	    $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
+	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
+	), mine as materialized (
+	  select g.* from given g join dispatcher.messages m on m.seq = g.seq and m.attempts = g.attempt
+	  where m.same_key is not null or g.repeat for update of m skip locked
+	), repeated as (
+	  update dispatcher.messages m set same_key = case when g.repeat then g.key end,
+	    same_key_until = case when g.repeat then g.until end,
+	      same_key_account = case when g.repeat then g.account end
+	  from mine g where m.seq = g.seq
+	), opened as (
+	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until,
+	    next_at, closed_at, verdict, part_taken)
+	  select g.seq, g.key, g.attempt, g.attempt, g.account, g.step, g.until,
+	    case when g.verdict = '' then g.next_at end,
+	    case when g.verdict <> '' then now() end, nullif(g.verdict, ''), g.partly
+	  from given g join dispatcher.attempts a on a.message_seq = g.seq and a.attempt = g.attempt
+	  where a.outcome = 'unknown' or exists (select from dispatcher.ambiguous e
+	    where e.message_seq = g.seq and e.key = g.key)
+	  on conflict (message_seq, key) do update set last = excluded.last, step = excluded.step,
+	    next_at = excluded.next_at,
+	    closed_at = excluded.closed_at, verdict = excluded.verdict, asked = d.asked + 1,
+	    part_taken = d.part_taken or excluded.part_taken
+	  where d.closed_at is null and excluded.last > d.last
+	  returning d.message_seq, d.attempt, d.last, d.verdict
+	)
+	update dispatcher.attempts a set price_micros = 0, segments = 0
+	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt
+	  and a.attempt < o.last
+	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
+
+// ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything
+// about an ambiguity.
+func ambiguityArrays(order []*Settlement) []any {
+	var seq []int64
+	var attempt []int16
+	var key, account, step, verdict []string
+	var until, next []pgtype.Timestamptz
+	var repeat, partly []bool
+	for _, s := range order {
+		d := s.Ambiguity
+		if d == nil {
+			continue
+		}
+		seq, attempt = append(seq, s.Seq), append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
+		key, account = append(key, d.Key), append(account, d.Account)
+		step, verdict = append(step, string(d.Step)), append(verdict, string(d.ResolvedAs))
+		until, next = append(until, instant(d.Until)), append(next, instant(d.NextAt))
+		repeat, partly = append(repeat, d.Step == SameKey && d.ResolvedAs == "" && s.State == Retry), append(partly, d.Partly)
+	}
+	if seq == nil {
+		return nil
+	}
+	return []any{seq, attempt, key, account, step, until, next, verdict, repeat, partly}
+}
+
+// lockRepeated locks attempts in their order: those that are settled and, where one comes after
+// another of which nobody knew, those before it. Without it recordAmbiguities, which takes the
+// price of these away, and others in settle would lock them too late.
+const lockRepeated = `
+	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
+	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt
+	  and (a.attempt = g.attempt or g.after)
+	order by a.message_seq, a.attempt for update of a`
+
+// afterUnknown reports whether the attempt may be one after another of which nobody knew whether it
+// was taken.
+func (s *Settlement) afterUnknown() bool {
+	return s.Attempt > 1 && (s.Ambiguity != nil || s.State == Unknown || s.PossibleDuplicate)
+}
+
+// repeatArrays are the parameters of lockRepeated; nil when no settlement comes after an attempt of
+// which nobody knew.
+func repeatArrays(order []*Settlement) []any {
+	if !slices.ContainsFunc(order, (*Settlement).afterUnknown) {
+		return nil
+	}
+	seq, attempt, after := make([]int64, len(order)), make([]int16, len(order)), make([]bool, len(order))
+	for i, s := range order {
+		seq[i], attempt[i], after[i] = s.Seq, int16(s.Attempt), s.afterUnknown() //nolint:gosec // The column is a smallint.
+	}
+	return []any{seq, attempt, after}
+}
+
+// ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a,
+// and of message m, for scanAmbiguity.
+const ambiguityColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked,
+	    case when a.outcome in ('accepted', 'rejected') then a.outcome
+	    else coalesce(f.outcome, 'unknown') end,
+	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
+	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
+
+// ambiguityJoins add to ambiguity d what ambiguityColumns name.
+const ambiguityJoins = `
+	join dispatcher.messages m on m.seq = d.message_seq
+	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
+
+// leaseAmbiguities leases the ambiguities that are due, and those about which an answer or a
+// receipt has told something: nobody else gets them before the lease is over. That the first
+// attempt was refused or never left says nothing about one that repeated it under the same key.
+const leaseAmbiguities = `
+	with due as materialized (
+	  select d.message_seq, d.key from dispatcher.ambiguous d
+	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+	  join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	  where d.next_at is not null and (d.next_at <= now()
+	    or f.outcome in ('accepted', 'rejected') or a.outcome in ('accepted', 'rejected')
+	      or f.outcome <> 'unknown' and d.last = d.attempt)
+	  order by d.next_at limit $1 for update of d skip locked
+	), leased as (
+	  update dispatcher.ambiguous d set next_at = now() + $2::interval,
+	    asked = least(d.asked + 1, 32000)
+	  from due u where d.message_seq = u.message_seq and d.key = u.key
+	  returning d.message_seq, d.key
+	)
+	select array_agg(message_seq), array_agg(key) from leased`
+
+// readAmbiguities reads ambiguities by their keys, leaving out those that were closed meanwhile. It
+// comes after leaseAmbiguities, which locks the newest version of an ambiguity while all else it
+// saw may be older: what one settlement says of an ambiguity and of its attempt is read together
+// here.
+const readAmbiguities = `
+	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
+	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + ambiguityJoins + `
+	order by d.opened_at`
+
+// Due picks up to limit open ambiguities that are due, or have been answered meanwhile,
+// and keeps others from those that are due for the lease.
+func (s *Ambiguities) Due(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
+	var seqs []int64
+	var keys []string
+	if err := s.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
+		return nil, wrap("look for ambiguities", err)
+	}
+	r, err := s.hot.Query(ctx, readAmbiguities, seqs, keys)
+	if err != nil {
+		return nil, wrap("look for ambiguities", err)
+	}
+	ambiguities, err := pgx.CollectRows(r, scanAmbiguity)
+	return ambiguities, wrap("look for ambiguities", err)
+}
+
+func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
+	var d OpenAmbiguity
+	var m messageRow
+	a := &d.Attempt
+	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency,
+		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Settled, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
+	d.Message = m.message()
+	d.Until, d.OpenedAt = d.Until.UTC(), d.OpenedAt.UTC()
+	return d, err
+}
+
+// Of is the latest ambiguity of a message of which nobody knows whether it was taken: an
+// open one, or one that ended without anybody knowing. With last it is that one whose latest
+// attempt has this number; 0 stands for any. It returns ErrNotAmbiguous when there is none.
+func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
+	r, err := s.reports.Query(ctx, `
+		select `+ambiguityColumns+`
+		from dispatcher.ambiguous d`+ambiguityJoins+`
+		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc limit 1`, id, last)
+	if err != nil {
+		return OpenAmbiguity{}, wrap("look for an ambiguity", err)
+	}
+	d, err := pgx.CollectExactlyOneRow(r, scanAmbiguity)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return OpenAmbiguity{}, ErrNotAmbiguous
+	}
+	return d, wrap("look for an ambiguity", err)
+}
+
+// ErrNotAmbiguous means that what became of a message is known, or that there is no such message.
+var ErrNotAmbiguous = errors.New("this message is not ambiguous")
+
+// Postpone sets when an ambiguity is looked at again, unless it has been closed.
+func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
+	_, err := s.hot.Exec(ctx, `
+		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2 and closed_at is null`, seq, key, until)
+	return wrap("postpone an ambiguity", err)
+}
+
+// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by
+// statements of their own: resolveAmbiguity has to see what those it waited for have committed. A
+// settlement that goes before has the attempt locked already.
+const (
+	lockResolved = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
+	lockMessage  = `select from dispatcher.messages where seq = $1 for update`
+)
+
+// resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its
+// message on where no settlement can. Its attempts and its message are locked. While it is being
+// submitted again under the key, nothing is resolved: its answer may be the truth. Nor is anything
+// that a late answer or a receipt has proved otherwise meanwhile.
+const resolveAmbiguity = `
+	with held as (
+	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
+	      or not exists (select from dispatcher.attempts where message_seq = $1
+	        and outcome is null))
+	), closed as (
+	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3,
+	    author = $4,
+	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
+	  from dispatcher.attempts a
+	  where d.message_seq in (select seq from held) and d.key = $2
+	    and coalesce(d.verdict, 'final') in ('final', 'resent')
+	    and a.message_seq = d.message_seq and a.attempt = d.last
+	    and case $3 when 'taken' then a.outcome = 'accepted' when 'not_taken'
+	      then a.outcome not in ('unknown', 'accepted') else a.outcome = 'unknown' end
+	  returning d.message_seq, d.last, a.channel
+	), moved as (
+	  update dispatcher.messages m set same_key = null, same_key_until = null,
+	    same_key_account = null,
+	    state = case when t.moves then $6 else m.state end,
+	      reason = case when t.moves then nullif($7, '') else m.reason end,
+	    next_at = case when t.moves then case when $6 = 'retry' then now() end else m.next_at end,
+	    finished_at = case when t.moves
+	      then case when $6 <> 'retry' then coalesce(m.finished_at, now()) end
+	      else m.finished_at end,
+	    possible_duplicate = m.possible_duplicate or t.moves and $8,
+	      pinned = case when t.moves then null else m.pinned end,
+	    tried = case when t.moves and $9 then array_append(m.tried, t.channel) else m.tried end
+	  from (
+	    select c.channel, n.seq, n.attempts = c.last and $6 <> ''
+	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted'
+	        and $6 in ('delivered', 'undelivered')) as moves,
+	      n.state <> $6 or coalesce(n.reason, '') <> $7 as news
+	    from closed c join dispatcher.messages n on n.seq = c.message_seq
+	  ) t
+	  where m.seq = t.seq and (t.moves or m.same_key = $2)
+	  returning t.moves and t.news as tells
+	), told as (
+	  insert into dispatcher.outbox (kind, keys, "values")
+	  select 'status', array[$10::text], array[$11::bytea] from moved where tells
+	    and $11::bytea is not null
+	)
+	select exists (select from closed)`
+
+// Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else
+// has ended with certainty is left as it is, and so is one whose message is being submitted again
+// just now. It is one transaction.
+func (s *Ambiguities) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
+	tx, err := s.hot.Begin(ctx)
+	if err != nil {
+		return false, wrap("resolve an ambiguity", err)
+	}
+	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
+	closed, err := resolveIn(ctx, tx, j)
+	if err != nil || !closed {
+		return false, wrap("resolve an ambiguity", err)
+	}
+	return true, wrap("resolve an ambiguity", tx.Commit(ctx))
+}
+
+// resolveIn is Resolve in its transaction.
+func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err error) {
+	batch := &pgx.Batch{}
+	if j.Settlement == nil {
+		batch.Queue(lockResolved, j.Seq)
+	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Settlement})); err != nil {
+		return false, err
+	}
+	batch.Queue(lockMessage, j.Seq)
+	batch.Queue(resolveAmbiguity, resolveArguments(j)...).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
+	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return closed, err
+}
+
+// resolveArguments are the parameters of resolveAmbiguity.
+func resolveArguments(j *Resolution) []any {
+	move := j.Move
+	if move == nil {
+		move = &Move{}
+	}
+	var key string
+	var value []byte
+	if move.Notice != nil {
+		key, value = move.Notice.Key, move.Notice.Value
+	}
+	return []any{
+		j.Seq, j.Key, string(j.As), storable(j.Author), storable(j.Note),
+		string(move.State), storable(move.Reason), move.PossibleDuplicate, move.Tried, key, value,
+	}
+}

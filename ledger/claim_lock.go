@@ -1,0 +1,329 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dispatcher/admission"
+)
+
+// Claims decides which channel messages go to, a batch at a time: see Lock. It also tells what
+// waits for a claim.
+type Claims struct {
+	*db
+	turns turns // whose rows come next when not all that are due are picked up
+}
+
+// Tx is one claim under way: a transaction that holds the locks of what it shows. It is for one
+// goroutine, and ends with Commit or Rollback; until then it has one of the ledger's connections.
+type Tx struct {
+	claims   *Claims
+	conn     *pgxpool.Conn // nil once the transaction has ended
+	instance int64
+	request  *Claim
+	order    []int // positions in request.Messages, ascending by id
+
+	seen      Seen
+	was       before            // what was shown, as it was before the decisions
+	missing   []string          // channels without a row
+	unturned  []string          // routes without a cursor
+	began     time.Time         // by the database's clock, when the claim began to wait for locks
+	behind    map[string]string // the tenant that had the last turn before, by lane
+	decisions Decisions
+	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
+	xid       int64
+}
+
+// Lock begins a claim: it stores want.Messages, picks up to want.Due due rows, and locks the
+// channels, limits and cursors. That is one round trip, and a second one when ids were there
+// already. The caller looks at Seen, decides, and calls Commit. It defers Rollback.
+//
+// An error leaves nothing behind: no row, no lock, no connection.
+func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
+	conn, err := s.hot.Acquire(ctx)
+	if err != nil {
+		return nil, wrap("claim", err)
+	}
+	t := &Tx{
+		claims: s, conn: conn, instance: s.instance.Load(),
+		request: &want, order: ascending(want.Messages), behind: s.turns.now(),
+	}
+	err = t.open(ctx)
+	if err == nil {
+		err = t.checkDuplicates(ctx)
+	}
+	if err != nil {
+		t.Rollback()
+		return nil, wrap("claim", err)
+	}
+	t.was = remember(&t.seen)
+	return t, nil
+}
+
+// Seen is what the transaction shows. The decisions may be made in place in it, see Seen.
+func (t *Tx) Seen() *Seen { return &t.seen }
+
+// open is the first round trip: insert, pick up, lock, and read clock and version.
+func (t *Tx) open(ctx context.Context) error {
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	if len(t.order) > 0 {
+		batch.Queue(insertMessages, messageArrays(t.request.Messages, t.order)...)
+	}
+	if t.request.Due > 0 {
+		// Null would leave out all.
+		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...), append([]string{}, t.request.Lanes...), t.behind)
+	}
+	if len(t.request.Channels) > 0 {
+		batch.Queue(lockChannels, t.request.Channels)
+	}
+	t.queueLimits(batch)
+	if len(t.request.Cursors) > 0 {
+		batch.Queue(lockCursors, t.request.Cursors)
+	}
+	batch.Queue(readPresent, t.instance)
+	results := t.conn.SendBatch(ctx, batch)
+	err := t.readOpening(results)
+	return errors.Join(err, closing(results, err))
+}
+
+// queueLimits asks for the limits of the channels and scopes, all in the order of their keys.
+func (t *Tx) queueLimits(batch *pgx.Batch) {
+	switch {
+	case len(t.request.Scopes) > 0:
+		batch.Queue(lockScopes, scopeArrays(t.request.Channels, t.request.Scopes)...)
+	case len(t.request.Channels) > 0:
+		batch.Queue(lockLimits, t.request.Channels)
+	}
+}
+
+// scopeArrays are the parameters of lockScopes.
+func scopeArrays(names []string, scopes []ScopeRef) []any {
+	channel, scope := make([]string, 0, len(names)+len(scopes)), make([]string, 0, len(names)+len(scopes))
+	for _, name := range names {
+		channel, scope = append(channel, name), append(scope, admission.Scope{}.String())
+	}
+	for i := range scopes {
+		channel, scope = append(channel, scopes[i].Channel), append(scope, scopes[i].Scope.String())
+	}
+	return []any{channel, scope}
+}
+
+// closing ends a batch; after an error its own would only repeat it.
+func closing(results pgx.BatchResults, earlier error) error {
+	if err := results.Close(); earlier == nil {
+		return err
+	}
+	return nil
+}
+
+// readOpening reads the answers to open in their order.
+func (t *Tx) readOpening(results pgx.BatchResults) error {
+	if _, err := results.Exec(); err != nil {
+		return err
+	}
+	t.seen.Messages = make([]Message, len(t.request.Messages), len(t.request.Messages)+max(t.request.Due, 0))
+	copy(t.seen.Messages, t.request.Messages)
+	t.seen.Intakes = make([]Intake, len(t.seen.Messages), cap(t.seen.Messages))
+	if len(t.order) > 0 {
+		if err := t.readInserted(results); err != nil {
+			return err
+		}
+	}
+	if t.request.Due > 0 {
+		if err := t.readDue(results); err != nil {
+			return err
+		}
+	}
+	if err := t.readChannels(results); err != nil {
+		return err
+	}
+	if len(t.request.Cursors) > 0 {
+		if err := t.readCursors(results); err != nil {
+			return err
+		}
+	}
+	return t.readPresent(results)
+}
+
+// readInserted walks the returned ids beside the ascending ones. PostgreSQL inserts
+// and returns the rows of a function scan in their order; an id that is passed over
+// was there already.
+func (t *Tx) readInserted(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for i := range t.seen.Intakes {
+		t.seen.Intakes[i] = Duplicate
+	}
+	next := 0
+	var seq int64
+	var id string
+	var optedOut bool
+	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &optedOut}, func() error {
+		for next < len(t.order) && t.seen.Messages[t.order[next]].ID != id {
+			next++
+		}
+		if next == len(t.order) {
+			return errors.New("the database returned new rows in another order than they were sent")
+		}
+		at := t.order[next]
+		t.seen.Messages[at].Seq, t.seen.Intakes[at] = seq, Fresh
+		if optedOut {
+			t.bar(at)
+		}
+		next++
+		return nil
+	})
+	return err
+}
+
+func (t *Tx) readDue(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r dueRow
+		if err := rows.Scan(r.targets()...); err != nil {
+			return err
+		}
+		if r.optedOut {
+			t.bar(len(t.seen.Messages))
+		}
+		t.seen.Messages = append(t.seen.Messages, r.message())
+		t.seen.Intakes = append(t.seen.Intakes, Due)
+	}
+	return rows.Err()
+}
+
+// readChannels reads what was locked of channels and limits.
+func (t *Tx) readChannels(results pgx.BatchResults) error {
+	if len(t.request.Channels) > 0 {
+		rows, err := results.Query()
+		if err != nil {
+			return err
+		}
+		var row channelRow
+		if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels, &row); err != nil {
+			return err
+		}
+		t.began = row.began
+	}
+	if len(t.request.Channels) == 0 && len(t.request.Scopes) == 0 {
+		return nil
+	}
+	if len(t.request.Scopes) > 0 {
+		t.seen.Scoped = make([]ScopeState, len(t.request.Scopes))
+		for i, ref := range t.request.Scopes {
+			t.seen.Scoped[i].ScopeRef = ref
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	return collectLimits(rows, t.seen.Channels, t.seen.Scoped)
+}
+
+func (t *Tx) readCursors(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	t.seen.Cursors, t.unturned, err = collectCursors(rows, t.request.Cursors)
+	return err
+}
+
+// readPresent reads clock and version, and checks that a recovery would find what
+// this instance is about to claim.
+func (t *Tx) readPresent(results pgx.BatchResults) error {
+	var received time.Time
+	var lastSeen pgtype.Timestamptz
+	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version, &lastSeen); err != nil {
+		return err
+	}
+	t.seen.Now = t.seen.Now.UTC()
+	if !t.began.IsZero() {
+		t.seen.LockWait = max(t.seen.Now.Sub(t.began), 0)
+	}
+	for i := range t.request.Messages {
+		if t.seen.Intakes[i] == Fresh {
+			t.seen.Messages[i].ReceivedAt = received.UTC()
+		}
+	}
+	switch {
+	case !lastSeen.Valid:
+		return ErrNotRegistered
+	case t.seen.Now.Sub(lastSeen.Time) > maxSilence:
+		return ErrSilent
+	}
+	return nil
+}
+
+// checkDuplicates asks for the content behind ids that were there already, if any.
+func (t *Tx) checkDuplicates(ctx context.Context) error {
+	wanted := map[string]int{}
+	for i := range t.request.Messages {
+		if t.seen.Intakes[i] == Duplicate {
+			wanted[t.request.Messages[i].ID] = i
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	ids := make([]string, 0, len(wanted))
+	for id := range wanted {
+		ids = append(ids, id)
+	}
+	rows, err := t.conn.Query(ctx, selectDigests, ids)
+	if err != nil {
+		return err
+	}
+	var id string
+	var digest int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &digest}, func() error {
+		if i := wanted[id]; t.request.Messages[i].Digest != digest {
+			t.seen.Intakes[i] = Conflict
+		}
+		return nil
+	})
+	return err
+}
+
+// recipientOf is the recipient of a message m. Rows that the release before opt-outs inserted have
+// none.
+const recipientOf = `coalesce(m.recipient, dispatcher.recipient_of(m.tenant, m.envelope))`
+
+// optedOut is whether a recipient is on the opt-out list, as an expression of a statement that
+// answers rows. It looks at the list as of the beginning of its statement, so a claim that begins
+// after an opt-out was committed sees it.
+//
+// While nobody is on the list that is found out once for the statement, and nothing is looked up.
+// Otherwise each row costs one descent of the index of those who are on it. A subquery that is
+// correlated and scalar is never turned into a hash of the whole list.
+func optedOut(recipient string) string {
+	return `case when (select exists (select from dispatcher.opt_outs where until is null))
+	    then coalesce((select true from dispatcher.opt_outs o where o.recipient = ` + recipient + ` and o.until is null), false)
+	    else false end`
+}
+
+// bar notes that the recipient of a message has opted out.
+func (t *Tx) bar(at int) {
+	for len(t.seen.OptedOut) <= at {
+		t.seen.OptedOut = append(t.seen.OptedOut, false)
+	}
+	t.seen.OptedOut[at] = true
+}
+
+// IsOptedOut reports whether the recipient of the message at a place in Messages has opted out of
+// what its tenant sends.
+func (s *Seen) IsOptedOut(at int) bool { return at < len(s.OptedOut) && s.OptedOut[at] }

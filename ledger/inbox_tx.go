@@ -1,0 +1,301 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// inboundTx is one booking under way.
+type inboundTx struct {
+	request []Inbound
+	after   time.Duration // for an overdue one
+	limit   int
+	react   func(*Subscribed) Reaction
+
+	began   time.Time // on this machine's clock
+	marks   marks
+	fresh   map[marked]bool // what had not been booked before
+	waiting []piece         // rows of the groups that are touched
+
+	used    []int64  // rows that leave with their message
+	keys    []string // of the notices
+	values  [][]byte
+	changes map[int64]entry // by recipient: the one that counts
+	booked  Booked
+}
+
+// book runs a booking: open is its first round trip.
+func (s *Inbox) book(ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx) error {
+	conn, err := s.hot.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	t.began = time.Now()
+	if err = open(ctx, conn.Conn()); err == nil {
+		err = t.write(ctx, conn.Conn(), t.decide())
+	}
+	if err != nil {
+		rollback(ctx, conn)
+	}
+	return err
+}
+
+// open remembers what is booked, and reads the parts that wait for those that arrived.
+func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
+	t.marks, t.fresh = newMarks(t.request), map[marked]bool{}
+	parts := partArrays(t.request)
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	if parts != nil {
+		// Before the marks, whose statement may wait for another booking.
+		batch.Queue(shareParts, joining)
+		batch.Queue(lockGroups, joiningGroup, groupLocks(t.request))
+	}
+	batch.Queue(claimMarks, t.marks.arguments()...).Query(t.readMarks)
+	if parts != nil {
+		batch.Queue(selectParts, parts...).Query(t.readParts)
+	}
+	return conn.SendBatch(ctx, batch).Close()
+}
+
+// openOverdue reads the parts of groups that have waited too long.
+func (t *inboundTx) openOverdue(ctx context.Context, conn *pgx.Conn) error {
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	batch.Queue(lockAllParts, joining)
+	batch.Queue(selectOverdue, t.after, t.limit).Query(t.readParts)
+	return conn.SendBatch(ctx, batch).Close()
+}
+
+func (t *inboundTx) readMarks(rows pgx.Rows) error {
+	var channel string
+	var hash []byte
+	_, err := pgx.ForEachRow(rows, []any{&channel, &hash}, func() error {
+		if len(hash) != len(mark{}) {
+			return errors.New("the database returned a mark of another length")
+		}
+		t.fresh[marked{channel, mark(hash)}] = true
+		return nil
+	})
+	return err
+}
+
+func (t *inboundTx) readParts(rows pgx.Rows) error {
+	var p piece
+	var number int32
+	_, err := pgx.ForEachRow(rows, []any{&p.seq, &p.ID, &p.Channel, &p.From, &p.To, &number, &p.Parts, &p.Part, &p.Text, &p.At, &p.overdue}, func() error {
+		p.Group = uint16(number)
+		t.waiting = append(t.waiting, p)
+		return nil
+	})
+	return err
+}
+
+// decide puts together what can be, and returns the parts that go on waiting.
+func (t *inboundTx) decide() (rest []piece) {
+	z := newReassembler()
+	for _, p := range t.waiting {
+		if whole := z.add(p); whole != nil {
+			t.take(whole)
+		}
+	}
+	for _, parts := range z.overdue() {
+		t.take(parts)
+	}
+	for i := range t.request {
+		in, at := &t.request[i], t.marks.each[i]
+		switch {
+		case !t.fresh[at] || t.marks.first[at] != i:
+			t.booked.Repeated++
+		case !in.split():
+			t.booked.Whole++
+			t.hear(alone(in))
+		default:
+			if whole := z.add(piece{Inbound: *in}); whole != nil {
+				t.take(whole)
+			}
+		}
+	}
+	rest = z.rest()
+	t.booked.Waiting = len(rest)
+	return rest
+}
+
+// take hears the message of some parts, whose rows leave.
+func (t *inboundTx) take(parts []piece) {
+	m := joined(parts)
+	if len(m.Missing) > 0 {
+		t.booked.Abandoned++
+	} else {
+		t.booked.Whole++
+	}
+	for i := range parts {
+		if parts[i].seq > 0 {
+			t.used = append(t.used, parts[i].seq)
+		}
+	}
+	t.hear(m)
+}
+
+// hear notes what follows from a message.
+func (t *inboundTx) hear(m *Subscribed) {
+	r := t.react(m)
+	t.keys, t.values = append(t.keys, r.Key), append(t.values, present(r.Value))
+	if r.Change == NoChange {
+		return
+	}
+	if t.changes == nil {
+		t.changes = map[int64]entry{}
+	}
+	recipient, next := Recipient(r.Tenant, m.From), newEntry(m, &r)
+	if was, ok := t.changes[recipient]; !ok || next.counts(&was) {
+		t.changes[recipient] = next
+	}
+}
+
+// write is the second round trip.
+func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) error {
+	batch := &pgx.Batch{}
+	if len(rest) > 0 {
+		batch.Queue(insertParts, pieceArrays(rest)...)
+	}
+	if len(t.used) > 0 {
+		batch.Queue(deleteParts, t.used)
+	}
+	t.queueChanges(batch)
+	if len(t.keys) > 0 {
+		batch.Queue(insertHeard, t.keys, t.values)
+	}
+	var tag string
+	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
+		tag = ct.String()
+		return nil
+	})
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if tag != "COMMIT" {
+		return fmt.Errorf("commit was answered with %s", tag)
+	}
+	return nil
+}
+
+// groupLocks are the locks of the groups whose parts arrived, ascending.
+func groupLocks(in []Inbound) (locks []int32) {
+	for i := range in {
+		if in[i].split() {
+			g := in[i].group()
+			locks = append(locks, g.lock())
+		}
+	}
+	slices.Sort(locks)
+	return slices.Compact(locks)
+}
+
+// partArrays are the parameters of selectParts; nil when there is no part.
+func partArrays(in []Inbound) []any {
+	var channel, from, to []string
+	var number []int32
+	var parts []int16
+	for i := range in {
+		if p := &in[i]; p.split() {
+			channel, from, to = append(channel, p.Channel), append(from, p.From), append(to, p.To)
+			number, parts = append(number, int32(p.Group)), append(parts, int16(p.Parts))
+		}
+	}
+	if channel == nil {
+		return nil
+	}
+	return []any{channel, from, to, number, parts}
+}
+
+// pieceArrays are the parameters of insertParts.
+func pieceArrays(rest []piece) []any {
+	n := len(rest)
+	id, channel, from, to, text := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	number, parts, part, at := make([]int32, n), make([]int16, n), make([]int16, n), make([]pgtype.Timestamptz, n)
+	for i := range rest {
+		p := &rest[i]
+		id[i], channel[i], from[i], to[i], text[i] = p.ID, p.Channel, p.From, p.To, p.Text
+		number[i], parts[i], part[i] = int32(p.Group), int16(p.Parts), int16(p.Part)
+		at[i] = instant(cmp.Or(p.At, time.Now()))
+	}
+	return []any{id, channel, from, to, number, parts, part, text, at}
+}
+
+// entry is a change of an opt-out list.
+type entry struct {
+	what            Change
+	tenant, channel string
+	heardAt, sentAt time.Time // sentAt is zero when it is not known
+}
+
+func newEntry(m *Subscribed, r *Reaction) entry {
+	return entry{what: r.Change, tenant: r.Tenant, channel: m.Channel, heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt}
+}
+
+// counts reports whether a change that is booked after another one of the same recipient counts
+// instead of that. Of two of a kind it is the one that arrived last; of two kinds the last, except
+// that an older OptIn never ends a newer OptOut, as relist has it.
+func (e *entry) counts(was *entry) bool {
+	if e.what != was.what && e.what == OptOut {
+		return true
+	}
+	if e.what == OptIn && was.what == OptOut && !e.sentAt.IsZero() {
+		if sameClock := e.channel == was.channel && !was.sentAt.IsZero(); sameClock && !e.sentAt.Equal(was.sentAt) {
+			return e.sentAt.After(was.sentAt)
+		} else if !sameClock && e.sentAt.Before(was.heardAt) {
+			return false
+		}
+	}
+	return !e.heardAt.Before(was.heardAt)
+}
+
+// queueChanges puts senders on opt-out lists, and then changes the entries of those who are on
+// them.
+func (t *inboundTx) queueChanges(batch *pgx.Batch) {
+	if out := t.changed(OptOut); len(out.recipients) > 0 {
+		batch.Queue(putOn, out.tenants, out.recipients, BySubscriber, out.channels, "", "", out.agos, out.sent).Exec(func(tag pgconn.CommandTag) error {
+			t.booked.OptedOut = int(tag.RowsAffected())
+			return nil
+		})
+	}
+	if all := t.changed(OptOut, OptIn); len(all.recipients) > 0 {
+		batch.Queue(relist, all.recipients, BySubscriber, all.channels, "", "", all.agos, all.sent, all.ends, false).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&t.booked.OptedIn) })
+	}
+}
+
+// listArrays are parameters of putOn and relist.
+type listArrays struct {
+	tenants, channels []string
+	recipients        []int64
+	agos              []int64 // microseconds from its arrival to the beginning of the transaction: the clocks of machines differ
+	sent              []pgtype.Timestamptz
+	ends              []bool
+}
+
+// changed are the changes of some kinds, ascending by recipient.
+func (t *inboundTx) changed(kinds ...Change) (a listArrays) {
+	for _, recipient := range slices.Sorted(maps.Keys(t.changes)) {
+		c := t.changes[recipient]
+		if !slices.Contains(kinds, c.what) {
+			continue
+		}
+		a.recipients = append(a.recipients, recipient)
+		a.tenants, a.channels = append(a.tenants, c.tenant), append(a.channels, c.channel)
+		a.agos = append(a.agos, max(t.began.Sub(c.heardAt), 0).Microseconds())
+		a.sent, a.ends = append(a.sent, instant(c.sentAt)), append(a.ends, c.what == OptIn)
+	}
+	return a
+}

@@ -1,0 +1,218 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Instances are the processes that share the ledger, and this one among them.
+type Instances struct {
+	*db
+	routing  *Routing
+	identity identity // set by TakeIdentity
+	heart    heart    // of Beat
+}
+
+// close ends the connections that are held, and with them the locks.
+func (s *Instances) close() {
+	s.dropIdentity()
+	s.heart.mu.Lock()
+	defer s.heart.mu.Unlock()
+	s.dropHeart()
+}
+
+// unbrokenGap is how far apart two heart-beats may be to count as unbroken: several times as far as
+// they usually are, and less than the time after which an instance is taken for dead.
+const unbrokenGap = 2 * time.Second
+
+// Register writes this process's row into dispatcher.instances. Lock needs it: an
+// attempt belongs to the instance that is going to submit it, and a dead instance's
+// attempts are found by that.
+func (s *Instances) Register(ctx context.Context) error {
+	var id int64
+	err := s.hot.QueryRow(ctx, `
+		insert into dispatcher.instances (region, host, version, counts, beating_since) values ($1, $2, $3, '{}', clock_timestamp()) returning id`,
+		s.config.Region, s.config.Host, s.config.Version).Scan(&id)
+	if err != nil {
+		return wrap("register instance", err)
+	}
+	s.instance.Store(id)
+	return nil
+}
+
+// ID is what Register got, 0 before.
+func (s *Instances) ID() int64 { return s.instance.Load() }
+
+// beatTimeout bounds one heart-beat on an open connection: the next one may find a better one.
+const beatTimeout = 3 * time.Second
+
+// heart is the connection of the heart-beats. Those of the pool may all be waiting, for locks or
+// for a database that is far away, and a heart-beat that comes late stops this process from
+// sending.
+type heart struct {
+	mu   sync.Mutex
+	conn *pgx.Conn // guarded by mu; nil before the first heart-beat and after a failed one
+}
+
+// Beat says that this process is alive, and returns the database's clock. Heart-beats more than
+// unbrokenGap apart count as broken off: whoever had to be silent for so long cannot tell whether
+// others are. oldestOpen is the claim time, by the database's clock, of its oldest attempt without
+// an outcome; the zero time means that nothing is open. A row that was forgotten meanwhile is
+// written again.
+//
+// Sent is this process's clock before the heart-beat left: connecting is not counted.
+func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
+	id := s.instance.Load()
+	if id == 0 {
+		return b, wrap("heart-beat", ErrNotRegistered)
+	}
+	s.heart.mu.Lock()
+	defer s.heart.mu.Unlock()
+	conn, err := s.beatConn(ctx)
+	if err != nil {
+		return b, wrap("heart-beat", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	b.Sent = time.Now()
+	err = conn.QueryRow(ctx, `
+		insert into dispatcher.instances as i (id, region, host, version, last_seen,
+		  oldest_open_at, counts, beating_since)
+		values ($1, $2, $3, $4, clock_timestamp(), $5, '{}', clock_timestamp())
+		on conflict (id) do update set last_seen = excluded.last_seen,
+		  oldest_open_at = excluded.oldest_open_at, left_at = null,
+		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
+		    then excluded.last_seen else i.beating_since end
+		returning last_seen`,
+		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).Scan(&b.At)
+	if err != nil {
+		s.dropHeart()
+		return Heartbeat{}, wrap("heart-beat", err)
+	}
+	b.At = b.At.UTC()
+	return b, nil
+}
+
+// Heartbeat is one that was written down.
+type Heartbeat struct {
+	Sent time.Time // this process's clock when it left
+	At   time.Time // the database's clock when it was written
+}
+
+// beatConn opens the connection when there is none, or when another server has taken over. mu is
+// held.
+func (s *Instances) beatConn(ctx context.Context) (*pgx.Conn, error) {
+	h := &s.heart
+	if h.conn != nil && s.guard.Replaced(h.conn.PgConn()) {
+		s.dropHeart()
+	}
+	if h.conn == nil {
+		conn, err := s.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h.conn = conn
+	}
+	return h.conn, nil
+}
+
+// dropHeart ends the connection. mu is held.
+func (s *Instances) dropHeart() {
+	if s.heart.conn != nil {
+		closeConn(s.heart.conn)
+	}
+	s.heart.conn = nil
+}
+
+// Leave removes this process's row at an orderly stop, when nothing is open any more.
+// If something is, the row stays and looks dead at once, so that other instances
+// recover it without waiting.
+func (s *Instances) Leave(ctx context.Context) error {
+	id := s.instance.Swap(0)
+	if id == 0 {
+		return nil
+	}
+	if err := s.leaveIdentity(ctx, id); err != nil {
+		return wrap("leave", err)
+	}
+	_, err := s.hot.Exec(ctx, `
+		with gone as (
+		  delete from dispatcher.instances i where id = $1 and not `+hasOpen+` returning id
+		)
+		update dispatcher.instances set left_at = clock_timestamp()
+		where id = $1 and id not in (select id from gone)`, id)
+	return wrap("leave", err)
+}
+
+// LiveInstances is what the live instances know of each other: the shared state that policies go by.
+type LiveInstances struct {
+	// At is the database's clock when it was read.
+	At time.Time
+	// Members are the instances that are alive, by id.
+	Members []Member
+}
+
+// Member is one live instance.
+type Member struct {
+	ID     int64
+	Region string
+	// Counts is what it granted per channel in its last whole minute, as it last said.
+	Counts map[string]Grants
+}
+
+// Grants is what was granted on a channel, in each unit that a limit may have.
+type Grants struct {
+	Messages int64 `json:"messages"`
+	Segments int64 `json:"segments"`
+	Micros   int64 `json:"micros"`
+}
+
+// Plus is the sum of both.
+func (g Grants) Plus(o Grants) Grants {
+	return Grants{g.Messages + o.Messages, g.Segments + o.Segments, g.Micros + o.Micros}
+}
+
+// Gather writes down what this instance granted per channel in the last whole minute, and reads
+// what all said that have sent a heart-beat within deadAfter, in one round trip.
+func (s *Instances) Gather(ctx context.Context, counts map[string]Grants, deadAfter time.Duration) (LiveInstances, error) {
+	id := s.instance.Load()
+	if id == 0 {
+		return LiveInstances{}, wrap("gather", ErrNotRegistered)
+	}
+	if counts == nil {
+		counts = map[string]Grants{} // null would stand for an earlier release
+	}
+	own, err := json.Marshal(counts)
+	if err != nil {
+		return LiveInstances{}, wrap("gather", err)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`update dispatcher.instances set counts = $2::jsonb where id = $1`, id, string(own))
+	var f LiveInstances
+	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.At) })
+	batch.Queue(`
+		select id, region, coalesce(counts::text, '{}') from dispatcher.instances
+		where left_at is null and last_seen >= clock_timestamp() - $1::interval order by id`, deadAfter).
+		Query(func(rows pgx.Rows) (err error) {
+			f.Members, err = pgx.CollectRows(rows, scanMember)
+			return err
+		})
+	if err := s.hot.SendBatch(ctx, batch).Close(); err != nil {
+		return LiveInstances{}, wrap("gather", err)
+	}
+	f.At = f.At.UTC()
+	return f, nil
+}
+
+func scanMember(row pgx.CollectableRow) (Member, error) {
+	var m Member
+	var counts string
+	if err := row.Scan(&m.ID, &m.Region, &counts); err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal([]byte(counts), &m.Counts)
+}

@@ -1,0 +1,167 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+)
+
+// Limits are the counters of channels and limits, now and before.
+type Limits struct {
+	*db
+	routing *Routing
+}
+
+// Present is the shared state of the channels at one moment, for people to look at. It is
+// read without locks: nothing may be decided by it.
+type Present struct {
+	// Now is the database's clock.
+	Now time.Time
+	// Channels are those of the current routing, by name. Counters are as stored: Gate.Roll brings
+	// them to Now. What only the routing says of a limit (sliding, burst, reserve) is not in them.
+	Channels []ChannelState
+	// Scoped are all limits that are narrower than a channel or stand over all channels, by
+	// channel and text of the scope; each has at least one counter.
+	Scoped []ScopeState
+	// Waiting are the messages that wait, by what they wait for and why.
+	Waiting []Waiters
+}
+
+// Waiters are messages that wait for the same.
+type Waiters struct {
+	On, Reason string // as in Wait
+	Messages   int64
+	Next       time.Time // when the first of them is looked at again
+}
+
+// Present reads the counters of all channels and scopes, and counts who waits.
+func (s *Limits) Present(ctx context.Context) (Present, error) {
+	var p Present
+	names, scopes, err := s.whatIs(ctx, &p)
+	if err != nil {
+		return Present{}, wrap("read channels", err)
+	}
+	for _, ref := range scopes {
+		p.Scoped = append(p.Scoped, ScopeState{ScopeRef: ref})
+	}
+	batch := &pgx.Batch{}
+	row := channelRow{withoutBeginning: true}
+	batch.Queue(`select `+channelColumns+` from dispatcher.channels where channel = any($1) order by channel`, names).
+		Query(func(r pgx.Rows) error {
+			p.Channels, _, err = collectChannels(r, names, &row)
+			return err
+		})
+	batch.Queue(`
+		select ` + limitColumns + ` from dispatcher.limits l order by l.channel, l.scope, l.window_seconds, l.unit`).
+		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
+	batch.Queue(`
+		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at)
+		  from dispatcher.messages
+		where queue is not null and state = 'waiting' group by 1, 2 order by 1, 2`).
+		Query(func(r pgx.Rows) error {
+			p.Waiting, err = pgx.CollectRows(r, pgx.RowToStructByPos[Waiters])
+			return err
+		})
+	err = s.reports.SendBatch(ctx, batch).Close()
+	// A limit may have gone since the scopes were listed.
+	p.Scoped = slices.DeleteFunc(p.Scoped, func(s ScopeState) bool { return len(s.Counters) == 0 })
+	return p, wrap("read channels", err)
+}
+
+// whatIs reads the clock and which channels and scopes there are.
+func (s *Limits) whatIs(ctx context.Context, p *Present) (names []string, scopes []ScopeRef, err error) {
+	err = s.reports.QueryRow(ctx, `
+		select now(), coalesce((select array_agg(channel order by channel) from dispatcher.channels where removed_at is null), '{}')`).
+		Scan(&p.Now, &names)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Now = p.Now.UTC()
+	scopes, err = rows(ctx, s.db, scanScope, `
+		select distinct channel, scope from dispatcher.limits where scope <> 'channel' order by channel, scope`)
+	return names, scopes, err
+}
+
+func scanScope(r pgx.CollectableRow) (ref ScopeRef, err error) {
+	var text string
+	if err := r.Scan(&ref.Channel, &text); err != nil {
+		return ref, err
+	}
+	ref.Scope, err = admission.ParseScope(text)
+	return ref, err
+}
+
+// dropBatch is how many windows one transaction drops.
+const dropBatch = 5000
+
+// minuteFactor is how much longer windows of a minute are kept than those of a second.
+const minuteFactor = 10
+
+// dropWindows goes up the index by age, from where the last batch ended, so that it need not
+// pass again over what is gone. Who applies a routing takes back the last windows of limits; the
+// rows that he has locked are passed over.
+const dropWindows = `
+	with gone as (
+	  delete from dispatcher.limit_history where ctid = any(array(
+	    select ctid from dispatcher.limit_history
+	    where window_seconds = $1 and window_start >= $2 and window_start < now() - $3::interval
+	    order by window_start limit $4 for update skip locked))
+	  returning window_start
+	)
+	select count(*), coalesce(max(window_start), $2) from gone`
+
+// DropWindows tidies up the windows that limits have left (audit.limit_windows): those of a
+// second are kept for "seconds", those of a minute ten times as long, all others for "longer". It
+// works in batches of a few milliseconds each and locks no row that a claim or a settlement uses.
+// It returns how many windows it dropped, also with an error.
+func (s *Limits) DropWindows(ctx context.Context, seconds, longer time.Duration) (dropped int64, err error) {
+	lengths, err := rows(ctx, s.db, pgx.RowTo[int], distinctLengths)
+	if err != nil {
+		return 0, wrap("drop windows", err)
+	}
+	for _, length := range lengths {
+		age := longer
+		switch length {
+		case admission.Second.Seconds():
+			age = seconds
+		case admission.Minute.Seconds():
+			age = minuteFactor * seconds
+		}
+		n, err := s.dropOlder(ctx, length, age)
+		dropped += n
+		if err != nil {
+			return dropped, wrap("drop windows", err)
+		}
+	}
+	return dropped, nil
+}
+
+// distinctLengths jumps through the index by age.
+const distinctLengths = `
+	with recursive l(n) as (
+	  select min(window_seconds) from dispatcher.limit_history
+	  union all
+	  select (select min(window_seconds) from dispatcher.limit_history where window_seconds > l.n)
+	    from l where l.n is not null
+	)
+	select n from l where n is not null`
+
+// dropOlder drops the windows of one length.
+func (s *Limits) dropOlder(ctx context.Context, length int, age time.Duration) (dropped int64, err error) {
+	from := time.Unix(0, 0)
+	for n := int64(dropBatch); n == dropBatch; dropped += n {
+		batch := &pgx.Batch{}
+		batch.Queue("begin")
+		batch.Queue(edgeSettings)
+		batch.Queue(dropWindows, length, from, age, dropBatch).QueryRow(func(row pgx.Row) error { return row.Scan(&n, &from) })
+		batch.Queue("commit")
+		if err := s.reports.SendBatch(ctx, batch).Close(); err != nil {
+			return dropped, err
+		}
+	}
+	return dropped, nil
+}

@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dispatcher/admission"
+)
+
+// messageColumns are the columns of a message m in the order of messageRow.targets.
+const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partition, m.kafka_offset, m.envelope, m.digest,
+	m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
+	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0),
+	  coalesce(m.draw_size, 0),
+	coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''), coalesce(m.segments, 0),
+	  coalesce(m.alphabet, ''),
+	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left,
+	  coalesce(m.parts_cut, ''), m.possible_duplicate,
+	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, ''), coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, '')`
+
+// messageRow is a Message while it is read, with the instants that may be null.
+type messageRow struct {
+	m                  Message
+	nextAt, expiresAt  pgtype.Timestamptz
+	waitingSince       pgtype.Timestamptz
+	sameKeyUntil       pgtype.Timestamptz
+	waits              string
+	partsLeft          []int
+	receivedAt         time.Time
+	attempts, segments int
+}
+
+// targets are the destinations of one row of messageColumns.
+func (r *messageRow) targets() []any {
+	m := &r.m
+	return []any{
+		&m.Seq, &m.ID, &m.Lane, &m.Tenant, &m.Origin.Topic, &m.Origin.Partition, &m.Origin.Offset, &m.Envelope, &m.Digest,
+		&m.State, &m.Reason, &r.nextAt, &r.expiresAt,
+		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
+		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
+		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PartsCut, &m.PossibleDuplicate,
+		&r.waitingSince, &m.WaitsFor, &r.waits, &m.SameKey, &r.sameKeyUntil, &m.SameKeyAccount,
+	}
+}
+
+// message is the row once it has been read.
+func (r *messageRow) message() Message {
+	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt), r.receivedAt.UTC()
+	r.m.Attempts, r.m.Plan.Segments, r.m.PartsLeft = r.attempts, r.segments, r.partsLeft
+	r.m.WaitingSince, r.m.Waits = moment(r.waitingSince), decodeWaits(r.waits)
+	r.m.SameKeyUntil = moment(r.sameKeyUntil)
+	return r.m
+}
+
+// dueRow is a message that came due, with the ticket that it may go on with.
+type dueRow struct {
+	messageRow
+	accepted, claimed pgtype.Timestamptz
+	optedOut, open    bool
+}
+
+func (r *dueRow) targets() []any {
+	return append(r.messageRow.targets(), &r.accepted, &r.claimed, &r.optedOut, &r.open)
+}
+
+// message is the row once it has been read.
+func (r *dueRow) message() Message {
+	m := r.messageRow.message()
+	m.MayBeTaken = r.open
+	if r.accepted.Valid {
+		m.Ticket = ticket(r.accepted.Time, r.claimed.Time)
+	}
+	return m
+}
+
+// recordColumns are the columns of a message m in the order of recordRow.targets.
+const recordColumns = messageColumns + `, m.finished_at, coalesce(m.seen::text, ''), coalesce(m.detail, '')`
+
+// recordRow is a Record without attempts while it is read.
+type recordRow struct {
+	messageRow
+	finished pgtype.Timestamptz
+	seen     string
+}
+
+func (r *recordRow) targets() []any {
+	return append(r.messageRow.targets(), &r.finished, &r.seen, &r.m.Detail)
+}
+
+// record is the row once it has been read.
+func (r *recordRow) record() Record {
+	return Record{Message: r.message(), FinishedAt: moment(r.finished), Seen: document(r.seen)}
+}
+
+// attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
+const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
+	coalesce(a.outcome, ''), a.unfit is true and a.outcome in ('refused', 'unknown'),
+	  coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
+	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at,
+	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''), a.receipt_at, a.contradicted_at`
+
+// attemptRow is an AttemptRecord while it is read.
+type attemptRow struct {
+	a                  AttemptRecord
+	ranking            string
+	settled, delivered pgtype.Timestamptz
+	ticketAt           pgtype.Timestamptz
+	receiptAt          pgtype.Timestamptz
+	contradictedAt     pgtype.Timestamptz
+}
+
+func (r *attemptRow) targets() []any {
+	a := &r.a
+	return []any{
+		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
+		&a.Outcome, &a.Unfit, &a.Code, &a.Reference,
+		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers, &r.ticketAt,
+		&a.Receipt, &a.Cause, &a.ReceiptCode, &r.receiptAt, &r.contradictedAt,
+	}
+}
+
+// attempt is the row once it has been read.
+func (r *attemptRow) attempt() AttemptRecord {
+	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled), moment(r.delivered)
+	r.a.Ranking, r.a.ReceiptAt = document(r.ranking), moment(r.receiptAt)
+	r.a.ContradictedAt = moment(r.contradictedAt)
+	if r.ticketAt.Valid {
+		r.a.Ticket = ticket(r.ticketAt.Time, r.a.ClaimedAt)
+	}
+	return r.a
+}
+
+// document is JSON that was read as text; nil for none.
+func document(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
+}
+
+// instant is a time as a parameter: the zero time is null.
+func instant(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
+}
+
+// moment is the inverse of instant.
+func moment(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+// waitJSON is an entry of messages.waits.
+type waitJSON struct {
+	Reason string  `json:"reason"`
+	On     string  `json:"on,omitempty"`
+	Millis float64 `json:"ms"`
+}
+
+// encodeWaits is JSON; empty for nil, which keeps what the row has.
+func encodeWaits(waits []Wait) string {
+	if waits == nil {
+		return ""
+	}
+	list := make([]waitJSON, len(waits))
+	for i, w := range waits {
+		list[i] = waitJSON{w.Reason, w.On, float64(w.For.Microseconds()) / 1000}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic("ledger: " + err.Error()) // words and a finite number always encode
+	}
+	return string(text)
+}
+
+// decodeWaits reads what encodeWaits wrote. What cannot be read tells nothing: it is for
+// people, and no decision depends on it.
+func decodeWaits(text string) []Wait {
+	if text == "" {
+		return nil
+	}
+	var list []waitJSON
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil
+	}
+	waits := make([]Wait, len(list))
+	for i, w := range list {
+		waits[i] = Wait{Reason: w.Reason, On: w.On, For: time.Duration(math.Round(w.Millis*1000)) * time.Microsecond}
+	}
+	return waits
+}
+
+// ticket is that of an attempt which was claimed at a time and goes on with what was accepted
+// earlier.
+func ticket(accepted, claimed time.Time) *admission.Ticket {
+	t := admission.NewTicket(accepted.UTC())
+	t = t.CheckIn(claimed.UTC())
+	return &t
+}

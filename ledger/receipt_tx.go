@@ -1,0 +1,334 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// receiptTx books receipts, or looks at rows that are due, in one transaction.
+type receiptTx struct {
+	conn *pgxpool.Conn
+	tell Tell
+
+	standings []receiptStatus // ascending by seq
+}
+
+// rowID is the key of a row of receipts.
+type rowID struct{ channel, reference string }
+
+// wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has
+// none.
+func wholeRow(channel string, seq int64, attempt int) rowID {
+	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
+}
+
+// inTx runs work in a transaction, which work has to begin and to commit.
+func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) error) error {
+	conn, err := s.hot.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	err = work(&receiptTx{conn: conn, tell: tell})
+	if err != nil {
+		rollback(ctx, conn)
+	}
+	return err
+}
+
+// look locks what is affected and reads it, see lockAttemptRows. What was queued before is done
+// first, in the same round trip.
+func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string, args ...any) error {
+	batch.Queue(fmt.Sprintf(lockAttemptRows, affected, UnsaidAwait/time.Hour), args...).Query(t.readTries)
+	batch.Queue(fmt.Sprintf(lockMessageRows, affected), args...).Query(t.readStatuses)
+	batch.Queue(fmt.Sprintf(readParts, affected), args...).Query(t.readParts)
+	return t.conn.SendBatch(ctx, batch).Close()
+}
+
+// readTries begins the standings: attempts come first in the order of locks.
+func (t *receiptTx) readTries(rows pgx.Rows) error {
+	var seq int64
+	var a attemptStatus
+	_, err := pgx.ForEachRow(rows, []any{
+		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved,
+		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir, &a.resend,
+	}, func() error {
+		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
+			t.standings = append(t.standings, receiptStatus{closing: Closing{Seq: seq}})
+		}
+		s := &t.standings[len(t.standings)-1]
+		s.tries = append(s.tries, a)
+		return nil
+	})
+	return err
+}
+
+// readStatuses walks the messages beside the standings, which are in the same order.
+func (t *receiptTx) readStatuses(rows pgx.Rows) error {
+	defer rows.Close()
+	for next := 0; rows.Next(); {
+		var c Closing
+		var s receiptStatus
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate, &c.Envelope,
+			&s.state, &s.attempts, &c.At); err != nil {
+			return err
+		}
+		for next < len(t.standings) && t.standings[next].closing.Seq < c.Seq {
+			next++
+		}
+		if next == len(t.standings) || t.standings[next].closing.Seq != c.Seq {
+			continue
+		}
+		c.At = c.At.UTC()
+		t.standings[next].closing, t.standings[next].state, t.standings[next].attempts = c, s.state, s.attempts
+	}
+	return rows.Err()
+}
+
+// readParts walks the parts beside the standings.
+func (t *receiptTx) readParts(rows pgx.Rows) error {
+	var seq int64
+	var number, next int
+	var p part
+	var received pgtype.Timestamptz
+	_, err := pgx.ForEachRow(rows, []any{
+		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code, &received, &p.due, &p.awaited,
+	}, func() error {
+		for next < len(t.standings) && t.standings[next].closing.Seq < seq {
+			next++
+		}
+		if next == len(t.standings) || t.standings[next].closing.Seq != seq {
+			return nil
+		}
+		p.word.at = moment(received)
+		tries := t.standings[next].tries
+		for i := range tries {
+			if tries[i].number == number {
+				tries[i].parts = append(tries[i].parts, p)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// finished is what came of a transaction.
+type finished struct {
+	closed   int
+	freed    int64
+	oddities []Discrepancy
+}
+
+// counts are how many receipts say delivered of what was not taken, and how many name their attempt
+// otherwise than its answer did.
+func (f *finished) counts() (contradictory, otherID int) {
+	for i := range f.oddities {
+		switch f.oddities[i].Kind {
+		case DeliveredThoughDenied:
+			contradictory++
+		case UnderAnotherID:
+			otherID++
+		case ReferenceOfAnother:
+		}
+	}
+	return contradictory, otherID
+}
+
+// finish concludes what was read, writes what changes and commits. With all set each of the picked
+// rows is written, else only those that somebody has to look at again. They are the rows that the
+// transaction has locked: no other may be written once attempts are, for who has one of those
+// locked waits for the attempts. news are the rows that have not been counted before.
+func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
+	w := t.conclude(picked, news, all)
+	batch := &pgx.Batch{}
+	w.queue(batch)
+	var tag string
+	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
+		tag = ct.String()
+		return nil
+	})
+	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return finished{}, err
+	}
+	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
+		return finished{}, fmt.Errorf("commit was answered with %s", tag)
+	}
+	return finished{closed: len(w.closed.seq), oddities: w.oddities, freed: w.freed()}, nil
+}
+
+// conclude gathers what changes.
+func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
+	w := &receiptWrites{}
+	for i := range t.standings {
+		s := &t.standings[i]
+		s.conclude()
+		if s.flagged {
+			w.flagged = append(w.flagged, s.closing.Seq)
+		}
+		if s.closing.State != "" {
+			if s.closing.State != s.state {
+				w.close(&s.closing)
+			}
+			if n := t.notice(&s.closing); n != nil {
+				w.notices = append(w.notices, *n)
+			}
+		}
+		for j := range s.tries {
+			tr := &s.tries[j]
+			if tr.accepted || tr.named || tr.frees || tr.says.state != "" || tr.contradicts() {
+				w.try(s.closing.Seq, tr)
+			}
+			for k := range tr.parts {
+				p := &tr.parts[k]
+				id := rowID{p.channel, p.reference}
+				if news[id] {
+					w.odd(tr, p)
+				}
+				if !picked[id] {
+					continue
+				}
+				switch wait := s.lookAgain(tr, p); {
+				case all && tr.isDenied() && p.byKey && p.state != string(Delivered):
+					w.drop(p)
+				case wait > 0 || all:
+					w.look(p, wait)
+				}
+			}
+		}
+	}
+	return w
+}
+
+func (t *receiptTx) notice(c *Closing) *Notice {
+	if t.tell == nil {
+		return nil
+	}
+	return t.tell(c)
+}
+
+// receiptWrites are the changes that receipts bring, column by column.
+type receiptWrites struct {
+	tries struct {
+		seq                           []int64
+		number                        []int16
+		accepted, frees               []bool
+		reference, state, cause, code []string
+		at, contradicted              []pgtype.Timestamptz
+	}
+	closed struct {
+		seq           []int64
+		state, reason []string
+		duplicate     []bool
+	}
+	due struct {
+		channel, reference []string
+		wait               []*int64 // microseconds; nil for never
+	}
+	dropped struct{ channel, reference []string }
+	flagged []int64          // messages that may have reached their subscribers twice
+	slots   map[string]int64 // freed, by channel
+	notices []Notice
+
+	oddities []Discrepancy // for the log
+}
+
+// try adds what changes about an attempt.
+func (w *receiptWrites) try(seq int64, t *attemptStatus) {
+	c := &w.tries
+	c.seq, c.number = append(c.seq, seq), append(c.number, int16(t.number))
+	c.accepted, c.frees = append(c.accepted, t.accepted), append(c.frees, t.frees)
+	c.reference, c.state = append(c.reference, t.reference), append(c.state, string(t.says.state))
+	c.cause, c.code = append(c.cause, string(t.says.cause)), append(c.code, t.says.code)
+	c.at, c.contradicted = append(c.at, instant(t.says.at)), append(c.contradicted, instant(t.contradictedAt()))
+	if t.frees {
+		if w.slots == nil {
+			w.slots = map[string]int64{}
+		}
+		w.slots[t.channel]++
+	}
+}
+
+// odd notes what a receipt says otherwise than the books do.
+func (w *receiptWrites) odd(t *attemptStatus, p *part) {
+	kind := DeliveredThoughDenied
+	switch {
+	case t.otherID(p):
+		kind = UnderAnotherID
+	case !t.contradictedBy(p):
+		return
+	}
+	o := Discrepancy{Kind: kind, Channel: p.channel, Reference: p.reference, Answered: t.reference}
+	if p.whole() {
+		o.Reference = ""
+	}
+	w.oddities = append(w.oddities, o)
+}
+
+// close adds the new state of a message. The cause is the reason of undelivered.
+func (w *receiptWrites) close(c *Closing) {
+	w.closed.seq, w.closed.state = append(w.closed.seq, c.Seq), append(w.closed.state, string(c.State))
+	w.closed.reason, w.closed.duplicate = append(w.closed.reason, string(c.Cause)), append(w.closed.duplicate, c.PossibleDuplicate)
+}
+
+// look adds when somebody has to look at a part again; 0 is never.
+func (w *receiptWrites) look(p *part, wait time.Duration) {
+	w.due.channel, w.due.reference = append(w.due.channel, p.channel), append(w.due.reference, p.reference)
+	var micros *int64
+	if wait > 0 {
+		n := wait.Microseconds()
+		micros = &n
+	}
+	w.due.wait = append(w.due.wait, micros)
+}
+
+// drop deletes the row of an id that came with a denial, when its time is over and no receipt has
+// called it delivered.
+func (w *receiptWrites) drop(p *part) {
+	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel), append(w.dropped.reference, p.reference)
+}
+
+// freed is how many slots are given back.
+func (w *receiptWrites) freed() (n int64) {
+	for _, count := range w.slots {
+		n += count
+	}
+	return n
+}
+
+// queue adds the statements, in the order of locks.
+func (w *receiptWrites) queue(batch *pgx.Batch) {
+	if c := &w.due; len(c.channel) > 0 {
+		batch.Queue(updateDue, c.channel, c.reference, c.wait)
+	}
+	if c := &w.dropped; len(c.channel) > 0 {
+		batch.Queue(dropRows, c.channel, c.reference)
+	}
+	if c := &w.tries; len(c.seq) > 0 {
+		batch.Queue(updateAttemptRows, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)
+	}
+	if c := &w.closed; len(c.seq) > 0 {
+		batch.Queue(updateStatuses, c.seq, c.state, c.reason, c.duplicate)
+	}
+	if len(w.flagged) > 0 {
+		batch.Queue(flagMessages, w.flagged)
+	}
+	if len(w.slots) > 0 {
+		channels := slices.Sorted(maps.Keys(w.slots))
+		counts := make([]int64, len(channels))
+		for i, name := range channels {
+			counts[i] = w.slots[name]
+		}
+		batch.Queue(lowerActive, channels, counts)
+	}
+	for _, box := range pack(w.notices) {
+		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
+	}
+}

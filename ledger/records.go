@@ -1,0 +1,296 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/provider"
+)
+
+// Messages reads what is recorded about messages, to explain and to derive choices again.
+type Messages struct {
+	*db
+	routing     *Routing
+	ambiguities *Ambiguities
+}
+
+// ErrNoMessage means that the ledger holds no message of that id.
+var ErrNoMessage = errors.New("the ledger has no message with this id")
+
+// Record is everything that the ledger knows of one message.
+type Record struct {
+	Message Message
+	// FinishedAt is zero while more may happen to the message.
+	FinishedAt time.Time
+	// Seen is the state, JSON, that the last wait was decided on; nil if it never waited.
+	Seen []byte
+	// Attempts are in their order.
+	Attempts []AttemptRecord
+	// Ambiguities are about attempts that nobody answered, by attempt.
+	Ambiguities []AmbiguityRecord
+	// Routing is the version that the message was planned under; nil when it was not.
+	Routing *RoutingVersion
+}
+
+// AttemptRecord is an attempt and what came of it.
+type AttemptRecord struct {
+	Attempt
+	// Outcome is a word of audit.attempts.outcome, empty while the answer is pending.
+	Outcome string
+	// Unfit is Settlement.Unfit, as long as nobody has found out that it was taken.
+	Unfit bool
+	// Code and Reference are the provider's own words.
+	Code, Reference string
+	ClaimedAt       time.Time
+	SettledAt       time.Time // zero while pending
+	DeliveredAt     time.Time // zero unless it was delivered
+	// Receipt is what its receipts come to: Delivered, Undelivered or NoReceipt; empty while that
+	// is open. Cause and ReceiptCode say why, and ReceiptAt when the last of them came.
+	Receipt     State
+	Cause       provider.Cause
+	ReceiptCode string
+	ReceiptAt   time.Time
+	// ContradictedAt is when a receipt first said that it was delivered although the provider had
+	// not taken it; zero for never.
+	ContradictedAt time.Time
+	// OtherIDs are ids by which receipts with our key name it, and its answer does not. Only Record
+	// reads them.
+	OtherIDs []string
+	Instance int64
+	// Answers is how many outcomes were written so far: 2 when a late truth replaced unknown.
+	Answers int
+}
+
+// Record reads one message with its attempts and its routing. It returns ErrNoMessage
+// for an id that was never stored.
+func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
+	r, err := s.read(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Record{}, ErrNoMessage
+	}
+	if err != nil {
+		return Record{}, wrap("read record", err)
+	}
+	r.Attempts, err = rows(ctx, s.db, scanAttempt, `
+		select `+attemptColumns+` from dispatcher.attempts a where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
+	if err != nil {
+		return Record{}, wrap("read attempts", err)
+	}
+	others, err := s.ambiguities.otherIDs(ctx, r.Message.Seq)
+	if err != nil {
+		return Record{}, wrap("read receipts", err)
+	}
+	for i := range r.Attempts {
+		r.Attempts[i].OtherIDs = others[r.Attempts[i].Number]
+	}
+	if r.Ambiguities, err = s.ambiguities.of(ctx, r.Message.Seq); err != nil {
+		return Record{}, wrap("read ambiguities", err)
+	}
+	if r.Message.Plan.Version == 0 {
+		return r, nil
+	}
+	v, err := s.routing.Version(ctx, r.Message.Plan.Version)
+	if err != nil {
+		return Record{}, err
+	}
+	r.Routing = &v
+	return r, nil
+}
+
+func (s *Messages) read(ctx context.Context, id string) (Record, error) {
+	var r recordRow
+	err := s.reports.QueryRow(ctx, `select `+recordColumns+` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
+	return r.record(), err
+}
+
+func scanAttempt(row pgx.CollectableRow) (AttemptRecord, error) {
+	var r attemptRow
+	err := row.Scan(r.targets()...)
+	return r.attempt(), err
+}
+
+// ChoiceFilter says which messages EachChoice visits: those received in [From, To).
+type ChoiceFilter struct {
+	From, To time.Time
+	// Sample, if above 0, visits at most so many of them, chosen by a hash of the id: evenly
+	// over the range, and the same ones each time.
+	Sample int
+}
+
+// validate refuses a filter that can have no message.
+func (f *ChoiceFilter) validate() error {
+	switch {
+	case f.From.IsZero() || f.To.IsZero():
+		return errors.New("the range of choices has no end")
+	case f.Sample < 0:
+		return fmt.Errorf("a sample of %d choices", f.Sample)
+	}
+	return nil
+}
+
+// choicePage is how many messages EachChoice holds in memory.
+const choicePage = 2000
+
+// EachChoice visits messages for which a route was found, except dead ones, and whatever
+// has attempts, with their attempts, in the order in which they were stored, which is that
+// of Seq. Record.Routing is nil. An error of visit ends it and is returned as it is.
+//
+// It reads page by page, each by the primary key and in a snapshot of its own: neither
+// is a day ever in memory, nor does a snapshot stay open that would keep the counters' old
+// versions from being removed while claims write thousands of them. A message and its attempts
+// are of one moment, also while it is being sent. visit may use the ledger.
+func (s *Messages) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Record) error) error {
+	if err := f.validate(); err != nil {
+		return fmt.Errorf("read choices: %w", err)
+	}
+	low, _, err := s.seek(ctx, f.From)
+	if err != nil {
+		return err
+	}
+	_, high, err := s.seek(ctx, f.To)
+	if err != nil {
+		return err
+	}
+	if f.Sample > 0 {
+		return s.eachSampled(ctx, &f, low, high, visit)
+	}
+	for more := true; more; {
+		var page []Record
+		err = s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+			if page, low, more, err = choicesAfter(ctx, tx, &f, low, high); err != nil {
+				return err
+			}
+			return addAttempts(ctx, tx, page)
+		})
+		if err != nil {
+			return wrap("read choices", err)
+		}
+		if err := visitPage(page, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inSnapshot runs several statements over the state of one moment.
+func (s *Messages) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
+}
+
+// isChoice is the condition that message m is one that EachChoice visits.
+const isChoice = `(m.received_at >= $1 and m.received_at < $2 and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
+
+// choicesAfter reads the next page between low and high, both excluded, and returns where
+// it ends. The limit stands inside, so that whatever the planner believes about the
+// condition, it walks the primary key.
+func choicesAfter(ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64) (page []Record, last int64, more bool, err error) {
+	r, err := tx.Query(ctx, `
+		select `+recordColumns+`, `+isChoice+`
+		from (select * from dispatcher.messages where seq > $3 and seq < $4 order by seq limit $5) m
+		order by m.seq`, f.From, f.To, low, high, choicePage)
+	if err != nil {
+		return nil, low, false, err
+	}
+	defer r.Close()
+	read := 0
+	for ; r.Next(); read++ {
+		var row recordRow
+		var wanted bool
+		if err := r.Scan(append(row.targets(), &wanted)...); err != nil {
+			return nil, low, false, err
+		}
+		low = row.m.Seq
+		if wanted {
+			page = append(page, row.record())
+		}
+	}
+	return page, low, read == choicePage, r.Err()
+}
+
+// eachSampled lets the database choose, and holds no more than the chosen seqs in memory.
+// MD5 spreads ids evenly, and is the same on every server and in every release.
+func (s *Messages) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error) error {
+	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], `
+		select seq from (
+		  select m.seq from (select * from dispatcher.messages where seq > $3
+		    and seq < $4 offset 0) m
+		  where `+isChoice+` order by md5(m.id) collate "C", m.seq limit $5
+		) chosen order by seq`, f.From, f.To, low, high, f.Sample)
+	if err != nil {
+		return wrap("sample choices", err)
+	}
+	for some := range slices.Chunk(seqs, choicePage) {
+		var page []Record
+		err := s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+			if page, err = choicesOf(ctx, tx, some); err != nil {
+				return err
+			}
+			return addAttempts(ctx, tx, page)
+		})
+		if err != nil {
+			return wrap("read choices", err)
+		}
+		if err := visitPage(page, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choicesOf reads messages by their seqs, ascending.
+func choicesOf(ctx context.Context, tx pgx.Tx, seqs []int64) ([]Record, error) {
+	r, err := tx.Query(ctx, `select `+recordColumns+` from dispatcher.messages m where m.seq = any($1) order by m.seq`, seqs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(r, scanRecord)
+}
+
+func scanRecord(row pgx.CollectableRow) (Record, error) {
+	var r recordRow
+	err := row.Scan(r.targets()...)
+	return r.record(), err
+}
+
+// visitPage shows the records.
+func visitPage(page []Record, visit func(*Record) error) error {
+	for i := range page {
+		if err := visit(&page[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAttempts adds the attempts to the records, which ascend by seq.
+func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
+	seqs := make([]int64, len(page))
+	for i := range page {
+		seqs[i] = page[i].Message.Seq
+	}
+	r, err := tx.Query(ctx, `
+		select a.message_seq, `+attemptColumns+` from dispatcher.attempts a
+		where a.message_seq = any($1) order by a.message_seq, a.attempt`, seqs)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	at := 0
+	for r.Next() {
+		var seq int64
+		var row attemptRow
+		if err := r.Scan(append([]any{&seq}, row.targets()...)...); err != nil {
+			return err
+		}
+		for page[at].Message.Seq != seq { // both ascend, and no other seq was asked for
+			at++
+		}
+		page[at].Attempts = append(page[at].Attempts, row.attempt())
+	}
+	return r.Err()
+}

@@ -1,0 +1,234 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// routingLock makes appliers wait for each other; routingChannel is what Watch listens to.
+const (
+	routingLock    int64 = 0x6c65646765720003
+	routingChannel       = "dispatcher_routing"
+)
+
+// Apply makes a document the current routing, its channels and limits the ones that claims
+// lock, and its routes those that have a cursor, in one transaction, and returns its version. Every
+// claim that locks a channel after the commit sees the new version. It may return a
+// VersionConflictError, or ErrRampMoved when n.Ramp is set.
+//
+// CreatedAt of the version is read while all channels are locked: a claim that used an earlier
+// version was made before it, and one that uses this version comes after it.
+//
+// A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its running
+// window keeps what was granted already, and windows that are over keep the maximum that held in
+// them. A limit that is added or comes back begins with what attempts have taken in its running
+// window, and so does one of a day that begins at another time in the document's zone. They are
+// counted before claims are held up. A removed channel keeps its row until nothing is under way on
+// it. The cursor of a route that stays keeps its place, also among other members.
+//
+// Messages that wait look again, except after the step of a ramp, which opens nothing that they
+// could wait for. They are woken after the commit, in small batches, so that no claim is held up;
+// by the time that Apply returns nil they have been. If that breaks off, the version is in
+// force all the same, and Forget, of whatever instance, does the rest.
+func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err error) {
+	if err := n.validate(); err != nil {
+		return 0, fmt.Errorf("apply routing: %w", err)
+	}
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
+		version, err = apply(ctx, tx, &n)
+		return err
+	})
+	if err != nil {
+		return 0, wrap("apply routing", err)
+	}
+	if n.wakes() {
+		_ = s.wake(ctx, version) // an error would say that nothing was applied; Forget does the rest
+	}
+	return version, nil
+}
+
+// wakes reports whether messages that wait are to look again.
+func (n *NewRouting) wakes() bool { return n.Ramp == nil }
+
+// apply is the transaction of Apply.
+func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err error) {
+	current, err := lockRouting(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	if err := current.holds(n.Expect); err != nil {
+		return 0, err
+	}
+	version = current.Version + 1
+	if n.Ramp != nil {
+		if err := advance(ctx, tx, n.Ramp, n, version); err != nil {
+			return 0, err
+		}
+	}
+	if err := endRamps(ctx, tx, n, version); err != nil {
+		return 0, err
+	}
+	var effects []byte
+	if n.Effects != nil && current.Version > 0 {
+		effects = n.Effects(current) // before a channel is locked: reading a document takes a while
+	}
+	limits := n.allLimits()
+	beginning, err := begin(ctx, tx, n, limits) // likewise
+	if err != nil {
+		return 0, err
+	}
+	turns, err := writeDocument(ctx, tx, version, n, effects, limits, beginning)
+	if err != nil {
+		return 0, err
+	}
+	return version, writeTurns(ctx, tx, version, n, turns)
+}
+
+// lockRouting takes the appliers' lock, so that nothing changes until the transaction ends,
+// and returns the current version; its Version is 0 when there is none.
+func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
+		return RoutingVersion{}, err
+	}
+	r, err := tx.Query(ctx, currentVersion)
+	if err != nil {
+		return RoutingVersion{}, err
+	}
+	current, err := pgx.CollectExactlyOneRow(r, scanVersion)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return RoutingVersion{}, nil
+	}
+	return current, err
+}
+
+// holds returns a VersionConflictError unless a change of the document that is based on
+// version expect, or on none, may follow the current version.
+func (v *RoutingVersion) holds(expect *int64) error {
+	if expect != nil && (*expect < v.Base || *expect > v.Version) {
+		return &VersionConflictError{Expected: *expect, Current: v.Version}
+	}
+	return nil
+}
+
+// comesIntoForce is the time of a version that is being written: now, which is after all locks
+// that were taken before the statement, but later than the version before in any case,
+// also when the clock was set back.
+const comesIntoForce = `greatest(clock_timestamp(),
+	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions order by version desc limit 1))`
+
+const insertVersion = `
+	insert into dispatcher.routing_versions (version, author, reason, document, base, effects,
+	  waking, created_at)
+	values ($1, $2, $3, $4, $1, nullif($5, '')::jsonb, $6, ` + comesIntoForce + `)`
+
+// lockAll locks what claims lock, in their order, and returns the time at which it was locked.
+func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`select from dispatcher.channels order by channel for update`)
+	batch.Queue(`select from dispatcher.limits order by channel, scope, window_seconds, unit for update`)
+	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return now, err
+}
+
+// writeDocument writes channels first, in the lock order of claims, then their limits, and
+// returns the cursors of the routes that stay, locked, with the circles they stand in.
+func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit, b *beginning) (turns []turn, err error) {
+	now, err := lockAll(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.finish(ctx, tx, now); err != nil {
+		return nil, err
+	}
+	channels, specs, windows := channelSpecs(n.Channels), limitSpecs(limits), running(now, n.Zone)
+	batch := &pgx.Batch{}
+	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
+	batch.Queue(upsertChannels, channels...)
+	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
+	batch.Queue(recutWindows, b.recut()...)
+	batch.Queue(closeWindows, windows...)
+	batch.Queue(retireLimits, specs[:5]...)
+	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments(len(limits)))...)
+	batch.Queue(dropCursors, n.routeNames())
+	batch.Queue(lockTurns).Query(func(rows pgx.Rows) error {
+		turns, err = pgx.CollectRows(rows, scanTurn)
+		return err
+	})
+	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return turns, err
+}
+
+// routeNames are never null.
+func (n *NewRouting) routeNames() []string {
+	names := make([]string, len(n.Routes))
+	for i := range n.Routes {
+		names[i] = n.Routes[i].Name
+	}
+	return names
+}
+
+// notify wakes all who call Watch once the transaction has committed.
+const notify = `select pg_notify($1, $2::bigint::text)`
+
+const upsertChannels = `
+	insert into dispatcher.channels as c (channel, position, configured_max, active_max)
+	select n.channel, n.position, n.max, n.max
+	from unnest($1::text[], $2::int[], $3::bigint[]) as n(channel, position, max)
+	  order by n.channel collate "C"
+	on conflict (channel) do update set position = excluded.position,
+	  configured_max = excluded.configured_max,
+	  active_max = case when excluded.configured_max = 0 then 0
+	    else greatest(excluded.configured_max, c.active) end,
+	  removed_at = null`
+
+// ApplyOverrides makes the current document with other effects the current routing, and returns its
+// version. It returns ErrNoRouting when there is no document, and a VersionConflictError when
+// n.Expect is not the current version any more: effects were computed for a document and for the
+// effects before them.
+//
+// It locks no channel, so it holds up no claim: a claim reads the current version once, after its
+// locks, and so is planned under the one or the other. For the same reason CreatedAt is only about
+// when they came into force: between it and the commit, some milliseconds later, claims are made
+// under the version before. Messages that wait are not woken, unlike by Apply: they wait for
+// a slot, a ready channel or a time, and effects bring none of these. They change only which
+// channel is drawn first, and a message that comes due is planned under the version that is current
+// then.
+func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
+		at, err := lockRouting(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case at.Version == 0:
+			return ErrNoRouting
+		case at.Version != n.Expect:
+			return &VersionConflictError{Expected: n.Expect, Current: at.Version}
+		}
+		version = at.Version + 1
+		return writeOverrides(ctx, tx, &at, &n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("apply effects: %w", clean(err))
+	}
+	return version, nil
+}
+
+// writeOverrides repeats the document, so that a version can be read by itself, also by an
+// instance of a release that knows no effects.
+func writeOverrides(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewOverrides) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		insert into dispatcher.routing_versions (version, author, reason, document, effects, base,
+		  created_at)
+		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
+		from dispatcher.routing_versions where version = $1`,
+		at.Version, n.Author, n.Reason, string(n.Overrides), at.Base)
+	batch.Queue(notify, routingChannel, at.Version+1)
+	return tx.SendBatch(ctx, batch).Close()
+}

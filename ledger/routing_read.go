@@ -1,0 +1,105 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const versionColumns = `version, author, reason, created_at, document, coalesce(effects::text, ''), coalesce(base, version)`
+
+func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
+	var v RoutingVersion
+	var effects string
+	err := r.Scan(&v.Version, &v.Author, &v.Reason, &v.CreatedAt, &v.Document, &effects, &v.Base)
+	v.CreatedAt, v.Effects = v.CreatedAt.UTC(), document(effects)
+	return v, err
+}
+
+const currentVersion = `select ` + versionColumns + ` from dispatcher.routing_versions order by version desc limit 1`
+
+// Current is the version that claims use now, or ErrNoRouting.
+func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
+	return s.oneVersion(ctx, currentVersion)
+}
+
+// Version is one version, or ErrNoRouting.
+func (s *Routing) Version(ctx context.Context, version int64) (RoutingVersion, error) {
+	return s.oneVersion(ctx, `select `+versionColumns+` from dispatcher.routing_versions where version = $1`, version)
+}
+
+func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {
+	r, err := s.reports.Query(ctx, sql, args...)
+	if err != nil {
+		return RoutingVersion{}, wrap("read routing", err)
+	}
+	v, err := pgx.CollectExactlyOneRow(r, scanVersion)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return RoutingVersion{}, ErrNoRouting
+	}
+	return v, wrap("read routing", err)
+}
+
+// Versions lists all versions, newest first.
+func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
+	v, err := rows(ctx, s.db, scanVersion, `select `+versionColumns+` from dispatcher.routing_versions order by version desc`)
+	return v, wrap("list routing versions", err)
+}
+
+// Watch calls changed once when it listens, and then after each routing that is applied by
+// whatever process, until ctx ends, the connection breaks, or changed returns an error, which comes
+// back as it is. The caller calls it again then; nothing is missed, because changed is called at
+// the start.
+func (s *Routing) Watch(ctx context.Context, changed func() error) error {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return wrap("watch routing", err)
+	}
+	defer closeConn(conn)
+	if err := s.listen(ctx, conn); err != nil {
+		return wrap("watch routing", err)
+	}
+	for {
+		if err := changed(); err != nil {
+			return err
+		}
+		if err := s.awaitNotification(ctx, conn); err != nil {
+			return wrap("watch routing", err)
+		}
+	}
+}
+
+func (s *Routing) listen(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.roundTrip)
+	defer cancel()
+	_, err := conn.Exec(ctx, `listen `+routingChannel)
+	return err
+}
+
+// awaitNotification waits for one on a connection to a server that answers and has not been
+// replaced.
+func (s *Routing) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		waiting, stop := context.WithTimeout(ctx, s.timeouts.watch)
+		_, err := conn.WaitForNotification(waiting)
+		stop()
+		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
+			return err
+		}
+		if s.guard.Replaced(conn.PgConn()) {
+			return errConnection
+		}
+		if err := s.ping(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// ping asks for an answer that does not take long.
+func (s *Routing) ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.roundTrip)
+	defer cancel()
+	return conn.Ping(ctx)
+}

@@ -1,0 +1,199 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"dispatcher/provider"
+)
+
+// settlementArrays are the parameters of settle.
+func settlementArrays(order []*Settlement) []any {
+	n := len(order)
+	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
+	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n), make([]int64, n)
+	state, reason := make([]string, n), make([]string, n)
+	var next []pgtype.Timestamptz // null unless a row has one
+	tried, duplicate := make([]bool, n), make([]bool, n)
+	pinned, left, cut := make([]string, n), make([]string, n), make([]string, n)
+	notices := newNoticeArrays(n)
+	for i, s := range order {
+		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
+		code[i], reference[i] = storable(s.Code), storable(cmp.Or(s.Reference, s.Denied))
+		segments[i], price[i] = int16(s.Segments), s.PriceMicros
+		state[i], reason[i] = string(s.State), storable(s.Reason)
+		if !s.NextAt.IsZero() {
+			next = room(next, n)
+			next[i] = instant(s.NextAt)
+		}
+		tried[i], duplicate[i] = s.Tried, s.PossibleDuplicate
+		pinned[i], left[i], cut[i] = s.Pinned, arrayLiteral(s.PartsLeft), storable(s.PartsCut)
+		notices.set(i, s.Notice)
+	}
+	return append([]any{
+		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
+		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut), brief(duplicate),
+	}, notices.arguments()...)
+}
+
+// moreArrays are the parameters that settleMore takes beyond those of settle.
+func moreArrays(order []*Settlement) []any {
+	hold, slow, unfit, denied := make([]int64, len(order)), make([]int64, len(order)), make([]bool, len(order)), make([]int16, len(order))
+	for i, s := range order {
+		denied[i] = int16(s.DeniedParts) //nolint:gosec // Segments of a message.
+		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
+		if s.Slow != nil {
+			slow[i] = max(s.Slow.RetryAfter, 0).Microseconds()
+		}
+	}
+	refunds, tallies := refundArrays(order)
+	args := append([]any{brief(hold), brief(slow)}, refunds...)
+	args = append(append(args, saidArrays(order)...), brief(unfit))
+	return append(append(args, tallies...), brief(denied))
+}
+
+// refundArrays are the refunds of settlements, which they name by their position, and the tallies
+// of each.
+func refundArrays(order []*Settlement) (refunds, tallies []any) {
+	nr, channel, scope, lane, pool := []int64{}, []string{}, []string{}, []string{}, []string{}
+	seconds, micros := []int32{}, []int64{}
+	for i, s := range order {
+		for _, r := range s.Refunds {
+			nr, channel, scope = append(nr, int64(i+1)), append(channel, r.Channel), append(scope, r.Scope.String())
+			seconds, micros = append(seconds, int32(r.Window.Seconds())), append(micros, max(r.Micros, 0))
+			lane, pool = append(lane, r.Tallies.Lane), append(pool, r.Tallies.Pool)
+		}
+	}
+	return []any{nr, channel, scope, seconds, micros}, []any{lane, pool}
+}
+
+// saidArrays are what the settlements say about receipts, see settleNames.
+func saidArrays(order []*Settlement) []any {
+	n := len(order)
+	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	for i, s := range order {
+		if s.Receipts > 0 {
+			owed[i], telling[i], within[i], cut[i] = s.said()
+		}
+	}
+	return []any{brief(owed), brief(telling), brief(within), brief(cut)}
+}
+
+// correctedArrays are the parameters of corrected; nil when no settlement says anything about
+// receipts.
+func correctedArrays(order []*Settlement) []any {
+	var seq, within []int64
+	var attempt, owed []int16
+	var outcome []string
+	var telling, cut []bool
+	for _, s := range order {
+		if s.Receipts <= 0 {
+			continue
+		}
+		o, t, w, c := s.said()
+		seq, attempt, outcome = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(outcome, s.Outcome.String())
+		owed, telling, within, cut = append(owed, o), append(telling, t), append(within, w), append(cut, c)
+	}
+	if seq == nil {
+		return nil
+	}
+	return []any{seq, attempt, outcome, owed, telling, within, cut}
+}
+
+// said is what a settlement says about receipts, of which it names a number, see settleNames;
+// within is in microseconds.
+func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
+	known := names(s.Reference)
+	slices.Sort(known)
+	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort || s.Outcome == provider.Unknown
+	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(), s.CutShort //nolint:gosec // Segments of a message.
+}
+
+// noticeArrays gathers at most one notice for each row, empty where there is none.
+type noticeArrays struct {
+	keys     []string
+	values   [][]byte
+	complete bool // every row has one
+}
+
+func newNoticeArrays(n int) noticeArrays {
+	return noticeArrays{keys: make([]string, n), values: make([][]byte, n), complete: true}
+}
+
+func (a *noticeArrays) set(i int, n *Notice) {
+	if n == nil {
+		a.values[i], a.complete = []byte{}, false
+		return
+	}
+	a.keys[i], a.values[i] = n.Key, n.Value
+}
+
+func (a *noticeArrays) arguments() []any { return []any{a.keys, a.values, a.complete} }
+
+// storable makes a provider's word fit for a text column, which takes neither broken
+// UTF-8 nor a zero byte: one odd answer must not keep a batch from being settled.
+func storable(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// arrayLiteral is the text form of an array of small numbers; empty for none.
+func arrayLiteral(numbers []int) string {
+	if len(numbers) == 0 {
+		return ""
+	}
+	b := []byte{'{'}
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return string(append(b, '}'))
+}
+
+// expectArrays are the parameters of expectReceipts, one element for each part that a receipt is
+// expected for, or for the whole attempt when its provider gave no reference, and one with part 0
+// for each that was denied by its id; nil without any.
+func expectArrays(order []*Settlement) []any {
+	var seq, await []int64
+	var attempt, part []int16
+	var reference []string
+	for _, s := range order {
+		if s.Await <= 0 {
+			continue
+		}
+		number := int16(0)
+		add := func(name string) {
+			number++
+			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, name)
+			part, await = append(part, number), append(await, s.Await.Microseconds())
+		}
+		for _, one := range names(s.Reference) {
+			add(one)
+		}
+		if number == 0 && s.State == Accepted {
+			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
+		}
+		for _, one := range names(s.Denied) {
+			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, one) //nolint:gosec // The column is a smallint.
+			part, await = append(part, 0), append(await, s.Await.Microseconds())
+		}
+	}
+	if seq == nil {
+		return nil
+	}
+	return []any{seq, attempt, reference, part, await}
+}
+
+// names are the references of a settlement that a receipt can be found by.
+func names(reference string) []string {
+	return slices.DeleteFunc(strings.Fields(storable(reference)), func(one string) bool { return len(one) > maxReference })
+}

@@ -1,0 +1,124 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Waiting counts the messages that wait for a channel or for their next try, per lane.
+// Messages whose time has not come (Scheduled) are not among them.
+func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
+	r, err := s.hot.Query(ctx, `select queue, count(*) from dispatcher.messages where queue is not null group by queue`)
+	if err != nil {
+		return nil, wrap("count waiting messages", err)
+	}
+	counts, err := collectCounts(r)
+	return counts, wrap("count waiting messages", err)
+}
+
+// WaitingFor counts the messages that wait for each of the texts that Decision.WaitsFor gave.
+func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64, error) {
+	r, err := s.hot.Query(ctx, `
+		select waits_for, count(*) from dispatcher.messages
+		where next_at is not null and waits_for = any($1) and state = 'waiting' group by waits_for`, on)
+	if err != nil {
+		return nil, wrap("count waiting messages", err)
+	}
+	counts, err := collectCounts(r)
+	return counts, wrap("count waiting messages", err)
+}
+
+// Due counts the rows that have come due, up to limit and without those whose Message.Seq is among
+// except. It takes no lock: who wants them claims with Claim.Due, and another instance may be
+// quicker.
+func (s *Claims) Due(ctx context.Context, limit int, except ...int64) (int, error) {
+	var n int
+	err := s.hot.QueryRow(ctx, `
+		select count(*) from (select from dispatcher.messages where next_at <= now() and seq <> all($2::bigint[]) limit $1) due`,
+		limit, append([]int64{}, except...)).Scan(&n)
+	return n, wrap("count due messages", err)
+}
+
+// collectCounts reads a count for each word.
+func collectCounts(rows pgx.Rows) (map[string]int64, error) {
+	counts := map[string]int64{}
+	var word string
+	var n int64
+	_, err := pgx.ForEachRow(rows, []any{&word, &n}, func() error {
+		counts[word] = n
+		return nil
+	})
+	return counts, err
+}
+
+const (
+	// wakeBatch is how many messages one transaction wakes: few enough that nobody waits
+	// long for a row that it holds.
+	wakeBatch = 500
+	// wakeTimeout is how long an applier may take to wake all before another instance
+	// takes it for gone and does it in its place.
+	wakeTimeout = 30 * time.Second
+)
+
+// selectWaiting lists who is to be woken. They are listed before the first is woken, so
+// that a message that was decided again and goes on waiting is not woken a second time.
+const selectWaiting = `select seq from dispatcher.messages where next_at > now() and state = 'waiting' order by seq`
+
+// wakeSome waits for nobody: a row that is locked is being decided upon, under the
+// version that is to be told or a later one.
+const wakeSome = `
+	update dispatcher.messages set next_at = now()
+	where seq in (
+	  select seq from dispatcher.messages
+	  where seq = any($1) and next_at > now() and state = 'waiting' order by seq for update skip locked)`
+
+// wake lets the messages that wait look again after a version was committed: what they wait
+// for may have come with its document, such as a higher limit, long before the window they
+// wait for. It holds no channel and only a few rows at a time, so that claims go on.
+func (s *Routing) wake(ctx context.Context, version int64) error {
+	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], selectWaiting)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(seqs, wakeBatch) {
+		if _, err := s.reports.Exec(ctx, wakeSome, some); err != nil {
+			return err
+		}
+	}
+	_, err = s.reports.Exec(ctx, `update dispatcher.routing_versions set waking = false where waking and version <= $1`, version)
+	return err
+}
+
+// wakeForOthers does what appliers that are gone did not get to.
+func (s *Routing) wakeForOthers(ctx context.Context) error {
+	left, err := rows(ctx, s.db, pgx.RowTo[int64], `
+		select version from dispatcher.routing_versions
+		where waking and created_at < clock_timestamp() - $1::interval order by version desc limit 1`, wakeTimeout)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return s.wake(ctx, left[0])
+}
+
+// wakeFor wakes the first of those who wait for each of the texts.
+const wakeFor = `
+	update dispatcher.messages set next_at = now()
+	where seq in (
+	  select m.seq from unnest($1::text[]) as n(text), lateral (
+	    select seq from dispatcher.messages
+	    where waits_for = n.text and next_at > now() and state = 'waiting' order by next_at limit $2 for update skip locked) m)`
+
+// WakeFor lets messages that wait look again now: up to n for each of the texts that
+// Decision.WaitsFor gave, in the order in which they would have looked by themselves. It passes
+// over rows that somebody has locked, and locks nothing else. The caller has seen that something
+// has come free there.
+func (s *Claims) WakeFor(ctx context.Context, on []string, n int) error {
+	if len(on) == 0 || n <= 0 {
+		return nil
+	}
+	_, err := s.hot.Exec(ctx, wakeFor, on, n)
+	return wrap("wake waiting messages", err)
+}
