@@ -16,7 +16,7 @@ import (
 func (c *cli) ambiguousCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ambiguous",
-		Short: "List and settle messages of which nobody knows whether a provider took them",
+		Short: "List and settle submissions that a provider may or may not have taken",
 	}
 	cmd.AddCommand(c.ambiguousListCommand(), c.ambiguousSettleCommand())
 	return cmd
@@ -48,12 +48,11 @@ func (c *cli) ambiguousListCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what nobody knows",
+		Short: "List submissions that a provider may or may not have taken",
 		Long: `Lists submissions that a provider may or may not have taken, oldest first: those
-about which the dispatcher still tries to find out, and with --all also those that ended without
-anybody knowing. Those are booked as possibly billable. Then follow submissions that their
-provider answered it did not take, and that its receipts call delivered: those of the last seven
-days, with --all all.`,
+about which the dispatcher still tries to find out, and with --all also those that stayed unknown
+for good, which are booked as possibly billable. Then come submissions that the provider denied and
+that its receipts call delivered: those of the last seven days, or with --all all of them.`,
 		Args: arguments(0, 0),
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
@@ -63,7 +62,7 @@ days, with --all all.`,
 		}),
 	}
 	filter.add(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", 100, "so many at most")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -258,11 +257,11 @@ type ambiguousFilter struct {
 }
 
 func (f *ambiguousFilter) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.all, "all", false, "also those that ended without anybody knowing")
-	flags.StringVar(&f.channel, "channel", "", "those of this channel only")
-	flags.StringVar(&f.lane, "lane", "", "those of this lane only")
-	flags.StringVar(&f.before, "before", "", "those that became ambiguous before this time, such "+
-		"as 2026-11-21T10:00:00Z")
+	flags.BoolVar(&f.all, "all", false, "also those that stayed unknown for good")
+	flags.StringVar(&f.channel, "channel", "", "only those of this channel")
+	flags.StringVar(&f.lane, "lane", "", "only those of this lane")
+	flags.StringVar(&f.before, "before", "",
+		"only those that became ambiguous before this time, such as 2026-11-21T10:00:00Z")
 }
 
 // given reports whether the flags leave anything out, so that they may be settled together.

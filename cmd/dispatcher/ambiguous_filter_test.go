@@ -21,29 +21,38 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	ambiguousMessages(t, openSeeded(t, url), "open-1", "part-1", "open-2", "open-3", "final-1")
 	moveAmbiguous(t, url, "open-1", "part-1", "final-1")
 	before := time.Now().Add(-30 * time.Minute).UTC().Format(time.RFC3339)
-	filter := []string{"--channel", "a", "--before", before, "--as", "not_taken", "--reason", "lost"}
+	filter := []string{
+		"--channel", "a", "--before", before, "--as", "not_taken", "--reason", "lost",
+	}
 	settleWith := func(code int, more ...string) result {
 		return ambiguous(t, url, code, append(append([]string{"settle"}, filter...), more...)...)
 	}
 
-	if got := ambiguous(t, url, exitOK, "list", "--limit", "2").out; !strings.HasSuffix(got, "\n2 of 4\n") {
-		t.Errorf("%s", got)
+	listed := ambiguous(t, url, exitOK, "list", "--limit", "2").out
+	if !strings.HasSuffix(listed, "\n2 of 4\n") {
+		t.Error(listed)
 	}
-	if got := ambiguous(t, url, exitOK, "list", "--before", before).out; !strings.HasSuffix(got, "\n2 of 2\n") || strings.Contains(got, "open-2") {
-		t.Errorf("%s", got)
+	listed = ambiguous(t, url, exitOK, "list", "--before", before).out
+	if !strings.HasSuffix(listed, "\n2 of 2\n") || strings.Contains(listed, "open-2") {
+		t.Error(listed)
 	}
-	if got := settleWith(exitOK, "--dry-run").out; got != "2 messages would be settled as not_taken; without --dry-run they are.\n" {
-		t.Errorf("%s", got)
+	const would = "2 messages would be settled as not_taken; without --dry-run they are.\n"
+	if said := settleWith(exitOK, "--dry-run").out; said != would {
+		t.Error(said)
 	}
 	got := shown[settledMany](t, settleWith(exitFailed, "--format", "json"))
-	if got.Matched != 2 || got.Settled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part-1" || !strings.Contains(got.Left[0].Why, "taken in part") {
+	if got.Matched != 2 || got.Settled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part-1" ||
+		!strings.Contains(got.Left[0].Why, "taken in part") {
 		t.Errorf("%+v", got)
 	}
-	if got := settleWith(exitOK, "--lane", "no-such-lane").out; got != "0 of 0 messages are settled as not_taken.\n" {
-		t.Errorf("%s", got)
+	said := settleWith(exitOK, "--lane", "no-such-lane").out
+	if said != "0 of 0 messages are settled as not_taken.\n" {
+		t.Error(said)
 	}
-	states := queryOne[string](t, url, `select string_agg(id || ' ' || state, ', ' order by id) from audit.messages`)
-	if want := "final-1 unknown, open-1 retry, open-2 unknown, open-3 unknown, part-1 unknown"; states != want {
+	states := queryOne[string](t, url,
+		`select string_agg(id || ' ' || state, ', ' order by id) from audit.messages`)
+	want := "final-1 unknown, open-1 retry, open-2 unknown, open-3 unknown, part-1 unknown"
+	if states != want {
 		t.Errorf("%s, want %s", states, want)
 	}
 }
@@ -57,10 +66,13 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	m := claimed(t, l, drawn("twice-1", 1, "a"))[0]
 	settle := func(attempt int, key string, as ledger.ResolvedAs, state ledger.State) {
 		t.Helper()
-		err := l.Settlements.Settle(t.Context(), []ledger.Settlement{{
-			Seq: m.Seq, ID: m.ID, Attempt: attempt, Outcome: provider.Unknown, Code: "timeout", Segments: 1,
+		err := l.Settle(t.Context(), []ledger.Settlement{{
+			Seq: m.Seq, ID: m.ID, Attempt: attempt, Outcome: provider.Unknown, Code: "timeout",
+			Segments:    1,
 			PriceMicros: 28_000, State: state, Reason: "resend", PossibleDuplicate: true,
-			Ambiguity: &ledger.Ambiguity{Key: key, Step: ledger.NoStep, Until: time.Now(), ResolvedAs: as},
+			Ambiguity: &ledger.Ambiguity{
+				Key: key, Step: ledger.NoStep, Until: time.Now(), ResolvedAs: as,
+			},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -84,14 +96,16 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 
 	outcomes := func() string {
 		return queryOne[string](t, url, `
-			select string_agg(concat_ws(' ', a.attempt, a.channel, a.outcome, a.price_micros), ', ' order by a.attempt) || ', ' || min(m.state)
+			select string_agg(concat_ws(' ', a.attempt, a.channel, a.outcome, a.price_micros), ', '
+			order by a.attempt) || ', ' || min(m.state)
 			from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq`)
 	}
 	for _, step := range []struct{ channel, as, want string }{
 		{"a", "not_taken", "1 a refused 0, 2 b unknown 28000, unknown"},
 		{"b", "taken", "1 a refused 0, 2 b accepted 28000, accepted"},
 	} {
-		got := ambiguous(t, url, exitOK, "settle", "--channel", step.channel, "--all", "--as", step.as, "--reason", "in its log").out
+		got := ambiguous(t, url, exitOK, "settle", "--channel", step.channel, "--all", "--as",
+			step.as, "--reason", "in its log").out
 		if got != "1 of 1 messages are settled as "+step.as+".\n" || outcomes() != step.want {
 			t.Errorf("%s%s, want %s", got, outcomes(), step.want)
 		}
@@ -106,7 +120,8 @@ func moveAmbiguous(t *testing.T, url string, ids ...string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // The test is over.
-	_, err = conn.Exec(t.Context(), `update dispatcher.ambiguous d set opened_at = opened_at - interval '1 hour'
+	_, err = conn.Exec(t.Context(), `update dispatcher.ambiguous d
+		set opened_at = opened_at - interval '1 hour'
 		from dispatcher.messages m where m.seq = d.message_seq and m.id = any($1)`, ids)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +137,8 @@ func TestAFilterAndAnIDExcludeEachOther(t *testing.T) {
 		"--before: write a time":       {"settle", "--before", "yesterday"},
 		"--reference goes with":        {"settle", "--channel", "a", "--reference", "x"},
 	} {
-		if got := ambiguous(t, url, exitUsage, append(args, "--as", "taken", "--reason", "r")...); !strings.Contains(got.err, want) {
+		got := ambiguous(t, url, exitUsage, append(args, "--as", "taken", "--reason", "r")...)
+		if !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}

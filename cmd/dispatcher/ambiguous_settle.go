@@ -25,8 +25,8 @@ func (c *cli) ambiguousSettleCommand() *cobra.Command {
 	f := settleFlags{format: formatTable}
 	cmd := &cobra.Command{
 		Use:   "settle ID | settle --channel NAME --before TIME",
-		Short: "Say what became of a message, or of all that a filter finds",
-		Long: `Writes down what became of a message that a provider may or may not have taken, as
+		Short: "Record what became of an ambiguous message, or of all that a filter finds",
+		Long: `Records what became of a message that a provider may or may not have taken, as
 you know it from the provider's own log:
 
   --as taken       the provider has it: it counts as accepted and is billed
@@ -38,8 +38,10 @@ you know it from the provider's own log:
 In place of an id, --channel, --lane and --before name many at once; --dry-run counts them and
 changes nothing. Each is settled by itself: one that cannot be is left as it is and listed, and
 the exit code is 1.`,
-		Example: `  dispatcher ambiguous settle order-7731-otp --as taken --reference 8a71 --reason "in the carrier's log of today"
-  dispatcher ambiguous settle --channel b --before 2026-11-21T10:00:00Z --as final --reason "b keeps no log" --dry-run`,
+		Example: `  dispatcher ambiguous settle order-7731-otp --as taken --reference 8a71 \
+      --reason "in the carrier's log of today"
+  dispatcher ambiguous settle --channel b --before 2026-11-21T10:00:00Z --as final \
+      --reason "b keeps no log" --dry-run`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if err := f.check(len(args) == 1); err != nil {
@@ -56,14 +58,16 @@ the exit code is 1.`,
 			return c.settleMany(ctx, s, l, &f)
 		}),
 	}
-	cmd.Flags().StringVar(&f.as, "as", "", "taken, not_taken or final (required)")
-	cmd.Flags().StringVar(&f.reference, "reference", "", "the provider's id of the message, with "+
-		"--as taken and an id")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "how you know, for those who look at the "+
-		"history (required)")
+	cmd.Flags().StringVar(&f.as, "as", "",
+		"what became of it: taken, not_taken or final (required)")
+	cmd.Flags().StringVar(&f.reference, "reference", "",
+		"the provider's id of the message; only with --as taken and one id")
+	cmd.Flags().StringVar(&f.reason, "reason", "",
+		"how you know it; the history shows it (required)")
 	c.authorFlag(cmd.Flags(), &f.author)
 	f.filter.add(cmd.Flags())
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "with a filter: count what would be settled")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false,
+		"with a filter: only count what would be settled")
 	cmd.Flags().Var(&f.format, "format", "output format, with a filter")
 	return cmd
 }
@@ -89,8 +93,7 @@ func (f *settleFlags) check(named bool) error {
 		return errors.New("--reference goes with --as taken and one id")
 	case named && (f.filter.given() || f.filter.all || f.dryRun):
 		return errors.New("an id and --channel, --lane, --before, --all or --dry-run exclude " +
-			"each " +
-			"other")
+			"each other")
 	case !named && !f.filter.given():
 		return errors.New("name the id of a message, or at least one of --channel, --lane and " +
 			"--before")

@@ -28,14 +28,19 @@ func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.M
 	var all []ledger.Settlement
 	for i := range stored {
 		m := &stored[i]
-		d := &ledger.Ambiguity{Key: "key of " + m.ID, Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour)}
+		d := &ledger.Ambiguity{
+			Key: "key of " + m.ID, Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour),
+			NextAt: time.Now().Add(time.Hour),
+		}
 		s := ledger.Settlement{
-			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown, Code: "timeout", Segments: 1, PriceMicros: 28_000, State: ledger.Unknown,
+			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown, Code: "timeout",
+			Segments: 1, PriceMicros: 28_000, State: ledger.Unknown,
 			Receipts: 1, Await: 4 * time.Hour, Ambiguity: d,
 		}
 		switch {
 		case strings.HasPrefix(m.ID, "final"):
-			d.Step, d.ResolvedAs, d.NextAt, s.Reason = ledger.NoStep, ledger.Unresolved, time.Time{}, "ambiguous_final"
+			d.Step, d.ResolvedAs, d.NextAt, s.Reason = ledger.NoStep, ledger.Unresolved,
+				time.Time{}, "ambiguous_final"
 		case strings.HasPrefix(m.ID, "part"):
 			d.Partly = true
 		}
@@ -50,7 +55,8 @@ func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.M
 // ambiguous runs a subcommand over a database and requires its exit code.
 func ambiguous(t *testing.T, url string, code int, args ...string) result {
 	t.Helper()
-	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, append([]string{"ambiguous"}, args...)...)
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},
+		append([]string{"ambiguous"}, args...)...)
 	if got.code != code || strings.Contains(got.out+got.err, "7700900123") {
 		t.Fatalf("%v: %+v", args, got)
 	}
@@ -60,7 +66,11 @@ func ambiguous(t *testing.T, url string, code int, args ...string) result {
 // settles has an operator say what became of a message.
 func settles(t *testing.T, url string, code int, id, as string, more ...string) result {
 	t.Helper()
-	return ambiguous(t, url, code, append([]string{"settle", id, "--as", as, "--author", "ann", "--reason", "in the log of today."}, more...)...)
+	return ambiguous(t, url, code,
+		append([]string{
+			"settle", id, "--as", as, "--author", "ann", "--reason", "in the log of today.",
+		},
+			more...)...)
 }
 
 func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
@@ -76,17 +86,21 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 		Ambiguous []ambiguityLine `json:"ambiguous"`
 	}
 	open := shown[list](t, ambiguous(t, url, exitOK, "list", "--format", "json")).Ambiguous
-	if len(open) != 1 || open[0].ID != "open-1" || open[0].Step != "receipt" || open[0].Verdict != "" || time.Until(open[0].Until) < 50*time.Minute {
+	if len(open) != 1 || open[0].ID != "open-1" || open[0].Step != "receipt" ||
+		open[0].Verdict != "" || time.Until(open[0].Until) < 50*time.Minute {
 		t.Errorf("%+v", open)
 	}
 	all := shown[list](t, ambiguous(t, url, exitOK, "list", "--all", "--format", "json")).Ambiguous
-	if len(all) != 2 || all[1].ID != "final-1" || all[1].Verdict != "final" || all[1].PriceMicros != 28_000 || all[1].Currency != "GBP" || all[1].Code != "timeout" {
+	if len(all) != 2 || all[1].ID != "final-1" || all[1].Verdict != "final" ||
+		all[1].PriceMicros != 28_000 || all[1].Currency != "GBP" || all[1].Code != "timeout" {
 		t.Errorf("%+v", all)
 	}
 	if all[1].Until.After(time.Now().Add(time.Minute)) {
 		t.Errorf("a search that ended at once is said to go on until %s", all[1].Until)
 	}
-	if got := shown[list](t, ambiguous(t, url, exitOK, "list", "--all", "--limit", "1", "--format", "json")).Ambiguous; len(got) != 1 {
+	got := shown[list](t,
+		ambiguous(t, url, exitOK, "list", "--all", "--limit", "1", "--format", "json")).Ambiguous
+	if len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
 
@@ -106,14 +120,16 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 // TestAmbiguitiesHaveTheKeysThatScriptsRelyOn holds JSON and CSV to docs/commands.md.
 func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	t.Parallel()
-	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code step opened_at until asked verdict author note")
+	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code " +
+		"step opened_at until asked verdict author note")
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "open-1")
 	var got struct {
 		Ambiguous []map[string]json.RawMessage
 		Total     int
 	}
-	if err := json.Unmarshal([]byte(ambiguous(t, url, exitOK, "list", "--format", "json").out), &got); err != nil || len(got.Ambiguous) != 1 || got.Total != 1 {
+	if err := json.Unmarshal([]byte(ambiguous(t, url, exitOK, "list", "--format", "json").out),
+		&got); err != nil || len(got.Ambiguous) != 1 || got.Total != 1 {
 		t.Fatal(err, got)
 	}
 	for _, key := range keys {
@@ -121,7 +137,8 @@ func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 			t.Errorf("%s is missing in %v", key, got)
 		}
 	}
-	lines, err := csv.NewReader(strings.NewReader(ambiguous(t, url, exitOK, "list", "--format", "csv").out)).ReadAll()
+	lines, err := csv.NewReader(strings.NewReader(ambiguous(t, url, exitOK, "list",
+		"--format", "csv").out)).ReadAll()
 	if err != nil || len(lines) != 2 || !slices.Equal(lines[0], keys) {
 		t.Errorf("%v, %v", lines, err)
 	}
@@ -135,26 +152,37 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 		state  string
 		told   string // by explain
 	}{
-		"taken":             {"open-1", "taken", []string{"--reference", "8a71"}, "accepted", "an operator settled after"},
-		"taken, without id": {"open-1", "taken", nil, "accepted", "ann settled it as taken: in the log of today."},
-		"not taken":         {"open-1", "not_taken", nil, "retry", "that it had not been taken"},
-		"final":             {"open-1", "final", nil, "unknown", "ann settled it as final"},
-		"a final word":      {"final-1", "taken", nil, "accepted", "that it had been taken"},
-		"partly taken":      {"part-1", "taken", nil, "accepted", "that it had been taken"},
+		"taken": {
+			"open-1", "taken", []string{"--reference", "8a71"}, "accepted",
+			"an operator settled after",
+		},
+		"taken, without id": {
+			"open-1", "taken", nil, "accepted", "ann settled it as taken: in the log of today.",
+		},
+		"not taken":    {"open-1", "not_taken", nil, "retry", "that it had not been taken"},
+		"final":        {"open-1", "final", nil, "unknown", "ann settled it as final"},
+		"a final word": {"final-1", "taken", nil, "accepted", "that it had been taken"},
+		"partly taken": {"part-1", "taken", nil, "accepted", "that it had been taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := ledgertest.URL(t)
 			ambiguousMessages(t, openSeeded(t, url), tc.id)
 			got := settles(t, url, exitOK, tc.id, tc.as, tc.more...)
-			if want := "State of the message: " + tc.state + ".\n"; !strings.HasSuffix(got.out, want) {
+			want := "State of the message: " + tc.state + ".\n"
+			if !strings.HasSuffix(got.out, want) {
 				t.Errorf("%q", got.out)
 			}
-			story := shown[report.Explanation](t, dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id, "--format", "json"))
-			if !strings.Contains(story.Text, tc.told) || strings.Contains(story.Text, "a accepted it") {
+			story := shown[report.Explanation](t,
+				dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id,
+					"--format", "json"))
+			if !strings.Contains(story.Text, tc.told) ||
+				strings.Contains(story.Text, "a accepted it") {
 				t.Errorf("%s", story.Text)
 			}
-			if d := story.Ambiguities; len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" || !strings.HasPrefix(d[0].Note, "in the log of today.") {
+			d := story.Ambiguities
+			if len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" ||
+				!strings.HasPrefix(d[0].Note, "in the log of today.") {
 				t.Errorf("%+v", d)
 			}
 		})
@@ -171,7 +199,11 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		ambiguousMessages(t, l, "open-1")
 		receive := func() {
 			receipt := ledger.Receipt{Channel: "a", Reference: "8a71", State: provider.Delivered}
-			if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt}, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
+			_, err := l.Receive(t.Context(), []ledger.Receipt{receipt},
+				func(*ledger.Closing) *ledger.Notice {
+					return nil
+				})
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -182,11 +214,13 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		if !early {
 			receive()
 		}
-		if _, err := l.Receipts.Overdue(t.Context(), 10, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
+		if _, err := l.Overdue(t.Context(), 10,
+			func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		record, err := l.Messages.Record(t.Context(), "open-1")
-		if err != nil || record.Message.State != ledger.Delivered || record.Attempts[0].Reference != "8a71" {
+		record, err := l.Record(t.Context(), "open-1")
+		if err != nil || record.Message.State != ledger.Delivered ||
+			record.Attempts[0].Reference != "8a71" {
 			t.Errorf("receipt early %t: %+v, %v", early, record, err)
 		}
 	}
@@ -204,26 +238,55 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 		want string
 		args []string
 	}{
-		"no verdict":                {exitUsage, "--as must be taken, not_taken or final", []string{"open-1", "--reason", "r"}},
-		"another verdict":           {exitUsage, "--as must be", []string{"open-1", "--as", "resent", "--reason", "r"}},
-		"no reason":                 {exitUsage, "--reason is missing", []string{"open-1", "--as", "final", "--reason", " "}},
-		"nobody":                    {exitUsage, "--author is empty", []string{"open-1", "--as", "final", "--reason", "r", "--author", ""}},
-		"an id that does not exist": {exitUsage, "--reference goes with --as taken", []string{"open-1", "--as", "final", "--reason", "r", "--reference", "x"}},
-		"no message":                {exitUsage, "", nil},
-		"an unknown message":        {exitFailed, "no message has this id", []string{"nobody", "--as", "final", "--reason", "r"}},
-		"what was answered":         {exitFailed, "is not ambiguous", []string{"known-1", "--as", "final", "--reason", "r"}},
-		"what is certain":           {exitFailed, "is not ambiguous", []string{"open-2", "--as", "not_taken", "--reason", "r"}},
-		"what was partly taken":     {exitFailed, "known to have been taken in part", []string{"part-1", "--as", "not_taken", "--reason", "r"}},
+		"no verdict": {
+			exitUsage, "--as must be taken, not_taken or final",
+			[]string{"open-1", "--reason", "r"},
+		},
+		"another verdict": {
+			exitUsage, "--as must be", []string{"open-1", "--as", "resent", "--reason", "r"},
+		},
+		"no reason": {
+			exitUsage, "--reason is missing", []string{"open-1", "--as", "final", "--reason", " "},
+		},
+		"nobody": {
+			exitUsage, "--author is empty",
+			[]string{"open-1", "--as", "final", "--reason", "r", "--author", ""},
+		},
+		"an id that does not exist": {
+			exitUsage, "--reference goes with --as taken",
+			[]string{"open-1", "--as", "final", "--reason", "r", "--reference", "x"},
+		},
+		"no message": {exitUsage, "", nil},
+		"an unknown message": {
+			exitFailed, "no message has this id",
+			[]string{"nobody", "--as", "final", "--reason", "r"},
+		},
+		"what was answered": {
+			exitFailed, "is not ambiguous", []string{"known-1", "--as", "final", "--reason", "r"},
+		},
+		"what is certain": {
+			exitFailed, "is not ambiguous",
+			[]string{"open-2", "--as", "not_taken", "--reason", "r"},
+		},
+		"what was partly taken": {
+			exitFailed, "known to have been taken in part",
+			[]string{"part-1", "--as", "not_taken", "--reason", "r"},
+		},
 	} {
-		if got := ambiguous(t, url, tc.code, append([]string{"settle"}, tc.args...)...); !strings.Contains(got.err, tc.want) {
+		got := ambiguous(t, url, tc.code, append([]string{"settle"}, tc.args...)...)
+		if !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := ambiguous(t, url, exitUsage, "list", "--limit", "0"); !strings.Contains(got.err, "--limit must be above 0") {
+	got := ambiguous(t, url, exitUsage, "list", "--limit", "0")
+	if !strings.Contains(got.err, "--limit must be above 0") {
 		t.Errorf("%+v", got)
 	}
-	for id, want := range map[string]ledger.State{"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown, "open-2": ledger.Accepted} {
-		if record, err := l.Messages.Record(t.Context(), id); err != nil || record.Message.State != want {
+	for id, want := range map[string]ledger.State{
+		"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown,
+		"open-2": ledger.Accepted,
+	} {
+		if record, err := l.Record(t.Context(), id); err != nil || record.Message.State != want {
 			t.Errorf("%s is %s, %v", id, record.Message.State, err)
 		}
 	}
@@ -242,13 +305,19 @@ func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	if len(daily.Rows) == 0 {
 		t.Fatal("no rows")
 	}
-	if a := daily.Rows[0]; a.Unknown != 2 || a.UnknownSegments != 2 || a.UnknownMicros != 56_000 || a.Accepted != 1 || a.Segments != 1 || a.CostMicros != 28_000 {
+	a := daily.Rows[0]
+	if a.Unknown != 2 || a.UnknownSegments != 2 || a.UnknownMicros != 56_000 || a.Accepted != 1 ||
+		a.Segments != 1 || a.CostMicros != 28_000 {
 		t.Errorf("%+v", a)
 	}
 	booked := queryOne[string](t, url, `
-		select string_agg(concat_ws(' ', a.message_id, a.outcome, a.segments, a.price_micros, a.currency, d.verdict), ', ' order by a.message_id)
-		from audit.attempts a join audit.ambiguous d on d.message_id = a.message_id and d.last_attempt = a.attempt`)
-	if want := "final-1 unknown 1 28000 GBP final, open-1 unknown 1 28000 GBP final, open-2 accepted 1 28000 GBP taken"; booked != want {
+		select string_agg(concat_ws(' ', a.message_id, a.outcome, a.segments, a.price_micros,
+		a.currency, d.verdict), ', ' order by a.message_id)
+		from audit.attempts a join audit.ambiguous d on d.message_id = a.message_id
+		and d.last_attempt = a.attempt`)
+	want := "final-1 unknown 1 28000 GBP final, open-1 unknown 1 28000 GBP final, open-2 " +
+		"accepted 1 28000 GBP taken"
+	if booked != want {
 		t.Errorf("booked %s", booked)
 	}
 }

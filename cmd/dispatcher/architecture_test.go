@@ -30,52 +30,205 @@ type rule struct {
 // rules is the import table of DESIGN.md. A package is held to the longest key that
 // is its path or a folder above it.
 var rules = map[string]rule{
-	module + "selector":       {},
-	module + "selector/score": {ours: []string{module + "selector"}, others: []string{"github.com/expr-lang/expr"}},
-	module + "admission":      {},
-	module + "provider":       {},
-	module + "provider/sms":   {},
+	module + "selector": {},
+	module +
+		"selector/score": {
+		ours: []string{module + "selector"}, others: []string{"github.com/expr-lang/expr"},
+	},
+	module + "admission":    {},
+	module + "provider":     {},
+	module + "provider/sms": {},
 	module + "provider/breaker": {
 		ours:   []string{module + "provider", module + "provider/sms"},
 		others: []string{"github.com/sony/gobreaker/v2"},
 	},
-	module + "provider/smpp":                {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/smpp/..."}},
-	module + "provider/settings":            {others: []string{"github.com/agnivade/levenshtein"}},
-	module + "provider/web":                 {ours: []string{module + "provider", module + "provider/settings"}},
-	module + "provider/web/webtest":         {ours: []string{module + "provider", module + "provider/breaker", module + "provider/providertest", module + "provider/web"}, others: []string{"*"}},
-	module + "provider/aws":                 {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/aws/aws-sdk-go-v2"}},
-	module + "provider/aws/awstest":         {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/bird":                {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/golang-jwt/jwt/v5"}},
-	module + "provider/bird/birdtest":       {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/httpapi":             {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
-	module + "provider/httpapi/httpapitest": {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/infobip":             {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
-	module + "provider/infobip/infobiptest": {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/sinch":               {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
-	module + "provider/sinch/sinchtest":     {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/vonage":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/golang-jwt/jwt/v5"}},
-	module + "provider/vonage/vonagetest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/plivo":               {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
-	module + "provider/plivo/plivotest":     {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/telnyx":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
-	module + "provider/telnyx/telnyxtest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/twilio":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
-	module + "provider/twilio/twiliotest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
-	module + "provider/providertest":        {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
+	module +
+		"provider/smpp": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/smpp/...",
+		},
+	},
+	module + "provider/settings": {others: []string{"github.com/agnivade/levenshtein"}},
+	module +
+		"provider/web": {
+		ours: []string{module + "provider", module + "provider/settings"},
+	},
+	module +
+		"provider/web/webtest": {
+		ours: []string{
+			module + "provider", module + "provider/breaker", module + "provider/providertest",
+			module + "provider/web",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/aws": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+		others: []string{"github.com/aws/aws-sdk-go-v2"},
+	},
+	module +
+		"provider/aws/awstest": {
+		ours: []string{
+			module + "provider", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/bird": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+		others: []string{"github.com/golang-jwt/jwt/v5"},
+	},
+	module +
+		"provider/bird/birdtest": {
+		ours: []string{
+			module + "provider", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/httpapi": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+	},
+	module +
+		"provider/httpapi/httpapitest": {
+		ours: []string{
+			module + "provider", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/infobip": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+	},
+	module +
+		"provider/infobip/infobiptest": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/sinch": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+	},
+	module +
+		"provider/sinch/sinchtest": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/vonage": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+		others: []string{"github.com/golang-jwt/jwt/v5"},
+	},
+	module +
+		"provider/vonage/vonagetest": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/plivo": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+	},
+	module +
+		"provider/plivo/plivotest": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/telnyx": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+	},
+	module +
+		"provider/telnyx/telnyxtest": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/twilio": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/settings",
+			module + "provider/web",
+		},
+	},
+	module +
+		"provider/twilio/twiliotest": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "provider/providertest",
+			module + "provider/web/webtest",
+		},
+		others: []string{"*"},
+	},
+	module +
+		"provider/providertest": {
+		ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"},
+	},
 	module + "config": {
-		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider", module + "provider/sms", module + "provider/settings"},
+		ours: []string{
+			module + "selector", module + "selector/score", module + "admission",
+			module + "provider", module + "provider/sms", module + "provider/settings",
+		},
 		others: []string{"github.com/kelseyhightower/envconfig", "go.yaml.in/yaml/v3"},
 	},
 	module + "ledger": {
-		ours:   []string{module + "provider", module + "selector", module + "admission", module + "ledger/..."},
+		ours: []string{
+			module + "provider", module + "selector", module + "admission", module + "ledger/...",
+		},
 		others: []string{"github.com/jackc/pgx/v5"},
 	},
-	module + "ledger/primary":    {others: []string{"github.com/jackc/pgx/v5"}},
-	module + "ledger/pgserver":   {others: []string{"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"}},
+	module + "ledger/primary": {others: []string{"github.com/jackc/pgx/v5"}},
+	module +
+		"ledger/pgserver": {
+		others: []string{
+			"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5",
+		},
+	},
 	module + "ledger/ledgertest": {ours: []string{module + "ledger/..."}, others: []string{"*"}},
 	internal + "envelope":        {ours: []string{module + "selector", module + "provider/sms"}},
 	internal + "decide": {ours: []string{
-		module + "provider", module + "provider/sms", module + "selector", module + "selector/score",
+		module + "provider", module + "provider/sms", module + "selector",
+		module + "selector/score",
 		module + "admission", module + "config", module + "ledger", internal + "envelope",
 	}},
 	internal + "audit": {ours: []string{
@@ -90,26 +243,69 @@ var rules = map[string]rule{
 		others: []string{"github.com/prometheus/client_golang"},
 	},
 	internal + "kafka": {
-		ours:   []string{module + "ledger", internal + "decide", internal + "envelope", internal + "outage"},
+		ours: []string{
+			module + "ledger", internal + "decide", internal + "envelope", internal + "outage",
+		},
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
-	internal + "outage":             {others: []string{"github.com/rs/zerolog"}},
-	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "ledger", module + "config", module + "selector", module + "admission", internal + "decide", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
-	internal + "inbound":            {ours: []string{module + "ledger", module + "config", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
-	internal + "simulate":           {ours: []string{module + "admission", module + "provider/settings"}},
-	internal + "scoring":            {ours: []string{internal + "decide", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang", "golang.org/x/sync"}},
-	internal + "steer":              {ours: []string{module + "ledger", module + "config", module + "selector"}, others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"}},
-	internal + "receive":            {ours: []string{module + "ledger", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
-	internal + "numbers":            {others: []string{"github.com/nyaruka/phonenumbers"}},
-	internal + "console":            {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
-	internal + "embedded":           {ours: []string{module + "config", module + "selector", module + "ledger/pgserver", module + "provider/smpp/smpptest"}, others: []string{"github.com/twmb/franz-go"}},
+	internal + "outage": {others: []string{"github.com/rs/zerolog"}},
+	internal +
+		"report": {
+		ours: []string{
+			internal + "numbers", module + "provider", module + "ledger", module + "config",
+			module + "selector", module + "admission", internal + "decide",
+			internal + "envelope",
+		},
+		others: []string{"gonum.org/v1/gonum"},
+	},
+	internal +
+		"inbound": {
+		ours: []string{
+			module + "ledger", module + "config", module + "provider", internal + "envelope",
+		},
+		others: []string{"github.com/prometheus/client_golang"},
+	},
+	internal +
+		"simulate": {ours: []string{module + "admission", module + "provider/settings"}},
+	internal +
+		"scoring": {
+		ours:   []string{internal + "decide", module + "selector", module + "provider/web"},
+		others: []string{"github.com/prometheus/client_golang", "golang.org/x/sync"},
+	},
+	internal +
+		"steer": {
+		ours:   []string{module + "ledger", module + "config", module + "selector"},
+		others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"},
+	},
+	internal +
+		"receive": {
+		ours:   []string{module + "ledger", module + "provider", internal + "envelope"},
+		others: []string{"github.com/prometheus/client_golang"},
+	},
+	internal + "numbers": {others: []string{"github.com/nyaruka/phonenumbers"}},
+	internal +
+		"console": {
+		ours:   []string{module + "ledger", module + "provider", module + "config"},
+		others: []string{"github.com/prometheus/client_golang"},
+	},
+	internal +
+		"embedded": {
+		ours: []string{
+			module + "config", module + "selector", module + "ledger/pgserver",
+			module + "provider/smpp/smpptest",
+		},
+		others: []string{"github.com/twmb/franz-go"},
+	},
 	internal + "embedded/kafkatest": {others: []string{"github.com/twmb/franz-go"}},
-	internal + "sandbox":            {ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3"}},
-	internal + "demo":               {ours: []string{module + "..."}, others: []string{"*"}},
-	internal + "app":                {ours: []string{module + "..."}, others: []string{"*"}},
-	internal + "bench":              {ours: []string{module + "..."}, others: []string{"*"}},
-	module + "config/tier":          {others: []string{"pgregory.net/rapid"}},
-	module + "cmd/dispatcher":       {ours: []string{module + "..."}, others: []string{"*"}},
+	internal +
+		"sandbox": {
+		ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3"},
+	},
+	internal + "demo":         {ours: []string{module + "..."}, others: []string{"*"}},
+	internal + "app":          {ours: []string{module + "..."}, others: []string{"*"}},
+	internal + "bench":        {ours: []string{module + "..."}, others: []string{"*"}},
+	module + "config/tier":    {others: []string{"pgregory.net/rapid"}},
+	module + "cmd/dispatcher": {ours: []string{module + "..."}, others: []string{"*"}},
 }
 
 type goPackage struct {
@@ -126,7 +322,9 @@ func TestImportsFollowTheTable(t *testing.T) {
 	for _, pkg := range goList(t, "dispatcher/...") {
 		r, ok := ruleFor(pkg.ImportPath)
 		if !ok {
-			t.Errorf("%s stands in no row of the import table: add it to DESIGN.md and to this test", pkg.ImportPath)
+			t.Errorf("%s stands in no row of the import table: add it to DESIGN.md and to "+
+				"this test",
+				pkg.ImportPath)
 			continue
 		}
 		for _, imported := range pkg.Imports {
@@ -160,7 +358,9 @@ func TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
 // lock and no goroutine in decide, nor in audit, which decides again.
 func TestDecisionsArePure(t *testing.T) {
 	t.Parallel()
-	impure := []string{"context", "net", "net/http", "database/sql", "os", "io", "sync", "math/rand/v2"}
+	impure := []string{
+		"context", "net", "net/http", "database/sql", "os", "io", "sync", "math/rand/v2",
+	}
 	clock := regexp.MustCompile(`time\.(Now|Since|Until|NewTimer|After|Sleep)\(|\bgo func|\bchan `)
 	for _, name := range []string{"decide", "audit"} {
 		for _, pkg := range goList(t, internal+name) {
@@ -191,7 +391,8 @@ func TestDecisionsArePure(t *testing.T) {
 func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	begin := regexp.MustCompile(`(?m)^\s*(\w+), err :?= .*\bLock\(.*$`)
-	end := regexp.MustCompile(`^\s*if err != nil \{\n(?:.*\n){1,2}?\s*\}\n\s*defer (\w+)\.Rollback\(\)\n`)
+	end := regexp.MustCompile(`^\s*if err != nil \{\n(?:.*\n){1,2}?\s*\}\n` +
+		`\s*defer (\w+)\.Rollback\(\)\n`)
 	claims := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -205,7 +406,8 @@ func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
 			claims++
 			name, after := string(source[at[2]:at[3]]), source[at[1]+1:]
 			if rest := end.FindSubmatch(after); rest == nil || string(rest[1]) != name {
-				t.Errorf("%s: defer %s.Rollback() does not follow %s", path, name, source[at[0]:at[1]])
+				t.Errorf("%s: defer %s.Rollback() does not follow %s", path, name,
+					source[at[0]:at[1]])
 			}
 		}
 		return nil
@@ -218,7 +420,10 @@ func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
 // TestTopLevelFoldersAreTheAgreedOnes keeps code out of new top-level folders.
 func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
 	t.Parallel()
-	agreed := []string{".ci", ".git", "admission", "bin", "cmd", "config", "data", "deploy", "docs", "internal", "ledger", "provider", "selector"}
+	agreed := []string{
+		".ci", ".git", "admission", "bin", "cmd", "config", "data", "deploy", "docs", "internal",
+		"ledger", "provider", "selector",
+	}
 	entries, err := os.ReadDir("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +477,8 @@ func standardLibrary(t *testing.T) []string {
 
 func goList(t *testing.T, pattern string) []goPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Standard", pattern)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Standard",
+		pattern)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -53,10 +53,11 @@ one.`,
 			return c.verify(ctx, day, sample, as)
 		}),
 	}
-	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21, in the time zone that it "+
-		"ended in (default today)")
-	cmd.Flags().IntVar(&sample, "sample", 0, "look at so many messages of the day, evenly spread; "+
-		"the same ones each time (default all)")
+	cmd.Flags().StringVar(&day, "day", "",
+		"day such as 2026-11-21, in the time zone that was in force when it ended (default today)")
+	cmd.Flags().IntVar(&sample, "sample", 0,
+		"check only this many messages, evenly spread over the day and the same ones each time "+
+			"(default all)")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -137,7 +138,7 @@ func drawKeys(s *config.Settings) ([]selector.Key, error) {
 
 // versions gives the routing versions that a day was chosen under as an auditor needs them.
 type versions struct {
-	ctx    context.Context //nolint:containedctx // Lives for one command, as the callback that it serves.
+	ctx    context.Context //nolint:containedctx // Lives for one command, as its callback.
 	ledger *ledger.Ledger
 }
 

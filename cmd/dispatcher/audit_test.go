@@ -68,18 +68,27 @@ func openOffice(t *testing.T, n int) *office {
 	}
 	t.Cleanup(func() { _ = sql.Close(context.WithoutCancel(t.Context())) })
 	o := &office{t: t, ledger: l, sql: sql, env: []string{
-		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", auditKey),
+		"DISPATCHER_POSTGRES_URL=" + url,
+		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", auditKey),
 	}}
 	for i, weights := range []string{"a: 25, b: 15, c: 60", "a: 30, b: 20, c: 50"} {
-		o.send(fmt.Sprintf("v%d", i+1), strings.Replace(testRouting, "a: 25, b: 15, c: 60", weights, 1), n)
+		o.send(fmt.Sprintf("v%d", i+1),
+			strings.Replace(testRouting, "a: 25, b: 15, c: 60", weights, 1), n)
 		if i == 0 { // it all happened a while before
-			o.exec(`update dispatcher.routing_versions set created_at = created_at - interval '10 seconds'`)
-			o.exec(`update dispatcher.messages set received_at = received_at - interval '10 seconds'`)
-			o.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 seconds', settled_at = settled_at - interval '10 seconds',
-				ranking = case when ranking ? 'latest' then jsonb_set(ranking, '{latest}', to_jsonb((ranking->>'latest')::bigint - 10000000)) else ranking end`)
+			o.exec(`
+				update dispatcher.routing_versions set created_at = created_at - interval
+				'10 seconds'`)
+			o.exec(`
+				update dispatcher.messages set received_at = received_at - interval '10 seconds'`)
+			o.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 seconds',
+				settled_at = settled_at - interval '10 seconds',
+				ranking = case when ranking ? 'latest' then jsonb_set(ranking, '{latest}',
+				to_jsonb((ranking->>'latest')::bigint - 10000000)) else ranking end`)
 		}
 	}
-	o.exec(`update dispatcher.routing_versions set created_at = created_at - interval '5 seconds' where version = 2`)
+	o.exec(`
+		update dispatcher.routing_versions set created_at = created_at - interval '5 seconds'
+		where version = 2`)
 	return o
 }
 
@@ -104,15 +113,20 @@ func (o *office) send(story, document string, n int) {
 		o.t.Fatal(err)
 	}
 	d, err := pipeline.New(pipeline.Config{
-		Ledger: o.ledger, Keys: keys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
-		Metrics: pipeline.NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error { return nil },
+		Ledger: o.ledger, Keys: keys, MaxUnsettled: 500, SendTimeout: 5 * time.Second,
+		DeadAfter: time.Minute,
+		Metrics:   pipeline.NewMetrics(prometheus.NewRegistry()),
+		Reload: func(context.Context) error {
+			return nil
+		},
 		Trouble: func(where string, err error) { o.t.Logf("%s: %v", where, err) },
 	})
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	carriers := map[string]provider.Channel{
-		"a": fixedCarrier{unready: "connecting"}, "b": fixedCarrier{outcome: provider.Refused}, "c": fixedCarrier{outcome: provider.Accepted},
+		"a": fixedCarrier{unready: "connecting"}, "b": fixedCarrier{outcome: provider.Refused},
+		"c": fixedCarrier{outcome: provider.Accepted},
 	}
 	if err := d.Apply(routing, carriers); err != nil {
 		o.t.Fatal(err)
@@ -125,7 +139,9 @@ func (o *office) send(story, document string, n int) {
 	}
 	for {
 		var open int
-		if err := o.sql.QueryRow(ctx, `select count(*) from dispatcher.messages where state <> 'accepted'`).Scan(&open); err != nil {
+		err := o.sql.QueryRow(ctx,
+			`select count(*) from dispatcher.messages where state <> 'accepted'`).Scan(&open)
+		if err != nil {
 			o.t.Fatal(err)
 		}
 		if open == 0 {
@@ -143,7 +159,9 @@ func (o *office) send(story, document string, n int) {
 func officeJobs(story string, n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
-		m := envelope.Message{ID: fmt.Sprintf("%s-%06d", story, i), To: "+447700900123", Text: "Your code is 123456"}
+		m := envelope.Message{
+			ID: fmt.Sprintf("%s-%06d", story, i), To: "+447700900123", Text: "Your code is 123456",
+		}
 		jobs[i] = decide.Job{Message: m, Raw: m.Append(nil), Lane: "otp", Produced: time.Now()}
 	}
 	return jobs
@@ -157,9 +175,10 @@ func (o *office) exec(sql string, args ...any) {
 }
 
 // verify runs the command.
-func (o *office) verify() (verification, int) {
+func (o *office) verify(args ...string) (verification, int) {
 	o.t.Helper()
-	got := dispatcher(o.t, "", o.env, "audit", "verify", "--format", "json")
+	got := dispatcher(o.t, "", o.env,
+		append([]string{"audit", "verify", "--format", "json"}, args...)...)
 	var v verification
 	if err := json.Unmarshal([]byte(got.out), &v); err != nil {
 		o.t.Fatalf("%v in %+v", err, got)
@@ -172,7 +191,8 @@ func (o *office) verify() (verification, int) {
 func (o *office) pick(used map[string]bool, where string) (id string, seq int64) {
 	o.t.Helper()
 	rows, err := o.sql.Query(o.t.Context(), `
-		select m.id, m.seq from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
+		select m.id, m.seq from dispatcher.messages m join dispatcher.attempts a on a.message_seq =
+		m.seq and a.attempt = 1
 		where m.routing_version = 2 and `+where+` order by m.id`)
 	if err != nil {
 		o.t.Fatal(err)
@@ -196,10 +216,15 @@ func (o *office) pick(used map[string]bool, where string) (id string, seq int64)
 func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, 300)
-	if v, code := o.verify(); code != exitOK || v.Checked != 600 || v.Mismatched != 0 || v.Attempts < 650 {
+	v, code := o.verify()
+	if code != exitOK || v.Checked != 600 || v.Mismatched != 0 || v.Attempts < 650 {
 		t.Fatalf("before anything was changed: %d %+v", code, v)
 	}
-	if out := dispatcher(t, "", o.env, "audit", "verify").out; !strings.Contains(out, "600 messages") || !strings.Contains(out, "as it is on record") {
+	if v, code := o.verify("--sample", "50"); code != exitOK || v.Checked != 50 {
+		t.Errorf("of a sample of 50: %d %+v", code, v)
+	}
+	out := dispatcher(t, "", o.env, "audit", "verify").out
+	if !strings.Contains(out, "600 messages") || !strings.Contains(out, "as it is on record") {
 		t.Error(out)
 	}
 	const (
@@ -209,10 +234,16 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	)
 	used, want := map[string]bool{}, map[string]string{}
 	for _, tamper := range []struct{ where, what, sql string }{
-		{drawn, "draw", `update dispatcher.messages set draw = (draw + 1) % draw_size where seq = $1`},
+		{
+			drawn, "draw",
+			`update dispatcher.messages set draw = (draw + 1) % draw_size where seq = $1`,
+		},
 		{drawn, "size", `update dispatcher.messages set draw_size = draw_size + 1 where seq = $1`},
 		{drawn, "first_choice", `update dispatcher.messages set first_choice = 'b' where seq = $1`},
-		{drawn, "draw_key", `update dispatcher.messages set draw_key_id = '00000000' where seq = $1`},
+		{
+			drawn, "draw_key",
+			`update dispatcher.messages set draw_key_id = '00000000' where seq = $1`,
+		},
 		{drawn, "route", `update dispatcher.messages set route = null where seq = $1`},
 		{drawn, "segments", `update dispatcher.messages set segments = 2 where seq = $1`},
 		{drawn, "alphabet", `update dispatcher.messages set alphabet = 'ucs2' where seq = $1`},
@@ -220,32 +251,114 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 		{drawn, "version", `update dispatcher.messages set routing_version = 1 where seq = $1`},
 		{drawn, "version", `update dispatcher.messages set routing_version = 77 where seq = $1`},
 		{drawn, "attempt", `delete from dispatcher.attempts where message_seq = $1`},
-		{refused, "attempt", `delete from dispatcher.attempts where message_seq = $1 and attempt = 2`},
-		{refused, "attempt", `delete from dispatcher.attempts where message_seq = $1 and attempt = 1`},
-		{drawn, "channel", `update dispatcher.attempts set channel = 'a', price_micros = 31000 where message_seq = $1`},
-		{drawn, "price", `update dispatcher.attempts set price_micros = price_micros - 1 where message_seq = $1`},
-		{drawn, "segments", `update dispatcher.attempts set segments = 0, price_micros = 0 where message_seq = $1`},
-		{drawn, "currency", `update dispatcher.attempts set currency = 'EUR' where message_seq = $1`},
-		{drawn, "reason", `update dispatcher.attempts set reason = 'fallback' where message_seq = $1`},
-		{refused, "reason", `update dispatcher.attempts set reason = 'resend' where message_seq = $1 and attempt = 2`},
-		{refused, "outcome", `update dispatcher.attempts set outcome = 'accepted' where message_seq = $1 and attempt = 1`},
-		{drawn, "outcome", `update dispatcher.attempts set outcome = 'rejected' where message_seq = $1`},
-		{drawn, "time", `update dispatcher.attempts set claimed_at = claimed_at - interval '3 hours' where message_seq = $1`},
-		{drawn, "time", `update dispatcher.attempts set claimed_at = claimed_at + interval '200 days' where message_seq = $1`},
-		{fallback, "channel", `update dispatcher.attempts set ranking = null where message_seq = $1`},
-		{fallback, "ranking", `update dispatcher.attempts set ranking = '[]' where message_seq = $1`},
-		{fallback, "ranking", `update dispatcher.attempts set ranking = ranking || '{"cursor": "b"}' where message_seq = $1`},
-		{fallback, "ranked_by", `update dispatcher.attempts set ranking = ranking || '{"by": "wait"}' where message_seq = $1`},
-		{fallback, "candidates", `update dispatcher.attempts set ranking = replace(ranking::text, '"line": "a ', '"line": "x ')::jsonb where message_seq = $1`},
-		{fallback, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text, 'connecting', 'i_like_b')::jsonb where message_seq = $1`},
-		{fallback, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text, 'connecting', 'no_slot')::jsonb where message_seq = $1`},
-		{refused, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text, 'already_tried', 'connecting')::jsonb where message_seq = $1 and attempt = 2`},
+		{
+			refused, "attempt",
+			`delete from dispatcher.attempts where message_seq = $1 and attempt = 2`,
+		},
+		{
+			refused, "attempt",
+			`delete from dispatcher.attempts where message_seq = $1 and attempt = 1`,
+		},
+		{
+			drawn, "channel",
+			`
+				update dispatcher.attempts set channel = 'a', price_micros = 31000
+				where message_seq = $1`,
+		},
+		{
+			drawn, "price",
+			`update dispatcher.attempts set price_micros = price_micros - 1 where message_seq = $1`,
+		},
+		{
+			drawn, "segments",
+			`update dispatcher.attempts set segments = 0, price_micros = 0 where message_seq = $1`,
+		},
+		{
+			drawn, "currency",
+			`update dispatcher.attempts set currency = 'EUR' where message_seq = $1`,
+		},
+		{
+			drawn, "reason",
+			`update dispatcher.attempts set reason = 'fallback' where message_seq = $1`,
+		},
+		{
+			refused, "reason",
+			`
+				update dispatcher.attempts set reason = 'resend' where message_seq = $1
+				and attempt = 2`,
+		},
+		{
+			refused, "outcome",
+			`
+				update dispatcher.attempts set outcome = 'accepted' where message_seq = $1
+				and attempt = 1`,
+		},
+		{
+			drawn, "outcome",
+			`update dispatcher.attempts set outcome = 'rejected' where message_seq = $1`,
+		},
+		{
+			drawn, "time",
+			`
+				update dispatcher.attempts set claimed_at = claimed_at - interval '3 hours'
+				where message_seq = $1`,
+		},
+		{
+			drawn, "time",
+			`
+				update dispatcher.attempts set claimed_at = claimed_at + interval '200 days'
+				where message_seq = $1`,
+		},
+		{
+			fallback, "channel",
+			`update dispatcher.attempts set ranking = null where message_seq = $1`,
+		},
+		{
+			fallback, "ranking",
+			`update dispatcher.attempts set ranking = '[]' where message_seq = $1`,
+		},
+		{
+			fallback, "ranking",
+			`
+				update dispatcher.attempts set ranking = ranking || '{"cursor": "b"}'
+				where message_seq = $1`,
+		},
+		{
+			fallback, "ranked_by",
+			`
+				update dispatcher.attempts set ranking = ranking || '{"by": "wait"}'
+				where message_seq = $1`,
+		},
+		{
+			fallback, "candidates",
+			`
+				update dispatcher.attempts set ranking = replace(ranking::text, '"line": "a ',
+				'"line": "x ')::jsonb where message_seq = $1`,
+		},
+		{
+			fallback, "passed_over",
+			`
+				update dispatcher.attempts set ranking = replace(ranking::text, 'connecting',
+				'i_like_b')::jsonb where message_seq = $1`,
+		},
+		{
+			fallback, "passed_over",
+			`
+				update dispatcher.attempts set ranking = replace(ranking::text, 'connecting',
+				'no_slot')::jsonb where message_seq = $1`,
+		},
+		{
+			refused, "passed_over",
+			`
+				update dispatcher.attempts set ranking = replace(ranking::text, 'already_tried',
+				'connecting')::jsonb where message_seq = $1 and attempt = 2`,
+		},
 	} {
 		id, seq := o.pick(used, tamper.where)
 		want[id] = tamper.what
 		o.exec(tamper.sql, seq)
 	}
-	v, code := o.verify()
+	v, code = o.verify()
 	if code != exitFailed || v.Checked != 600 {
 		t.Errorf("exit code %d, %d messages checked", code, v.Checked)
 	}
@@ -269,7 +382,8 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 			t.Errorf("nobody touched %s, found %v", id, found[id])
 		}
 	}
-	if out := dispatcher(t, "", o.env, "audit", "verify").out; !strings.Contains(out, "2 envelope") && !strings.Contains(out, "1 envelope") {
+	out = dispatcher(t, "", o.env, "audit", "verify").out
+	if !strings.Contains(out, "2 envelope") && !strings.Contains(out, "1 envelope") {
 		t.Errorf("the kinds are not counted in\n%s", out)
 	}
 }
@@ -281,13 +395,18 @@ func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {
 	o := openOffice(t, 1500)
 	o.exec(`update dispatcher.routing_versions set document = 'channels: {' where version = 1`)
 	v, code := o.verify()
-	if code != exitFailed || v.Checked != 3000 || v.Mismatched != 1500 || v.ByKind["version"] != 1500 || len(v.Mismatches) != listedMismatches {
-		t.Errorf("exit code %d, %d checked, %d of %v, %d listed", code, v.Checked, v.Mismatched, v.ByKind, len(v.Mismatches))
+	if code != exitFailed || v.Checked != 3000 || v.Mismatched != 1500 ||
+		v.ByKind["version"] != 1500 || len(v.Mismatches) != listedMismatches {
+		t.Errorf("exit code %d, %d checked, %d of %v, %d listed", code, v.Checked, v.Mismatched,
+			v.ByKind, len(v.Mismatches))
 	}
-	if m := v.Mismatches[0]; m.What != "version" || m.Stored != "1" || m.Derived != "its document cannot be used any more" {
+	m := v.Mismatches[0]
+	if m.What != "version" || m.Stored != "1" ||
+		m.Derived != "its document cannot be used any more" {
 		t.Errorf("%+v", m)
 	}
-	if out := dispatcher(t, "", o.env, "audit", "verify").out; !strings.Contains(out, "1500 version") || !strings.Contains(out, "the first 1000") {
+	out := dispatcher(t, "", o.env, "audit", "verify").out
+	if !strings.Contains(out, "1500 version") || !strings.Contains(out, "the first 1000") {
 		t.Errorf("%.300s", out)
 	}
 }

@@ -9,20 +9,23 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dispatcher/cmd/dispatcher/internal/bench"
 	"dispatcher/config"
 )
 
+// benchFlags say what is measured, and with how much traffic.
+type benchFlags struct {
+	config  bench.Config
+	faults  bool
+	fault   bench.FaultsConfig // but for its During
+	seconds int
+	as      format
+}
+
 func (c *cli) benchCommand() *cobra.Command {
-	var (
-		messages, rounds int
-		faults           bool
-		rate             float64
-		seconds          int
-		latency          time.Duration
-		as               format
-	)
+	f := &benchFlags{}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the dispatcher against its floor on this machine",
@@ -40,48 +43,60 @@ answers after 8 s, throttles at half its share, and answers nothing. Messages co
 rate, a third of them for each channel, and the carriers answer after --latency. Counted are
 those that were drawn for the healthy two.`,
 		Args: cobra.NoArgs,
-		RunE: work(func(ctx context.Context, _ []string) error {
-			if messages < 1000 || rounds < 1 {
-				return usage(errors.New("--messages must be at least 1000 and --rounds at least 1"))
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			step := func(what string) { fmt.Fprintln(c.err, what) }
-			if faults {
-				if rate < 10 || seconds < 1 || latency < 0 {
-					return usage(errors.New("--rate must be at least 10, --seconds at least 1 and " +
-						"--latency not below 0"))
-				}
-				result, err := bench.RunFaults(ctx, bench.FaultsConfig{
-					Self: self, Rate: rate, During: time.Duration(seconds) * time.Second,
-					Latency: latency, Step: step,
-				})
-				if err != nil {
-					return err
-				}
-				return as.write(c.out, result, faultsSheet(result, as))
-			}
-			result, err := bench.Run(ctx, bench.Config{
-				Self: self, Messages: messages, Rounds: rounds, Step: step,
-			})
-			if err != nil {
-				return err
-			}
-			return as.write(c.out, result, benchSheet(result))
-		}),
+		RunE: work(func(ctx context.Context, _ []string) error { return c.bench(ctx, f) }),
 	}
-	cmd.Flags().IntVar(&messages, "messages", 100_000, "messages in each run")
-	cmd.Flags().IntVar(&rounds, "rounds", 3, "pairs of runs")
-	cmd.Flags().BoolVar(&faults, "faults", false, "measure what a fault of one channel does to "+
-		"the others")
-	cmd.Flags().Float64Var(&rate, "rate", 1500, "messages a second, with --faults")
-	cmd.Flags().IntVar(&seconds, "seconds", 16, "how long each fault lasts, with --faults")
-	cmd.Flags().DurationVar(&latency, "latency", 0,
-		"how long the carriers take to answer, with --faults")
-	as.addTo(cmd.Flags())
+	f.add(cmd.Flags())
 	return cmd
+}
+
+func (f *benchFlags) add(flags *pflag.FlagSet) {
+	flags.IntVar(&f.config.Messages, "messages", 100_000, "messages in each run")
+	flags.IntVar(&f.config.Rounds, "rounds", 3,
+		"how often the floor and the dispatcher are measured, in turn")
+	flags.BoolVar(&f.faults, "faults", false, "measure what a fault of one channel does to the "+
+		"others")
+	flags.Float64Var(&f.fault.Rate, "rate", 1500, "messages a second, with --faults")
+	flags.IntVar(&f.seconds, "seconds", 16, "how long each fault lasts, with --faults")
+	flags.DurationVar(&f.fault.Latency, "latency", 0,
+		"how long the carriers take to answer, with --faults")
+	f.as.addTo(flags)
+}
+
+// check refuses figures that measure nothing, and completes the others.
+func (f *benchFlags) check() error {
+	switch {
+	case f.config.Messages < 1000 || f.config.Rounds < 1:
+		return usage(errors.New("--messages must be at least 1000 and --rounds at least 1"))
+	case f.faults && (f.fault.Rate < 10 || f.seconds < 1 || f.fault.Latency < 0):
+		return usage(errors.New("--rate must be at least 10, --seconds at least 1 and --latency " +
+			"not below 0"))
+	}
+	f.fault.During = time.Duration(f.seconds) * time.Second
+	return nil
+}
+
+func (c *cli) bench(ctx context.Context, f *benchFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	step := func(what string) { fmt.Fprintln(c.err, what) }
+	f.config.Self, f.config.Step, f.fault.Self, f.fault.Step = self, step, self, step
+	if f.faults {
+		result, err := bench.RunFaults(ctx, f.fault)
+		if err != nil {
+			return err
+		}
+		return f.as.write(c.out, result, faultsSheet(result, f.as))
+	}
+	result, err := bench.Run(ctx, f.config)
+	if err != nil {
+		return err
+	}
+	return f.as.write(c.out, result, benchSheet(result))
 }
 
 func benchSheet(r *bench.Result) sheet {
@@ -126,8 +141,9 @@ func faultsSheet(r *bench.FaultsResult, as format) sheet {
 		{key: "missing"},
 		{key: "faulty_submits", name: "it_read", head: "it read"},
 	}...)
-	s.title = fmt.Sprintf("%.0f messages/s over three channels that answer after %.0f ms; of those "+
-		"drawn for the healthy two. %s, %d cores", r.Rate, r.Answer, r.Machine.CPU, r.Machine.Cores)
+	s.title = fmt.Sprintf("%.0f messages/s over three channels that answer after %.0f ms; of "+
+		"those drawn for the healthy two. %s, %d cores",
+		r.Rate, r.Answer, r.Machine.CPU, r.Machine.Cores)
 	return s
 }
 

@@ -22,36 +22,53 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
 	apply := func(document string) result {
-		return dispatcher(t, "", env, because("as agreed", "routing", "apply", write(t, "next.yaml", document))...)
+		return dispatcher(t, "", env,
+			because("as agreed", "routing", "apply", write(t, "next.yaml", document))...)
 	}
 	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`)}); err != nil {
+	_, err := l.ApplyOverrides(t.Context(),
+		ledger.NewOverrides{
+			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
+		})
+	if err != nil {
 		t.Fatal(err)
 	}
 	got := apply(strings.Replace(healthy, "Europe/London", "Asia/Tokyo", 1))
-	if text := strings.Join(strings.Fields(got.out), " "); got.code != exitOK || !strings.Contains(text, "The business day is cut in Asia/Tokyo from now on, no longer in Europe/London: limits per day begin with what was claimed since the latest midnight there,") {
+	text := strings.Join(strings.Fields(got.out), " ")
+	if got.code != exitOK ||
+		!strings.Contains(text,
+			"The business day is cut in Asia/Tokyo from now on, no longer in Europe/London: "+
+				"limits per day begin with what was claimed since the latest midnight there,") {
 		t.Fatalf("%+v", got)
 	}
-	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z", "2026-11-20T16:00Z")
+	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z",
+		"2026-11-20T16:00Z")
 	for day, want := range map[string]string{
 		"2026-10-01": "Europe/London", "2026-11-05": "Europe/London", "2026-11-19": "Europe/London",
 		"2026-11-20": "Europe/London", "2026-11-21": "Asia/Tokyo", "": "Asia/Tokyo",
 	} {
 		noon, zone, err := businessDay(t.Context(), l, &config.Settings{}, day, time.Now())
-		if err != nil || zone.String() != want || day != "" && noon.In(zone).Format(time.DateOnly) != day {
+		if err != nil || zone.String() != want ||
+			day != "" && noon.In(zone).Format(time.DateOnly) != day {
 			t.Errorf("%s: %v %v %v, want %s", day, noon, zone, err, want)
 		}
 	}
-	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z", "2026-11-20T14:59Z")
-	for day, want := range map[string]string{"2026-11-19": "Europe/London", "2026-11-20": "Asia/Tokyo"} {
-		daily := decoded[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--day", day, "--format", "json"))
+	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z",
+		"2026-11-20T14:59Z")
+	for day, want := range map[string]string{
+		"2026-11-19": "Europe/London", "2026-11-20": "Asia/Tokyo",
+	} {
+		daily := decoded[report.Daily](t,
+			dispatcher(t, "", env, "report", "daily", "--day", day, "--format", "json"))
 		if daily.Timezone != want || daily.Day != day {
 			t.Errorf("%s: %+v, want %s", day, daily, want)
 		}
-		keyed := append(env, "DISPATCHER_DRAW_KEY_FILE="+write(t, "draw.key", strings.Repeat("02", 32)))
-		verified := decoded[verification](t, dispatcher(t, "", keyed, "audit", "verify", "--day", day, "--format", "json"))
+		keyed := append(env,
+			"DISPATCHER_DRAW_KEY_FILE="+write(t, "draw.key", strings.Repeat("02", 32)))
+		verified := decoded[verification](t,
+			dispatcher(t, "", keyed, "audit", "verify", "--day", day, "--format", "json"))
 		if verified.Timezone != want || verified.Day != day {
 			t.Errorf("%s: %+v, want %s", day, verified, want)
 		}
@@ -71,7 +88,12 @@ func appliedAt(t *testing.T, url string, times ...string) {
 		}
 	}()
 	for i, at := range times {
-		if _, err := db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = $2::timestamptz where version = $1`, i+1, at); err != nil {
+		_, err := db.Exec(t.Context(),
+			`
+				update dispatcher.routing_versions set created_at = $2::timestamptz
+				where version = $1`,
+			i+1, at)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

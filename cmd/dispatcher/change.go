@@ -26,12 +26,12 @@ type changeFlags struct {
 
 // addTo defines the flags. The author is who is logged in, unless named.
 func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history "+
-		"(required)")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why; the history shows it (required)")
 	c.authorFlag(cmd.Flags(), &f.author)
-	cmd.Flags().Var(&f.expect, "expect-version", "refuse when the document of this version is not "+
-		"in force any more; 0: when there is one at all")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, change nothing")
+	cmd.Flags().Var(&f.expect, "expect-version",
+		"change nothing unless the document of this version is still in force; 0 means that there "+
+			"is none yet")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and change nothing")
 	f.as.addTo(cmd.Flags())
 }
 
@@ -236,7 +236,8 @@ func (ch *change) conflict(ctx context.Context, expected int64) error {
 	}
 	return failed(fmt.Errorf(`the routing was changed after version %d: %s applied version %d `+
 		`at %s (%q). Nothing was changed; %s and try again with --expect-version %d`,
-		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason, advice, newer.Version))
+		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason,
+		advice, newer.Version))
 }
 
 // routeOf finds a route by name, or says which there are.

@@ -34,13 +34,15 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "quicker", nil)); err != nil {
+		_, err = l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "quicker", nil))
+		if err != nil {
 			t.Fatal(err)
 		}
 		return config.ParseDocument("mine.yaml", []byte(mine))
 	})
 	var coded *codedError
-	if !errors.As(err, &coded) || coded.code != exitFailed || !strings.Contains(err.Error(), `ann applied version 2`) {
+	if !errors.As(err, &coded) || coded.code != exitFailed ||
+		!strings.Contains(err.Error(), `ann applied version 2`) {
 		t.Errorf("%v", err)
 	}
 	if v := current(t, l); v.Version != 2 || strings.Contains(v.Document, "b: 5") {
@@ -51,23 +53,31 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 // TestAWindowThatIsOverLeavesAllOfItsLimit: counters are stored as they were last used.
 func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	t.Parallel()
-	doc, err := config.ParseRouting("r.yaml", []byte(strings.Replace(testRouting, "a: {provider: sandbox,", "a: {provider: sandbox, limits: [{window: 1m, max: 5}],", 1)))
+	doc, err := config.ParseRouting("r.yaml",
+		[]byte(strings.Replace(testRouting, "a: {provider: sandbox,",
+			"a: {provider: sandbox, limits: [{window: 1m, max: 5}],", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC)
 	state := func(start time.Time) ledger.Present {
-		return ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{{
-			Limit: doc.Channels[0].Limits[0], Max: 5, Start: start, Granted: 5,
-		}}}}}}
+		return ledger.Present{Now: now,
+			Channels: []ledger.ChannelState{{Name: "a",
+				Gate: admission.Gate{Counters: []admission.Counter{{
+					Limit: doc.Channels[0].Limits[0], Max: 5, Start: start, Granted: 5,
+				}}}}}}
 	}
-	for free, start := range map[int64]time.Time{5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute)} {
+	for free, start := range map[int64]time.Time{
+		5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute),
+	} {
 		present := state(start)
-		if shown := newChannelShown(doc, &doc.Channels[0], &present); shown.Limits[0].Free.units != free {
+		shown := newChannelShown(doc, &doc.Channels[0], &present)
+		if shown.Limits[0].Free.units != free {
 			t.Errorf("since %s: %+v", start, shown.Limits)
 		}
 	}
-	if shown := newChannelShown(doc, &doc.Channels[1], &ledger.Present{Now: now}); shown.Channel != "b" || shown.LastAssigned != nil {
+	shown := newChannelShown(doc, &doc.Channels[1], &ledger.Present{Now: now})
+	if shown.Channel != "b" || shown.LastAssigned != nil {
 		t.Errorf("%+v", shown)
 	}
 }

@@ -23,15 +23,15 @@ func (c *cli) channelCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		c.channelListCommand(),
-		c.channelStateCommand("drain", config.Draining, "Give a channel no new messages; what it "+
-			"has is finished",
-			`A draining channel gets no attempt any more. What is under way on it is answered, and its
-connections stay. Messages that draws give to it go to the others by the route's fallback, as long
-as it drains.`),
+		c.channelStateCommand("drain", config.Draining,
+			"Give a channel no new messages; what it has is finished",
+			`A draining channel gets no attempt any more. What is in flight on it is finished, and
+its connections stay. Messages that draws give to it go to the others by the route's fallback, as
+long as it drains.`),
 		c.channelStateCommand("enable", config.Enabled, "Let a channel take messages again", ""),
 		c.channelStateCommand("disable", config.Disabled, "Switch a channel off",
-			`A disabled channel gets no attempt any more, as if it drained; the word tells the readers of
-the history and of "dispatcher explain" that it is meant to stay that way.`),
+			`A disabled channel gets no attempt any more, like a draining one; the word tells the
+readers of the history and of "dispatcher explain" that it is meant to stay that way.`),
 	)
 	return cmd
 }

@@ -117,7 +117,8 @@ func isFigure(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 || t == reflect.TypeFor[quantity]()
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 ||
+		t == reflect.TypeFor[quantity]()
 }
 
 // cell writes one value. What is not known, nil, is empty.

@@ -39,13 +39,16 @@ func dispatcher(t *testing.T, stdin string, env []string, args ...string) result
 	t.Helper()
 	var out, errs bytes.Buffer
 	if env == nil {
-		code := execute(t.Context(), &cli{in: strings.NewReader(stdin), out: &out, err: &errs}, args)
+		code := execute(t.Context(), &cli{in: strings.NewReader(stdin), out: &out, err: &errs},
+			args)
 		return result{code, out.String(), errs.String()}
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = t.TempDir() // no ./data of a dispatcher that runs here
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DISPATCHER_") })
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "DISPATCHER_")
+	})
 	cmd.Env = append(append(cmd.Env, env...), asCommand+"=1")
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -81,7 +84,8 @@ lanes:
 // broker starts a Kafka with these topics and returns its setting.
 func broker(t *testing.T, topics ...string) (setting, address string) {
 	t.Helper()
-	k, err := embedded.StartKafka(t.Context(), embedded.KafkaConfig{Folder: t.TempDir(), Topics: topics, Partitions: 2})
+	k, err := embedded.StartKafka(t.Context(),
+		embedded.KafkaConfig{Folder: t.TempDir(), Topics: topics, Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +100,8 @@ func broker(t *testing.T, topics ...string) (setting, address string) {
 // published reads n records of a topic.
 func published(t *testing.T, address, topic string, n int) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +129,10 @@ func openSeeded(t *testing.T, url string) *ledger.Ledger {
 	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Routing.Apply(t.Context(), ledger.NewRouting{
-		Author: "test", Document: testRouting, Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+	_, err = l.ApplyRouting(t.Context(), ledger.NewRouting{
+		Author: "test", Document: testRouting, Channels: []ledger.ChannelSpec{
+			{Name: "a"}, {Name: "b"}, {Name: "c"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +143,8 @@ func openSeeded(t *testing.T, url string) *ledger.Ledger {
 // claimed stores messages, each of which is given to its first choice.
 func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledger.Message {
 	t.Helper()
-	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}})
+	tx, err := l.Lock(t.Context(),
+		ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,10 +161,13 @@ func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledge
 }
 
 func toFirstChoice(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
-	at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool { return c.Name == m.Plan.FirstChoice })
+	at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool {
+		return c.Name == m.Plan.FirstChoice
+	})
 	seen.Channels[at].Gate.Active.Count++
 	return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
-		Number: 1, Channel: m.Plan.FirstChoice, Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28_000, Currency: "GBP",
+		Number: 1, Channel: m.Plan.FirstChoice, Reason: ledger.ByFirstChoice, Segments: 1,
+		PriceMicros: 28_000, Currency: "GBP",
 	}}
 }
 
@@ -165,16 +176,22 @@ func TestWarningsOfACSVGoToStandardError(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
 	for _, channel := range []string{"a", "b"} {
-		if got := dispatcher(t, "", env, because("all", "channel", "drain", channel, "--format", "csv")...); got.code != exitOK || got.err != "" {
+		got := dispatcher(t, "", env,
+			because("all", "channel", "drain", channel, "--format", "csv")...)
+		if got.code != exitOK || got.err != "" {
 			t.Errorf("%+v", got)
 		}
 	}
 	got := dispatcher(t, "", env, because("all", "channel", "drain", "c", "--format", "csv")...)
-	if got.code != exitOK || !strings.Contains(got.err, "Route default has no channel left") || got.out != "what,from,to\nchannels.c.state,enabled,draining\n" {
+	if got.code != exitOK || !strings.Contains(got.err, "Route default has no channel left") ||
+		got.out != "what,from,to\nchannels.c.state,enabled,draining\n" {
 		t.Errorf("%+v", got)
 	}
-	ramp := dispatcher(t, "", env, because("slowly", "weights", "ramp", "default", "a=40", "--steps", "1", "--format", "csv")...)
-	if ramp.code != exitOK || !strings.HasPrefix(ramp.out, "ramp,step,at,a\n1,0,now,25\n1,1,") || !strings.Contains(ramp.err, "Ramp 1 of route default") {
+	ramp := dispatcher(t, "", env,
+		because("slowly", "weights", "ramp", "default", "a=40", "--steps", "1",
+			"--format", "csv")...)
+	if ramp.code != exitOK || !strings.HasPrefix(ramp.out, "ramp,step,at,a\n1,0,now,25\n1,1,") ||
+		!strings.Contains(ramp.err, "Ramp 1 of route default") {
 		t.Errorf("%+v", ramp)
 	}
 	none := dispatcher(t, "", env, because("back", "channel", "enable", "c", "--format", "json")...)
@@ -192,12 +209,19 @@ func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 		"an argument is missing\nUsage: disp":     {"routing", "apply"},
 		`an argument is missing behind "default"`: {"weights", "set", "default"},
 		`"c" is one argument too many`:            {"routing", "diff", "a", "b", "c"},
-		"that is no version: write a number":      {"channel", "drain", "a", "--expect-version", "abc"},
-		"that is no time span: write":             {"weights", "ramp", "default", "--over", "later"},
-		"Usage: dispatcher weights ramp ROUTE":    {"weights", "ramp", "default", "--over", "-1h"},
-		"exclude each other: name one":            {"weights", "ramp", "default", "--hold", "--cancel"},
+		"that is no version: write a number": {
+			"channel", "drain", "a", "--expect-version", "abc",
+		},
+		"that is no time span: write": {
+			"weights", "ramp", "default", "--over", "later",
+		},
+		"Usage: dispatcher weights ramp ROUTE": {"weights", "ramp", "default", "--over", "-1h"},
+		"exclude each other: name one": {
+			"weights", "ramp", "default", "--hold", "--cancel",
+		},
 	} {
-		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
+		got := dispatcher(t, "", nil, args...)
+		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}

@@ -10,9 +10,12 @@ import (
 
 func TestConfigShowsEverySettingAndHidesSecrets(t *testing.T) {
 	t.Parallel()
-	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=postgres://me:hush@db/x", "DISPATCHER_REGION=west"}, "config", "--format", "json")
+	got := dispatcher(t, "",
+		[]string{"DISPATCHER_POSTGRES_URL=postgres://me:hush@db/x", "DISPATCHER_REGION=west"},
+		"config", "--format", "json")
 	var list []config.Setting
-	if err := json.Unmarshal([]byte(got.out), &list); err != nil || got.code != exitOK || strings.Contains(got.out, "hush") {
+	err := json.Unmarshal([]byte(got.out), &list)
+	if err != nil || got.code != exitOK || strings.Contains(got.out, "hush") {
 		t.Fatalf("%v %+v", err, got)
 	}
 	sources := map[string]config.Setting{}
@@ -22,7 +25,8 @@ func TestConfigShowsEverySettingAndHidesSecrets(t *testing.T) {
 			t.Errorf("%s has no help", s.Name)
 		}
 	}
-	if s := sources["DISPATCHER_POSTGRES_URL"]; s.Value != "postgres://me:***@db/x" || s.Source != "environment" {
+	s := sources["DISPATCHER_POSTGRES_URL"]
+	if s.Value != "postgres://me:***@db/x" || s.Source != "environment" {
 		t.Errorf("%+v", s)
 	}
 	if s := sources["DISPATCHER_KAFKA_GROUP"]; s.Value != "dispatcher" || s.Source != "default" {
@@ -37,7 +41,8 @@ func TestConfigReportsSettingsThatCannotWork(t *testing.T) {
 		"DISPATCHER_LISTEN=8080": "DISPATCHER_LISTEN is not host:port",
 		"DISPATCHER_BATCH=many":  "DISPATCHER_BATCH cannot be read",
 	} {
-		if got := dispatcher(t, "", []string{variable}, "config"); got.code != exitUsage || !strings.Contains(got.err, want) {
+		got := dispatcher(t, "", []string{variable}, "config")
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%s: %+v", variable, got)
 		}
 	}
@@ -45,12 +50,16 @@ func TestConfigReportsSettingsThatCannotWork(t *testing.T) {
 
 func TestConfigChecksARoutingDocument(t *testing.T) {
 	t.Parallel()
-	good := dispatcher(t, "", nil, "config", "--routing", write(t, "routing.yaml", testRouting), "--format", "json")
-	if good.code != exitOK || !strings.Contains(good.out, `"timezone": "Europe/London"`) || !strings.Contains(good.out, `"default"`) {
+	good := dispatcher(t, "", nil, "config", "--routing", write(t, "routing.yaml", testRouting),
+		"--format", "json")
+	if good.code != exitOK || !strings.Contains(good.out, `"timezone": "Europe/London"`) ||
+		!strings.Contains(good.out, `"default"`) {
 		t.Errorf("%+v", good)
 	}
-	bad := dispatcher(t, "", nil, "config", "--routing", write(t, "bad.yaml", strings.Replace(testRouting, "weights", "ueights", 1)))
-	if bad.code != exitUsage || !strings.Contains(bad.err, "bad.yaml:7: ") || !strings.Contains(bad.err, "weights") {
+	bad := dispatcher(t, "", nil, "config", "--routing",
+		write(t, "bad.yaml", strings.Replace(testRouting, "weights", "ueights", 1)))
+	if bad.code != exitUsage || !strings.Contains(bad.err, "bad.yaml:7: ") ||
+		!strings.Contains(bad.err, "weights") {
 		t.Errorf("%+v", bad)
 	}
 }
@@ -67,7 +76,10 @@ routes: [{name: r, weights: {a: 1, b: 1, c: 1}}]
 `)
 	for _, args := range [][]string{{"config", "--routing", file}, {"preview", "--routing", file}} {
 		got := dispatcher(t, "", nil, args...)
-		for _, want := range []string{"channels.a.settings: ", "did you mean account_sid?", "channels.b.settings: ", "is not host:port"} {
+		for _, want := range []string{
+			"channels.a.settings: ", "did you mean account_sid?", "channels.b.settings: ",
+			"is not host:port",
+		} {
 			if !strings.Contains(got.err, want) {
 				t.Errorf("%v does not say %s: %+v", args, want, got)
 			}

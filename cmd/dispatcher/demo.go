@@ -39,8 +39,10 @@ folder, or with --keep to DISPATCHER_DATA_DIR (./data), where "run --embedded" f
 		RunE: work(func(ctx context.Context, _ []string) error { return c.demo(ctx, &f) }),
 	}
 	cmd.Flags().IntVar(&f.messages, "messages", 15_000, "how many messages to send")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "makes the messages; 0 takes a new one each time")
-	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the data")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0,
+		"seed of the messages; the same seed makes the same messages, 0 takes a new seed each time")
+	cmd.Flags().BoolVar(&f.keep, "keep", false,
+		"keep the data in DISPATCHER_DATA_DIR for \"run --embedded\"")
 	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort,
 		"port of the embedded Kafka on loopback, with --keep")
 	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort,

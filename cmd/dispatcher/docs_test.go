@@ -28,7 +28,9 @@ func TestQueriesOfTheGuidesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(document(t, "audit.md")+document(t, "receipts.md"), -1)
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(document(t,
+		"audit.md")+document(t, "receipts.md"),
+		-1)
 	if len(blocks) < 5 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
@@ -49,14 +51,16 @@ func TestColumnsOfTheAuditGuideAreThoseOfTheViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	views := regexp.MustCompile("(?m)^- `audit\\.(\\w+)\\(([^)]*)\\)`").FindAllStringSubmatch(document(t, "audit.md"), -1)
+	view := regexp.MustCompile("(?m)^- `audit\\.(\\w+)\\(([^)]*)\\)`")
+	views := view.FindAllStringSubmatch(document(t, "audit.md"), -1)
 	if len(views) < 9 {
 		t.Fatalf("%d views", len(views))
 	}
 	for _, view := range views {
 		var columns string
 		err := conn.QueryRow(t.Context(), `
-			select string_agg(column_name, ', ' order by ordinal_position) from information_schema.columns
+			select string_agg(column_name, ', ' order by ordinal_position)
+			from information_schema.columns
 			where table_schema = 'audit' and table_name = $1`, view[1]).Scan(&columns)
 		if err != nil || columns != strings.Join(strings.Fields(view[2]), " ") {
 			t.Errorf("audit.%s has %s (%v)", view[1], columns, err)

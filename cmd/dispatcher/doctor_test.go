@@ -37,14 +37,20 @@ func carrierRouting(t *testing.T, address string, more ...string) string {
 	path := write(t, "routing.yaml", fmt.Sprintf(`channels:
   good: {provider: smpp, settings: {address: %q, system_id: acme, password_file: good.secret}}
   toy: {provider: sandbox}
-  off: {provider: smpp, state: disabled, settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}}
+  off:
+    provider: smpp
+    state: disabled
+    settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}
 %s
 routes:
   - {name: default, match: {}, weights: {good: 1, toy: 1}}
 lanes: {otp: {}}
 `, address, strings.Join(more, "\n")))
-	for name, secret := range map[string]string{"good.secret": "s3cret\n", "wrong.secret": "hush\n"} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(secret), 0o600); err != nil {
+	for name, secret := range map[string]string{
+		"good.secret": "s3cret\n", "wrong.secret": "hush\n",
+	} {
+		err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(secret), 0o600)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,18 +85,23 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	t.Parallel()
 	brokers, _ := broker(t, "sms.otp", "sms.status", "sms.dead", "sms.inbound")
 	smsc := carrier(t)
-	durable := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	durable := ledgertest.Server(t,
+		map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
 	if err := ledger.Migrate(t.Context(), durable.URL()); err != nil {
 		t.Fatal(err)
 	}
 	routing := carrierRouting(t, smsc.Addr())
 	found, got := diagnosis(t, []string{
-		brokers, "DISPATCHER_POSTGRES_URL=" + durable.URL(), "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
-		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing), "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
+		brokers, "DISPATCHER_POSTGRES_URL=" + durable.URL(),
+		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
+		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing),
+		"DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
-		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "durability", "group dispatcher.otp", "listen", "routing",
-		"schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp", "topic sms.status", "webhooks",
+		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key",
+		"durability", "group dispatcher.otp", "listen", "routing",
+		"schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp",
+		"topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
 		t.Errorf("%v %s", names, got.out)
@@ -118,49 +129,84 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	smpp := func(name, address, secret, more string) string {
+		return fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: acme, "+
+			"password_file: %s.secret%s}}", name, address, secret, more)
+	}
+	sinch := func(name, secret, more string) string {
+		return fmt.Sprintf("  %s: {provider: sinch, settings: {service_plan_id: plan, "+
+			"token_file: %s.secret%s}}", name, secret, more)
+	}
 	routing := carrierRouting(t, smsc.Addr(),
-		fmt.Sprintf(`  wrong: {provider: smpp, settings: {address: %q, system_id: acme, password_file: wrong.secret}}`, smsc.Addr()),
-		fmt.Sprintf(`  patient: {provider: smpp, settings: {address: %q, system_id: acme, password_file: good.secret, response_timeout: 1m}}`, smsc.Addr()),
-		`  lost: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: good.secret}}`,
-		`  silent: {provider: sinch, settings: {service_plan_id: plan, token_file: good.secret, callback_secret_files: good.secret}}`,
-		`  local: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", allow_private: true, service_plan_id: plan, token_file: good.secret}}`,
-		`  inward: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", service_plan_id: plan, token_file: good.secret}}`,
-		`  plain: {provider: sinch, settings: {base_url: "http://api.example.com", service_plan_id: plan, token_file: good.secret}}`,
+		smpp("wrong", smsc.Addr(), "wrong", ""),
+		smpp("patient", smsc.Addr(), "good", ", response_timeout: 1m"),
+		smpp("lost", "127.0.0.1:1", "good", ""),
+		smpp("fileless", "127.0.0.1:1", "none", ""),
+		sinch("silent", "good", ", callback_secret_files: good.secret"),
+		sinch("local", "good", `, base_url: "http://127.0.0.1:1", allow_private: true`),
+		sinch("inward", "good", `, base_url: "http://127.0.0.1:1"`),
+		sinch("plain", "good", `, base_url: "http://api.example.com"`),
+		sinch("tokenless", "none", ""),
 		`  trial: {provider: twilio, test: true}`,
 		`  dummy: {provider: smpp, test: true}`,
 		`  halfway: {provider: twilio, test: true, settings: {from: x}}`,
-		`  tokenless: {provider: sinch, settings: {service_plan_id: plan, token_file: none.secret}}`,
-		`  fileless: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}}`,
 	)
 	found, got := diagnosis(t, []string{
-		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.Empty(t), "DISPATCHER_DRAW_KEY_FILE=" + key,
-		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing), "DISPATCHER_LISTEN=" + taken.Addr().String(),
-		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_TLS_CERT_FILE=" + key, "DISPATCHER_RECEIPTS_TLS_KEY_FILE=" + key,
+		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.Empty(t),
+		"DISPATCHER_DRAW_KEY_FILE=" + key,
+		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing),
+		"DISPATCHER_LISTEN=" + taken.Addr().String(),
+		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_TLS_CERT_FILE=" + key,
+		"DISPATCHER_RECEIPTS_TLS_KEY_FILE=" + key,
 	})
 	for check, want := range map[string]finding{
-		"draw key":          {Status: statusWarn, Fix: "chmod 600"},
-		"durability":        {Status: statusWarn, Detail: "synchronous_commit is off", Fix: "set fsync and full_page_writes to on for the server; set synchronous_commit to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL"},
-		"schema":            {Status: statusWarn, Fix: "dispatcher migrate"},
-		"listen":            {Status: statusFail, Detail: "is taken", Fix: "choose another port"},
-		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Fix: `create it with "dispatcher topics create"`},
-		"topic sms.otp":     {Status: statusOK},
-		"channel good":      {Status: statusOK},
-		"channel patient":   {Status: statusWarn, Detail: "response_timeout 1m0s has no effect", Fix: "lower response_timeout"},
-		"channel wrong":     {Status: statusFail, Detail: "bind refused", Fix: "password_file"},
-		"channel lost":      {Status: statusFail, Detail: "connection refused", Fix: "address"},
-		"webhooks":          {Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Fix: "in PEM form"},
-		"channel plain":     {Status: statusWarn, Detail: "api.example.com without encryption", Fix: "https"},
-		"channel silent":    {Status: statusWarn, Detail: "not asked for receipts", Fix: "DISPATCHER_PUBLIC_URL"},
-		"channel local":     {Status: statusOK},
-		"channel inward":    {Status: statusWarn, Detail: "private network", Fix: "allow_private: true"},
-		"channel trial":     {Status: statusOK, Detail: "marked test"},
-		"channel dummy":     {Status: statusOK, Detail: "marked test"},
-		"channel halfway":   {Status: statusWarn, Detail: "account_sid", Fix: "before the mark"},
-		"channel tokenless": {Status: statusFail, Detail: "token_file", Fix: "settings of this channel"},
-		"channel fileless":  {Status: statusFail, Detail: "password_file", Fix: "settings of this channel"},
+		"draw key": {Status: statusWarn, Fix: "chmod 600"},
+		"durability": {
+			Status: statusWarn, Detail: "synchronous_commit is off",
+			Fix: "set fsync and full_page_writes to on for the server; set synchronous_commit to " +
+				"on wherever it is set: for the server, this database or this role, or in " +
+				"DISPATCHER_POSTGRES_URL",
+		},
+		"schema": {Status: statusWarn, Fix: "dispatcher migrate"},
+		"listen": {Status: statusFail, Detail: "is taken", Fix: "choose another port"},
+		"topic sms.status": {
+			Status: statusFail, Detail: "no topic sms.status",
+			Fix: `create it with "dispatcher topics create"`,
+		},
+		"topic sms.otp": {Status: statusOK},
+		"channel good":  {Status: statusOK},
+		"channel patient": {
+			Status: statusWarn, Detail: "response_timeout 1m0s has no effect",
+			Fix: "lower response_timeout",
+		},
+		"channel wrong": {Status: statusFail, Detail: "bind refused", Fix: "password_file"},
+		"channel lost":  {Status: statusFail, Detail: "connection refused", Fix: "address"},
+		"webhooks": {
+			Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Fix: "in PEM form",
+		},
+		"channel plain": {
+			Status: statusWarn, Detail: "api.example.com without encryption", Fix: "https",
+		},
+		"channel silent": {
+			Status: statusWarn, Detail: "not asked for receipts", Fix: "DISPATCHER_PUBLIC_URL",
+		},
+		"channel local": {Status: statusOK},
+		"channel inward": {
+			Status: statusWarn, Detail: "private network", Fix: "allow_private: true",
+		},
+		"channel trial":   {Status: statusOK, Detail: "marked test"},
+		"channel dummy":   {Status: statusOK, Detail: "marked test"},
+		"channel halfway": {Status: statusWarn, Detail: "account_sid", Fix: "before the mark"},
+		"channel tokenless": {
+			Status: statusFail, Detail: "token_file", Fix: "settings of this channel",
+		},
+		"channel fileless": {
+			Status: statusFail, Detail: "password_file", Fix: "settings of this channel",
+		},
 	} {
 		f := found[check]
-		if f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Fix, want.Fix) {
+		if f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) ||
+			!strings.Contains(f.Fix, want.Fix) {
 			t.Errorf("%s: %+v, want %+v", check, f, want)
 		}
 	}
@@ -172,7 +218,10 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
 	t.Parallel()
 	got := dispatcher(t, "", []string{"DISPATCHER_LISTEN=127.0.0.1:0"}, "doctor")
-	for _, want := range []string{"DISPATCHER_KAFKA_BROKERS", "DISPATCHER_POSTGRES_URL", "DISPATCHER_DRAW_KEY_FILE", "DISPATCHER_ROUTING_FILE", "keys new"} {
+	for _, want := range []string{
+		"DISPATCHER_KAFKA_BROKERS", "DISPATCHER_POSTGRES_URL", "DISPATCHER_DRAW_KEY_FILE",
+		"DISPATCHER_ROUTING_FILE", "keys new",
+	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%s is missing in\n%s", want, got.out)
 		}
@@ -186,11 +235,17 @@ func TestDoctorGoesByTheStoredRouting(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	openSeeded(t, url)
-	found, _ := diagnosis(t, []string{"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_KAFKA_BROKERS=127.0.0.1:1", "DISPATCHER_LISTEN=127.0.0.1:0"})
-	if f := found["routing"]; f.Status != statusOK || !strings.Contains(f.Detail, "version 1 is in force") {
+	found, _ := diagnosis(t,
+		[]string{
+			"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_KAFKA_BROKERS=127.0.0.1:1",
+			"DISPATCHER_LISTEN=127.0.0.1:0",
+		})
+	f := found["routing"]
+	if f.Status != statusOK || !strings.Contains(f.Detail, "version 1 is in force") {
 		t.Errorf("%+v", f)
 	}
-	if f := found["brokers"]; f.Status != statusFail || !strings.Contains(f.Fix, "check the addresses") {
+	f = found["brokers"]
+	if f.Status != statusFail || !strings.Contains(f.Fix, "check the addresses") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -204,7 +259,8 @@ func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
 	}))
 	t.Cleanup(running.Close)
 	found, _ := diagnosis(t, []string{"DISPATCHER_LISTEN=" + running.Listener.Addr().String()})
-	if f := found["listen"]; f.Status != statusOK || !strings.Contains(f.Detail, "a dispatcher runs at") {
+	f := found["listen"]
+	if f.Status != statusOK || !strings.Contains(f.Detail, "a dispatcher runs at") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -212,20 +268,31 @@ func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
 func TestConditionsOfADatabaseAreJudged(t *testing.T) {
 	t.Parallel()
 	latest := migrations.Latest()
+	const onDisk = "ok: a commit is on disk before it counts (synchronous_commit is on); "
+	const noStandby = "warn: every commit waits for a standby " +
+		"(synchronous_standby_names is a), and none is"
 	for want, got := range map[string]finding{
 		"fail: PostgreSQL 14.9 is too old": serverFinding(&ledger.Condition{Server: 140_009}),
 		"ok: PostgreSQL 15.0 answers":      serverFinding(&ledger.Condition{Server: 150_000}),
-		"warn: version 1 of":               schemaFinding(&ledger.Condition{Schema: 1, Latest: latest}),
-		"warn: version 99 is newer":        schemaFinding(&ledger.Condition{Schema: 99, Latest: latest}),
-		"ok: version 2 is the latest":      schemaFinding(&ledger.Condition{Schema: 2, Latest: 2}),
-		"warn: the database's clock":       clockFinding(&ledger.Condition{Ahead: -clockTolerance}),
-		"ok: the database's clock differs": clockFinding(&ledger.Condition{Ahead: clockTolerance, RoundTrip: clockTolerance}),
-		"ok: a commit is on disk before it counts (synchronous_commit is on); a server follows that no": durabilityFinding(&ledger.Durability{SynchronousCommit: "on", Followers: 1}),
-		"ok: a commit is on disk before it counts (synchronous_commit is on); 2 servers follow that no": durabilityFinding(&ledger.Durability{SynchronousCommit: "on", Followers: 2}),
-		"warn: every commit waits for a standby (synchronous_standby_names is a), and none is":          durabilityFinding(&ledger.Durability{SynchronousCommit: "on", SynchronousStandbyNames: "a"}),
-		"ok: the database's clock differs ": clockFinding(&ledger.Condition{Ahead: clockTolerance - 1}),
+		"warn: version 1 of": schemaFinding(
+			&ledger.Condition{Schema: 1, Latest: latest}),
+		"warn: version 99 is newer": schemaFinding(
+			&ledger.Condition{Schema: 99, Latest: latest}),
+		"ok: version 2 is the latest": schemaFinding(&ledger.Condition{Schema: 2, Latest: 2}),
+		"warn: the database's clock":  clockFinding(&ledger.Condition{Ahead: -clockTolerance}),
+		"ok: the database's clock differs": clockFinding(
+			&ledger.Condition{Ahead: clockTolerance, RoundTrip: clockTolerance}),
+		"ok: the database's clock differs ": clockFinding(
+			&ledger.Condition{Ahead: clockTolerance - 1}),
+		onDisk + "a server follows that no": durabilityFinding(
+			&ledger.Durability{SynchronousCommit: "on", Followers: 1}),
+		onDisk + "2 servers follow that no": durabilityFinding(
+			&ledger.Durability{SynchronousCommit: "on", Followers: 2}),
+		noStandby: durabilityFinding(
+			&ledger.Durability{SynchronousCommit: "on", SynchronousStandbyNames: "a"}),
 	} {
-		if text := got.Status + ": " + got.Detail; !strings.HasPrefix(text, strings.TrimSpace(want)) {
+		text := got.Status + ": " + got.Detail
+		if !strings.HasPrefix(text, strings.TrimSpace(want)) {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}

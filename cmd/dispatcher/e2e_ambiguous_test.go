@@ -17,7 +17,9 @@ func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 	s := newStage(t, plot{
 		channels: []channel{{
 			name: "silent", weight: "1", document: "receipts: {within: 40s}",
-			behaviour: smpptest.Behaviour{DropEvery: 1, Receipts: true, ReceiptDelay: 10 * time.Millisecond},
+			behaviour: smpptest.Behaviour{
+				DropEvery: 1, Receipts: true, ReceiptDelay: 10 * time.Millisecond,
+			},
 		}},
 		settings: map[string]string{"SEND_TIMEOUT": "1s"},
 	})
@@ -30,8 +32,11 @@ func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 		}
 	}
 	for _, submit := range s.submits() {
-		s.command("ambiguous", "settle", idOf(submit.Text), "--as", "taken", "--reference", submit.MessageID, "--reason", "in the carrier's log", "--author", "ann")
+		s.command("ambiguous", "settle", idOf(submit.Text), "--as", "taken", "--reference",
+			submit.MessageID, "--reason", "in the carrier's log", "--author", "ann")
 	}
-	eventually(t, time.Minute, "the receipts have been found", func() bool { return s.tally()["delivered"] == 2 })
+	eventually(t, time.Minute, "the receipts have been found", func() bool {
+		return s.tally()["delivered"] == 2
+	})
 	s.checkStatuses()
 }

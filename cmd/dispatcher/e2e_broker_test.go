@@ -56,7 +56,8 @@ func (b *embeddedBroker) kill() {
 func (b *embeddedBroker) restart() {
 	b.t.Helper()
 	var err error
-	b.kafka, err = embedded.StartKafka(b.t.Context(), embedded.KafkaConfig{Folder: b.folder, Port: b.port})
+	b.kafka, err = embedded.StartKafka(b.t.Context(),
+		embedded.KafkaConfig{Folder: b.folder, Port: b.port})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ type javaBroker struct {
 // startJavaBroker makes a folder of its own for the data beside the fetched programs.
 func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	t.Helper()
-	folder, err := os.MkdirTemp(fetched, "e2e-") //nolint:usetesting // Beside the programs, where kafka-e2e cleans up.
+	// Beside the programs, where kafka-e2e cleans up.
+	folder, err := os.MkdirTemp(fetched, "e2e-") //nolint:usetesting
 	if err == nil {
 		err = os.Symlink(filepath.Join(fetched, "libs"), filepath.Join(folder, "libs"))
 	}
@@ -95,7 +97,9 @@ func (b *javaBroker) restart()        { b.do("restart") }
 func (b *javaBroker) do(command string, args ...string) {
 	b.t.Helper()
 	script := filepath.Join("..", "..", ".ci", "kafka", "kafka.sh")
-	if out, err := exec.Command(script, append([]string{command, b.folder}, args...)...).CombinedOutput(); err != nil {
+	out, err := exec.Command(script,
+		append([]string{command, b.folder}, args...)...).CombinedOutput()
+	if err != nil {
 		b.t.Fatalf("%s %s: %v: %s", script, command, err, out)
 	}
 }
@@ -117,7 +121,8 @@ func quietPort(t testing.TB) int {
 // listens reports whether somebody could listen on a port.
 func listens(t testing.TB, port int) bool {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp",
+		net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	return err == nil && listener.Close() == nil
 }
 
@@ -130,14 +135,17 @@ func TestBrokerKilledMidStream(t *testing.T) {
 	t.Logf("the broker is a %T", b)
 	rate := n / 5
 	s := newStage(t, plot{
-		kafka:    b.address(),
-		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
+		kafka: b.address(),
+		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
+			limitPerSecond(rate*60/100)),
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	all := messages("broker", n)
 	ids := s.publish("bulk", all[:n/2])
-	eventually(t, time.Minute, "a tenth of the messages is submitted", func() bool { return s.submitted() > n/10 })
+	eventually(t, time.Minute, "a tenth of the messages is submitted", func() bool {
+		return s.submitted() > n/10
+	})
 
 	b.kill()
 	rest := make(chan error, 1)

@@ -21,23 +21,78 @@ func mistakes(taken string) []mistake {
 		return func(right string) string { return strings.Replace(right, old, with, 1) }
 	}
 	return []mistake{
-		{name: "unknown setting", setting: map[string]string{"KAFKA_BROKER": "127.0.0.1:9092"}, says: []string{"DISPATCHER_KAFKA_BROKER", "DISPATCHER_KAFKA_BROKERS"}},
-		{name: "missing setting", setting: map[string]string{"POSTGRES_URL": "-"}, says: []string{"DISPATCHER_POSTGRES_URL", "postgres://"}},
-		{name: "unreadable setting", setting: map[string]string{"SEND_TIMEOUT": "soon"}, says: []string{"DISPATCHER_SEND_TIMEOUT", "10s"}},
-		{name: "unknown log level", setting: map[string]string{"LOG_LEVEL": "loud"}, says: []string{"DISPATCHER_LOG_LEVEL", "debug"}},
-		{name: "missing routing file", setting: map[string]string{"ROUTING_FILE": "elsewhere.yaml"}, says: []string{"DISPATCHER_ROUTING_FILE", "elsewhere.yaml", "correct the path"}},
-		{name: "missing key file", setting: map[string]string{"DRAW_KEY_FILE": "elsewhere.key"}, says: []string{"DISPATCHER_DRAW_KEY_FILE", "elsewhere.key", "correct the path"}},
-		{name: "unknown routing key", routing: replace("timezone:", "timezones:"), says: []string{"routing.yaml:1", "timezones", "timezone"}},
-		{name: "unknown channel key", routing: replace("provider: smpp", "provider: smpp, capacities: 5"), says: []string{"routing.yaml:3", "channels.a", "capacities", "capacity"}},
-		{name: "negative weight", routing: replace("a: 25", "a: -25"), says: []string{"routing.yaml:7", "routes[0].weights.a", "-25"}},
-		{name: "all weights 0", routing: replace("{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}"), says: []string{"routing.yaml:7", "routes[0].weights", "0"}},
-		{name: "unknown channel", routing: replace("c: 60", "d: 60"), says: []string{"routing.yaml:7", `"d"`, "define it under channels"}},
-		{name: "unknown SMPP setting", routing: replace("system_id: e2e", "sistem_id: e2e"), says: []string{"routing.yaml", "channels.a.settings", "sistem_id", "system_id"}},
-		{name: "missing password file", routing: replace("system_id: e2e", "system_id: e2e, password_file: a.secret"), says: []string{"routing.yaml", "channels.a.settings", "password_file", "a.secret"}},
-		{name: "not YAML", routing: func(string) string { return "channels: [" }, says: []string{"routing.yaml"}},
-		{name: "wrong database password", setting: map[string]string{"POSTGRES_URL": "wrong"}, says: []string{"DISPATCHER_POSTGRES_URL", "password"}},
-		{name: "unreadable database URL", setting: map[string]string{"POSTGRES_URL": "localhost:5432"}, says: []string{"DISPATCHER_POSTGRES_URL", "postgres://"}},
-		{name: "port taken", setting: map[string]string{"LISTEN": taken}, says: []string{"DISPATCHER_LISTEN", taken, "another address"}},
+		{
+			name: "unknown setting", setting: map[string]string{"KAFKA_BROKER": "127.0.0.1:9092"},
+			says: []string{"DISPATCHER_KAFKA_BROKER", "DISPATCHER_KAFKA_BROKERS"},
+		},
+		{
+			name: "missing setting", setting: map[string]string{"POSTGRES_URL": "-"},
+			says: []string{"DISPATCHER_POSTGRES_URL", "postgres://"},
+		},
+		{
+			name: "unreadable setting", setting: map[string]string{"SEND_TIMEOUT": "soon"},
+			says: []string{"DISPATCHER_SEND_TIMEOUT", "10s"},
+		},
+		{
+			name: "unknown log level", setting: map[string]string{"LOG_LEVEL": "loud"},
+			says: []string{"DISPATCHER_LOG_LEVEL", "debug"},
+		},
+		{
+			name:    "missing routing file",
+			setting: map[string]string{"ROUTING_FILE": "elsewhere.yaml"},
+			says:    []string{"DISPATCHER_ROUTING_FILE", "elsewhere.yaml", "correct the path"},
+		},
+		{
+			name: "missing key file", setting: map[string]string{"DRAW_KEY_FILE": "elsewhere.key"},
+			says: []string{"DISPATCHER_DRAW_KEY_FILE", "elsewhere.key", "correct the path"},
+		},
+		{
+			name: "unknown routing key", routing: replace("timezone:", "timezones:"),
+			says: []string{"routing.yaml:1", "timezones", "timezone"},
+		},
+		{
+			name:    "unknown channel key",
+			routing: replace("provider: smpp", "provider: smpp, capacities: 5"),
+			says:    []string{"routing.yaml:3", "channels.a", "capacities", "capacity"},
+		},
+		{
+			name: "negative weight", routing: replace("a: 25", "a: -25"),
+			says: []string{"routing.yaml:7", "routes[0].weights.a", "-25"},
+		},
+		{
+			name: "all weights 0", routing: replace("{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}"),
+			says: []string{"routing.yaml:7", "routes[0].weights", "0"},
+		},
+		{
+			name: "unknown channel", routing: replace("c: 60", "d: 60"),
+			says: []string{"routing.yaml:7", `"d"`, "define it under channels"},
+		},
+		{
+			name: "unknown SMPP setting", routing: replace("system_id: e2e", "sistem_id: e2e"),
+			says: []string{"routing.yaml", "channels.a.settings", "sistem_id", "system_id"},
+		},
+		{
+			name:    "missing password file",
+			routing: replace("system_id: e2e", "system_id: e2e, password_file: a.secret"),
+			says:    []string{"routing.yaml", "channels.a.settings", "password_file", "a.secret"},
+		},
+		{
+			name: "not YAML", routing: func(string) string { return "channels: [" },
+			says: []string{"routing.yaml"},
+		},
+		{
+			name: "wrong database password", setting: map[string]string{"POSTGRES_URL": "wrong"},
+			says: []string{"DISPATCHER_POSTGRES_URL", "password"},
+		},
+		{
+			name:    "unreadable database URL",
+			setting: map[string]string{"POSTGRES_URL": "localhost:5432"},
+			says:    []string{"DISPATCHER_POSTGRES_URL", "postgres://"},
+		},
+		{
+			name: "port taken", setting: map[string]string{"LISTEN": taken},
+			says: []string{"DISPATCHER_LISTEN", taken, "another address"},
+		},
 	}
 }
 

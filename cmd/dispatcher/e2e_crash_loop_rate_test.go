@@ -34,7 +34,8 @@ func TestTwoProcessesKeepTheirThroughputBesideACrashLoop(t *testing.T) {
 	killer.Wait()
 	t.Logf("alone %+v, beside a crash loop %+v", without, with)
 	if without.accepted == 0 || 10*with.accepted < 9*without.accepted {
-		t.Errorf("accepted %d messages alone and %d beside a crash loop", without.accepted, with.accepted)
+		t.Errorf("accepted %d messages alone and %d beside a crash loop", without.accepted,
+			with.accepted)
 	}
 }
 

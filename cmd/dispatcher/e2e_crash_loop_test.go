@@ -37,9 +37,13 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 				t.Error("it pauses after one crash, which may be an accident")
 			}
 			eventually(t, stepTimeout, "it sends again", func() bool {
-				return s.count(`select count(*) from dispatcher.attempts where instance = (select max(id) from dispatcher.instances)`) > 0
+				return s.count(`
+					select count(*) from dispatcher.attempts where instance = (select max(id)
+					from dispatcher.instances)`) > 0
 			})
-			eventually(t, stepTimeout, "each process has the partitions that it had", func() bool { return cmp.Equal(before, s.assignments()) })
+			eventually(t, stepTimeout, "each process has the partitions that it had", func() bool {
+				return cmp.Equal(before, s.assignments())
+			})
 		}
 	}
 	third.says(t, pauses)

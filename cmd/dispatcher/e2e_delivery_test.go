@@ -27,28 +27,58 @@ var ways = []struct {
 	states string
 	cause  string
 }{
-	{"in time", smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)}, "accepted delivered", ""},
-	{"early", smpptest.Answer{Delay: 400 * time.Millisecond, Receipt: word("DELIVRD", -350*time.Millisecond)}, "accepted delivered", ""},
+	{
+		"in time", smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)},
+		"accepted delivered", "",
+	},
+	{
+		"early",
+		smpptest.Answer{
+			Delay: 400 * time.Millisecond, Receipt: word("DELIVRD", -350*time.Millisecond),
+		},
+		"accepted delivered", "",
+	},
 	{
 		"early and wrong",
-		smpptest.Answer{Delay: 300 * time.Millisecond, Receipt: word("UNDELIV", -250*time.Millisecond, *word("DELIVRD", 1500*time.Millisecond))},
+		smpptest.Answer{
+			Delay: 300 * time.Millisecond,
+			Receipt: word("UNDELIV", -250*time.Millisecond,
+				*word("DELIVRD", 1500*time.Millisecond)),
+		},
 		"accepted undelivered delivered", "",
 	},
-	{"never delivered", smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)}, "accepted undelivered", "expired"},
-	{"without a word", smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}}, "accepted no_receipt", ""},
+	{
+		"never delivered", smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)},
+		"accepted undelivered", "expired",
+	},
+	{
+		"without a word", smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}},
+		"accepted no_receipt", "",
+	},
 	{
 		"twice and contradicting",
-		smpptest.Answer{Receipt: word("DELIVRD", 20*time.Millisecond, *word("DELIVRD", 30*time.Millisecond), *word("UNDELIV", 200*time.Millisecond))},
+		smpptest.Answer{
+			Receipt: word("DELIVRD", 20*time.Millisecond, *word("DELIVRD", 30*time.Millisecond),
+				*word("UNDELIV", 200*time.Millisecond)),
+		},
 		"accepted delivered", "",
 	},
 	{
 		"out of order", smpptest.Answer{Receipt: &smpptest.Receipt{
-			State: "DELIVRD", Delay: 40 * time.Millisecond, Again: []smpptest.Receipt{{State: "ENROUTE", Intermediate: true, Delay: 300 * time.Millisecond}},
+			State: "DELIVRD", Delay: 40 * time.Millisecond, Again: []smpptest.Receipt{
+				{State: "ENROUTE", Intermediate: true, Delay: 300 * time.Millisecond},
+			},
 		}}, "accepted delivered", "",
 	},
 	// Two parts: the first is delivered, the second, which has no id in it, is not.
-	{"in part", smpptest.Answer{Receipt: word("DELIVRD", 100*time.Millisecond)}, "accepted undelivered", "deleted"},
-	{"too late", smpptest.Answer{Receipt: word("DELIVRD", 12*time.Second)}, "accepted no_receipt delivered", ""},
+	{
+		"in part", smpptest.Answer{Receipt: word("DELIVRD", 100*time.Millisecond)},
+		"accepted undelivered", "deleted",
+	},
+	{
+		"too late", smpptest.Answer{Receipt: word("DELIVRD", 12*time.Second)},
+		"accepted no_receipt delivered", "",
+	},
 }
 
 // way is that of a message.
@@ -66,7 +96,8 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(90, 450)
 	s := newStage(t, plot{channels: []channel{{
-		name: "a", weight: "1", document: "active: {max: 400, until: receipt, hold: 1m}, receipts: {within: 7s}",
+		name: "a", weight: "1", document: "active: {max: 400, until: receipt, hold: 1m}, " +
+			"receipts: {within: 7s}",
 		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 			if id := idOf(s.Text); id != "" {
 				return ways[way(id)].answer
@@ -88,7 +119,9 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 		want[id] = "sending " + ways[way(id)].states
 		last[id] = want[id][strings.LastIndexByte(want[id], ' ')+1:]
 	}
-	eventually(t, time.Minute, "every message has its last word", func() bool { return maps.Equal(s.states(), last) })
+	eventually(t, time.Minute, "every message has its last word", func() bool {
+		return maps.Equal(s.states(), last)
+	})
 
 	events := s.statuses(last)
 	for _, id := range ids {
@@ -99,7 +132,8 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 			}
 		}
 		got := strings.Join(states, " ")
-		if ways[way(id)].name == "twice and contradicting" { // two processes may book what comes over two binds in another order
+		// Two processes may book what comes over two binds in another order.
+		if ways[way(id)].name == "twice and contradicting" {
 			got = strings.Replace(got, "undelivered delivered", "delivered", 1)
 		}
 		if got != want[id] {
@@ -121,8 +155,11 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 // states.
 func (s *stage) checkDelivered(ids []string, states map[string]string) {
 	s.t.Helper()
-	attempts := s.byID(`select message_id, concat_ws(' ', receipt_state, case when delivered_at is not null then 'at' end, receipt_cause) from audit.attempts`)
-	parts := s.byID(`select message_id, string_agg(state, ' ' order by part) from audit.receipts group by 1`)
+	attempts := s.byID(`
+		select message_id, concat_ws(' ', receipt_state, case when delivered_at is not null
+		then 'at' end, receipt_cause) from audit.attempts`)
+	parts := s.byID(`
+		select message_id, string_agg(state, ' ' order by part) from audit.receipts group by 1`)
 	counts := map[string]int64{}
 	for _, id := range ids {
 		state, how := states[id], ways[way(id)]
@@ -150,7 +187,9 @@ func (s *stage) checkDelivered(ids []string, states map[string]string) {
 	}
 	day := s.report()
 	at := slices.IndexFunc(day.Rows, func(r report.DailyRow) bool { return r.Channel == "a" })
-	if r := day.Rows[at]; r.Accepted != int64(len(ids)) || r.Delivered != counts["delivered"] || r.Undelivered != counts["undelivered"] || r.NoReceipt != counts["no_receipt"] {
+	r := day.Rows[at]
+	if r.Accepted != int64(len(ids)) || r.Delivered != counts["delivered"] ||
+		r.Undelivered != counts["undelivered"] || r.NoReceipt != counts["no_receipt"] {
 		s.t.Errorf("the report has %+v, want %v", r, counts)
 	}
 }

@@ -56,7 +56,8 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(600, 15_000)
 	folder, temporary := openFolder(t), openFolder(t)
-	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n), "--seed", "1", "--format", "json")
+	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n),
+		"--seed", "1", "--format", "json")
 	if code := p.wait(t, 2*time.Minute); code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, p.out)
 	}
@@ -65,10 +66,12 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 	if err := json.Unmarshal([]byte("{"+document), &r); err != nil {
 		t.Fatalf("%v:\n%s", err, p.out)
 	}
-	if r.Messages != n || r.Accepted != int64(n) || r.DuplicatesSent != 0 || r.Unknown != 0 || len(r.Channels) != 3 {
+	if r.Messages != n || r.Accepted != int64(n) || r.DuplicatesSent != 0 || r.Unknown != 0 ||
+		len(r.Channels) != 3 {
 		t.Errorf("result %+v", r)
 	}
-	if r.DrawsVerdict != report.Fair { // the draw key is new each time: a false alarm once in a thousand runs
+	// The draw key is new each time: a false alarm once in a thousand runs.
+	if r.DrawsVerdict != report.Fair {
 		t.Errorf("the draws are %s, p = %g", r.DrawsVerdict, r.ChiSquareP)
 	}
 	fallbacks := int64(0)
@@ -90,10 +93,18 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 		signal syscall.Signal
 		code   int
 	}{
-		"at once":               {"starting a private PostgreSQL and Kafka", syscall.SIGINT, exitInterrupted},
-		"while it wires":        {"starting the dispatcher and three sandbox carriers", syscall.SIGINT, exitInterrupted},
-		"in mid-stream":         {"publishing to Kafka and sending", syscall.SIGINT, exitInterrupted},
-		"told to end by others": {"publishing to Kafka and sending", syscall.SIGTERM, exitTerminated},
+		"at once": {
+			"starting a private PostgreSQL and Kafka", syscall.SIGINT, exitInterrupted,
+		},
+		"while it wires": {
+			"starting the dispatcher and three sandbox carriers", syscall.SIGINT, exitInterrupted,
+		},
+		"in mid-stream": {
+			"publishing to Kafka and sending", syscall.SIGINT, exitInterrupted,
+		},
+		"told to end by others": {
+			"publishing to Kafka and sending", syscall.SIGTERM, exitTerminated,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "in mid-stream" {
@@ -110,7 +121,8 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			t.Logf("ended after %s", time.Since(interrupted).Round(time.Millisecond))
-			if !strings.HasSuffix(p.out.String(), "dispatcher: interrupted; everything was stopped in order\n") {
+			if !strings.HasSuffix(p.out.String(),
+				"dispatcher: interrupted; everything was stopped in order\n") {
 				t.Errorf("it printed:\n%s", p.out)
 			}
 			checkNothingLeft(t, folder, temporary)
@@ -141,21 +153,29 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	folder := openFolder(t)
-	settings := map[string]string{"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0"}
+	settings := map[string]string{
+		"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0",
+		"RECEIPTS_LISTEN": "127.0.0.1:0",
+	}
 	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
-	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", strconv.Itoa(30_000)}, ports...)...)
+	p := launch(t, "demo", folder, settings,
+		append([]string{"demo", "--keep", "--messages", strconv.Itoa(30_000)}, ports...)...)
 	p.says(t, "publishing to Kafka and sending")
 	await(t.Context(), 500*time.Millisecond)
 	p.signal(t, syscall.SIGINT)
 	p.wait(t, 30*time.Second)
 
-	p = launch(t, "run --embedded", folder, settings, append([]string{"run", "--embedded"}, ports...)...)
+	p = launch(t, "run --embedded", folder, settings,
+		append([]string{"run", "--embedded"}, ports...)...)
 	p.says(t, "dispatcher is running")
 	ends, ok := embedded.ReadEndpoints(settings["DATA_DIR"])
 	if !ok {
 		t.Fatal("the running process does not say where its servers are")
 	}
-	s := &stage{t: t, kafka: ends.KafkaBrokers[0], postgres: ends.PostgresURL, prefix: "dispatcher", folder: folder}
+	s := &stage{
+		t: t, kafka: ends.KafkaBrokers[0], postgres: ends.PostgresURL, prefix: "dispatcher",
+		folder: folder,
+	}
 	s.client = kafkaClient(t, s.kafka)
 	published := map[string]bool{}
 	for _, lane := range []string{"otp", "transactional", "bulk"} {
@@ -170,7 +190,10 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 			t.Errorf("message %s is %q", id, states[id])
 		}
 	}
-	if n := s.count(`select count(*) from (select from audit.attempts where outcome in ('accepted', 'unknown') group by message_id having count(*) > 1) x`); n > 0 {
+	n := s.count(`
+		select count(*) from (select from audit.attempts where outcome in ('accepted', 'unknown')
+		group by message_id having count(*) > 1) x`)
+	if n > 0 {
 		t.Errorf("%d messages went out twice", n)
 	}
 	p.stop(t)

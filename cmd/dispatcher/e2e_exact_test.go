@@ -34,7 +34,10 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	s := newStage(t, plot{
 		channels: []channel{
 			{name: "a", weight: "40", behaviour: quick(), document: limits},
-			{name: "b", weight: "20", behaviour: quick(), document: limits + ", admission: counter"},
+			{
+				name: "b", weight: "20", behaviour: quick(),
+				document: limits + ", admission: counter",
+			},
 			{name: "c", weight: "20", behaviour: quick(), document: limits + ", admission: even"},
 			{
 				name: "d", weight: "20", behaviour: quick(),
@@ -63,7 +66,8 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	s.checkWindows()
 	windows := query(t, s.postgres, pgx.RowToStructByPos[window], `
 		select channel, window_start, max, granted from audit.limit_windows
-		where channel = 'a' and scope = 'channel' and window_seconds = 60 and window_start >= $1 and window_start < $2`,
+		where channel = 'a' and scope = 'channel' and window_seconds = 60 and window_start >= $1
+		and window_start < $2`,
 		begun.Truncate(time.Minute).Add(time.Minute), end)
 	if len(windows) != minutes {
 		t.Errorf("%d whole minutes on record, want %d", len(windows), minutes)
@@ -71,11 +75,14 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	for _, w := range windows {
 		t.Logf("minute of %s: %d of %d segments", w.Start.Format(time.TimeOnly), w.Granted, w.Max)
 		if unused := w.Max - w.Granted; unused >= largest {
-			t.Errorf("%d segments of the minute from %s were not used while messages waited", unused, w.Start)
+			t.Errorf("%d segments of the minute from %s were not used while messages waited",
+				unused, w.Start)
 		}
 	}
-	attempts, late := s.count(`select count(*) from audit.attempts`), s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
-	t.Logf("%d killed, %d held still; of %d attempts %d late, %d unknown", c.killed, c.held, attempts, late,
+	attempts, late := s.count(`select count(*) from audit.attempts`),
+		s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
+	t.Logf("%d killed, %d held still; of %d attempts %d late, %d unknown", c.killed, c.held,
+		attempts, late,
 		s.count(`select count(*) from audit.attempts where outcome = 'unknown'`))
 	if minutes > 0 && late > attempts/10 { // what a process that was held still had in its hands
 		t.Errorf("%d of %d attempts took a slot and did not leave", late, attempts)
@@ -115,18 +122,23 @@ func (s *stage) checkWindows() {
 	for _, e := range query(s.t, s.postgres, pgx.RowToStructByPos[excess], `
 		with claimed as (
 		  select w.channel, w.window_seconds, w.window_start, w.unit, w.max, w.granted,
-		    coalesce(sum(case w.unit when 'segments' then m.segments else 1 end) filter (where a.message_id is not null), 0)::bigint as units
+		    coalesce(sum(case w.unit when 'segments' then m.segments
+		else 1 end) filter (where a.message_id is not null), 0)::bigint as units
 		  from audit.limit_windows w
 		  left join audit.attempts a on a.channel = w.channel
-		    and case w.window_seconds when 1 then a.counted_at else a.claimed_at end >= w.window_start
-		    and case w.window_seconds when 1 then a.counted_at else a.claimed_at end < w.window_start + w.window_seconds * interval '1 second'
+		    and case w.window_seconds when 1 then a.counted_at
+		else a.claimed_at end >= w.window_start
+		    and case w.window_seconds when 1 then a.counted_at
+		else a.claimed_at end < w.window_start + w.window_seconds * interval '1 second'
 		  left join audit.messages m on m.id = a.message_id
 		  where w.scope = 'channel' and w.unit in ('messages', 'segments')
 		  group by 1, 2, 3, 4, 5, 6
 		)
-		select channel, window_seconds, window_start, unit, max, units, granted from claimed where units > max or units <> granted`) {
+		select channel, window_seconds, window_start, unit, max, units, granted from claimed
+		where units > max or units <> granted`) {
 		s.t.Errorf("channel %s, %d s from %s: %d %s claimed, %d granted, limit %d",
-			e.Channel, e.Seconds, e.Start.Format(time.TimeOnly), e.Claimed, e.Unit, e.Granted, e.Max)
+			e.Channel, e.Seconds, e.Start.Format(time.TimeOnly), e.Claimed, e.Unit, e.Granted,
+			e.Max)
 	}
 }
 
@@ -231,14 +243,15 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	var holding atomic.Bool
 	holding.Store(true)
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1", document: fmt.Sprintf("active: {max: %d}", slots), behaviour: smpptest.Behaviour{
-			Decide: func(smpptest.Submit) smpptest.Answer {
-				if holding.Load() {
-					return smpptest.Answer{Hold: release}
-				}
-				return smpptest.Answer{}
-			},
-		}}},
+		channels: []channel{{name: "a", weight: "1",
+			document: fmt.Sprintf("active: {max: %d}", slots), behaviour: smpptest.Behaviour{
+				Decide: func(smpptest.Submit) smpptest.Answer {
+					if holding.Load() {
+						return smpptest.Answer{Hold: release}
+					}
+					return smpptest.Answer{}
+				},
+			}}},
 		settings: map[string]string{"SEND_TIMEOUT": "30s", "DEAD_AFTER": "6s"},
 	})
 	holder := s.run("holder")
@@ -246,14 +259,17 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	s.joined(1)
 	s.publish("bulk", messages("killed", 3*slots))
 	eventually(t, stepTimeout, "every slot is taken and the rest waits", func() bool {
-		return s.count(`select active from audit.active`) == slots && s.count(`select count(*) from audit.messages where state = 'waiting'`) == 2*slots
+		return s.count(`select active from audit.active`) == slots &&
+			s.count(`select count(*) from audit.messages where state = 'waiting'`) == 2*slots
 	})
 	other := s.run("other")
 	other.says(t, `"phase":"bound"`)
 	holding.Store(false)
 	holder.kill(t)
 	killed := time.Now()
-	eventually(t, stepTimeout, "what waited is sent", func() bool { return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) > 0 })
+	eventually(t, stepTimeout, "what waited is sent", func() bool {
+		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) > 0
+	})
 	took := time.Since(killed)
 	t.Logf("the first slot was back after %s", took.Round(100*time.Millisecond))
 	if took > 10*time.Second {

@@ -43,12 +43,18 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	server := ledgertest.Server(t, nil)
 	s := newStage(t, plot{
 		postgres: server.URL(),
-		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond), away: distance{there: 15 * time.Millisecond}}},
+		channels: []channel{
+			{
+				name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond),
+				away: distance{there: 15 * time.Millisecond},
+			},
+		},
 	})
 	processes := make([]*process, len(ways))
 	for i := range ways {
 		far := ways[i].open(t, hostOf(t, server.URL()))
-		processes[i] = s.runWith(fmt.Sprintf("dispatcher %d", i+1), map[string]string{"POSTGRES_URL": withHost(t, server.URL(), far)})
+		processes[i] = s.runWith(fmt.Sprintf("dispatcher %d", i+1),
+			map[string]string{"POSTGRES_URL": withHost(t, server.URL(), far)})
 	}
 	for _, p := range processes {
 		p.says(t, "dispatcher is running")
@@ -64,7 +70,8 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	s.checkWindows()
 	times := s.arrived("a")
 	took := times[len(times)-1].Sub(times[0])
-	t.Logf("%d submits in %s, at most %d in a second", len(times), took.Round(100*time.Millisecond), mostInASecond(times))
+	t.Logf("%d submits in %s, at most %d in a second", len(times), took.Round(100*time.Millisecond),
+		mostInASecond(times))
 	if most := mostInASecond(times); most > perSecond+int(perSecond*stalls()/time.Second) {
 		t.Errorf("%d submits in one second, the limit is %d", most, perSecond)
 	}
@@ -83,15 +90,19 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	const perSecond = 40
 	const seconds = 6
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)}},
+		channels: []channel{
+			{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)},
+		},
 		settings: map[string]string{"SEND_TIMEOUT": "10s", "DEAD_AFTER": "6s"},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
-	s.execute(`create function public.slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.2); return null; end'`)
+	s.execute(`create function public.slow() returns trigger language plpgsql
+		as 'begin perform pg_sleep(0.2); return null; end'`)
 	stalls := watchStalls(t)
 	for _, table := range []string{"messages", "attempts", "limits", "channels", "outbox"} {
-		s.execute(`create trigger slow after insert or update on dispatcher.` + table + ` for each statement execute function public.slow()`)
+		s.execute(`create trigger slow after insert or update on dispatcher.` + table +
+			` for each statement execute function public.slow()`)
 	}
 	n := perSecond * seconds
 	ids := s.publish("bulk", short("statements", n))
@@ -103,7 +114,8 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	times := s.arrived("a")
 	took := times[len(times)-1].Sub(times[0])
 	late := s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
-	t.Logf("%d submits in %s, at most %d in a second, %d attempts late", len(times), took.Round(100*time.Millisecond), mostInASecond(times), late)
+	t.Logf("%d submits in %s, at most %d in a second, %d attempts late", len(times),
+		took.Round(100*time.Millisecond), mostInASecond(times), late)
 	if most := mostInASecond(times); most > perSecond+int(perSecond*stalls()/time.Second) {
 		t.Errorf("%d submits in one second, the limit is %d", most, perSecond)
 	}
@@ -129,14 +141,21 @@ func TestDatabaseFailsOver(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("failover", n))
-	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool { return s.submitted() > n/4 })
+	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool {
+		return s.submitted() > n/4
+	})
 
-	s.execute(`alter system set default_transaction_read_only = on`, `select pg_reload_conf()`, cutOthers)
+	s.execute(`alter system set default_transaction_read_only = on`, `select pg_reload_conf()`,
+		cutOthers)
 	begun := s.now()
 	await(t.Context(), outage)
 	ended := s.now()
-	s.execute(`set default_transaction_read_only = off`, `alter system reset default_transaction_read_only`, `select pg_reload_conf()`, cutOthers)
-	if claimed := s.count(`select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`, begun.Add(500*time.Millisecond), ended); claimed > 0 {
+	s.execute(`set default_transaction_read_only = off`,
+		`alter system reset default_transaction_read_only`, `select pg_reload_conf()`, cutOthers)
+	claimed := s.count(`
+		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
+		begun.Add(500*time.Millisecond), ended)
+	if claimed > 0 {
 		t.Errorf("%d attempts were claimed while the database took no writes", claimed)
 	}
 
@@ -150,7 +169,9 @@ func TestDatabaseFailsOver(t *testing.T) {
 }
 
 // cutOthers ends all sessions of this database but the one that asks.
-const cutOthers = `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+const cutOthers = `
+	select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+	and pid <> pg_backend_pid()`
 
 // execute runs statements on one connection.
 func (s *stage) execute(statements ...string) {
@@ -171,7 +192,7 @@ func (s *stage) execute(statements ...string) {
 // later.
 type distance struct {
 	there, back time.Duration
-	grows       *atomic.Int64 // nanoseconds that come on top each way, from when they are set; nil for none
+	grows       *atomic.Int64 // nanoseconds on top each way, from when they are set; nil for none
 }
 
 // way is the delay of one way as it is now.

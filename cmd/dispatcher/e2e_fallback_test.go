@@ -27,12 +27,18 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	n := tier.Size(400, 3_000)
 	slow := smpptest.Behaviour{Latency: 20 * time.Millisecond, Jitter: 20 * time.Millisecond}
 	channels := []channel{
-		{name: "limited", weight: "20", behaviour: slow, document: "limits: [{window: 1d, max: 10}]"},
+		{
+			name: "limited", weight: "20", behaviour: slow,
+			document: "limits: [{window: 1d, max: 10}]",
+		},
 		{name: "broken", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 1}},
 		{name: "throttling", weight: "15", behaviour: smpptest.Behaviour{Throttle: true}},
 		{name: "down", weight: "20", down: true},
 		{name: "small", weight: "10", behaviour: slow, document: "capacity: 20, active: {max: 40}"},
-		{name: "large", weight: "20", behaviour: slow, document: "capacity: 60, active: {max: 120}"},
+		{
+			name: "large", weight: "20", behaviour: slow,
+			document: "capacity: 60, active: {max: 120}",
+		},
 	}
 	s := newStage(t, plot{channels: channels})
 	s.runAll(1)
@@ -59,7 +65,8 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	s.checkShareOf(channels, n)
 	s.checkReasons()
 	s.checkVerified(n)
-	if carried := s.carriers["limited"].Stats().Accepted; carried > 12 { // ten messages, of which a few have two parts
+	carried := s.carriers["limited"].Stats().Accepted
+	if carried > 12 { // ten messages, of which a few have two parts
 		t.Errorf("the channel at its limit carried %d parts", carried)
 	}
 }
@@ -67,7 +74,8 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 // checkRankings reads what is stored with each fallback: the first choice with what was in its way,
 // then all others by ascending load ratio (ties by the longest idle), each with one of its reasons
 // up to the one that took the message. The first reason of each channel in trouble must occur. Any
-// channel may be at its bound in flight for a moment: four of them send their messages to the others.
+// channel may be at its bound in flight for a moment: four of them send their messages to the
+// others.
 func (s *stage) checkRankings(reasons map[string][]string) {
 	s.t.Helper()
 	type choice struct {
@@ -77,17 +85,21 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 	seen := map[string]bool{}
 	for _, c := range query(s.t, s.postgres, pgx.RowToStructByPos[choice], `
 		select m.id, m.first_choice, a.channel, a.ranking::text::bytea
-		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq where a.reason = 'fallback'`) {
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		where a.reason = 'fallback'`) {
 		var r decide.Ranking
 		if err := json.Unmarshal(c.Ranking, &r); err != nil {
 			s.t.Fatal(err)
 		}
 		first, chosen := r.Candidates[0], r.Chosen()
-		if first.Channel != c.First || chosen < 1 || r.Candidates[chosen].Channel != c.Channel || len(r.Candidates) != len(reasons) {
-			s.t.Fatalf("message %s went from %s to %s, the record is %s", c.ID, c.First, c.Channel, c.Ranking)
+		if first.Channel != c.First || chosen < 1 || r.Candidates[chosen].Channel != c.Channel ||
+			len(r.Candidates) != len(reasons) {
+			s.t.Fatalf("message %s went from %s to %s, the record is %s", c.ID, c.First, c.Channel,
+				c.Ranking)
 		}
 		if !slices.IsSortedFunc(r.Candidates[1:], byLoad) {
-			s.t.Errorf("the candidates of %s are not in the order of their load: %s", c.ID, c.Ranking)
+			s.t.Errorf("the candidates of %s are not in the order of their load: %s", c.ID,
+				c.Ranking)
 		}
 		for _, candidate := range r.Candidates[:chosen] {
 			seen[candidate.Channel+" "+candidate.Reason] = true
@@ -125,13 +137,15 @@ func (s *stage) checkShareOf(channels []channel, n int) {
 		if _, err := fmt.Sscan(c.weight, &weight); err != nil {
 			s.t.Fatal(err)
 		}
-		counts = append(counts, s.count(`select count(*) from audit.messages where first_choice = $1`, c.name))
+		counts = append(counts,
+			s.count(`select count(*) from audit.messages where first_choice = $1`, c.name))
 		expected = append(expected, weight/100*float64(n))
 	}
 	fit := report.FitOf(report.Sample{Counts: counts, Expected: expected})
 	s.t.Logf("first choices %v, expected %v: %s (p = %.3f)", counts, expected, fit.Verdict, fit.P)
 	if fit.Verdict != report.Fair {
-		s.t.Errorf("first choices %v are not what was agreed, %v: %s (p = %g)", counts, expected, fit.Verdict, fit.P)
+		s.t.Errorf("first choices %v are not what was agreed, %v: %s (p = %g)", counts, expected,
+			fit.Verdict, fit.P)
 	}
 }
 
@@ -139,9 +153,11 @@ func (s *stage) checkShareOf(channels []channel, n int) {
 // the first one on the first choice is none, and a later one on it a retry.
 func (s *stage) checkReasons() {
 	s.t.Helper()
-	if n := s.count(`
+	n := s.count(`
 		select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
-		where a.reason <> case when a.channel <> m.first_choice then 'fallback' when a.attempt = 1 then 'first_choice' else 'retry' end`); n > 0 {
+		where a.reason <> case when a.channel <> m.first_choice then 'fallback' when a.attempt = 1
+		then 'first_choice' else 'retry' end`)
+	if n > 0 {
 		s.t.Errorf("%d attempts do not say rightly why they went where they went", n)
 	}
 }

@@ -15,7 +15,9 @@ import (
 func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond, n = 20, 60
-	for name, limits := range map[string]string{"without a limit": "", "with a limit": limitPerSecond(perSecond)} {
+	for name, limits := range map[string]string{
+		"without a limit": "", "with a limit": limitPerSecond(perSecond),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // with the other, and with no other story
 			server := ledgertest.Server(t, nil)
@@ -35,13 +37,17 @@ func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 			t.Cleanup(func() { half.Store(0) }) // the stop need not be slow
 			slow := s.now()
 			eventually(t, stepTimeout, "heart-beats go on", func() bool {
-				return s.count(`select count(*) from dispatcher.instances where last_seen > $1 and last_seen - beating_since > interval '8 s'`, slow.Add(10*time.Second)) > 0
+				return s.count(`
+					select count(*) from dispatcher.instances where last_seen > $1
+					and last_seen - beating_since > interval '8 s'`,
+					slow.Add(10*time.Second)) > 0
 			})
 			stalls := watchStalls(t)
 			ids := s.publish("bulk", short("far", n))
 			began := time.Now()
 			s.settled(n, 4*time.Minute)
-			t.Logf("all were settled after %s, %d attempts were late", time.Since(began).Round(100*time.Millisecond),
+			t.Logf("all were settled after %s, %d attempts were late",
+				time.Since(began).Round(100*time.Millisecond),
 				s.count(`select count(*) from audit.attempts where provider_code = 'late'`))
 
 			s.checkNoneTwice()

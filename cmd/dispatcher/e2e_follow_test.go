@@ -11,31 +11,41 @@ func TestSendWaitAndTailFollowAMessageToItsEnd(t *testing.T) {
 	t.Parallel()
 	behaviour := quick()
 	behaviour.Receipts = true
-	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", behaviour: behaviour}}, match: `prefixes: ["+999"]`})
+	s := newStage(t,
+		plot{
+			channels: []channel{{name: "a", weight: "1", behaviour: behaviour}},
+			match:    `prefixes: ["+999"]`,
+		})
 	s.runAll(1)
 	var env []string
 	for name, value := range s.settings {
-		if name != "ROUTING_FILE" && name != "DRAW_KEY_FILE" { // paths from the folder of the process
+		// Paths from the folder of the process.
+		if name != "ROUTING_FILE" && name != "DRAW_KEY_FILE" {
 			env = append(env, "DISPATCHER_"+name+"="+value)
 		}
 	}
 	send := func(id, to string) result {
-		return dispatcher(t, "", env, "send", "--lane", "bulk", "--id", id, "--to", to, "--text", "Your parcel arrives tomorrow.", "--wait", "--timeout", "1m")
+		return dispatcher(t, "", env, "send", "--lane", "bulk", "--id", id, "--to", to,
+			"--text", "Your parcel arrives tomorrow.", "--wait", "--timeout", "1m")
 	}
 	good := send("good", "+99971234567")
-	if good.code != exitOK || !strings.Contains(good.out, "good was delivered by channel a") || !strings.Contains(good.out, "  good  accepted ") {
+	if good.code != exitOK || !strings.Contains(good.out, "good was delivered by channel a") ||
+		!strings.Contains(good.out, "  good  accepted ") {
 		t.Errorf("%+v", good)
 	}
 	bad := send("bad", "+447700900123")
 	if bad.code != exitFailed || !strings.Contains(bad.err, "bad is dead: no_route") {
 		t.Errorf("%+v", bad)
 	}
-	tail := dispatcher(t, "", env, "tail", "--until-final", "--id", "good", "--id", "bad", "--state", "delivered", "--state", "dead")
-	if lines := strings.Split(strings.TrimSpace(tail.out), "\n"); tail.code != exitFailed || len(lines) != 2 {
+	tail := dispatcher(t, "", env, "tail", "--until-final", "--id", "good", "--id", "bad",
+		"--state", "delivered", "--state", "dead")
+	lines := strings.Split(strings.TrimSpace(tail.out), "\n")
+	if tail.code != exitFailed || len(lines) != 2 {
 		t.Errorf("%+v", tail)
 	}
 	for _, shown := range []string{good.out, bad.out, bad.err, tail.out} {
-		if strings.Contains(shown, "999712") || strings.Contains(shown, "0900123") || strings.Contains(shown, "parcel") {
+		if strings.Contains(shown, "999712") || strings.Contains(shown, "0900123") ||
+			strings.Contains(shown, "parcel") {
 			t.Errorf("a number or a text is shown: %s", shown)
 		}
 	}

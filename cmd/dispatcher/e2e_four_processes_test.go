@@ -22,29 +22,42 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	n := tier.Size(1_600, 100_000)
 	const mayBeLost = 100 // what one process may have claimed and not settled
 	// All together admit 1 600 in a second, or 6 000 in the full run.
+	limited := func(perSecond int, unit string, active int) string {
+		return fmt.Sprintf("limits: [{window: 1s, max: %d, unit: %s}, {window: 1m, max: 200000}], "+
+			"active: {max: %d}", perSecond, unit, active)
+	}
 	channels := threeChannels(
-		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 250}`, tier.Size(400, 1500)),
-		fmt.Sprintf(`limits: [{window: 1s, max: %d, unit: segments}, {window: 1m, max: 200000}], active: {max: 150}`, tier.Size(240, 900)),
-		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 500}`, tier.Size(960, 3600)))
+		limited(tier.Size(400, 1500), "messages", 250),
+		limited(tier.Size(240, 900), "segments", 150),
+		limited(tier.Size(960, 3600), "messages", 500))
 	// So slow that every process has as many attempts under way as it may, and the rest of
 	// its records are in its hands but not in the ledger.
 	for i := range channels {
-		channels[i].behaviour = smpptest.Behaviour{Latency: time.Duration(tier.Size(200, 40)) * time.Millisecond, Jitter: time.Duration(tier.Size(100, 40)) * time.Millisecond}
+		channels[i].behaviour = smpptest.Behaviour{
+			Latency: time.Duration(tier.Size(200, 40)) * time.Millisecond,
+			Jitter:  time.Duration(tier.Size(100, 40)) * time.Millisecond,
+		}
 	}
 	s := newStage(t, plot{
 		channels: channels,
-		settings: map[string]string{"MAX_UNSETTLED": strconv.Itoa(mayBeLost), "BATCH": strconv.Itoa(mayBeLost)},
+		settings: map[string]string{
+			"MAX_UNSETTLED": strconv.Itoa(mayBeLost), "BATCH": strconv.Itoa(mayBeLost),
+		},
 	})
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("four", n))
-	eventually(t, 5*time.Minute, "half of the messages are submitted", func() bool { return s.submitted() > n/2 })
+	eventually(t, 5*time.Minute, "half of the messages are submitted", func() bool {
+		return s.submitted() > n/2
+	})
 	killed := s.killInFlight(processes)
 	s.settled(n, 5*time.Minute)
 	// What the killed process had not committed is read again, once the broker has missed it.
 	s.committed("bulk")
 	s.checkStatuses()
-	eventually(t, stepTimeout, "the outbox is empty", func() bool { return s.count(`select count(*) from dispatcher.outbox`) == 0 })
+	eventually(t, stepTimeout, "the outbox is empty", func() bool {
+		return s.count(`select count(*) from dispatcher.outbox`) == 0
+	})
 	for _, p := range processes {
 		if p != killed {
 			p.stop(t)
@@ -67,13 +80,20 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
 		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
-			`select instance from dispatcher.attempts where outcome is null group by instance order by count(*) desc limit 1`)
+			`
+				select instance from dispatcher.attempts where outcome is null group by instance
+				order by count(*) desc limit 1`)
 		for _, p := range processes {
-			if len(busiest) == 0 || !strings.Contains(p.out.String(), fmt.Sprintf(`"instance":%d,`, busiest[0])) {
+			if len(busiest) == 0 ||
+				!strings.Contains(p.out.String(), fmt.Sprintf(`"instance":%d,`, busiest[0])) {
 				continue
 			}
 			p.signal(s.t, syscall.SIGSTOP)
-			if s.answered() && s.count(`select count(*) from dispatcher.attempts where outcome is null and instance = $1`, busiest[0]) > 0 {
+			if s.answered() &&
+				s.count(`
+					select count(*) from dispatcher.attempts where outcome is null
+					and instance = $1`,
+					busiest[0]) > 0 {
 				p.kill(s.t)
 				killed = p
 				return true
@@ -93,9 +113,11 @@ func (s *stage) answered() bool {
 	s.t.Helper()
 	await(s.t.Context(), 300*time.Millisecond) // for what is on its way
 	asked := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
-	for began := time.Now(); time.Since(began) < time.Second; await(s.t.Context(), 50*time.Millisecond) {
+	for began := time.Now(); time.Since(began) < time.Second; await(s.t.Context(),
+		50*time.Millisecond) {
 		if s.count(`select count(*) from pg_stat_activity
-			where application_name = 'dispatcher' and state = 'active' and query_start <= $1`, asked) == 0 {
+			where application_name = 'dispatcher' and state = 'active'
+			and query_start <= $1`, asked) == 0 {
 			return true
 		}
 	}
@@ -107,12 +129,18 @@ func (s *stage) answered() bool {
 func (s *stage) checkUnknown(most int64) {
 	s.t.Helper()
 	unknown := s.count(`select count(*) from audit.attempts where outcome = 'unknown'`)
-	lost := s.count(`select count(*) from audit.attempts where outcome = 'unknown' and provider_code = 'instance_lost'`)
+	lost := s.count(`
+		select count(*) from audit.attempts where outcome = 'unknown'
+		and provider_code = 'instance_lost'`)
 	s.t.Logf("%d attempts are unknown", unknown)
 	if unknown != lost || lost > most || lost == 0 {
-		s.t.Errorf("%d attempts are unknown, %d of them the killed process's, which may have %d under way", unknown, lost, most)
+		s.t.Errorf("%d attempts are unknown, %d of them the killed process's, which may have %d "+
+			"under way",
+			unknown, lost, most)
 	}
-	if n := s.count(`select count(distinct instance) from dispatcher.attempts where outcome = 'unknown'`); n > 1 {
+	n := s.count(`
+		select count(distinct instance) from dispatcher.attempts where outcome = 'unknown'`)
+	if n > 1 {
 		s.t.Errorf("%d processes left unknown attempts, one was killed", n)
 	}
 	if n := s.count(`select count(*) from audit.attempts where outcome is null`); n > 0 {

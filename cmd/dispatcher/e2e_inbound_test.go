@@ -57,24 +57,33 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	const subscriber, shop = "99976540001", "+15550100"
 	s := newStage(t, plot{
 		channels: []channel{{name: "a", weight: "1", behaviour: quick()}},
-		lanes: "  bulk: {topics: [%s.bulk], ttl: 24h}\n  otp: {topics: [%s.otp], ignore_opt_out: true}\n" +
+		lanes: "  bulk: {topics: [%s.bulk], ttl: 24h}\n  otp: {topics: [%s.otp], ignore_opt_out: " +
+			"true}\n" +
 			"inbound:\n  numbers:\n    \"" + shop + "\": {tenant: shop}\n",
 	})
 	createTopics(t, s.client, s.topic("inbound"))
 	processes := s.runAll(2)
 	s.joined(len(processes)) // the group of one lane stands for both
 	say := func(text string) {
-		s.carriers["a"].SendInbound(smpptest.Inbound{SystemID: "e2e", From: subscriber, To: shop[1:], Text: text, Reference: 77})
+		s.carriers["a"].SendInbound(smpptest.Inbound{
+			SystemID: "e2e", From: subscriber, To: shop[1:], Text: text, Reference: 77,
+		})
 	}
 	published := 0
 	write := func(lane, tenant string) (id string) {
 		published++
 		id = fmt.Sprintf("%s-%s-%d", lane, tenant, published)
-		s.publish(lane, []envelope.Message{{ID: id, To: "+" + subscriber, Text: "[" + id + "] Hello", Tenant: tenant}})
+		s.publish(lane,
+			[]envelope.Message{
+				{ID: id, To: "+" + subscriber, Text: "[" + id + "] Hello", Tenant: tenant},
+			})
 		return id
 	}
 	record := func(text, keyword string, parts int) heard {
-		return heard{Channel: "a", From: "+" + subscriber, To: shop[1:], Text: text, Tenant: "shop", Parts: parts, Keyword: keyword, key: "+" + subscriber}
+		return heard{
+			Channel: "a", From: "+" + subscriber, To: shop[1:], Text: text, Tenant: "shop",
+			Parts: parts, Keyword: keyword, key: "+" + subscriber,
+		}
 	}
 
 	say("Stop!")
@@ -94,7 +103,9 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	want = append(want, record(long, "", 4))
 	checkHeard(t, want, s.inbound(3))
 
-	wantStates := map[string]string{barred: "rejected", other: "accepted", code: "accepted", again: "accepted"}
+	wantStates := map[string]string{
+		barred: "rejected", other: "accepted", code: "accepted", again: "accepted",
+	}
 	if diff := cmp.Diff(wantStates, s.states()); diff != "" {
 		t.Errorf("states: %s", diff)
 	}
@@ -102,20 +113,25 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{other: 1, code: 1, again: 1}, arrived); diff != "" {
 		t.Errorf("what the carrier got: %s", diff)
 	}
-	if events := s.statuses(wantStates)[barred]; len(events) != 1 || events[0].Reason != "opted_out" {
+	events := s.statuses(wantStates)[barred]
+	if len(events) != 1 || events[0].Reason != "opted_out" {
 		t.Errorf("events of the barred message: %+v", events)
 	}
 	explained := s.command("explain", barred)
-	if !strings.Contains(strings.Join(strings.Fields(explained), " "), "The recipient had opted out of messages of shop, so nothing was sent.") {
+	if !strings.Contains(strings.Join(strings.Fields(explained), " "),
+		"The recipient had opted out of messages of shop, so nothing was sent.") {
 		t.Errorf("explain: %s", explained)
 	}
 	s.command("audit", "verify")
 	lists := s.command("optouts", "show", "+"+subscriber, "--tenant", "shop", "--format", "json")
-	if !strings.Contains(lists, `"opted_out": false`) || !strings.Contains(lists, `"source": "keyword"`) {
+	if !strings.Contains(lists, `"opted_out": false`) ||
+		!strings.Contains(lists, `"source": "keyword"`) {
 		t.Errorf("optouts: %s", lists)
 	}
 	_, metrics := processes[0].get(t, "/metrics")
-	for _, printed := range []string{explained, lists, metrics, processes[0].out.String(), processes[1].out.String()} {
+	for _, printed := range []string{
+		explained, lists, metrics, processes[0].out.String(), processes[1].out.String(),
+	} {
 		if strings.Contains(printed, subscriber) || strings.Contains(printed, "parcel") {
 			t.Errorf("it shows a number or a text: %s", printed)
 		}

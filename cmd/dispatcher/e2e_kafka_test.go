@@ -47,7 +47,8 @@ func kafkaAddress(t testing.TB) string {
 func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(address),
-		kgo.MetadataMinAge(100*time.Millisecond), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.MetadataMinAge(100*time.Millisecond),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.UnknownTopicRetries(-1))...) // a topic made a moment ago
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,8 @@ func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	t.Helper()
 	eventually(t, stepTimeout, "the topics are created", func() bool {
-		answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil, topics...)
+		answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil,
+			topics...)
 		if err != nil {
 			t.Fatalf("create topics: %v", err)
 		}
@@ -80,7 +82,8 @@ func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 // readTopic reads a topic from its start, until enough says so.
 func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) bool) {
 	t.Helper()
-	client := kafkaClient(t, address, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client := kafkaClient(t, address, kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	for done := false; !done; {
@@ -114,7 +117,9 @@ func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 // committed waits until the group has committed every record of a lane's topic.
 func (s *stage) committed(lane string) {
 	s.t.Helper()
-	eventually(s.t, stepTimeout, "all offsets are committed", func() bool { return s.lag(lane) == 0 })
+	eventually(s.t, stepTimeout, "all offsets are committed", func() bool {
+		return s.lag(lane) == 0
+	})
 }
 
 // lag is how many records of a lane's topic the group has not committed.
@@ -194,7 +199,8 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 			s.t.Fatalf("status event is no JSON: %v", err)
 		}
 		if e.ID == "" && e.State == "dead" { // of a record without an id of its own
-			if position := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset); string(r.Key) != position {
+			position := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
+			if string(r.Key) != position {
 				s.t.Errorf("the event of the record at %s has key %q", position, r.Key)
 			}
 			return len(open) == 0
@@ -208,7 +214,8 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 		seen[e.ID][e.Seq] = true
 		if n := len(events[e.ID]); n > 0 {
 			if last := events[e.ID][n-1]; e.Seq <= last.Seq || e.At.Before(last.At) {
-				s.t.Errorf("%s: event %s (seq %d, %s) came after %s (seq %d, %s)", e.ID, e.State, e.Seq, e.At, last.State, last.Seq, last.At)
+				s.t.Errorf("%s: event %s (seq %d, %s) came after %s (seq %d, %s)", e.ID, e.State,
+					e.Seq, e.At, last.State, last.Seq, last.At)
 			}
 		}
 		if string(r.Key) != e.ID {
@@ -239,7 +246,8 @@ func (s *stage) checkStatuses() {
 			}
 		}
 		if last := states[len(states)-1]; last != want[id] {
-			s.t.Errorf("%s: the last event of %v is not the ledger's state %s", id, states, want[id])
+			s.t.Errorf("%s: the last event of %v is not the ledger's state %s", id, states,
+				want[id])
 		}
 	}
 	for pair := range legal {

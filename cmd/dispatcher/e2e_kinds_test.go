@@ -22,8 +22,10 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 		{name: "sinch", weight: "15"},
 		{name: "telnyx", weight: "10"},
 	}
-	s := newStage(t, plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
-	carriers := s.playKinds(channels, sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
+	s := newStage(t,
+		plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+	carriers := s.playKinds(channels,
+		sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
 	s.run("dispatcher").says(t, "dispatcher is running")
 	s.joined(1)
 	defer s.tellStates()
@@ -52,8 +54,9 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 		}
 	}
 	// What was refused before it left, because its release time had passed, may be tried again.
-	if twice := s.count(`select count(*) from (select from audit.attempts
-		where outcome in ('accepted', 'unknown') group by message_id having count(*) > 1) x`); twice != 0 {
+	twice := s.count(`select count(*) from (select from audit.attempts
+		where outcome in ('accepted', 'unknown') group by message_id having count(*) > 1) x`)
+	if twice != 0 {
 		t.Errorf("%d messages were sent twice; first attempts: %s", twice, s.firstOutcomes())
 	}
 	s.checkVerified(n)
@@ -80,12 +83,16 @@ func (s *stage) firstOutcomes() string {
 // Receipts come to an address that only processes of the stage listen on.
 func (s *stage) playKinds(channels []channel, profile sandbox.Profile) *sandbox.Sandbox {
 	s.t.Helper()
-	return s.playKindsBehind(channels, profile, func(address string) (public string) { return address })
+	return s.playKindsBehind(channels, profile, func(address string) (public string) {
+		return address
+	})
 }
 
 // playKindsBehind is playKinds with something in front of the address of receipts: carriers call
 // its public URL.
-func (s *stage) playKindsBehind(channels []channel, profile sandbox.Profile, front func(url string) (public string)) *sandbox.Sandbox {
+func (s *stage) playKindsBehind(
+	channels []channel, profile sandbox.Profile, front func(url string) (public string),
+) *sandbox.Sandbox {
 	s.t.Helper()
 	socket, address := reserve(s.t)
 	if err := socket.Close(); err != nil {
@@ -95,9 +102,12 @@ func (s *stage) playKindsBehind(channels []channel, profile sandbox.Profile, fro
 	s.settings["RECEIPTS_LISTEN"], s.settings["PUBLIC_URL"] = address, public
 	var plan sandbox.Plan
 	for _, c := range channels {
-		plan.Carriers = append(plan.Carriers, sandbox.Carrier{Name: c.name, Provider: c.name, Weight: c.weight, Profile: profile})
+		plan.Carriers = append(plan.Carriers,
+			sandbox.Carrier{Name: c.name, Provider: c.name, Weight: c.weight, Profile: profile})
 	}
-	carriers, err := sandbox.Start(sandbox.Config{Plan: plan, Folder: filepath.Join(s.folder, "accounts"), Receipts: public})
+	carriers, err := sandbox.Start(sandbox.Config{
+		Plan: plan, Folder: filepath.Join(s.folder, "accounts"), Receipts: public,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -106,6 +116,8 @@ func (s *stage) playKindsBehind(channels []channel, profile sandbox.Profile, fro
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.write("routing.yaml", "timezone: Europe/London\n"+string(document)+"lanes:\n  bulk: {topics: ["+s.topic("bulk")+"], ttl: 24h}\n")
+	s.write("routing.yaml",
+		"timezone: Europe/London\n"+string(document)+"lanes:\n  bulk: "+
+			"{topics: ["+s.topic("bulk")+"], ttl: 24h}\n")
 	return carriers
 }

@@ -47,7 +47,8 @@ func (s *stage) settled(messages int, within time.Duration) {
 	eventually(s.t, within, "every message is accepted or at its end", func() bool {
 		type progress struct{ Total, Done int }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[progress], `
-			select count(*), count(*) filter (where state = 'accepted' or finished_at is not null) from audit.messages`)[0]
+			select count(*), count(*) filter (where state = 'accepted' or finished_at is not null)
+			from audit.messages`)[0]
 		return p.Total == messages && p.Done == messages
 	})
 }

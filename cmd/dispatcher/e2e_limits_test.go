@@ -30,8 +30,10 @@ type taken struct{ Granted, Attempts int64 }
 func (s *stage) tenantLimit(tenant, unit, attempts string) taken {
 	s.t.Helper()
 	all := query(s.t, s.postgres, pgx.RowToStructByPos[taken], `
-		select coalesce((select sum(granted) from audit.limit_windows where channel = '' and scope = 'tenant:' || $1 and unit = $2), 0)::bigint,
-		  coalesce((select `+attempts+` from audit.attempts a join audit.messages m on m.id = a.message_id where m.tenant = $1), 0)::bigint`,
+		select coalesce((select sum(granted) from audit.limit_windows where channel = ''
+		and scope = 'tenant:' || $1 and unit = $2), 0)::bigint,
+		  coalesce((select `+attempts+` from audit.attempts a
+		    join audit.messages m on m.id = a.message_id where m.tenant = $1), 0)::bigint`,
 		tenant, unit)
 	return all[0]
 }
@@ -63,8 +65,10 @@ func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 		type standing struct{ Open, Done, Waiting int64 }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[standing], `
 			select (select count(*) from audit.attempts where outcome is null),
-			  (select count(*) from audit.messages where state = 'accepted' or finished_at is not null),
-			  (select count(*) from dispatcher.messages where state = 'waiting' and waits_for = $1)`, waitsFor)[0]
+			  (select count(*) from audit.messages where state = 'accepted'
+			or finished_at is not null),
+			  (select count(*) from dispatcher.messages where state = 'waiting'
+			and waits_for = $1)`, waitsFor)[0]
 		waiting = p.Waiting
 		return p.Open == 0 && p.Waiting > 0 && p.Done+p.Waiting == int64(n)
 	})
@@ -95,13 +99,19 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	s.joined(len(processes))
 	ids := s.publish("bulk", among(short("tenant", n), "shop", "other"))
 	waiting := s.rest(n, "tenant:shop 1d messages")
-	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != most || got.Attempts != most {
+	got := s.tenantLimit("shop", "messages", "count(*)")
+	if got.Granted != most || got.Attempts != most {
 		t.Errorf("%+v, want %d granted and as many attempts", got, most)
 	}
-	if other := s.count(`select count(*) from audit.messages where tenant = 'other' and state = 'accepted'`); other != int64(n/2) {
+	other := s.count(`
+		select count(*) from audit.messages where tenant = 'other' and state = 'accepted'`)
+	if other != int64(n/2) {
 		t.Errorf("%d of %d messages of the other tenant are accepted", other, n/2)
 	}
-	if used := s.count(`select count(distinct channel) from audit.attempts a join audit.messages m on m.id = a.message_id where m.tenant = 'shop'`); used != 3 {
+	used := s.count(`
+		select count(distinct channel) from audit.attempts a
+		join audit.messages m on m.id = a.message_id where m.tenant = 'shop'`)
+	if used != 3 {
 		t.Errorf("the tenant used %d channels, want all three", used)
 	}
 
@@ -110,7 +120,10 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != got.Attempts {
 		t.Errorf("%+v after the limit was raised", got)
 	}
-	if told := s.count(`select count(*) from dispatcher.messages where waits @> '[{"reason": "tenant_limit", "on": "tenant:shop 1d messages"}]'`); told < waiting {
+	told := s.count(`
+		select count(*) from dispatcher.messages
+		where waits @> '[{"reason": "tenant_limit", "on": "tenant:shop 1d messages"}]'`)
+	if told < waiting {
 		t.Errorf("%d messages waited for the limit, %d of them say so", waiting, told)
 	}
 	s.checkNoneTwice()
@@ -126,7 +139,10 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	const most = 10
 	const n = 600
 	s := newStage(t, plot{channels: []channel{
-		{name: "a", weight: "50", behaviour: quick(), document: `limits: [{prefix: "+9997", window: 1d, max: 10}]`},
+		{
+			name: "a", weight: "50", behaviour: quick(),
+			document: `limits: [{prefix: "+9997", window: 1d, max: 10}]`,
+		},
 		{name: "b", weight: "50", behaviour: quick()},
 	}})
 	processes := s.runAll(2)
@@ -144,8 +160,11 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	for _, submit := range s.carriers["a"].Submits() {
 		to[submit.To[:4]]++
 	}
-	granted := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a' and scope = 'prefix:+9997'`)
-	if granted != most || to["9997"] > most || to["9997"] < most-2 { // a late one takes a slot and is not sent
+	granted := s.count(`
+		select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'
+		and scope = 'prefix:+9997'`)
+	// A late one takes a slot and is not sent.
+	if granted != most || to["9997"] > most || to["9997"] < most-2 {
 		t.Errorf("%d granted, the carrier saw %d, the limit is %d", granted, to["9997"], most)
 	}
 	if to["9998"] < n/2/3 {
@@ -170,7 +189,10 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	s := newStage(t, plot{
 		limits: `[{tenant: shop, window: 1d, max: "1.50", unit: money, currency: GBP}]`,
 		channels: []channel{
-			{name: "a", weight: "50", behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond, ErrorEvery: 3}},
+			{
+				name: "a", weight: "50",
+				behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond, ErrorEvery: 3},
+			},
 			{name: "b", weight: "50", behaviour: quick()},
 		},
 	})
@@ -186,12 +208,15 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 		}
 		t.Logf("%s: %d micros granted", when, spent.Granted)
 		if spent.Granted != spent.Attempts || spent.Granted != carried || spent.Granted > most {
-			t.Errorf("%s: %d micros granted, %d on record, %d accepted by the carriers, the budget is %d", when, spent.Granted, spent.Attempts, carried, most)
+			t.Errorf("%s: %d micros granted, %d on record, %d accepted by the carriers, the "+
+				"budget is %d",
+				when, spent.Granted, spent.Attempts, carried, most)
 		}
 	}
 	s.rest(n, "tenant:shop 1d money")
 	check("at the limit", budget)
-	if refused := s.count(`select count(*) from audit.attempts where outcome = 'refused'`); refused == 0 {
+	refused := s.count(`select count(*) from audit.attempts where outcome = 'refused'`)
+	if refused == 0 {
 		t.Error("nothing was refused: no refund was needed")
 	}
 	s.edit(`max: "1.50"`, `max: "150"`)
@@ -208,24 +233,37 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	t.Parallel()
 	const n, codes = 400, 8
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: "limits: [{window: 1m, max: 60, reserve: {otp: 20%}}]"}},
-		lanes:    "  otp: {topics: [%s.otp], ttl: 10m}\n  bulk: {topics: [%s.bulk], ttl: 24h}\n",
+		channels: []channel{
+			{
+				name: "a", weight: "1", behaviour: quick(),
+				document: "limits: [{window: 1m, max: 60, reserve: {otp: 20%}}]",
+			},
+		},
+		lanes: "  otp: {topics: [%s.otp], ttl: 10m}\n  bulk: {topics: [%s.bulk], ttl: 24h}\n",
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes)) // the group of one lane stands for both
 	s.publish("bulk", short("flood", n))
-	eventually(t, 2*time.Minute, "bulk has used its part of a minute that is far from its end", func() bool {
-		return s.count(`select count(*) filter (where extract(second from clock_timestamp()) < 40) from audit.attempts
+	eventually(t, 2*time.Minute, "bulk has used its part of a minute that is far from its end",
+		func() bool {
+			return s.count(`select count(*) filter (where extract(second
+				from clock_timestamp()) < 40)
+			from audit.attempts
 			where claimed_at >= date_trunc('minute', clock_timestamp())`) == 48
-	})
-	if kept := s.count(`select reserved from audit.limit_windows where window_start = date_trunc('minute', clock_timestamp())`); kept != 12 {
+		})
+	kept := s.count(`
+		select reserved from audit.limit_windows where window_start = date_trunc('minute',
+		clock_timestamp())`)
+	if kept != 12 {
 		t.Errorf("%d slots are shown as reserved, want 12", kept)
 	}
 	s.publish("otp", short("code", codes))
 	eventually(t, stepTimeout, "every code is accepted", func() bool {
-		return s.count(`select count(*) from audit.messages where lane = 'otp' and state = 'accepted'`) == codes
+		return s.count(`
+			select count(*) from audit.messages where lane = 'otp' and state = 'accepted'`) == codes
 	})
-	slow := s.count(`select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
+	slow := s.count(`select count(*) from audit.attempts a join audit.messages m on m.id =
+		a.message_id
 		where m.lane = 'otp' and a.claimed_at > m.received_at + interval '3 seconds'`)
 	if slow > 0 {
 		t.Errorf("%d codes waited though their lane has a reserve", slow)
@@ -233,9 +271,11 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	eventually(t, 2*time.Minute, "a further minute is full", func() bool {
 		return s.count(`select count(*) from audit.limit_windows where granted = max`) > 0
 	})
-	if over := s.count(`select count(*) from (
+	over := s.count(`select count(*) from (
 		select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
-		where m.lane = 'bulk' and extract(second from a.claimed_at) < 53.5 group by date_trunc('minute', a.claimed_at) having count(*) > 48) x`); over > 0 {
+		where m.lane = 'bulk' and extract(second from a.claimed_at) < 53.5
+		group by date_trunc('minute', a.claimed_at) having count(*) > 48) x`)
+	if over > 0 {
 		t.Errorf("in %d minutes bulk took more than its part before the last tenth", over)
 	}
 	s.checkWindows()
@@ -258,7 +298,9 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	s := newStage(t, plot{
 		channels: []channel{{
 			name: "a", weight: "1", document: "limits: [{window: 1s, max: 40, unit: segments}]",
-			behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: answers} }},
+			behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
+				return smpptest.Answer{Hold: answers}
+			}},
 		}},
 		settings: map[string]string{"SEND_TIMEOUT": "30s"},
 	})
@@ -269,10 +311,13 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	}
 	ids := s.publish("bulk", all)
 	carrier := s.carriers["a"]
-	eventually(t, stepTimeout, "the window is full", func() bool { return carrier.Stats().Submits == window })
+	eventually(t, stepTimeout, "the window is full", func() bool {
+		return carrier.Stats().Submits == window
+	})
 	full := s.now()
 	eventually(t, stepTimeout, "messages find no room for two seconds", func() bool {
-		return s.now().Sub(full) > 2*time.Second && s.count(`select count(*) from audit.attempts where provider_code = 'late'`) > 0
+		return s.now().Sub(full) > 2*time.Second &&
+			s.count(`select count(*) from audit.attempts where provider_code = 'late'`) > 0
 	})
 	if submits := carrier.Stats().Submits; submits != window {
 		t.Errorf("the silent carrier got %d segments, its window is %d", submits, window)
@@ -293,8 +338,10 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	if over := s.count(`select count(*) from audit.limit_windows where granted > max`); over > 0 {
 		t.Errorf("%d seconds granted more than the limit", over)
 	}
-	if left := s.count(`select (select coalesce(sum(granted), 0) from audit.limit_windows)::bigint
-		- (select sum(m.segments) from audit.attempts a join audit.messages m on m.id = a.message_id)::bigint`); left != 0 {
+	left := s.count(`select (select coalesce(sum(granted), 0) from audit.limit_windows)::bigint
+		- (select sum(m.segments) from audit.attempts a join audit.messages m on m.id =
+		a.message_id)::bigint`)
+	if left != 0 {
 		t.Errorf("%d more segments were granted than claimed", left)
 	}
 	s.checkVerified(n)
@@ -314,7 +361,8 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	total := s.stream("limits", stop)
 	claimed := func(channel string, from time.Time) int64 {
 		t.Helper()
-		return s.count(`select count(*) from audit.attempts where channel = $1 and claimed_at > $2`, channel, from)
+		return s.count(`select count(*) from audit.attempts where channel = $1 and claimed_at > $2`,
+			channel, from)
 	}
 	// fullest is the most that a limit granted in a second that was taken slots of only between two
 	// times: some attempts are claimed in the second before the one in which they leave.
@@ -326,24 +374,29 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	}
 	flows := func(from time.Time, channel string) {
 		t.Helper()
-		eventually(t, stepTimeout, "channel "+channel+" carries messages for whole seconds", func() bool {
-			return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
-		})
+		eventually(t, stepTimeout, "channel "+channel+" carries messages for whole seconds",
+			func() bool {
+				return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
+			})
 	}
 	// fills waits for a second in which a limit is all but used up. The limits are far below what
 	// the stream brings, on a busy machine too.
 	fills := func(from time.Time, channel, scope string, most int64) (until time.Time) {
 		t.Helper()
-		eventually(t, stepTimeout, fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most), func() bool {
-			until = s.now()
-			return until.Sub(from) > 3*time.Second && fullest(channel, scope, from, until) >= most*9/10
-		})
+		eventually(t, stepTimeout,
+			fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most),
+			func() bool {
+				until = s.now()
+				return until.Sub(from) > 3*time.Second &&
+					fullest(channel, scope, from, until) >= most*9/10
+			})
 		return until
 	}
 
 	flows(time.Time{}, "c")
 	if over := s.passedOver("a"); over["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
-		t.Errorf("a channel of limit 0 carried %d, it was passed over for %v", s.carriers["a"].Stats().Submits, over)
+		t.Errorf("a channel of limit 0 carried %d, it was passed over for %v",
+			s.carriers["a"].Stats().Submits, over)
 	}
 	opened := s.edit("limits: [{window: 1s, max: 0}]", "limits: [{window: 1s, max: 10}]")
 	fills(opened, "a", "channel", 10)
@@ -359,7 +412,9 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 			t.Errorf("%d were granted in a second, the limit was %d", got, step.most)
 		}
 	}
-	if got := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'`); got != claimed("a", time.Time{}) {
+	got := s.count(`
+		select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'`)
+	if got != claimed("a", time.Time{}) {
 		t.Errorf("%d were granted on the channel, %d claimed", got, claimed("a", time.Time{}))
 	}
 	if got := claimed("a", closed); got != 0 {
@@ -373,8 +428,13 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	if got := fullest("", "tenant:shop", bounded, free); got > 6 {
 		t.Errorf("%d of the tenant's were granted in a second, the limit was 6", got)
 	}
-	under := s.count(`select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`, bounded, free)
-	if got := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where scope = 'tenant:shop'`); got < under {
+	under := s.count(`
+		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
+		bounded, free)
+	got = s.count(`
+		select coalesce(sum(granted), 0)::bigint from audit.limit_windows
+		where scope = 'tenant:shop'`)
+	if got < under {
 		t.Errorf("%d were granted to the tenant, %d claimed under its limit", got, under)
 	}
 	close(stop)

@@ -38,16 +38,21 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	s.checkShareOf(channels, n)
 	// What its bounded share has no room for while lost answers time out may fall back for that
 	// reason.
-	if n := s.count(`select count(*) from dispatcher.attempts where ranking::text like '%breaker_open%'`); n > 0 {
-		t.Errorf("%d attempts met an open breaker", n)
+	met := s.count(`
+		select count(*) from dispatcher.attempts where ranking::text like '%breaker_open%'`)
+	if met > 0 {
+		t.Errorf("%d attempts met an open breaker", met)
 	}
-	if n := s.count(`select count(*) from audit.attempts where provider_code = 'breaker_open'`); n > 0 {
+	if n := s.count(`
+		select count(*) from audit.attempts where provider_code = 'breaker_open'`); n > 0 {
 		t.Errorf("%d attempts were held back by an open breaker", n)
 	}
 	if n := s.count(`select count(*) from audit.messages where state = 'unknown'`); n == 0 {
 		t.Error("no answer was lost: the story proves nothing")
 	}
-	if text := p.out.String(); strings.Contains(text, `"message":"breaker changed"`) || strings.Contains(text, "takes no messages") {
+	text := p.out.String()
+	if strings.Contains(text, `"message":"breaker changed"`) ||
+		strings.Contains(text, "takes no messages") {
 		t.Error("the breaker opened, or the bind was taken for dead")
 	}
 }

@@ -62,12 +62,14 @@ var built struct {
 func binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "dispatcher-e2e-"); built.err != nil { //nolint:usetesting // It serves all tests.
+		built.folder, built.err = os.MkdirTemp("", "dispatcher-e2e-")
+		if built.err != nil { //nolint:usetesting // It serves all tests.
 			return
 		}
 		built.path = filepath.Join(built.folder, "dispatcher")
 		var out []byte
-		if out, built.err = exec.Command("go", "build", "-o", built.path, ".").CombinedOutput(); built.err != nil {
+		out, built.err = exec.Command("go", "build", "-o", built.path, ".").CombinedOutput()
+		if built.err != nil {
 			fmt.Fprintf(os.Stderr, "%s", out)
 		}
 	})

@@ -18,16 +18,22 @@ func TestEmbeddedFilesAreClosedToOtherUsers(t *testing.T) {
 	folder := openFolder(t)
 	data := filepath.Join(folder, "data")
 	older := filepath.Join(folder, "older")
-	for _, made := range []string{older, filepath.Join(older, "kafka"), filepath.Join(older, "postgres")} {
+	for _, made := range []string{
+		older, filepath.Join(older, "kafka"), filepath.Join(older, "postgres"),
+	} {
 		if err := os.Mkdir(made, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, dir := range tier.Size([]string{older}, []string{data, older}) {
-		settings := map[string]string{"DATA_DIR": dir, "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0"}
-		p := launch(t, "run --embedded", folder, settings, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
+		settings := map[string]string{
+			"DATA_DIR": dir, "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
+		}
+		p := launch(t, "run --embedded", folder, settings, "run", "--embedded", "--kafka-port", "0",
+			"--postgres-port", "0")
 		p.says(t, "dispatcher is running")
-		send := launch(t, "send", folder, map[string]string{"DATA_DIR": dir}, "send", "--to", "+447700900123", "--text", "Hello")
+		send := launch(t, "send", folder, map[string]string{"DATA_DIR": dir}, "send",
+			"--to", "+447700900123", "--text", "Hello")
 		if code := send.wait(t, stepTimeout); code != exitOK {
 			t.Errorf("send ended with %d: %s", code, send.out)
 		}

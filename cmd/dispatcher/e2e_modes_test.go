@@ -15,7 +15,9 @@ import (
 
 // held answers no submit until release is closed, so that nothing that is claimed is settled.
 func held(release <-chan struct{}) smpptest.Behaviour {
-	return smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: release} }}
+	return smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
+		return smpptest.Answer{Hold: release}
+	}}
 }
 
 // pick is one choice as it is on record.
@@ -56,7 +58,11 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 	for i, name := range names {
 		channels[i] = channel{name: name, weight: "1", behaviour: quick()}
 	}
-	s := newStage(t, plot{channels: channels, route: "mode: round_robin", settings: map[string]string{"BATCH": "37"}})
+	s := newStage(t,
+		plot{
+			channels: channels, route: "mode: round_robin",
+			settings: map[string]string{"BATCH": "37"},
+		})
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	s.publish("bulk", messages("turns", n))
@@ -70,10 +76,13 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 		carried[all[i].Channel]++
 		instances[all[i].Instance] = true
 		if r := all[i].ranking(t); r.Cursor != "" && r.Cursor != before(names, all[i].Channel) {
-			t.Fatalf("choice %d went to %s after %s: %s", i, all[i].Channel, r.Cursor, all[i].Ranking)
+			t.Fatalf("choice %d went to %s after %s: %s", i, all[i].Channel, r.Cursor,
+				all[i].Ranking)
 		}
-		if end := i+1 == len(all) || !all[i+1].ClaimedAt.Equal(all[i].ClaimedAt); end && spread(names, carried) > 1 {
-			t.Fatalf("after the claim of %s the channels have carried %v", all[i].ClaimedAt, carried)
+		end := i+1 == len(all) || !all[i+1].ClaimedAt.Equal(all[i].ClaimedAt)
+		if end && spread(names, carried) > 1 {
+			t.Fatalf("after the claim of %s the channels have carried %v", all[i].ClaimedAt,
+				carried)
 		}
 	}
 	if len(instances) < 2 {
@@ -104,20 +113,34 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	t.Parallel()
 	const n = 240
 	release := make(chan struct{})
-	const patient = "response_timeout: 2m" // a busy machine may need a while until all are under way
+	// A busy machine may need a while until all are under way.
+	const patient = "response_timeout: 2m"
 	channels := []channel{
-		{name: "a", weight: "1", behaviour: held(release), document: "capacity: 60", settings: patient},
-		{name: "b", weight: "1", behaviour: held(release), document: "capacity: 30", settings: patient},
-		{name: "c", weight: "1", behaviour: held(release), document: "capacity: 150", settings: patient},
+		{
+			name: "a", weight: "1", behaviour: held(release), document: "capacity: 60",
+			settings: patient,
+		},
+		{
+			name: "b", weight: "1", behaviour: held(release), document: "capacity: 30",
+			settings: patient,
+		},
+		{
+			name: "c", weight: "1", behaviour: held(release), document: "capacity: 150",
+			settings: patient,
+		},
 	}
-	s := newStage(t, plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
-		"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",
-	}})
+	s := newStage(t,
+		plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
+			"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",
+		}})
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	s.publish("bulk", messages("load", n))
 	eventually(t, stepTimeout, "all messages are under way", func() bool {
-		if ended := s.byID(`select channel || ' ' || outcome, string_agg(provider_code, ' ') from audit.attempts where outcome is not null group by 1`); len(ended) > 0 {
+		ended := s.byID(`
+			select channel || ' ' || outcome, string_agg(provider_code, ' ') from audit.attempts
+			where outcome is not null group by 1`)
+		if len(ended) > 0 {
 			t.Fatalf("attempts have ended though no answer was given: %v", ended)
 		}
 		return s.count(`select count(*) from dispatcher.attempts`) == n
@@ -137,7 +160,8 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 		for _, c := range r.Candidates {
 			load += c.Active
 			if c.Active*least.Capacity < least.Active*c.Capacity {
-				t.Fatalf("%s went before the less loaded %s: %s", least.Channel, c.Channel, p.Ranking)
+				t.Fatalf("%s went before the less loaded %s: %s", least.Channel, c.Channel,
+					p.Ranking)
 			}
 		}
 		if least.Channel != p.Channel {
@@ -166,7 +190,8 @@ func (s *stage) checkVerified(n int) {
 		Checked    int   `json:"checked"`
 		Mismatches []any `json:"mismatches"`
 	}
-	if err := json.Unmarshal([]byte(p.out.String()), &got); err != nil || p.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
+	err := json.Unmarshal([]byte(p.out.String()), &got)
+	if err != nil || p.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
 		s.t.Errorf("audit verify ended with %d: %s", p.code, p.out.String())
 	}
 }

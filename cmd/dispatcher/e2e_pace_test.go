@@ -45,8 +45,14 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 	const perSecond = 100
 	const seconds = 8
 	s := newStage(t, plot{channels: []channel{
-		{name: "calendar", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d}]", perSecond)},
-		{name: "sliding", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d, sliding: true}]", perSecond)},
+		{
+			name: "calendar", weight: "50", behaviour: quick(),
+			document: fmt.Sprintf("limits: [{window: 1s, max: %d}]", perSecond),
+		},
+		{
+			name: "sliding", weight: "50", behaviour: quick(),
+			document: fmt.Sprintf("limits: [{window: 1s, max: %d, sliding: true}]", perSecond),
+		},
 	}})
 	s.joined(len(s.runAll(3)))
 	stalls := watchStalls(t)
@@ -65,10 +71,14 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 		times := s.arrived(name)
 		calendar, fullest := mostInASecond(times), mostWithin(times, time.Second)
 		usual, worst := bursts(times)
-		t.Logf("%s: %d submits in %s, at most %d in a calendar second, %d in any second; within 10 ms usually %d, at worst %d", name, len(times),
-			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, usual, worst)
+		t.Logf("%s: %d submits in %s, at most %d in a calendar second, %d in any second; within "+
+			"10 ms usually %d, at worst %d",
+			name, len(times),
+			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, usual,
+			worst)
 		if calendar > most {
-			t.Errorf("%s carried %d in a calendar second, its limit is %d", name, calendar, perSecond)
+			t.Errorf("%s carried %d in a calendar second, its limit is %d", name, calendar,
+				perSecond)
 		}
 		if name == "sliding" && fullest > most {
 			t.Errorf("%s carried %d within a second, its limit is %d", name, fullest, perSecond)
@@ -76,7 +86,8 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 		// The even pace is one in 10 ms, and twice that when it has to catch up. A machine that is
 		// busy with other tests holds some back now and then.
 		if usual > perSecond/8 || worst > perSecond/2 {
-			t.Errorf("%s carried %d within 10 ms in most seconds, %d in the worst", name, usual, worst)
+			t.Errorf("%s carried %d within 10 ms in most seconds, %d in the worst", name, usual,
+				worst)
 		}
 	}
 }
@@ -86,7 +97,8 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 func (s *stage) checkFullSeconds(channel string, perSecond int64) {
 	s.t.Helper()
 	granted := query(s.t, s.postgres, pgx.RowTo[int64], `
-		select granted from audit.limit_windows where channel = $1 and window_seconds = 1 order by window_start`, channel)
+		select granted from audit.limit_windows where channel = $1 and window_seconds = 1
+		order by window_start`, channel)
 	granted = granted[1 : len(granted)-1] // demand begins and ends within a second
 	var sum int64
 	for _, n := range granted {
@@ -164,14 +176,15 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	const perSecond = 80
 	var throttle atomic.Bool
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1", document: limitPerSecond(perSecond), behaviour: smpptest.Behaviour{
-			Decide: func(smpptest.Submit) smpptest.Answer {
-				if throttle.Load() {
-					return smpptest.Answer{Status: pdu.StatusThrottled}
-				}
-				return smpptest.Answer{}
-			},
-		}}},
+		channels: []channel{{name: "a", weight: "1", document: limitPerSecond(perSecond),
+			behaviour: smpptest.Behaviour{
+				Decide: func(smpptest.Submit) smpptest.Answer {
+					if throttle.Load() {
+						return smpptest.Answer{Status: pdu.StatusThrottled}
+					}
+					return smpptest.Answer{}
+				},
+			}}},
 		route: "throttled: wait",
 	})
 	processes := s.runAll(2)
@@ -179,10 +192,14 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	const n = perSecond * 24
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
-	eventually(t, stepTimeout, "the full rate", func() bool { return carrier.Stats().Accepted > 5*perSecond })
+	eventually(t, stepTimeout, "the full rate", func() bool {
+		return carrier.Stats().Accepted > 5*perSecond
+	})
 	asked := time.Now()
 	throttle.Store(true)
-	eventually(t, stepTimeout, "a throttled submit", func() bool { return carrier.Stats().Submits > carrier.Stats().Accepted+3 })
+	eventually(t, stepTimeout, "a throttled submit", func() bool {
+		return carrier.Stats().Submits > carrier.Stats().Accepted+3
+	})
 	throttle.Store(false)
 	slowed := time.Now()
 	s.settled(n, 3*time.Minute)
@@ -200,10 +217,14 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 		return float64(k) / span.Seconds()
 	}
 	last := times[len(times)-1]
-	before, after, later := rate(asked.Add(-2*time.Second), 2*time.Second), rate(slowed.Add(time.Second), 2*time.Second), rate(last.Add(-4*time.Second), 3*time.Second)
-	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later, last.Sub(slowed).Round(time.Second))
+	before, after, later := rate(asked.Add(-2*time.Second),
+		2*time.Second), rate(slowed.Add(time.Second), 2*time.Second), rate(last.Add(-4*time.Second),
+		3*time.Second)
+	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later,
+		last.Sub(slowed).Round(time.Second))
 	if before < 0.85*perSecond || after > 0.7*perSecond {
-		t.Errorf("the rate was %.0f/s before and %.0f/s after the provider asked to slow down", before, after)
+		t.Errorf("the rate was %.0f/s before and %.0f/s after the provider asked to slow down",
+			before, after)
 	}
 	if later < 0.85*perSecond {
 		t.Errorf("the rate came back to %.0f/s only, the limit is %d/s", later, perSecond)

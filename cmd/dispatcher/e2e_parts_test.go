@@ -49,7 +49,9 @@ func withholds(n int64) smpptest.Behaviour {
 func (s *stage) begun(n int) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "only the second part is left of every message", func() bool {
-		return s.count(`select count(*) from dispatcher.messages where parts_left = '{1}' and state in ('retry', 'waiting')`) == int64(n)
+		return s.count(`
+			select count(*) from dispatcher.messages where parts_left = '{1}'
+			and state in ('retry', 'waiting')`) == int64(n)
 	})
 }
 
@@ -57,14 +59,19 @@ func (s *stage) begun(n int) {
 func (s *stage) stuck(n int) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "the rests wait", func() bool {
-		return s.count(`select count(*) from dispatcher.messages where state = 'waiting' and reason = 'cut_otherwise' and waits_for = pinned`) == int64(n)
+		return s.count(`
+			select count(*) from dispatcher.messages where state = 'waiting'
+			and reason = 'cut_otherwise' and waits_for = pinned`) == int64(n)
 	})
 }
 
 // billed is how many segments the messages of a story have on the bill.
 func (s *stage) billed(story string) int64 {
 	s.t.Helper()
-	return s.count(`select coalesce(sum(segments), 0)::bigint from audit.attempts where message_id like $1 || '-%'`, story)
+	return s.count(`
+		select coalesce(sum(segments), 0)::bigint from audit.attempts
+		where message_id like $1 || '-%'`,
+		story)
 }
 
 // said lists the reasons that the events of a message in a state gave.
@@ -86,7 +93,9 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	t.Parallel()
 	const each = 6
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1", behaviour: withholds(2 * each), settings: "alphabet: gsm7"}},
+		channels: []channel{
+			{name: "a", weight: "1", behaviour: withholds(2 * each), settings: "alphabet: gsm7"},
+		},
 		settings: map[string]string{"SEND_TIMEOUT": "20s"},
 	})
 	s.run("dispatcher").says(t, "dispatcher is running")
@@ -104,20 +113,27 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	since := time.Now()
 	whole := s.publish("bulk", threeParts("whole", each))
 	eventually(t, stepTimeout, "the channel carries other messages", func() bool {
-		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'whole-%'`) == each
+		return s.count(`
+			select count(*) from audit.messages where state = 'delivered'
+			and id like 'whole-%'`) == each
 	})
 	eventually(t, 2*time.Minute, "what has a deadline fails", func() bool {
-		return s.count(`select count(*) from audit.messages where state = 'failed' and id like 'hurried-%'`) == each
+		return s.count(`
+			select count(*) from audit.messages where state = 'failed'
+			and id like 'hurried-%'`) == each
 	})
 	for _, submit := range s.submits() {
 		if submit.At.After(since) && submit.Parts != 7 {
-			t.Errorf("part %d of %d went out while the channel cut otherwise", submit.Part, submit.Parts)
+			t.Errorf("part %d of %d went out while the channel cut otherwise", submit.Part,
+				submit.Parts)
 		}
 	}
 
 	s.change("routing", "rollback", "1")
 	eventually(t, stepTimeout, "the rest goes out as it was cut", func() bool {
-		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'patient-%'`) == each
+		return s.count(`
+			select count(*) from audit.messages where state = 'delivered'
+			and id like 'patient-%'`) == each
 	})
 	s.checkNoneTwice()
 	s.checkCut(map[string]bool{"hurried": false, "patient": true, "whole": true})
@@ -128,14 +144,16 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	}
 	events := s.statuses(s.states())
 	for _, id := range ids {
-		if story, _, _ := strings.Cut(id, "-"); story == "hurried" && strings.Join(said(events[id], "failed"), " ") != "cut_otherwise" {
+		story, _, _ := strings.Cut(id, "-")
+		if story == "hurried" && strings.Join(said(events[id], "failed"), " ") != "cut_otherwise" {
 			t.Errorf("%s failed: %v", id, events[id])
 		}
 		if !strings.Contains(strings.Join(said(events[id], "waiting"), " "), "cut_otherwise") {
 			t.Errorf("no event of %s says why it waits: %v", id, events[id])
 		}
 	}
-	if story := strings.Join(strings.Fields(s.command("explain", ids[0])), " "); !strings.Contains(story, "split the text differently") {
+	story := strings.Join(strings.Fields(s.command("explain", ids[0])), " ")
+	if !strings.Contains(story, "split the text differently") {
 		t.Errorf("the story of %s: %s", ids[0], story)
 	}
 	s.checkStatuses()
@@ -155,7 +173,8 @@ func (s *stage) checkCut(whole map[string]bool) {
 		id := idOf(m.Text)
 		story, _, _ := strings.Cut(id, "-")
 		if m.Complete != whole[story] || m.Complete && m.Text != texts[id] || m.Repeated > 0 {
-			s.t.Errorf("%q: of %d parts, whole %v, %d repeated", id, m.Parts, m.Complete, m.Repeated)
+			s.t.Errorf("%q: of %d parts, whole %v, %d repeated", id, m.Parts, m.Complete,
+				m.Repeated)
 		}
 	}
 }
@@ -169,7 +188,9 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	const n, fresh = 60, 20
 	var over, under []channel
 	reluctant := withholds(n)
-	for _, kind := range []string{"twilio", "vonage", "infobip", "sinch", "plivo", "telnyx", "bird", "httpapi"} {
+	for _, kind := range []string{
+		"twilio", "vonage", "infobip", "sinch", "plivo", "telnyx", "bird", "httpapi",
+	} {
 		over = append(over, channel{name: kind, weight: "10", behaviour: reluctant})
 		under = append(under, channel{name: kind, weight: "10"})
 	}
@@ -182,7 +203,8 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	s.joined(1)
 	s.publish("bulk", threeParts("kinds", n))
 	s.begun(n)
-	if used := s.count(`select count(distinct pinned) from dispatcher.messages`); used != int64(len(over)) {
+	used := s.count(`select count(distinct pinned) from dispatcher.messages`)
+	if used != int64(len(over)) {
 		t.Fatalf("only %d channels have begun messages", used)
 	}
 
@@ -193,7 +215,9 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	s.stuck(n)
 	s.publish("bulk", threeParts("fresh", fresh))
 	eventually(t, stepTimeout, "the other kinds carry other messages", func() bool {
-		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'fresh-%'`) == fresh
+		return s.count(`
+			select count(*) from audit.messages where state = 'delivered'
+			and id like 'fresh-%'`) == fresh
 	})
 	got := 0
 	for _, c := range carriers.Counts() {
@@ -205,7 +229,9 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 
 	s.change("routing", "rollback", "1")
 	eventually(t, stepTimeout, "the rest goes out as it was cut", func() bool {
-		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'kinds-%'`) == n
+		return s.count(`
+			select count(*) from audit.messages where state = 'delivered'
+			and id like 'kinds-%'`) == n
 	})
 	s.checkNoneTwice()
 	s.checkCut(map[string]bool{"kinds": true})

@@ -32,8 +32,14 @@ func poisons() []poison {
 		{"bad_number", "number", envelope("number", `"to":"07700 900123",`+text)},
 		{"no_text", "text", envelope("text", to+`,"text":""`)},
 		{"bad_field", "field", envelope("field", to+`,`+text+`,"send_at":"tomorrow"`)},
-		{"expired", "expired", envelope("expired", to+`,`+text+`,"expires_at":"2020-01-01T00:00:00Z"`)},
-		{"too_many_segments", "long", envelope("long", to+`,"text":"`+strings.Repeat("x", 153*10+1)+`"`)},
+		{
+			"expired", "expired",
+			envelope("expired", to+`,`+text+`,"expires_at":"2020-01-01T00:00:00Z"`),
+		},
+		{
+			"too_many_segments", "long",
+			envelope("long", to+`,"text":"`+strings.Repeat("x", 153*10+1)+`"`),
+		},
 		{"no_route", "nowhere", envelope("nowhere", `"to":"+447700900123",`+text)},
 	}
 }
@@ -92,15 +98,20 @@ func (s *stage) checkLetters(want map[string]poison) {
 		position := h["topic"] + "/" + h["partition"] + "/" + h["offset"]
 		p, ok := want[position]
 		if !ok {
-			s.t.Errorf("a dead letter about %s with reason %q, which was not expected", position, h["reason"])
+			s.t.Errorf("a dead letter about %s with reason %q, which was not expected", position,
+				h["reason"])
 			return false
 		}
 		delete(want, position)
-		if h["reason"] != p.reason || h["lane"] != "bulk" || h["detail"] == "" || string(r.Key) != p.id {
-			s.t.Errorf("the dead letter of a record that is %s with id %q has key %q and headers %v", p.reason, p.id, r.Key, h)
+		if h["reason"] != p.reason || h["lane"] != "bulk" || h["detail"] == "" ||
+			string(r.Key) != p.id {
+			s.t.Errorf("the dead letter of a record that is %s with id %q has key %q and "+
+				"headers %v",
+				p.reason, p.id, r.Key, h)
 		}
 		if !bytes.Equal(r.Value, p.value) {
-			s.t.Errorf("the dead letter of a record that is %s does not have its %d bytes but %d", p.reason, len(p.value), len(r.Value))
+			s.t.Errorf("the dead letter of a record that is %s does not have its %d bytes but %d",
+				p.reason, len(p.value), len(r.Value))
 		}
 		return len(want) == 0
 	})
@@ -110,8 +121,11 @@ func (s *stage) checkLetters(want map[string]poison) {
 func (s *stage) checkCounts(p *process, fresh, dead int) {
 	s.t.Helper()
 	_, metrics := p.get(s.t, "/metrics")
-	for fate, n := range map[string]int{"fresh": fresh, "dead": dead, "duplicate": 1, "conflict": 1} {
-		line := `dispatcher_dispatch_records_total{fate="` + fate + `",lane="bulk"} ` + strconv.Itoa(n)
+	for fate, n := range map[string]int{
+		"fresh": fresh, "dead": dead, "duplicate": 1, "conflict": 1,
+	} {
+		line := `dispatcher_dispatch_records_total{fate="` + fate + `",lane="bulk"} ` +
+			strconv.Itoa(n)
 		if !strings.Contains(metrics, line+"\n") {
 			s.t.Errorf("the metrics have no line %s", line)
 		}

@@ -16,18 +16,22 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	t.Parallel()
 	n, outage := tier.Size(800, 6_000), time.Duration(tier.Size(3, 10))*time.Second
 	const mayBeClaimed, sendTimeout = 50, 5 * time.Second
-	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	server := ledgertest.Server(t,
+		map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
 	// All together admit so many in a second that the outage falls into the middle.
 	rate := n / tier.Size(4, 10)
 	s := newStage(t, plot{
 		postgres: server.URL(),
-		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
+		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
+			limitPerSecond(rate*60/100)),
 		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": sendTimeout.String()},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("postgres", n))
-	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool { return s.submitted() > n/4 })
+	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool {
+		return s.submitted() > n/4
+	})
 
 	if err := server.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -44,9 +48,11 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d submits, the last %s into an outage of %s", during, last.Sub(stopped).Round(time.Millisecond), restarted.Sub(stopped).Round(time.Millisecond))
+	t.Logf("%d submits, the last %s into an outage of %s", during,
+		last.Sub(stopped).Round(time.Millisecond), restarted.Sub(stopped).Round(time.Millisecond))
 	if most := len(processes) * mayBeClaimed; during > most {
-		t.Errorf("%d submits while the database was away; %d could have been claimed before", during, most)
+		t.Errorf("%d submits while the database was away; %d could have been claimed before",
+			during, most)
 	}
 	if last.Sub(stopped) > sendTimeout {
 		t.Error("a submit left after the send deadline of everything that was claimed")
@@ -58,7 +64,8 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	s.checkAllArrived(ids)
 	s.checkLimits()
 	s.checkStatuses()
-	if accepted := s.count(`select count(*) from audit.messages where state = 'accepted'`); accepted != int64(n) {
+	accepted := s.count(`select count(*) from audit.messages where state = 'accepted'`)
+	if accepted != int64(n) {
 		t.Errorf("%d of %d messages are accepted: %v", accepted, n, s.tally())
 	}
 	for _, p := range processes {
@@ -75,16 +82,19 @@ func (p *process) checkOneOutage(t testing.TB, what string) {
 	t.Helper()
 	var warnings, back []string
 	for line := range strings.Lines(p.out.String()) {
-		warning := strings.Contains(line, `"level":"warn"`) || strings.Contains(line, `"level":"error"`)
+		warning := strings.Contains(line, `"level":"warn"`) ||
+			strings.Contains(line, `"level":"error"`)
 		switch {
 		case warning && !strings.Contains(line, `"for":"`):
 			warnings = append(warnings, line)
-		case strings.Contains(line, `"level":"info"`) && strings.Contains(line, what+" is back after "):
+		case strings.Contains(line, `"level":"info"`) &&
+			strings.Contains(line, what+" is back after "):
 			back = append(back, line)
 		}
 	}
 	if len(warnings) != 1 || len(back) != 1 || !strings.Contains(warnings[0], `"what":"`+what+`"`) {
-		t.Errorf("%s warned\n%s\nand said\n%s", p.name, strings.Join(warnings, ""), strings.Join(back, ""))
+		t.Errorf("%s warned\n%s\nand said\n%s", p.name, strings.Join(warnings, ""),
+			strings.Join(back, ""))
 	}
 }
 

@@ -48,15 +48,20 @@ func (o *output) String() string {
 
 // launch starts the program in a folder with these DISPATCHER_ variables and no others.
 // At the end of the test it is told to stop, if it still runs, and must do so in order.
-func launch(t testing.TB, name, folder string, settings map[string]string, args ...string) *process {
+func launch(
+	t testing.TB, name, folder string, settings map[string]string, args ...string,
+) *process {
 	t.Helper()
 	return launchWith(t, name, folder, os.TempDir(), settings, args...)
 }
 
 // launchWith is launch with a folder for temporary files.
-func launchWith(t testing.TB, name, folder, temporary string, settings map[string]string, args ...string) *process {
+func launchWith(
+	t testing.TB, name, folder, temporary string, settings map[string]string, args ...string,
+) *process {
 	t.Helper()
-	return launchProgram(t, name, program{path: binary(t), folder: folder, temporary: temporary}, settings, args...)
+	return launchProgram(t, name, program{path: binary(t), folder: folder, temporary: temporary},
+		settings, args...)
 }
 
 // program is a file to run, and where and with what beside its settings.
@@ -66,12 +71,17 @@ type program struct {
 }
 
 // launchProgram is launch of another build of the program.
-func launchProgram(t testing.TB, name string, what program, settings map[string]string, args ...string) *process {
+func launchProgram(
+	t testing.TB, name string, what program, settings map[string]string, args ...string,
+) *process {
 	t.Helper()
 	p := &process{name: name, out: &output{}, done: make(chan struct{})}
 	cmd := exec.Command(what.path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = what.folder, p.out, p.out
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + what.temporary}, what.variables...)
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + what.temporary,
+	},
+		what.variables...)
 	for key, value := range settings {
 		cmd.Env = append(cmd.Env, "DISPATCHER_"+key+"="+value)
 	}
@@ -122,7 +132,8 @@ func (p *process) cleanUp(t testing.TB) {
 			<-p.done
 		}
 	}
-	if strings.Contains(p.out.String(), "panic:") || strings.Contains(p.out.String(), "goroutine ") {
+	if strings.Contains(p.out.String(), "panic:") ||
+		strings.Contains(p.out.String(), "goroutine ") {
 		t.Errorf("%s panicked", p.name)
 	}
 	if t.Failed() {
@@ -170,7 +181,8 @@ func (p *process) wait(t testing.TB, within time.Duration) int {
 	case <-p.done:
 		return p.code
 	case <-time.After(within):
-		t.Fatalf("%s did not end within %s; it printed:\n%s", p.name, within, lastLines(p.out.String(), 25))
+		t.Fatalf("%s did not end within %s; it printed:\n%s", p.name, within,
+			lastLines(p.out.String(), 25))
 		return -1
 	}
 }
@@ -192,7 +204,8 @@ func (p *process) says(t testing.TB, text string) {
 			return true
 		}
 		if !p.running() {
-			t.Fatalf("%s ended with exit code %d before it printed %q:\n%s", p.name, p.code, text, p.out.String())
+			t.Fatalf("%s ended with exit code %d before it printed %q:\n%s", p.name, p.code, text,
+				p.out.String())
 		}
 		return false
 	})

@@ -19,38 +19,54 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n = 600
-	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()}}})
+	s := newStage(t,
+		plot{
+			channels: []channel{
+				{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()},
+			},
+		})
 	p := s.runAll(1)[0]
 	ids := s.publish("bulk", short("killed", n))
 	accepted, delivered := map[string]string{}, map[string]string{}
 	for _, id := range ids {
 		accepted[id], delivered[id] = string(ledger.Accepted), string(ledger.Delivered)
 	}
-	eventually(t, time.Minute, "every message is accepted", func() bool { return maps.Equal(s.states(), accepted) })
+	eventually(t, time.Minute, "every message is accepted", func() bool {
+		return maps.Equal(s.states(), accepted)
+	})
 
 	release := s.holdReceipts()
 	carrier := s.carriers["a"]
 	for _, submit := range carrier.Submits() {
 		carrier.SendReceipt(submit, "DELIVRD")
 	}
-	const waiting = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-	eventually(t, stepTimeout, "all receipts are with the process, and it tries to book some", func() bool {
-		return carrier.Stats().ReceiptsSent >= uint64(n) && s.count(waiting) > 0
-	})
+	const waiting = `
+		select count(*) from pg_stat_activity where datname = current_database()
+		and wait_event_type = 'Lock'`
+	eventually(t, stepTimeout, "all receipts are with the process, and it tries to book some",
+		func() bool {
+			return carrier.Stats().ReceiptsSent >= uint64(n) && s.count(waiting) > 0
+		})
 	p.kill(t)
 	if taken := carrier.Stats().ReceiptsTaken; taken != 0 {
 		t.Errorf("%d receipts were acknowledged and not booked", taken)
 	}
 	// What the dead process had asked for would be done when the lock is gone.
-	s.execute(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+	s.execute(`
+		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+		and wait_event_type = 'Lock'`)
 	release()
 	if got := s.states(); !maps.Equal(got, accepted) {
 		t.Errorf("something was booked: %v", got)
 	}
 
 	s.runAll(1)
-	eventually(t, time.Minute, "every message is delivered", func() bool { return maps.Equal(s.states(), delivered) })
-	eventually(t, stepTimeout, "every receipt is acknowledged", func() bool { return carrier.Stats().ReceiptsTaken == uint64(n) })
+	eventually(t, time.Minute, "every message is delivered", func() bool {
+		return maps.Equal(s.states(), delivered)
+	})
+	eventually(t, stepTimeout, "every receipt is acknowledged", func() bool {
+		return carrier.Stats().ReceiptsTaken == uint64(n)
+	})
 	s.checkNoneTwice()
 }
 
@@ -66,7 +82,8 @@ func (s *stage) holdReceipts() (release func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := tx.Exec(s.t.Context(), `lock table dispatcher.receipts in share row exclusive mode`); err != nil {
+	_, err = tx.Exec(s.t.Context(), `lock table dispatcher.receipts in share row exclusive mode`)
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	return func() {

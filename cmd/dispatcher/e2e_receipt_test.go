@@ -48,7 +48,10 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	s := newStage(t, plot{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 3s}",
 		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
-			return smpptest.Answer{Delay: 2 * time.Millisecond, Receipt: &smpptest.Receipt{Never: never(s), Delay: 150 * time.Millisecond}}
+			return smpptest.Answer{
+				Delay:   2 * time.Millisecond,
+				Receipt: &smpptest.Receipt{Never: never(s), Delay: 150 * time.Millisecond},
+			}
 		}},
 	}}})
 	processes := s.runAll(2)
@@ -74,7 +77,8 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 		spans = append(spans, [2]time.Time{submit.At, end})
 	}
 	took := spans[len(spans)-1][0].Sub(spans[0][0])
-	t.Logf("%d messages, %d of them without receipt, took %s", n, silent, took.Round(time.Millisecond))
+	t.Logf("%d messages, %d of them without receipt, took %s", n, silent,
+		took.Round(time.Millisecond))
 	if most := mostOpen(spans); most != slots {
 		t.Errorf("the carrier had %d messages without receipt at once, want %d", most, slots)
 	}
@@ -97,7 +101,8 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	t.Parallel()
 	const n = 10
 	s := newStage(t, plot{channels: []channel{{
-		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 1h}", behaviour: quick(),
+		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 1h}",
+		behaviour: quick(),
 	}}})
 	p := s.runAll(1)[0]
 	s.publish("bulk", short("restart", n))
@@ -110,7 +115,9 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 		carrier.SendReceipt(submit, "UNDELIV")
 	}
 	s.runAll(1)
-	eventually(t, stepTimeout, "the rest is sent", func() bool { return carrier.Stats().Submits == n })
+	eventually(t, stepTimeout, "the rest is sent", func() bool {
+		return carrier.Stats().Submits == n
+	})
 	s.settled(n, stepTimeout)
 	s.checkNoneTwice()
 	s.checkVerified(n)
@@ -157,16 +164,24 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 		}
 	}
 	if most := mostOpen(spans); most > slots { // fewer where a busy machine takes turns
-		t.Errorf("%d messages were under way at once, from their first submit to the last, want at most %d", most, slots)
+		t.Errorf("%d messages were under way at once, from their first submit to the last, want "+
+			"at most %d",
+			most, slots)
 	}
-	if got := s.count(`
+	got := s.count(`
 		select count(*) from audit.attempts f join audit.attempts r on r.message_id = f.message_id
-		where f.outcome = 'throttled' and r.outcome = 'accepted' and f.ticket_accepted_at = f.claimed_at
-		  and r.ticket_accepted_at = f.claimed_at and r.ticket_last_check_in = r.claimed_at and r.claimed_at > f.claimed_at`); got != int64(n) {
-		t.Errorf("%d of %d messages went out under the ticket of the attempt that was throttled", got, n)
+		where f.outcome = 'throttled' and r.outcome = 'accepted'
+		and f.ticket_accepted_at = f.claimed_at
+		  and r.ticket_accepted_at = f.claimed_at and r.ticket_last_check_in = r.claimed_at
+		and r.claimed_at > f.claimed_at`)
+	if got != int64(n) {
+		t.Errorf("%d of %d messages went out under the ticket of the attempt that was throttled",
+			got, n)
 	}
-	if got := s.count(`
-		select coalesce(sum(granted), 0)::bigint - (select count(*) from audit.attempts) from audit.limit_windows where window_seconds = 1`); got != 0 {
+	got = s.count(`
+		select coalesce(sum(granted), 0)::bigint - (select count(*) from audit.attempts)
+		from audit.limit_windows where window_seconds = 1`)
+	if got != 0 {
 		t.Errorf("%d more slots per second were granted than there are attempts", got)
 	}
 	s.checkLimits()

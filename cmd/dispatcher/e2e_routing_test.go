@@ -20,7 +20,8 @@ func (s *stage) command(args ...string) string {
 	p := launch(s.t, "dispatcher "+strings.Join(args, " "), s.folder, s.settings, args...)
 	<-p.done
 	if p.code != exitOK {
-		s.t.Fatalf("dispatcher %s ended with %d: %s", strings.Join(args, " "), p.code, p.out.String())
+		s.t.Fatalf("dispatcher %s ended with %d: %s", strings.Join(args, " "), p.code,
+			p.out.String())
 	}
 	return p.out.String()
 }
@@ -28,9 +29,11 @@ func (s *stage) command(args ...string) string {
 // report is today's report. It may have found something: whoever asks says what that should be.
 func (s *stage) report() (day report.Daily) {
 	s.t.Helper()
-	p := launch(s.t, "dispatcher report", s.folder, s.settings, "report", "daily", "--format", "json")
+	p := launch(s.t, "dispatcher report", s.folder, s.settings, "report", "daily",
+		"--format", "json")
 	<-p.done
-	if err := json.Unmarshal([]byte(p.out.String()), &day); err != nil || p.code == exitUsage || (p.code == exitFailed) != day.Found() {
+	err := json.Unmarshal([]byte(p.out.String()), &day)
+	if err != nil || p.code == exitUsage || (p.code == exitFailed) != day.Found() {
 		s.t.Fatalf("dispatcher report ended with %d, %v: %s", p.code, err, p.out.String())
 	}
 	return day
@@ -46,7 +49,8 @@ func (s *stage) now() time.Time {
 // from which on every claim must know the new version.
 func (s *stage) change(args ...string) (version int64, since time.Time) {
 	s.t.Helper()
-	out := s.command(append(args, "--reason", "the story wants it", "--author", "e2e", "--format", "json")...)
+	out := s.command(append(args, "--reason", "the story wants it", "--author", "e2e",
+		"--format", "json")...)
 	var got struct {
 		Version int64 `json:"version"`
 	}
@@ -93,20 +97,28 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	// carries waits until messages of a version have been accepted by a channel.
 	carries := func(version int64, channel string) {
 		t.Helper()
-		eventually(t, stepTimeout, "channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10), func() bool {
-			return s.count(`select count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-				where a.channel = $1 and m.routing_version = $2 and a.outcome = 'accepted'`, channel, version) > 20
-		})
+		eventually(t, stepTimeout,
+			"channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10),
+			func() bool {
+				return s.count(`select count(*) from dispatcher.attempts a
+					join dispatcher.messages m on m.seq = a.message_seq
+					where a.channel = $1 and m.routing_version = $2 and a.outcome = 'accepted'`,
+					channel, version) > 20
+			})
 	}
 	// only fails when a first attempt between two times went to another channel or was made under
 	// another version.
 	only := func(version int64, from, to time.Time, channels ...string) {
 		t.Helper()
 		for _, c := range query(t, s.postgres, pgx.RowToStructByPos[pair], `
-			select distinct a.channel, m.routing_version::text from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+			select distinct a.channel, m.routing_version::text from dispatcher.attempts a
+			join dispatcher.messages m on m.seq = a.message_seq
 			where a.attempt = 1 and a.claimed_at > $1 and a.claimed_at < $2`, from, to) {
-			if !strings.Contains(strings.Join(channels, " "), c.Key) || c.Value != strconv.FormatInt(version, 10) {
-				t.Errorf("under version %d, which has channels %v, a message went to %s under version %s", version, channels, c.Key, c.Value)
+			if !strings.Contains(strings.Join(channels, " "), c.Key) ||
+				c.Value != strconv.FormatInt(version, 10) {
+				t.Errorf("under version %d, which has channels %v, a message went to %s under "+
+					"version %s",
+					version, channels, c.Key, c.Value)
 			}
 		}
 	}
@@ -122,9 +134,11 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	only(drained, since, s.now(), "b", "c")
 
 	document := s.command("routing", "show")
-	grown := strings.Replace(document, "\nroutes:", "\n  d: {provider: smpp, settings: {address: \""+added+"\", system_id: e2e}}\nroutes:", 1)
+	grown := strings.Replace(document, "\nroutes:",
+		"\n  d: {provider: smpp, settings: {address: \""+added+"\", system_id: e2e}}\nroutes:", 1)
 	s.write("grown.yaml", strings.Replace(grown, "b: 50", "b: 20, d: 80", 1))
-	wider, since := s.change("routing", "apply", "grown.yaml", "--expect-version", strconv.FormatInt(drained, 10))
+	wider, since := s.change("routing", "apply", "grown.yaml", "--expect-version",
+		strconv.FormatInt(drained, 10))
 	carries(wider, "d")
 	only(wider, since, s.now(), "b", "c", "d")
 
@@ -174,19 +188,34 @@ func without(document, channel string) string {
 func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "limits: [{window: 1d, max: 5}]", behaviour: quick()}}})
+	s := newStage(t,
+		plot{
+			channels: []channel{
+				{
+					name: "a", weight: "1", document: "limits: [{window: 1d, max: 5}]",
+					behaviour: quick(),
+				},
+			},
+		})
 	other := s.carrier(&channel{name: "b", behaviour: quick()})
 	s.runAll(1)
 	s.publish("bulk", messages("outlive", 40))
 	eventually(t, stepTimeout, "the rest waits for the channel at its limit", func() bool {
-		return s.count(`select count(*) from dispatcher.messages where state = 'waiting' and next_at is not null`) == 35
+		return s.count(`
+			select count(*) from dispatcher.messages where state = 'waiting'
+			and next_at is not null`) == 35
 	})
 	document := s.command("routing", "show")
-	document = strings.Replace(document, "\nroutes:", "\n  b: {provider: smpp, settings: {address: \""+other+"\", system_id: e2e}}\nroutes:", 1)
-	s.write("next.yaml", strings.Replace(without(document, "a"), "name: default, match: {}, weights: {a: 1}", "name: successor, weights: {b: 1}", 1))
+	document = strings.Replace(document, "\nroutes:",
+		"\n  b: {provider: smpp, settings: {address: \""+other+"\", system_id: e2e}}\nroutes:", 1)
+	s.write("next.yaml",
+		strings.Replace(without(document, "a"), "name: default, match: {}, weights: {a: 1}",
+			"name: successor, weights: {b: 1}", 1))
 	s.change("routing", "apply", "next.yaml")
 	s.settled(40, stepTimeout)
-	if got := s.count(`select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`); got != 35 {
+	got := s.count(`
+		select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`)
+	if got != 35 {
 		t.Errorf("%d messages went to the channel that took over, want 35: %v", got, s.tally())
 	}
 	s.checkVerified(40)
@@ -230,7 +259,9 @@ func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 	var got struct {
 		ByKind map[string]int `json:"by_kind"`
 	}
-	if err := json.Unmarshal([]byte(p.out.String()), &got); err != nil || p.code != exitFailed || got.ByKind["draw_key"] != each || len(got.ByKind) != 1 {
+	err := json.Unmarshal([]byte(p.out.String()), &got)
+	if err != nil || p.code != exitFailed || got.ByKind["draw_key"] != each ||
+		len(got.ByKind) != 1 {
 		t.Errorf("without the old key audit verify ended with %d: %s", p.code, p.out.String())
 	}
 }

@@ -28,23 +28,33 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := map[string]string{
-		"DATA_DIR": data, "ROUTING_FILE": "sandbox.yaml", "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": receipts, "LOG_FORMAT": "json",
+		"DATA_DIR": data, "ROUTING_FILE": "sandbox.yaml", "LISTEN": "127.0.0.1:0",
+		"RECEIPTS_LISTEN": receipts, "LOG_FORMAT": "json",
 		"SECRETS_DIR": filepath.Join(folder, "accounts", "secrets"),
 	}
-	carriers := launch(t, "sandbox", folder, map[string]string{"DATA_DIR": filepath.Join(folder, "accounts"), "RECEIPTS_LISTEN": receipts},
-		"sandbox", "--routing", "sandbox.yaml", "--format", "json", "--delivered", "1", "--receipt-delay", "50ms")
+	carriers := launch(t, "sandbox", folder,
+		map[string]string{
+			"DATA_DIR": filepath.Join(folder, "accounts"), "RECEIPTS_LISTEN": receipts,
+		},
+		"sandbox", "--routing", "sandbox.yaml", "--format", "json", "--delivered", "1",
+		"--receipt-delay", "50ms")
 	carriers.says(t, `"carriers"`)
-	running := launch(t, "dispatcher", folder, settings, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
+	running := launch(t, "dispatcher", folder, settings, "run", "--embedded", "--kafka-port", "0",
+		"--postgres-port", "0")
 	running.says(t, "dispatcher is running")
 	n := 20 * len(sandbox.Providers()) // so many that no draw leaves a channel out
 	lines := make([]string, n)
 	for i := range lines {
-		lines[i] = fmt.Sprintf(`{"id":"trial-%d","to":"+9997%07d","from":"Sandbox","text":"Hello"}`, i, i)
+		lines[i] = fmt.Sprintf(`{"id":"trial-%d","to":"+9997%07d","from":"Sandbox","text":"Hello"}`,
+			i, i)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "messages.jsonl"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	err := os.WriteFile(filepath.Join(folder, "messages.jsonl"),
+		[]byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
-	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send", "--file", "messages.jsonl", "--lane", "bulk")
+	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send",
+		"--file", "messages.jsonl", "--lane", "bulk")
 	if code := send.wait(t, stepTimeout); code != exitOK {
 		t.Fatalf("send ended with %d: %s", code, send.out)
 	}
@@ -53,7 +63,8 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 		t.Fatal("no embedded servers")
 	}
 	eventually(t, stepTimeout, "every message is delivered", func() bool {
-		return queryOne[int64](t, endpoints.PostgresURL, `select count(*) from audit.messages where state = 'delivered'`) == int64(n)
+		return queryOne[int64](t, endpoints.PostgresURL,
+			`select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})
 	carriers.signal(t, syscall.SIGINT)
 	if code := carriers.wait(t, stepTimeout); code != exitInterrupted {
@@ -67,7 +78,9 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	delivered := 0
 	for _, c := range last.Summary {
 		delivered += c.Delivered
-		booked := queryOne[int64](t, endpoints.PostgresURL, `select count(*) from audit.attempts where delivered_at is not null and channel = $1`, c.Channel)
+		booked := queryOne[int64](t, endpoints.PostgresURL,
+			`select count(*) from audit.attempts where delivered_at is not null and channel = $1`,
+			c.Channel)
 		if int64(c.Delivered) != booked || c.Submitted == 0 || c.Unread > 0 {
 			t.Errorf("%d receipts of %s are booked: %+v", booked, c.Channel, c)
 		}

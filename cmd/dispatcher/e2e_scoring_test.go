@@ -64,14 +64,18 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 	function := &gradingFunction{}
 	server := httptest.NewServer(function)
 	t.Cleanup(server.Close)
-	channels := threeChannels("labels: {grade: 2, speed: 9}", "labels: {grade: 7, speed: 5}", "labels: {grade: 4, speed: 1}")
-	s := newStage(t, plot{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
-		"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 2s}"})
+	channels := threeChannels("labels: {grade: 2, speed: 9}", "labels: {grade: 7, speed: 5}",
+		"labels: {grade: 4, speed: 1}")
+	s := newStage(t,
+		plot{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
+			"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 2s}"})
 	s.runAll(1)
 	wishful := func(story string) []envelope.Message {
 		all := messages(story, each)
 		for i := range all {
-			all[i].Selectors = []envelope.Selector{{Key: "speed", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)}}
+			all[i].Selectors = []envelope.Selector{
+				{Key: "speed", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)},
+			}
 		}
 		return all
 	}
@@ -82,17 +86,26 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 	s.settled(2*each, stepTimeout)
 
 	for story, want := range map[string]string{"graded": "b", "ungraded": "a"} {
-		if n := s.count(`select count(*) from audit.messages where id like $1 || '-%' and first_choice = $2`, story, want); n != each {
-			t.Errorf("%d of %d %s messages went to %s, the best for them: %v", n, each, story, want, s.firstChoices())
+		n := s.count(`
+			select count(*) from audit.messages where id like $1 || '-%' and first_choice = $2`,
+			story, want)
+		if n != each {
+			t.Errorf("%d of %d %s messages went to %s, the best for them: %v", n, each, story, want,
+				s.firstChoices())
 		}
 	}
-	if n := s.count(`select count(*) from dispatcher.attempts where ranking->>'scoring' = 'function'`); n != each {
+	n := s.count(`select count(*) from dispatcher.attempts where ranking->>'scoring' = 'function'`)
+	if n != each {
 		t.Errorf("%d choices are on record as the function's, want %d", n, each)
 	}
-	if n := s.count(`select count(*) from dispatcher.attempts where ranking->>'trouble' = 'function_status'`); n != each {
+	n = s.count(`
+		select count(*) from dispatcher.attempts where ranking->>'trouble' = 'function_status'`)
+	if n != each {
 		t.Errorf("%d choices say that the function was out of order, want %d", n, each)
 	}
-	if heard := *function.heard.Load(); strings.Contains(heard, "9997") || strings.Contains(heard, "parcel") || strings.Contains(heard, "graded-") {
+	heard := *function.heard.Load()
+	if strings.Contains(heard, "9997") || strings.Contains(heard, "parcel") ||
+		strings.Contains(heard, "graded-") {
 		t.Errorf("the function was told of a number, a text or an id: %s", heard)
 	}
 	if told := s.command("explain", "ungraded-000003"); !strings.Contains(told, "scor") {

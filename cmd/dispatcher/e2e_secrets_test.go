@@ -33,7 +33,10 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 		channels: []channel{
 			{name: "good", weight: "40", behaviour: quick()},
 			{name: "failing", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 2}},
-			{name: "rejecting", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusInvDstAdr}},
+			{
+				name: "rejecting", weight: "15",
+				behaviour: smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusInvDstAdr},
+			},
 			{name: "throttling", weight: "10", behaviour: smpptest.Behaviour{Throttle: true}},
 			{name: "silent", weight: "10", behaviour: smpptest.Behaviour{DropEvery: 2}},
 			{name: "cutting", weight: "10", behaviour: smpptest.Behaviour{CutAfter: 2}},
@@ -42,7 +45,9 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 		settings: map[string]string{"LOG_LEVEL": "trace", "SEND_TIMEOUT": "1s"},
 	})
 	s.write("carrier.secret", secretPassword)
-	s.write("routing.yaml", strings.ReplaceAll(s.read("routing.yaml"), "system_id: e2e", "system_id: e2e, password_file: carrier.secret"))
+	s.write("routing.yaml",
+		strings.ReplaceAll(s.read("routing.yaml"), "system_id: e2e",
+			"system_id: e2e, password_file: carrier.secret"))
 	all := secretMessages(tier.Size(120, 1_000))
 	p := s.run("dispatcher")
 	s.publish("bulk", all[len(all)/4:])
@@ -54,7 +59,9 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 	_, printed["/metrics"] = p.get(t, "/metrics")
 	_, printed["/readyz"] = p.get(t, "/readyz")
 	commands := s.wrongPasswords()
-	for _, command := range []string{"config", "config --format json", "explain " + all[0].ID, "report daily", "doctor"} {
+	for _, command := range []string{
+		"config", "config --format json", "explain " + all[0].ID, "report daily", "doctor",
+	} {
 		commands[command] = s.settings
 	}
 	maps.Copy(printed, s.printedBy(commands))
@@ -71,7 +78,8 @@ func secretMessages(n int) []envelope.Message {
 	all := messages("secrets", n)
 	for i := range all {
 		all[i].To = fmt.Sprintf("+%s%06d", numberStart, i)
-		all[i].Text = secretText + " [" + all[i].ID + "] Your parcel arrives tomorrow." // one part: no part is waited for
+		// One part: no part is waited for.
+		all[i].Text = secretText + " [" + all[i].ID + "] Your parcel arrives tomorrow."
 		all[i].From = fmt.Sprintf("+%s7%05d", numberStart, i)
 	}
 	return all
@@ -87,7 +95,8 @@ func (s *stage) publishUnusable(taken envelope.Message) {
 		`{"id":"odd-2","to":"` + number + `","text":"` + text + `","` + text + `":1}`,
 		`{"id":"odd-3","to":"` + number + `","text":"` + text,
 		`{"id":"odd-4","to":["` + number + `"],"text":"` + text + `"}`,
-		`{"id":"odd-5","to":"` + number + `","text":"` + text + `","send_at":"` + text + `","metadata":{"` + number + `":7}}`,
+		`{"id":"odd-5","to":"` + number + `","text":"` + text + `","send_at":"` + text +
+			`","metadata":{"` + number + `":7}}`,
 	}
 	records := []*kgo.Record{}
 	for i, value := range values {
@@ -105,13 +114,17 @@ func (s *stage) publishUnusable(taken envelope.Message) {
 func (s *stage) wrongPasswords() map[string]map[string]string {
 	s.t.Helper()
 	s.write("wrong.secret", falsePassword)
-	database, broker, unreadable := maps.Clone(s.settings), maps.Clone(s.settings), maps.Clone(s.settings)
+	database, broker, unreadable := maps.Clone(s.settings), maps.Clone(s.settings),
+		maps.Clone(s.settings)
 	database["POSTGRES_URL"] = withPassword(s.t, s.postgres, falsePassword)
-	broker["KAFKA_SASL_MECHANISM"], broker["KAFKA_SASL_USER"], broker["KAFKA_SASL_PASSWORD_FILE"] = "PLAIN", "dispatcher", "wrong.secret"
-	unreadable["POSTGRES_URL"] = "postgres://dispatcher:" + falsePassword + "@127.0.0.1:not-a-port/dispatcher"
+	broker["KAFKA_SASL_MECHANISM"], broker["KAFKA_SASL_USER"],
+		broker["KAFKA_SASL_PASSWORD_FILE"] = "PLAIN", "dispatcher", "wrong.secret"
+	unreadable["POSTGRES_URL"] = "postgres://dispatcher:" + falsePassword +
+		"@127.0.0.1:not-a-port/dispatcher"
 	return map[string]map[string]string{
 		"run": database, "config --format table": database, "doctor --format json": database,
-		"doctor --format table": broker, "run --embedded=false": unreadable, "config --format csv": unreadable,
+		"doctor --format table": broker, "run --embedded=false": unreadable,
+		"config --format csv": unreadable,
 	}
 }
 
@@ -120,7 +133,8 @@ func (s *stage) printedBy(commands map[string]map[string]string) map[string]stri
 	s.t.Helper()
 	var running []*process
 	for command, settings := range commands {
-		running = append(running, launch(s.t, command, s.folder, settings, strings.Fields(command)...))
+		running = append(running,
+			launch(s.t, command, s.folder, settings, strings.Fields(command)...))
 	}
 	printed := map[string]string{}
 	for _, p := range running {
@@ -151,7 +165,9 @@ func (s *stage) everyStatus() string {
 // secrets are the strings that nothing may show.
 func (s *stage) secrets() []string {
 	password, _ := parseURL(s.t, s.postgres).User.Password()
-	return []string{numberStart, secretText, secretPassword, falsePassword, "parcel", password, stageKey}
+	return []string{
+		numberStart, secretText, secretPassword, falsePassword, "parcel", password, stageKey,
+	}
 }
 
 func checkDiscreet(t *testing.T, where, printed string, secrets []string) {
@@ -162,7 +178,8 @@ func checkDiscreet(t *testing.T, where, printed string, secrets []string) {
 	}
 	for _, secret := range secrets {
 		if at := strings.Index(printed, secret); at >= 0 {
-			t.Errorf("%s shows %q: %s", where, secret, printed[max(0, at-200):min(len(printed), at+100)])
+			t.Errorf("%s shows %q: %s", where, secret,
+				printed[max(0, at-200):min(len(printed), at+100)])
 		}
 	}
 }

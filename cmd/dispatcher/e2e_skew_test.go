@@ -38,7 +38,9 @@ func skewedBinary(t testing.TB) string {
 		}
 		skewed.path = filepath.Join(folder, "dispatcher-skewed")
 		var out []byte
-		if out, skewed.err = exec.Command("go", "build", "-overlay", overlay, "-o", skewed.path, ".").CombinedOutput(); skewed.err != nil {
+		out, skewed.err = exec.Command("go", "build", "-overlay", overlay, "-o", skewed.path,
+			".").CombinedOutput()
+		if skewed.err != nil {
 			t.Logf("%s", out)
 		}
 	})
@@ -71,7 +73,8 @@ func readSkew() (seconds int64) {
 
 // writeSkew writes the overlay for the build and returns its path.
 func writeSkew(folder string) (string, error) {
-	root, err := exec.Command("go", "env", "GOROOT").Output() // runtime.GOROOT is empty under -trimpath
+	// Runtime.GOROOT is empty under -trimpath.
+	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +117,9 @@ func (s *stage) runSkewed(name, region string, seconds int) *process {
 	maps.Copy(settings, s.settings)
 	settings["REGION"] = region
 	return launchProgram(s.t, name, program{
-		path: skewedBinary(s.t), folder: s.folder, temporary: os.TempDir(), variables: []string{skewVariable + "=" + strconv.Itoa(seconds)},
+		path: skewedBinary(s.t), folder: s.folder, temporary: os.TempDir(), variables: []string{
+			skewVariable + "=" + strconv.Itoa(seconds),
+		},
 	}, settings, "run")
 }
 

@@ -76,8 +76,9 @@ func newStage(t testing.TB, p plot) *stage {
 	t.Helper()
 	tier.OneWindow(t, 24*time.Hour)
 	s := &stage{
-		t: t, kafka: p.kafka, postgres: p.postgres, folder: t.TempDir(), carriers: map[string]*smpptest.Server{},
-		prefix: fmt.Sprintf("e2e-%d-%d", os.Getpid(), stages.Add(1)),
+		t: t, kafka: p.kafka, postgres: p.postgres, folder: t.TempDir(),
+		carriers: map[string]*smpptest.Server{},
+		prefix:   fmt.Sprintf("e2e-%d-%d", os.Getpid(), stages.Add(1)),
 	}
 	if s.kafka == "" {
 		s.kafka = kafkaAddress(t)
@@ -97,10 +98,12 @@ func newStage(t testing.TB, p plot) *stage {
 	s.write("routing.yaml", s.routing(&p))
 	s.settings = map[string]string{
 		"KAFKA_BROKERS": s.kafka, "KAFKA_GROUP": s.prefix,
-		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"), "INBOUND_TOPIC": s.topic("inbound"),
-		"POSTGRES_URL": s.postgres, "POSTGRES_MAX_CONNS": "4",
-		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key", "SECRETS_DIR": ".", "DATA_DIR": t.TempDir(),
-		"LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
+		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"),
+		"INBOUND_TOPIC": s.topic("inbound"),
+		"POSTGRES_URL":  s.postgres, "POSTGRES_MAX_CONNS": "4",
+		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key", "SECRETS_DIR": ".",
+		"DATA_DIR": t.TempDir(),
+		"LISTEN":   "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
 		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "3s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
 	}
 	maps.Copy(s.settings, p.settings)
@@ -113,14 +116,18 @@ func (s *stage) routing(p *plot) string {
 	var channels, weights []string
 	for _, c := range p.channels {
 		address := s.carrier(&c)
-		channels = append(channels, fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: 100, "+
-			"reconnect_min: 100ms, reconnect_max: 500ms%s}, price: {currency: GBP, default: \"0.03\"}%s}\n",
-			c.name, address, prefixed(", ", c.settings), prefixed(", ", c.document)))
+		channels = append(channels,
+			fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: "+
+				"100, reconnect_min: 100ms, reconnect_max: 500ms%s}, price: {currency: GBP, "+
+				"default: \"0.03\"}%s}\n",
+				c.name, address, prefixed(", ", c.settings), prefixed(", ", c.document)))
 		weights = append(weights, c.name+": "+c.weight)
 	}
 	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +
-		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" + strings.Join(weights, ", ") + "}" + prefixed(", ", p.route) + "}\n" +
-		strings.TrimPrefix(prefixed("limits: ", p.limits)+"\n", "\n") + "lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
+		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" +
+		strings.Join(weights, ", ") + "}" + prefixed(", ", p.route) + "}\n" +
+		strings.TrimPrefix(prefixed("limits: ", p.limits)+"\n", "\n") + "lanes:\n" +
+		strings.ReplaceAll(p.lanes, "%s", s.prefix)
 }
 
 // prefixed puts a prefix before a text that is not empty.
@@ -228,7 +235,9 @@ func messages(story string, n int) []envelope.Message {
 		case i%30 == 11:
 			text += " Ευχαριστούμε!"
 		}
-		all[i] = envelope.Message{ID: id, To: fmt.Sprintf("+9997%07d", i), From: "E2E", Text: text, Tenant: "shop"}
+		all[i] = envelope.Message{
+			ID: id, To: fmt.Sprintf("+9997%07d", i), From: "E2E", Text: text, Tenant: "shop",
+		}
 	}
 	return all
 }

@@ -15,7 +15,8 @@ import (
 func TestAStandbyTakesOver(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	takeOver(t, func(pair *ledgertest.Pair, _ *stage) { pair.Primary.Kill() }, func(*ledgertest.Pair, *stage) {})
+	takeOver(t, func(pair *ledgertest.Pair, _ *stage) { pair.Primary.Kill() },
+		func(*ledgertest.Pair, *stage) {})
 }
 
 // TestAStandbyTakesOverFromAServerThatHangs and comes back later, as a primary that has heard of
@@ -29,13 +30,17 @@ func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 	s, pair := takeOver(t,
 		func(pair *ledgertest.Pair, s *stage) { thaw = pair.Freeze(s.t) },
 		func(pair *ledgertest.Pair, s *stage) {
-			s.run("dispatcher 3").says(s.t, "dispatcher is running") // whoever is started now finds the one that answers
+			// A process that is started now finds the server that answers.
+			s.run("dispatcher 3").says(s.t, "dispatcher is running")
 			thaw()
 			back = time.Now()
-			pair.Do(s.t, pair.Primary, `set synchronous_commit = local`, `alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
+			pair.Do(s.t, pair.Primary, `set synchronous_commit = local`,
+				`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 			s.execute(cutOthers) // on the new one: everybody looks for a server again
 		})
-	if n := queryOne[int64](s.t, pair.Primary.URL(), `select count(*) from audit.attempts where claimed_at > $1`, back); n > 0 {
+	n := queryOne[int64](s.t, pair.Primary.URL(),
+		`select count(*) from audit.attempts where claimed_at > $1`, back)
+	if n > 0 {
 		t.Errorf("%d attempts were claimed on the old primary", n)
 	}
 }
@@ -50,26 +55,35 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		t.Fatal(err)
 	}
 	s := newStage(t, plot{
-		postgres: pair.URL("&target_session_attrs=read-write&connect_timeout=1"), // for this test, which has no guard
+		// For the queries of this test, which do not look for a standby themselves.
+		postgres: pair.URL("&target_session_attrs=read-write&connect_timeout=1"),
 		channels: threeChannels(limitPerSecond(n/40), limitPerSecond(n/60), limitPerSecond(n/16)),
 		settings: map[string]string{"POSTGRES_URL": pair.URL("")},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("standby", n))
-	eventually(t, time.Minute, "a fifth of the messages are submitted", func() bool { return s.submitted() > n/5 })
+	eventually(t, time.Minute, "a fifth of the messages are submitted", func() bool {
+		return s.submitted() > n/5
+	})
 
 	begun := s.now()
 	end(pair, s)
 	await(t.Context(), outage)
 	ended := time.Now()
 	pair.Promote(t)
-	if claimed := s.count(`select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`, begun.Add(time.Second), ended); claimed > 0 {
+	claimed := s.count(`
+		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
+		begun.Add(time.Second), ended)
+	if claimed > 0 {
 		t.Errorf("%d attempts were claimed while nobody took writes", claimed)
 	}
 	before := s.submitted()
-	eventually(t, time.Minute, "a tenth more is submitted", func() bool { return s.submitted() > before+n/10 })
-	t.Logf("a tenth more was submitted %s after the standby was promoted", time.Since(ended).Round(100*time.Millisecond))
+	eventually(t, time.Minute, "a tenth more is submitted", func() bool {
+		return s.submitted() > before+n/10
+	})
+	t.Logf("a tenth more was submitted %s after the standby was promoted",
+		time.Since(ended).Round(100*time.Millisecond))
 	then(pair, s)
 	s.postgres = pair.Standby.URL()
 

@@ -15,7 +15,8 @@ import (
 func (s *stage) effects() string {
 	s.t.Helper()
 	return queryOne[string](s.t, s.postgres, `
-		select coalesce(effects::text, '') from audit.routing_versions order by version desc limit 1`)
+		select coalesce(effects::text, '') from audit.routing_versions
+		order by version desc limit 1`)
 }
 
 // TestRampMovesWeightsAndHoldsByItself: three steps arrive at exactly the weights that were asked
@@ -30,32 +31,50 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	stop := make(chan struct{})
 	total := s.stream("ramp", stop)
 	weights := func() string {
-		return queryOne[string](t, s.postgres, `select substring(document from 'weights: {[^}]*}') from audit.routing_versions order by version desc limit 1`)
+		return queryOne[string](t, s.postgres,
+			`
+				select substring(document from 'weights: {[^}]*}') from audit.routing_versions
+				order by version desc limit 1`)
 	}
 	// ramp is how the latest ramp stands, and why it is held.
 	ramp := func() (state, held string) {
-		p := s.byID(`select 'state', state from dispatcher.ramps where id = (select max(id) from dispatcher.ramps)
-			union all select 'held', held from dispatcher.ramps where id = (select max(id) from dispatcher.ramps)`)
+		p := s.byID(`select 'state', state from dispatcher.ramps where id = (select max(id)
+			from dispatcher.ramps)
+			union all select 'held', held from dispatcher.ramps where id = (select max(id)
+			from dispatcher.ramps)`)
 		return p["state"], p["held"]
 	}
 
-	s.command("weights", "ramp", "default", "a=40", "b=30", "c=30", "--over", "6s", "--steps", "3", "--least", "10", "--reason", "a grows")
-	eventually(t, stepTimeout, "the ramp is done", func() bool { state, _ := ramp(); return state == "done" })
+	s.command("weights", "ramp", "default", "a=40", "b=30", "c=30", "--over", "6s", "--steps", "3",
+		"--least", "10", "--reason", "a grows")
+	eventually(t, stepTimeout, "the ramp is done", func() bool {
+		state, _ := ramp()
+		return state == "done"
+	})
 	if got := weights(); got != "weights: {a: 40, b: 30, c: 30}" {
 		t.Errorf("the ramp ends at %s", got)
 	}
 	steps := queryOne[string](t, s.postgres, `
-		select string_agg(substring(document from 'weights: {[^}]*}'), ' ' order by version) from audit.routing_versions where version > 1`)
-	if want := "weights: {a: 30, b: 20, c: 50} weights: {a: 35, b: 25, c: 40} weights: {a: 40, b: 30, c: 30}"; steps != want {
+		select string_agg(substring(document from 'weights: {[^}]*}'), ' ' order by version)
+		from audit.routing_versions where version > 1`)
+	want := "weights: {a: 30, b: 20, c: 50} weights: {a: 35, b: 25, c: 40} weights: {a: 40, b: " +
+		"30, c: 30}"
+	if steps != want {
 		t.Errorf("the steps are %s, want %s", steps, want)
 	}
 
-	s.command("weights", "ramp", "default", "a=10", "b=80", "c=10", "--over", "8s", "--steps", "4", "--least", "10",
-		"--max-errors", "20%", "--max-deviation", "0%", "--reason", "b grows") // its breakers take their time
+	s.command("weights", "ramp", "default", "a=10", "b=80", "c=10", "--over", "8s", "--steps", "4",
+		"--least", "10",
+		// Its breakers take their time.
+		"--max-errors", "20%", "--max-deviation", "0%", "--reason", "b grows")
 	s.carriers["b"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
-	eventually(t, stepTimeout, "the ramp holds", func() bool { state, _ := ramp(); return state == "held" })
+	eventually(t, stepTimeout, "the ramp holds", func() bool {
+		state, _ := ramp()
+		return state == "held"
+	})
 	_, held := ramp()
-	if !strings.Contains(held, "channel b: errors") || !strings.Contains(held, "above the band of 20 %") {
+	if !strings.Contains(held, "channel b: errors") ||
+		!strings.Contains(held, "above the band of 20 %") {
 		t.Errorf("the ramp holds because %q", held)
 	}
 	at := weights()
@@ -90,37 +109,55 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{route: "health: {errors: 5, window: 5s, step: 50, floor: 10, interval: 1s, quiet: 5s}"})
+	s := newStage(t,
+		plot{
+			route: "health: {errors: 5, window: 5s, step: 50, floor: 10, interval: 1s, quiet: 5s}",
+		})
 	s.runAll(2)
 	s.joined(2)
 	stop := make(chan struct{})
 	total := s.stream("health", stop)
-	eventually(t, stepTimeout, "messages flow", func() bool { return s.count(`select count(*) from dispatcher.messages`) > 50 })
+	eventually(t, stepTimeout, "messages flow", func() bool {
+		return s.count(`select count(*) from dispatcher.messages`) > 50
+	})
 	s.carriers["c"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
-	eventually(t, stepTimeout, "c is lowered to its floor", func() bool { return strings.Contains(s.effects(), `"c": "6"`) })
+	eventually(t, stepTimeout, "c is lowered to its floor", func() bool {
+		return strings.Contains(s.effects(), `"c": "6"`)
+	})
 	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "6") {
 		t.Errorf("weights show does not tell of the effective weight:\n%s", shown)
 	}
 	s.carriers["c"].SetBehaviour(quick())
-	eventually(t, stepTimeout, "c has its weight again", func() bool { return s.effects() == "" || !strings.Contains(s.effects(), `"c"`) })
+	eventually(t, stepTimeout, "c has its weight again", func() bool {
+		return s.effects() == "" || !strings.Contains(s.effects(), `"c"`)
+	})
 	close(stop)
 	n := <-total
 	s.settled(n, stepTimeout)
 	s.checkNoneTwice()
 	s.checkVerified(n)
-	if documents := s.count(`select count(distinct document) from audit.routing_versions`); documents != 1 {
+	documents := s.count(`select count(distinct document) from audit.routing_versions`)
+	if documents != 1 {
 		t.Errorf("health weighting left %d documents, want the operator's alone", documents)
 	}
-	if other := s.count(`select count(*) from audit.routing_versions where version > 1 and (author <> 'health' or base <> 1 or reason not like 'default: c %')`); other != 0 {
+	other := s.count(`
+		select count(*) from audit.routing_versions where version > 1 and (author <> 'health'
+		or base <> 1 or reason not like 'default: c %')`)
+	if other != 0 {
 		t.Errorf("%d moves do not say what they did", other)
 	}
 	daily := s.report()
 	for _, row := range daily.Rows {
 		if row.DrawsVerdict != report.Fair {
-			t.Errorf("the draws are judged %q, want fair: they are held against the effective weights", row.DrawsVerdict)
+			t.Errorf("the draws are judged %q, want fair: they are held against the effective "+
+				"weights",
+				row.DrawsVerdict)
 		}
 	}
-	if c := daily.Rows[2]; c.Channel != "c" || !slices.ContainsFunc(c.Moved, func(m report.Move) bool { return m.Cause == "health_weighting" }) {
+	c := daily.Rows[2]
+	if c.Channel != "c" ||
+		!slices.ContainsFunc(c.Moved,
+			func(m report.Move) bool { return m.Cause == "health_weighting" }) {
 		t.Errorf("nothing says that health weighting took messages from c: %+v", c)
 	}
 }

@@ -14,15 +14,20 @@ func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	n := tier.Size(400, 9_000)
 	rate := n / 5
 	s := newStage(t, plot{
-		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
+		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
+			limitPerSecond(rate*60/100)),
 		settings: map[string]string{"MAX_UNSETTLED": "100"},
 	})
 	first, second := s.run("first"), s.run("second")
 	s.joined(2)
 	ids := s.publish("bulk", messages("stop", n))
-	eventually(t, time.Minute, "a third of the messages are submitted", func() bool { return s.submitted() > n/3 })
+	eventually(t, time.Minute, "a third of the messages are submitted", func() bool {
+		return s.submitted() > n/3
+	})
 	first.stop(t)
-	eventually(t, time.Minute, "half of the messages are submitted", func() bool { return s.submitted() > n/2 })
+	eventually(t, time.Minute, "half of the messages are submitted", func() bool {
+		return s.submitted() > n/2
+	})
 	second.stop(t)
 	if open := s.count(`select count(*) from audit.attempts where outcome is null`); open > 0 {
 		t.Errorf("%d attempts were left without outcome", open)

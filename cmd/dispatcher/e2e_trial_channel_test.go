@@ -33,12 +33,16 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	}
 	tried := s.count(`select count(*) from audit.attempts where channel = 'b'`)
 	whole := s.count(`
-		select count(*) from audit.attempts where channel = 'b' and reason = 'first_choice' and outcome = 'accepted' and delivered_at is not null
-		and provider_reference <> '' and segments > 0 and price_micros = 30000 * segments and currency = 'GBP'`)
-	if tried == 0 || whole != tried || tried+s.count(`select count(*) from audit.attempts where channel = 'a'`) != n {
+		select count(*) from audit.attempts where channel = 'b' and reason = 'first_choice'
+		and outcome = 'accepted' and delivered_at is not null
+		and provider_reference <> '' and segments > 0 and price_micros = 30000 * segments
+		and currency = 'GBP'`)
+	if tried == 0 || whole != tried ||
+		tried+s.count(`select count(*) from audit.attempts where channel = 'a'`) != n {
 		t.Errorf("%d of %d attempts on the test channel are as on any other", whole, tried)
 	}
-	if granted := s.count(`select sum(granted)::bigint from audit.limit_windows where channel = 'b'`); granted != tried {
+	granted := s.count(`select sum(granted)::bigint from audit.limit_windows where channel = 'b'`)
+	if granted != tried {
 		t.Errorf("%d attempts took %d of the limit", tried, granted)
 	}
 	s.checkShareOf(channels, n)
@@ -46,8 +50,10 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	s.checkTrialRow(tried)
 	s.checkVerified(n)
 	var story report.Explanation
-	id := queryOne[string](t, s.postgres, `select message_id from audit.attempts where channel = 'b' limit 1`)
-	if err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story); err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
+	id := queryOne[string](t, s.postgres,
+		`select message_id from audit.attempts where channel = 'b' limit 1`)
+	err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story)
+	if err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
 		t.Errorf("%+v, %v", story, err)
 	}
 }
@@ -58,7 +64,8 @@ func (s *stage) checkTrialRow(attempts int64) {
 	day := s.report()
 	cost := s.count(`select sum(price_micros)::bigint from audit.attempts where channel = 'b'`)
 	for _, row := range day.Rows {
-		if row.Channel == "b" && row.Accepted == attempts && row.Delivered == attempts && row.FirstChoice == attempts && row.CostMicros == cost && cost > 0 {
+		if row.Channel == "b" && row.Accepted == attempts && row.Delivered == attempts &&
+			row.FirstChoice == attempts && row.CostMicros == cost && cost > 0 {
 			return
 		}
 	}

@@ -18,7 +18,8 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 			{name: "silent", weight: "100", behaviour: smpptest.Behaviour{DropEvery: 1}},
 			{name: "good", weight: "0", behaviour: quick()}, // only ever a fallback
 		},
-		lanes:    "  otp: {topics: [%s.otp], ambiguous: resend_once}\n  bulk: {topics: [%s.bulk]}\n",
+		lanes: "  otp: {topics: [%s.otp], ambiguous: resend_once}\n  bulk: {topics: " +
+			"[%s.bulk]}\n",
 		settings: map[string]string{"SEND_TIMEOUT": "1s"},
 	})
 	s.run("dispatcher").says(t, `"phase":"bound"`)
@@ -37,10 +38,14 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 			t.Errorf("bulk message %s arrived %d times and is %s", id, arrivals[id], states[id])
 		}
 	}
-	if n := s.count(`select count(*) from audit.messages where possible_duplicate and lane = 'otp'`); n != 2 {
+	n := s.count(`select count(*) from audit.messages where possible_duplicate and lane = 'otp'`)
+	if n != 2 {
 		t.Errorf("%d of 2 codes are marked as possible duplicates", n)
 	}
-	if n := s.count(`select count(*) from audit.attempts where reason = 'resend' and channel = 'good' and attempt = 2`); n != 2 {
+	n = s.count(`
+		select count(*) from audit.attempts where reason = 'resend' and channel = 'good'
+		and attempt = 2`)
+	if n != 2 {
 		t.Errorf("%d of 2 second attempts say that they are a resend", n)
 	}
 	s.checkStatuses()
@@ -51,9 +56,16 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{channels: []channel{{name: "good", weight: "100", behaviour: quick()}, {name: "down", weight: "0", down: true}}})
+	s := newStage(t,
+		plot{
+			channels: []channel{
+				{name: "good", weight: "100", behaviour: quick()},
+				{name: "down", weight: "0", down: true},
+			},
+		})
 	s.run("dispatcher")
-	s.joined(1)                            // who reads a message only after its deadline calls it dead and not failed
+	// A process that reads a message after its deadline calls it dead and not failed.
+	s.joined(1)
 	at := time.Now().Add(15 * time.Second) // a busy machine reads them late
 	all := messages("scheduled", 6)
 	for i := range all {
@@ -64,7 +76,9 @@ func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	}
 	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})
 	s.publish("bulk", all)
-	eventually(t, time.Minute, "the first have expired", func() bool { return s.tally()["failed"] == 3 })
+	eventually(t, time.Minute, "the first have expired", func() bool {
+		return s.tally()["failed"] == 3
+	})
 	s.carriers["good"].SetBehaviour(quick())
 	s.settled(len(all), time.Minute)
 

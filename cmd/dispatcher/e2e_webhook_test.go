@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -72,7 +71,8 @@ func newProxy(t *testing.T, target string) *proxy {
 }
 
 func (p *proxy) pass(from *http.Request, c *callback) (int, []byte, error) {
-	r, err := http.NewRequestWithContext(from.Context(), c.method, p.target+c.path, bytes.NewReader(c.body))
+	r, err := http.NewRequestWithContext(from.Context(), c.method, p.target+c.path,
+		bytes.NewReader(c.body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -147,19 +147,26 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	for _, word := range sandbox.Providers() {
 		channels = append(channels, channel{name: word, weight: "1"})
 	}
-	s := newStage(t, plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+	s := newStage(t,
+		plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
 	var p *proxy
 	carriers := s.playKindsBehind(channels, sandbox.Profile{
-		Receipts: 1, Delivered: 0.9, Early: 0.1, Duplicates: 0.1, Latency: 5 * time.Millisecond, ReceiptDelay: 40 * time.Millisecond,
+		Receipts: 1, Delivered: 0.9, Early: 0.1, Duplicates: 0.1, Latency: 5 * time.Millisecond,
+		ReceiptDelay: 40 * time.Millisecond,
 	}, func(address string) string { p = newProxy(t, address); return p.URL + proxyPath })
 	running := s.run("dispatcher")
 	defer s.tellStates()
 	s.publish("bulk", short("webhook", n))
 	eventually(t, 3*time.Minute, "every message is at its end", func() bool {
-		return s.count(`select count(*) from audit.messages where state in ('delivered', 'undelivered')`) == int64(n)
+		return s.count(`
+			select count(*) from audit.messages where state in ('delivered',
+			'undelivered')`) == int64(n)
 	})
 	s.checkTold(carriers)
-	if lost := s.count(`select count(*) from audit.messages m where not exists (select from audit.receipts r where r.message_id = m.id)`); lost != 0 {
+	lost := s.count(`
+		select count(*) from audit.messages m where not exists (select from audit.receipts r
+		where r.message_id = m.id)`)
+	if lost != 0 {
 		t.Errorf("%d messages without their receipt in the audit", lost)
 	}
 
@@ -189,20 +196,25 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	if got := p.send(t, old); got != http.StatusServiceUnavailable {
 		t.Errorf("a stale one is answered %d", got)
 	}
-	if got := p.send(t, callback{method: http.MethodPost, path: "/receipts/nobody"}); got != http.StatusServiceUnavailable {
+	got := p.send(t, callback{method: http.MethodPost, path: "/receipts/nobody"})
+	if got != http.StatusServiceUnavailable {
 		t.Errorf("one for no channel is answered %d", got)
 	}
 	if after := s.receipts(); after != before {
 		t.Errorf("the books have changed from %s to %s", before, after)
 	}
 	_, metrics := running.get(t, "/metrics")
-	for verdict, want := range map[string]int{"forged": forgeries, "stale": 1, "too_large": len(callers), "not_yet_known_channel": 1} {
+	for verdict, want := range map[string]int{
+		"forged": forgeries, "stale": 1, "too_large": len(callers), "not_yet_known_channel": 1,
+	} {
 		if got := callbacksOf(metrics, verdict); got != want {
 			t.Errorf("%d callbacks counted as %s, want %d", got, verdict, want)
 		}
 	}
-	if callbacksOf(metrics, "replayed") == 0 || callbacksOf(metrics, "booked") < n-n/len(channels)-n/10 {
-		t.Errorf("%d replayed, %d booked", callbacksOf(metrics, "replayed"), callbacksOf(metrics, "booked"))
+	if callbacksOf(metrics, "replayed") == 0 ||
+		callbacksOf(metrics, "booked") < n-n/len(channels)-n/10 {
+		t.Errorf("%d replayed, %d booked", callbacksOf(metrics, "replayed"),
+			callbacksOf(metrics, "booked"))
 	}
 }
 
@@ -210,9 +222,13 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 func (s *stage) checkTold(carriers *sandbox.Sandbox) {
 	s.t.Helper()
 	for _, c := range carriers.Counts() {
-		for state, want := range map[string]int{"delivered": c.Delivered, "undelivered": c.Undelivered} {
-			got := s.count(`select count(*) from audit.messages m join audit.attempts a on a.message_id = m.id
-				where a.channel = $1 and a.outcome in ('accepted', 'unknown') and m.state = $2`, c.Channel, state)
+		for state, want := range map[string]int{
+			"delivered": c.Delivered, "undelivered": c.Undelivered,
+		} {
+			got := s.count(`select count(*) from audit.messages m
+				join audit.attempts a on a.message_id = m.id
+				where a.channel = $1 and a.outcome in ('accepted', 'unknown')
+				and m.state = $2`, c.Channel, state)
 			if got != int64(want) || c.Unread > 0 || c.Accepted == 0 {
 				s.t.Errorf("%s: %d are %s in the books, the carrier: %+v", c.Channel, got, state, c)
 			}
@@ -225,14 +241,16 @@ func (s *stage) receipts() string {
 	s.t.Helper()
 	rows := query(s.t, s.postgres, pgx.RowTo[string], `
 		select md5(string_agg(line, e'\n' order by line)) from (
-			select r::text as line from audit.receipts r union all select m.id || m.state || m.finished_at from audit.messages m
+			select r::text as line from audit.receipts r union all
+			select m.id || m.state || m.finished_at from audit.messages m
 			union all select a::text from audit.attempts a) lines`)
 	return rows[0]
 }
 
 // callbacksOf sums up the callbacks of one verdict over all channels.
 func callbacksOf(metrics, verdict string) (sum int) {
-	form := regexp.MustCompile(fmt.Sprintf(`(?m)^dispatcher_receive_callbacks_total\{[^}]*verdict="%s"[^}]*\} (\d+)$`, verdict))
+	form := regexp.MustCompile(`(?m)^dispatcher_receive_callbacks_total\{[^}]*verdict="` +
+		regexp.QuoteMeta(verdict) + `"[^}]*\} (\d+)$`)
 	for _, m := range form.FindAllStringSubmatch(metrics, -1) {
 		n, _ := strconv.Atoi(m[1])
 		sum += n

@@ -14,7 +14,10 @@ import (
 // forecastIn explains a message under a document of its own.
 func forecastIn(t *testing.T, document, message, state string) (report.Explanation, result) {
 	t.Helper()
-	args := []string{"explain", "--routing", write(t, "routing.yaml", document), "--message", write(t, "message.json", message), "--format", "json"}
+	args := []string{
+		"explain", "--routing", write(t, "routing.yaml", document), "--message",
+		write(t, "message.json", message), "--format", "json",
+	}
 	if state != "" {
 		args = append(args, "--state", write(t, "state.json", state))
 	}
@@ -51,46 +54,73 @@ func routeOver(route string, channels ...string) string {
 		names = append(names, name)
 		doc += "  " + name + ": {provider: sandbox, " + rest + "}\n"
 	}
-	return doc + "routes: [{name: default, match: {}, channels: [" + strings.Join(names, ", ") + "], " + route + "}]\n"
+	return doc + "routes: [{name: default, match: {}, channels: [" + strings.Join(names, ", ") +
+		"], " + route + "}]\n"
 }
 
 // TestForecastOfTheSourcesExamples: the worked examples of the text on distribution modes.
 func TestForecastOfTheSourcesExamples(t *testing.T) {
 	t.Parallel()
-	envelope := func(more string) string { return `{"id":"job","to":"+447700900123","text":"hi",` + more + `}` }
+	envelope := func(more string) string {
+		return `{"id":"job","to":"+447700900123","text":"hi",` + more + `}`
+	}
 	for name, tc := range map[string]struct{ document, message, state, ranking, chosen string }{
 		"longest idle": {
-			routeOver("mode: longest_idle", "A: capacity: 5", "B: capacity: 4", "C: capacity: 5", "D: capacity: 3"), envelope(`"labels":{}`),
-			`{"channels":{"A":{"active":3,"last_assigned":"2026-11-21T09:55:00Z"},"B":{"active":3,"last_assigned":"2026-11-21T09:57:00Z"},` +
-				`"C":{"active":3,"last_assigned":"2026-11-21T09:53:00Z"},"D":{"active":0,"last_assigned":"2026-11-21T09:58:00Z"}}}`,
+			routeOver("mode: longest_idle", "A: capacity: 5", "B: capacity: 4", "C: capacity: 5",
+				"D: capacity: 3"),
+			envelope(`"labels":{}`),
+			`{"channels":{
+				"A":{"active":3,"last_assigned":"2026-11-21T09:55:00Z"},
+				"B":{"active":3,"last_assigned":"2026-11-21T09:57:00Z"},
+				"C":{"active":3,"last_assigned":"2026-11-21T09:53:00Z"},
+				"D":{"active":0,"last_assigned":"2026-11-21T09:58:00Z"}}}`,
 			"D, C, A, B", "D",
 		},
 		"labels": {
-			routeOver("mode: best_worker", "A: labels: {language: english, department: sales}", "B: labels: {language: english}", "C: labels: {language: english, department: support}"),
-			envelope(`"labels":{"language":"english","department":"sales"}`), "", "A 1.000, B 0.500, C 0.500", "A",
+			routeOver("mode: best_worker", "A: labels: {language: english, department: sales}",
+				"B: labels: {language: english}",
+				"C: labels: {language: english, department: support}"),
+			envelope(`"labels":{"language":"english","department":"sales"}`), "",
+			"A 1.000, B 0.500, C 0.500", "A",
 		},
 		"selectors": {
-			routeOver("mode: best_worker, bypass_selectors: true", "D: labels: {department: billing, segment: vip}", "E: labels: {department: billing}", "F: labels: {department: sales, segment: new}"),
-			envelope(`"selectors":[{"key":"department","operator":"equal","value":"billing"},{"key":"segment","operator":"notEqual","value":"vip"}]`),
+			routeOver("mode: best_worker, bypass_selectors: true",
+				"D: labels: {department: billing, segment: vip}",
+				"E: labels: {department: billing}", "F: labels: {department: sales, segment: new}"),
+			envelope(`"selectors":[
+				{"key":"department","operator":"equal","value":"billing"},
+				{"key":"segment","operator":"notEqual","value":"vip"}]`),
 			"", "E 1.000, D 0.500, F 0.500", "E",
 		},
 		"magnitudes": {
-			routeOver("mode: best_worker", "G: labels: {language: french, sales: 10, cost: 10}", "H: labels: {language: french, sales: 15, cost: 10}", "I: labels: {language: french, sales: 10, cost: 9}"),
-			envelope(`"selectors":[{"key":"language","operator":"equal","value":"french"},{"key":"sales","operator":"greaterThanEqual","value":10},{"key":"cost","operator":"lessThanEqual","value":10}]`),
+			routeOver("mode: best_worker", "G: labels: {language: french, sales: 10, cost: 10}",
+				"H: labels: {language: french, sales: 15, cost: 10}",
+				"I: labels: {language: french, sales: 10, cost: 9}"),
+			envelope(`"selectors":[
+				{"key":"language","operator":"equal","value":"french"},
+				{"key":"sales","operator":"greaterThanEqual","value":10},
+				{"key":"cost","operator":"lessThanEqual","value":10}]`),
 			"", "H 0.707, I 0.675, G 0.667", "H",
 		},
 		"turn after a cursor": {
-			routeOver("mode: round_robin", "a: capacity: 1", "b: capacity: 1", "c: capacity: 1"), envelope(`"labels":{}`),
-			`{"channels":{"c":{"ready":false}},"cursors":{"default":"b"}}`, "c!not_ready, a, b", "a",
+			routeOver("mode: round_robin", "a: capacity: 1", "b: capacity: 1", "c: capacity: 1"),
+			envelope(`"labels":{}`),
+			`{"channels":{"c":{"ready":false}},"cursors":{"default":"b"}}`, "c!not_ready, a, b",
+			"a",
 		},
 		"expression": {
-			routeOver("mode: best_worker, scoring: {expression: 1 - load_ratio}", "a: capacity: 10", "b: capacity: 10"), envelope(`"labels":{}`),
+			routeOver("mode: best_worker, scoring: {expression: 1 - load_ratio}", "a: capacity: 10",
+				"b: capacity: 10"),
+			envelope(`"labels":{}`),
 			`{"channels":{"a":{"active":5}}}`, "b 1.000, a 0.500", "b",
 		},
 	} {
 		story, got := forecastIn(t, tc.document, tc.message, tc.state)
-		if order := rankingOf(&story); got.code != exitOK || order != tc.ranking || channelOf(&story) != tc.chosen || story.Draw != nil || story.Size != nil {
-			t.Errorf("%s: %s chosen %s, want %s; %+v", name, order, channelOf(&story), tc.ranking, got)
+		order := rankingOf(&story)
+		if got.code != exitOK || order != tc.ranking || channelOf(&story) != tc.chosen ||
+			story.Draw != nil || story.Size != nil {
+			t.Errorf("%s: %s chosen %s, want %s; %+v", name, order, channelOf(&story), tc.ranking,
+				got)
 		}
 		if strings.Contains(story.Text, "demo key") {
 			t.Errorf("%s: nothing is drawn, yet the text names a key: %s", name, story.Text)
@@ -111,17 +141,21 @@ func TestForecastAsksTheScoringFunction(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	document := func(url string) string {
-		return routeOver(`mode: best_worker, scoring: {function: "`+url+`", allow_private: true, batch: true, deadline: 5s}`, "a: labels: {x: y}", "b: capacity: 1")
+		return routeOver(`mode: best_worker, scoring: {function: "`+url+`", `+
+			`allow_private: true, batch: true, deadline: 5s}`,
+			"a: labels: {x: y}", "b: capacity: 1")
 	}
 	message := `{"id":"job","to":"+447700900123","text":"hi","labels":{"x":"y"}}`
 	story, got := forecastIn(t, document(server.URL), message, "")
-	if channelOf(&story) != "b" || story.Scoring != "function" || story.Trouble != "" || rankingOf(&story) != "b 0.900, a 0.200" {
+	if channelOf(&story) != "b" || story.Scoring != "function" || story.Trouble != "" ||
+		rankingOf(&story) != "b 0.900, a 0.200" {
 		t.Errorf("%+v", got)
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	story, got = forecastIn(t, document(gone.URL), message, "")
-	if channelOf(&story) != "a" || story.Trouble != "function_unreachable" || !strings.Contains(story.Text, "could not be reached") {
+	if channelOf(&story) != "a" || story.Trouble != "function_unreachable" ||
+		!strings.Contains(story.Text, "could not be reached") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -132,7 +166,8 @@ func TestForecastRefusesACursorThatIsNone(t *testing.T) {
 		`there is no route "x"`:            `{"cursors":{"x":"a"}}`,
 		`route default has no channel "z"`: `{"cursors":{"default":"z"}}`,
 	} {
-		if _, got := forecastOf(t, testMessage, state); got.code != exitUsage || !strings.Contains(got.err, want) {
+		_, got := forecastOf(t, testMessage, state)
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%+v, want %q", got, want)
 		}
 	}

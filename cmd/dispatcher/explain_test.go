@@ -15,10 +15,12 @@ import (
 // drawn is a message of testRouting whose draw picked first.
 func drawn(id string, draw int64, first string) ledger.Message {
 	return ledger.Message{
-		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: 1, ExpiresAt: time.Now().Add(time.Hour),
-		Envelope: []byte(`{"id":"` + id + `","to":"+447700900123","text":"Your code is 123456"}`),
+		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: 1,
+		ExpiresAt: time.Now().Add(time.Hour),
+		Envelope:  []byte(`{"id":"` + id + `","to":"+447700900123","text":"Your code is 123456"}`),
 		Plan: ledger.Plan{
-			Route: "default", Version: 1, Draw: draw, Size: 100, KeyID: "k1", FirstChoice: first, Segments: 1, Alphabet: "gsm7",
+			Route: "default", Version: 1, Draw: draw, Size: 100, KeyID: "k1", FirstChoice: first,
+			Segments: 1, Alphabet: "gsm7",
 		},
 	}
 }
@@ -29,7 +31,9 @@ func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
 	var all []ledger.Settlement
 	for i := range messages {
 		all = append(all, ledger.Settlement{
-			Seq: messages[i].Seq, ID: messages[i].ID, Attempt: 1, Outcome: provider.Accepted, Reference: "ref-" + messages[i].ID,
+			Seq: messages[i].Seq, ID: messages[i].ID, Attempt: 1, Outcome: provider.Accepted,
+			Reference: "ref-" +
+				messages[i].ID,
 			Segments: 1, PriceMicros: 28_000, State: ledger.Accepted,
 		})
 	}
@@ -46,24 +50,33 @@ func TestExplainTellsTheRecord(t *testing.T) {
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 
 	told := dispatcher(t, "", env, "explain", "order-7731")
-	for _, want := range []string{"draw was 17 of 0 to 99", "0 to 24 of a", "for shop", "reference ref-order-7731", "0.028 GBP"} {
+	for _, want := range []string{
+		"draw was 17 of 0 to 99", "0 to 24 of a", "for shop", "reference ref-order-7731",
+		"0.028 GBP",
+	} {
 		if !strings.Contains(strings.Join(strings.Fields(told.out), " "), want) {
 			t.Errorf("%q is missing in %s", want, told.out)
 		}
 	}
 	var story report.Explanation
-	if err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731", "--format", "json").out), &story); err != nil {
+	err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731",
+		"--format", "json").out),
+		&story)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 || channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
+	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 ||
+		channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
 		t.Errorf("%+v", story)
 	}
-	if told.code != exitOK || strings.Contains(told.out, "447700900123") || strings.Contains(told.out, "Your code") {
+	if told.code != exitOK || strings.Contains(told.out, "447700900123") ||
+		strings.Contains(told.out, "Your code") {
 		t.Errorf("%+v", told)
 	}
 
 	unknown := dispatcher(t, "", env, "explain", "order 1")
-	if unknown.code != exitFailed || unknown.out != "" || !strings.Contains(unknown.err, "no message has the id 'order 1'") {
+	if unknown.code != exitFailed || unknown.out != "" ||
+		!strings.Contains(unknown.err, "no message has the id 'order 1'") {
 		t.Errorf("%+v", unknown)
 	}
 }
@@ -72,7 +85,8 @@ func TestExplainTellsTheRecord(t *testing.T) {
 func forecastOf(t *testing.T, message, state string, more ...string) (report.Explanation, result) {
 	t.Helper()
 	args := append([]string{
-		"explain", "--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", message), "--format", "json",
+		"explain", "--routing", write(t, "routing.yaml", testRouting), "--message",
+		write(t, "message.json", message), "--format", "json",
 	}, more...)
 	if state != "" {
 		args = append(args, "--state", write(t, "state.json", state))
@@ -91,10 +105,22 @@ const testMessage = `{"id":"order-1","to":"+447700900123","text":"hi"}`
 func TestForecastRanksByTheStateGiven(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ state, chosen, order string }{
-		"idle":         {"", "c", "c,a,b"},
-		"c is down":    {`{"channels":{"c":{"ready":false},"a":{"active":80},"b":{"active":40}}}`, "b", "c!not_ready,b,a"},
-		"a tie":        {`{"channels":{"c":{"ready":false},"a":{"active":4,"last_assigned":"2026-11-21T10:00:00Z"},"b":{"active":4,"last_assigned":"2026-11-21T09:59:59Z"}}}`, "b", "c!not_ready,b,a"},
-		"nobody ready": {`{"channels":{"a":{"ready":false},"b":{"ready":false},"c":{"ready":false}}}`, "", "c!not_ready,a!not_ready,b!not_ready"},
+		"idle": {"", "c", "c,a,b"},
+		"c is down": {
+			`{"channels":{"c":{"ready":false},"a":{"active":80},"b":{"active":40}}}`, "b",
+			"c!not_ready,b,a",
+		},
+		"a tie": {
+			`{"channels":{
+				"c":{"ready":false},
+				"a":{"active":4,"last_assigned":"2026-11-21T10:00:00Z"},
+				"b":{"active":4,"last_assigned":"2026-11-21T09:59:59Z"}}}`,
+			"b", "c!not_ready,b,a",
+		},
+		"nobody ready": {
+			`{"channels":{"a":{"ready":false},"b":{"ready":false},"c":{"ready":false}}}`, "",
+			"c!not_ready,a!not_ready,b!not_ready",
+		},
 	} {
 		story, got := forecastOf(t, testMessage, tc.state)
 		var order []string
@@ -108,8 +134,10 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 			}
 			order = append(order, one)
 		}
-		if got.code != exitOK || *story.Draw != 46 || *story.Size != 100 || channelOf(&story) != tc.chosen || strings.Join(order, ",") != tc.order {
-			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *story.Draw, channelOf(&story), order, got.code)
+		if got.code != exitOK || *story.Draw != 46 || *story.Size != 100 ||
+			channelOf(&story) != tc.chosen || strings.Join(order, ",") != tc.order {
+			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *story.Draw,
+				channelOf(&story), order, got.code)
 		}
 		if !strings.Contains(story.Text, "public demo key") {
 			t.Errorf("%s: the text hides which key it drew with: %s", name, story.Text)
@@ -126,12 +154,16 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 		"+442079460123": {"gb", "would_send", "Its number is one of GB."},
 		"+447700900123": {"", "would_send", "Its number has no country that is known"},
 		"+18765551234":  {"jm", "would_reject", "Its number is one of JM."},
-		"+13575550123":  {"", "would_reject", "block it only if they block the main country of its calling code"},
+		"+13575550123": {
+			"", "would_reject", "block it only if they block the main country of its calling code",
+		},
 	} {
 		message := `{"id":"order-1","to":"` + number + `","text":"hi"}`
-		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-", "--format", "json")
+		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-",
+			"--format", "json")
 		story := decoded[report.Explanation](t, got)
-		if story.Country == nil || *story.Country != want.country || story.State != want.state || !strings.Contains(story.Text, want.text) {
+		if story.Country == nil || *story.Country != want.country || story.State != want.state ||
+			!strings.Contains(story.Text, want.text) {
 			t.Errorf("a number of %.4s...: %+v", number, got)
 		}
 	}
@@ -145,8 +177,10 @@ func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
 	got := dispatcher(t, `{"id":"order-1","to":"+13575550123","text":"hi"}`, nil,
 		"explain", "--routing", routing, "--message", "-", "--format", "json")
 	story := decoded[report.Explanation](t, got)
-	if got.code != exitOK || story.State != "would_send" || strings.Contains(story.Text, "it is blocked") ||
-		!strings.Contains(story.Text, "block it only if they block the main country of its calling code.") {
+	if got.code != exitOK || story.State != "would_send" ||
+		strings.Contains(story.Text, "it is blocked") ||
+		!strings.Contains(story.Text,
+			"block it only if they block the main country of its calling code.") {
 		t.Errorf("exit %d: %s: %s", got.code, story.State, story.Text)
 	}
 }
@@ -154,18 +188,23 @@ func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
 func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 	t.Parallel()
 	key := write(t, "draw.key", strings.Repeat("02", 32))
-	got := dispatcher(t, "", []string{"DISPATCHER_DRAW_KEY_FILE=" + key}, "explain", "--format", "json",
-		"--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", testMessage))
+	got := dispatcher(t, "", []string{"DISPATCHER_DRAW_KEY_FILE=" + key}, "explain",
+		"--format", "json",
+		"--routing", write(t, "routing.yaml",
+			testRouting), "--message", write(t, "message.json", testMessage))
 	var story report.Explanation
-	if err := json.Unmarshal([]byte(got.out), &story); err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
+	err := json.Unmarshal([]byte(got.out), &story)
+	if err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
 		t.Errorf("%v %+v", err, got)
 	}
 }
 
 func TestForecastOfADeadLetterFails(t *testing.T) {
 	t.Parallel()
-	story, got := forecastOf(t, `{"id":"1","to":"+447700900123","text":"`+strings.Repeat("x", 1600)+`"}`, "")
-	if got.code != exitFailed || story.State != "would_be_dead" || story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
+	story, got := forecastOf(t,
+		`{"id":"1","to":"+447700900123","text":"`+strings.Repeat("x", 1600)+`"}`, "")
+	if got.code != exitFailed || story.State != "would_be_dead" ||
+		story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
 		t.Errorf("%+v %+v", story, got)
 	}
 }
@@ -179,16 +218,22 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 	}{
 		"no envelope":     {`{"id":"1"}`, "", nil, "the field to is missing"},
 		"unknown channel": {testMessage, `{"channels":{"z":{}}}`, nil, `names channel "z"`},
-		"unknown key":     {testMessage, `{"channels":{"a":{"load":1}}}`, nil, `unknown field "load"`},
-		"negative load":   {testMessage, `{"channels":{"a":{"active":-1}}}`, nil, "is negative"},
-		"unknown lane":    {testMessage, "", []string{"--lane", "x"}, `there is no lane "x"`},
-		"an id as well":   {testMessage, "", []string{"order-1"}, "exclude each other"},
+		"unknown key": {
+			testMessage, `{"channels":{"a":{"load":1}}}`, nil, `unknown field "load"`,
+		},
+		"negative load": {testMessage, `{"channels":{"a":{"active":-1}}}`, nil, "is negative"},
+		"unknown lane":  {testMessage, "", []string{"--lane", "x"}, `there is no lane "x"`},
+		"an id as well": {testMessage, "", []string{"order-1"}, "exclude each other"},
 	} {
-		if _, got := forecastOf(t, tc.message, tc.state, tc.more...); got.code != exitUsage || !strings.Contains(got.err, tc.want) {
+		_, got := forecastOf(t, tc.message, tc.state, tc.more...)
+		if got.code != exitUsage || !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
 	}
-	for _, args := range [][]string{{"explain"}, {"explain", "--routing", "x"}, {"explain", "--message", "x"}, {"explain", "a", "b"}} {
+	for _, args := range [][]string{
+		{"explain"}, {"explain", "--routing", "x"}, {"explain", "--message", "x"},
+		{"explain", "a", "b"},
+	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.err == "" {
 			t.Errorf("%v: %+v", args, got)
 		}
@@ -203,12 +248,16 @@ func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	l := openSeeded(t, url)
 	settled(t, l, claimed(t, l, drawn("order-7731", 17, "a")))
 	tokyo := strings.Replace(testRouting, "Europe/London", "Asia/Tokyo", 1)
-	next := ledger.NewRouting{Author: "test", Document: tokyo, Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
-	if _, err := l.Routing.Apply(t.Context(), next); err != nil || tokyo == testRouting {
+	next := ledger.NewRouting{
+		Author: "test", Document: tokyo,
+		Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+	}
+	if _, err := l.ApplyRouting(t.Context(), next); err != nil || tokyo == testRouting {
 		t.Fatal(err)
 	}
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-7731")
-	if got.code != exitOK || !strings.Contains(got.out, "JST") || strings.Contains(got.out, "GMT") || strings.Contains(got.out, "UTC") {
+	if got.code != exitOK || !strings.Contains(got.out, "JST") ||
+		strings.Contains(got.out, "GMT") || strings.Contains(got.out, "UTC") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -19,23 +19,30 @@ import (
 
 // budgeted is testRouting with a budget of tenant shop over all channels.
 func budgeted(amount string) string {
-	return strings.Replace(testRouting, "routes:", `limits: [{tenant: shop, window: 1d, unit: money, currency: GBP, max: "`+amount+`"}]`+"\nroutes:", 1)
+	budget := `limits: [{tenant: shop, window: 1d, unit: money, currency: GBP, max: "` + amount +
+		"\"}]\n"
+	return strings.Replace(testRouting, "routes:", budget+"routes:", 1)
 }
 
 // waits stores a message whose wait went by routing version 2, and lets it have been looked at a
 // while ago.
 func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago time.Duration) {
 	t.Helper()
-	seen := decide.AppendRanking(nil, &decide.Ranking{Version: 2, By: "load_ratio", Candidates: []decide.Ranked{
-		{Channel: "a", Capacity: 100, Reason: "no_budget"}, {Channel: "b", Capacity: 100, Reason: "no_budget"}, {Channel: "c", Capacity: 100, Reason: "draining"},
-	}})
-	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})
+	seen := decide.AppendRanking(nil,
+		&decide.Ranking{Version: 2, By: "load_ratio", Candidates: []decide.Ranked{
+			{Channel: "a", Capacity: 100, Reason: "no_budget"},
+			{Channel: "b", Capacity: 100, Reason: "no_budget"},
+			{Channel: "c", Capacity: 100, Reason: "draining"},
+		}})
+	tx, err := l.Lock(t.Context(),
+		ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
 	err = tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{{
-		State: ledger.Waiting, Reason: "no_budget", WaitsFor: "tenant:shop 1d money", NextAt: m.ExpiresAt, Plan: m.Plan, Seen: seen,
+		State: ledger.Waiting, Reason: "no_budget", WaitsFor: "tenant:shop 1d money",
+		NextAt: m.ExpiresAt, Plan: m.Plan, Seen: seen,
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +56,12 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 			t.Error(err)
 		}
 	}()
-	if _, err := db.Exec(t.Context(), `update dispatcher.messages set waiting_since = waiting_since - make_interval(secs => $2) where id = $1`, m.ID, ago.Seconds()); err != nil {
+	_, err = db.Exec(t.Context(),
+		`
+			update dispatcher.messages set waiting_since = waiting_since - make_interval(secs => $2)
+			where id = $1`,
+		m.ID, ago.Seconds())
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,7 +77,8 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
+	_, err = l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil))
+	if err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")
@@ -74,21 +87,30 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	told := dispatcher(t, "", env, "explain", "order-7731")
 	text := strings.Join(strings.Fields(told.out), " ")
 	for _, want := range []string{
-		"So far it has waited for 2", "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are spent. ",
-		"Besides, c could not take it (being drained).", "The limit has room again on ", "its deadline.",
+		"So far it has waited for 2",
+		"It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are " +
+			"spent. ",
+		"Besides, c could not take it (being drained).", "The limit has room again on ",
+		"its deadline.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
 	}
-	if tooWide := slices.ContainsFunc(strings.Split(told.out, "\n"), func(line string) bool { return utf8.RuneCountInString(line) > 100 }); tooWide {
+	tooWide := slices.ContainsFunc(strings.Split(told.out, "\n"), func(line string) bool {
+		return utf8.RuneCountInString(line) > 100
+	})
+	if tooWide {
 		t.Errorf("%s", told.out)
 	}
-	story := decoded[report.Explanation](t, dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
-	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" || story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
+	story := decoded[report.Explanation](t,
+		dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
+	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" ||
+		story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
 		t.Errorf("%+v", story.Waits)
 	}
-	if story.Limit != "tenant:shop 1d money" || story.Until == nil || !story.Until.Before(*story.Deadline) || story.Until.In(doc.Routing.Timezone).Hour() != 0 {
+	if story.Limit != "tenant:shop 1d money" || story.Until == nil ||
+		!story.Until.Before(*story.Deadline) || story.Until.In(doc.Routing.Timezone).Hour() != 0 {
 		t.Errorf("%q until %v, deadline %v", story.Limit, story.Until, story.Deadline)
 	}
 }
@@ -96,15 +118,22 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 	t.Parallel()
 	closed := `{provider: sandbox, limits: [{window: 1s, max: 0}]}`
-	document := "channels:\n  a: " + closed + "\n  b: " + closed + "\nroutes: [{name: default, match: {}, channels: [a, b], mode: round_robin}]\n"
+	document := "channels:\n  a: " + closed + "\n  b: " + closed +
+		"\nroutes: [{name: default, match: {}, channels: [a, b], mode: round_robin}]\n"
 	story, _ := forecastIn(t, document, testMessage, "")
-	if story.State != "would_wait" || story.Limit != "a 1s messages" || story.Candidates[1].Never != "closed" ||
-		!strings.Contains(story.Text, "It would wait, because a is closed (its limit of messages per second is 0). Besides, b could not take it (closed: its limit is 0).") {
+	if story.State != "would_wait" || story.Limit != "a 1s messages" ||
+		story.Candidates[1].Never != "closed" ||
+		!strings.Contains(story.Text,
+			"It would wait, because a is closed (its limit of messages per second is 0). "+
+				"Besides, b could not take it (closed: its limit is 0).") {
 		t.Errorf("%+v", story)
 	}
 	message := `{"id":"order-1","to":"+447700900123","text":"hi","tenant":"shop"}`
 	story, _ = forecastIn(t, budgeted("0"), message, "")
-	if story.Limit != "tenant:shop 1d money" || !strings.Contains(story.Text, "It would wait, because all channels are closed to tenant shop (the limit of money per day is 0). It would be") {
+	if story.Limit != "tenant:shop 1d money" ||
+		!strings.Contains(story.Text,
+			"It would wait, because all channels are closed to tenant shop (the limit of money "+
+				"per day is 0). It would be") {
 		t.Errorf("%+v", story)
 	}
 }
@@ -119,13 +148,15 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
+	_, err = l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil))
+	if err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")
 	waits(t, l, url, m, 20*time.Second)
 	const said = "its window begins in the future, "
-	if told := dispatcher(t, "", env, "explain", "order-7731"); strings.Contains(strings.Join(strings.Fields(told.out), " "), said) {
+	told := dispatcher(t, "", env, "explain", "order-7731")
+	if strings.Contains(strings.Join(strings.Fields(told.out), " "), said) {
 		t.Errorf("%s", told.out)
 	}
 	db, err := pgx.Connect(t.Context(), url)
@@ -137,12 +168,16 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := db.Exec(t.Context(), `update dispatcher.limits set window_start = now() + interval '2 days'`); err != nil {
+	_, err = db.Exec(t.Context(),
+		`update dispatcher.limits set window_start = now() + interval '2 days'`)
+	if err != nil {
 		t.Fatal(err)
 	}
-	told := dispatcher(t, "", env, "explain", "order-7731")
+	told = dispatcher(t, "", env, "explain", "order-7731")
 	text := strings.Join(strings.Fields(told.out), " ")
-	for _, want := range []string{said, "because the database's clock was ahead when it was opened", "limits set --restart"} {
+	for _, want := range []string{
+		said, "because the database's clock was ahead when it was opened", "limits set --restart",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}

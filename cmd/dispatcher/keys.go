@@ -52,13 +52,14 @@ copy and restart again.`,
 	}
 	cmd.AddCommand(
 		c.keysNewCommand(),
-		c.keysChild("show", "List the ids of the keys, the one that draws first", cobra.NoArgs,
+		c.keysChild("show", "List the ids of the keys; the first one draws", cobra.NoArgs,
 			c.showKeys),
-		c.keysChild("add", "Put a new key below the one that draws; nobody draws with it yet",
+		c.keysChild("add", "Add a new key below the one that draws; no process draws with it yet",
 			cobra.NoArgs, c.addKey),
-		c.keysChild("promote ID", "Put a key of the file on top, so that it draws",
+		c.keysChild("promote ID", "Move a key of the file to the top, so that it draws",
 			cobra.ExactArgs(1), c.promoteKey),
-		c.keysChild("rotate", "Both steps at once, for a single instance", cobra.NoArgs,
+		c.keysChild("rotate",
+			"Add a new key at the top, which draws at once; for a single instance", cobra.NoArgs,
 			c.rotateKeys),
 	)
 	return cmd
@@ -156,7 +157,8 @@ func (c *cli) addKey(path string, _ []string, as format) error {
 	}, func(ring *keyRing) string {
 		ring.Added = added
 		return fmt.Sprintf(`Key %s is new in %s and draws nothing yet. Copy the file to every
-instance and restart them one by one. When all have it: "dispatcher keys promote %s".`, added, path, added)
+instance and restart them one by one. When all have it: "dispatcher keys promote %s".`,
+			added, path, added)
 	})
 }
 
@@ -183,8 +185,8 @@ instance has had the key from "dispatcher keys add" on. `, id, path) + keepOldKe
 	})
 }
 
-const keepOldKeys = `Messages that were drawn before keep their draw as long as their key stands in the file. Keep the old keys: without
-them old days cannot be verified.`
+const keepOldKeys = `Messages that were drawn before keep their draw as long as their key stands
+in the file. Keep the old keys: without them old days cannot be verified.`
 
 // rotateKeys adds a key, puts it on top and says what is to be done with the file then.
 func (c *cli) rotateKeys(path string, _ []string, as format) error {
@@ -261,8 +263,8 @@ func changeKeys(path string, change func(text string) (string, error)) error {
 	beside, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("the draw keys are being changed by somebody else, nothing was changed "+
-			"here; try again, and if that lasts, "+
-			"remove %s, which a change that was cut off has left behind", name)
+			"here; try again, and if that lasts, remove %s, which a change that was cut off has "+
+			"left behind", name)
 	}
 	if err != nil {
 		return fmt.Errorf("write the draw keys: %w; nothing was changed", err)

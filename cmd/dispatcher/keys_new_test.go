@@ -28,10 +28,13 @@ func TestKeysNewTouchesNoFileThatIsThere(t *testing.T) {
 	old := strings.Repeat("02", 32) + "\n"
 	path := write(t, "draw.key", old)
 	got := dispatcher(t, "", []string{"DISPATCHER_DRAW_KEY_FILE=" + path}, "keys", "new")
-	if content, err := os.ReadFile(path); err != nil || string(content) != old || got.code != exitFailed || !strings.Contains(got.err, "is there already") {
+	content, err := os.ReadFile(path)
+	if err != nil || string(content) != old || got.code != exitFailed ||
+		!strings.Contains(got.err, "is there already") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got := dispatcher(t, "", []string{}, "keys", "new"); got.code != exitUsage || !strings.Contains(got.err, "name the file to make") {
+	got = dispatcher(t, "", []string{}, "keys", "new")
+	if got.code != exitUsage || !strings.Contains(got.err, "name the file to make") {
 		t.Errorf("%+v", got)
 	}
 }

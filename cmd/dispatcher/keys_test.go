@@ -14,7 +14,8 @@ import (
 
 func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	t.Parallel()
-	path := write(t, "draw.key", "# ours\n"+strings.Repeat("02", 32)+"\n"+strings.Repeat("03", 32)+"\n")
+	path := write(t, "draw.key",
+		"# ours\n"+strings.Repeat("02", 32)+"\n"+strings.Repeat("03", 32)+"\n")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +27,10 @@ func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	before := decoded[keyRing](t, dispatcher(t, "", env, "keys", "show", "--format", "json"))
 	got := dispatcher(t, "", env, "keys", "rotate", "--format", "json")
 	after := decoded[keyRing](t, got)
-	if got.code != exitOK || len(before.Keys) != 2 || len(after.Keys) != 3 || after.Added != after.Keys[0].KeyID || after.Keys[0].Use != keyDraws ||
-		after.Keys[1].KeyID != before.Keys[0].KeyID || after.Keys[1].Use != keyVerifies || after.Keys[2] != before.Keys[1] {
+	if got.code != exitOK || len(before.Keys) != 2 || len(after.Keys) != 3 ||
+		after.Added != after.Keys[0].KeyID || after.Keys[0].Use != keyDraws ||
+		after.Keys[1].KeyID != before.Keys[0].KeyID || after.Keys[1].Use != keyVerifies ||
+		after.Keys[2] != before.Keys[1] {
 		t.Errorf("%+v then %+v", before, got)
 	}
 	keys, err := config.DrawKeys(path)
@@ -49,18 +52,24 @@ func TestKeysNeverShowAKey(t *testing.T) {
 	t.Parallel()
 	path := write(t, "draw.key", strings.Repeat("02", 32)+"\n")
 	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
-	for _, args := range [][]string{{"keys", "show"}, {"keys", "rotate"}, {"keys", "add"}, {"keys", "show", "--format", "csv"}} {
+	for _, args := range [][]string{
+		{"keys", "show"}, {"keys", "rotate"}, {"keys", "add"}, {"keys", "show", "--format", "csv"},
+	} {
 		got := dispatcher(t, "", env, args...)
 		content, err := os.ReadFile(path)
 		if err != nil || got.code != exitOK {
 			t.Fatalf("%v %+v", err, got)
 		}
 		for line := range strings.Lines(string(content)) {
-			if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") && strings.Contains(got.out+got.err, key[:16]) {
+			key := strings.TrimSpace(line)
+			if key != "" && !strings.HasPrefix(key, "#") &&
+				strings.Contains(got.out+got.err, key[:16]) {
 				t.Errorf("%v shows a key: %s", args, got.out)
 			}
 		}
-		if args[1] == "rotate" && (!strings.Contains(got.out, "Restart the instance") || !strings.Contains(got.out, "Keep the old keys")) {
+		if args[1] == "rotate" &&
+			(!strings.Contains(got.out, "Restart the instance") ||
+				!strings.Contains(got.out, "Keep the old keys")) {
 			t.Errorf("%s", got.out)
 		}
 	}
@@ -73,7 +82,8 @@ func TestKeysRotateRefusesAFileThatIsNotThere(t *testing.T) {
 		"there is no file " + path:            {"DISPATCHER_DRAW_KEY_FILE=" + path},
 		"DISPATCHER_DRAW_KEY_FILE is missing": {},
 	} {
-		if got := dispatcher(t, "", env, "keys", "rotate"); got.code != exitUsage || !strings.Contains(got.err, want) {
+		got := dispatcher(t, "", env, "keys", "rotate")
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%+v, want %q", got, want)
 		}
 	}
@@ -84,22 +94,31 @@ func TestKeysRotateRefusesAFileThatIsNotThere(t *testing.T) {
 
 func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
 	t.Parallel()
-	path := write(t, "draw.key", "# ours\n"+strings.Repeat("02", 32)+"\n"+strings.Repeat("03", 32)+"\n")
+	path := write(t, "draw.key",
+		"# ours\n"+strings.Repeat("02", 32)+"\n"+strings.Repeat("03", 32)+"\n")
 	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
 	before := decoded[keyRing](t, dispatcher(t, "", env, "keys", "show", "--format", "json"))
 	added := decoded[keyRing](t, dispatcher(t, "", env, "keys", "add", "--format", "json"))
-	if len(added.Keys) != 3 || added.Keys[0] != before.Keys[0] || added.Keys[1].KeyID != added.Added || added.Keys[1].Use != keyVerifies || added.Promoted != "" {
+	if len(added.Keys) != 3 || added.Keys[0] != before.Keys[0] ||
+		added.Keys[1].KeyID != added.Added || added.Keys[1].Use != keyVerifies ||
+		added.Promoted != "" {
 		t.Fatalf("%+v then %+v", before, added)
 	}
 	got := dispatcher(t, "", env, "keys", "promote", added.Added)
-	if got.code != exitOK || !strings.Contains(got.out, "Keep the old keys") || !strings.Contains(got.out, "is on top of") {
+	if got.code != exitOK || !strings.Contains(got.out, "Keep the old keys") ||
+		!strings.Contains(got.out, "is on top of") {
 		t.Errorf("%+v", got)
 	}
-	after := decoded[keyRing](t, dispatcher(t, "", env, "keys", "promote", added.Added, "--format", "json"))
-	if after.Promoted != added.Added || len(after.Keys) != 3 || after.Keys[0] != (keyShown{added.Added, keyDraws}) || after.Keys[1].KeyID != before.Keys[0].KeyID {
+	after := decoded[keyRing](t,
+		dispatcher(t, "", env, "keys", "promote", added.Added, "--format", "json"))
+	if after.Promoted != added.Added || len(after.Keys) != 3 ||
+		after.Keys[0] != (keyShown{added.Added, keyDraws}) ||
+		after.Keys[1].KeyID != before.Keys[0].KeyID {
 		t.Errorf("%+v then %+v", added, after)
 	}
-	if got := dispatcher(t, "", env, "keys", "add"); !strings.Contains(got.out, "draws nothing yet") || !strings.Contains(got.out, "keys promote") {
+	got = dispatcher(t, "", env, "keys", "add")
+	if !strings.Contains(got.out, "draws nothing yet") ||
+		!strings.Contains(got.out, "keys promote") {
 		t.Errorf("%+v", got)
 	}
 	for _, args := range [][]string{{"keys", "promote", "12345678"}, {"keys", "promote"}} {
@@ -161,7 +180,8 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
-	if got := dispatcher(t, "", env, "keys", "rotate"); got.code != exitFailed || !strings.Contains(got.err, "remove "+left) {
+	got := dispatcher(t, "", env, "keys", "rotate")
+	if got.code != exitFailed || !strings.Contains(got.err, "remove "+left) {
 		t.Errorf("%+v", got)
 	}
 	if ring, err := readKeyRing(path); err != nil || len(ring.Keys) != 1 {
@@ -170,7 +190,8 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 	if err := os.Remove(left); err != nil {
 		t.Fatal(err)
 	}
-	if err := changeKeys(path, func(string) (string, error) { return "", errors.New("refused") }); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+	err := changeKeys(path, func(string) (string, error) { return "", errors.New("refused") })
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(left); !os.IsNotExist(err) {

@@ -16,7 +16,7 @@ import (
 func (c *cli) limitsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limits",
-		Short: "Show what limits leave, change one, and who changed them",
+		Short: "Show what is left of the limits, change one, and list who changed them",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(c.limitsShowCommand(), c.limitsSetCommand(), c.limitsHistoryCommand())
@@ -34,13 +34,13 @@ type limitFlags struct {
 // addTo defines the flags.
 func (f *limitFlags) addTo(cmd *cobra.Command) {
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
-	cmd.Flags().BoolVar(&f.all, "all-channels", false, "the limits over all channels, in place of "+
-		"those of a channel")
-	cmd.Flags().StringVar(&f.window, "window", "", "1s, 1m, 1h or 1d")
-	cmd.Flags().StringVar(&f.unit, "unit", "", "messages, segments or money")
-	cmd.Flags().StringVar(&f.tenant, "tenant", "", "the limit of this tenant alone")
-	cmd.Flags().StringVar(&f.prefix, "prefix", "", "the limit to numbers with this beginning "+
-		"alone, such as +44")
+	cmd.Flags().BoolVar(&f.all, "all-channels", false,
+		"the limits over all channels, instead of those of one channel")
+	cmd.Flags().StringVar(&f.window, "window", "", "window of the limit: 1s, 1m, 1h or 1d")
+	cmd.Flags().StringVar(&f.unit, "unit", "", "unit of the limit: messages, segments or money")
+	cmd.Flags().StringVar(&f.tenant, "tenant", "", "only the limit of this tenant")
+	cmd.Flags().StringVar(&f.prefix, "prefix", "",
+		"only the limit for numbers that begin with this, such as +44")
 }
 
 // channel is the one that is named; empty for the limits over all.
@@ -71,8 +71,7 @@ func (f *limitFlags) key() (key admission.Key, err error) {
 	switch {
 	case f.tenant != "" && f.prefix != "":
 		err = misused(errors.New("--tenant and --prefix exclude each other: a limit counts by " +
-			"one " +
-			"of them"))
+			"one of them"))
 	case f.tenant == "" && f.prefix == "" && f.all:
 		err = misused(errors.New("a limit over all channels is one of a tenant or of a prefix: " +
 			"add --tenant or --prefix"))

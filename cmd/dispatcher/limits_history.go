@@ -42,7 +42,7 @@ func (c *cli) limitsHistoryCommand() *cobra.Command {
 	f := &limitFlags{}
 	cmd := &cobra.Command{
 		Use:   "history [CHANNEL]",
-		Short: "List who changed limits, when, why, from what to what",
+		Short: "List the changes of limits: who, when, why, from what to what",
 		Long: `Lists the changes of limits, newest first: of a channel, of those over all channels
 with --all-channels, or without either of all. --window, --unit, --tenant and --prefix leave only
 those of such limits; without them the changes of a channel's active and admission are listed as
@@ -63,7 +63,7 @@ well. Those are made in the document, by "dispatcher routing apply".`,
 		}),
 	}
 	f.addTo(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions with changes, and restarts, at most")
+	cmd.Flags().IntVar(&limit, "limit", 20, "at most this many versions with changes, and restarts")
 	as.addTo(cmd.Flags())
 	return cmd
 }

@@ -26,7 +26,10 @@ func setAhead(t *testing.T, env []string) {
 			t.Error(err)
 		}
 	}()
-	_, err = db.Exec(t.Context(), `update dispatcher.limits set window_start = window_start + interval '2 days', next_at = next_at + interval '2 days' where granted > 0`)
+	_, err = db.Exec(t.Context(),
+		`
+			update dispatcher.limits set window_start = window_start + interval '2 days',
+			next_at = next_at + interval '2 days' where granted > 0`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +48,13 @@ func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
-	a := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0]
-	for i, want := range []int64{0, 999, 2_499_999} { // nothing of the second; what is left of the hour and the day
-		if l := a.Limits[i]; !l.Ahead || l.Free.units/1000 != want/1000 || l.WindowStart.Before(time.Now().Add(24*time.Hour)) {
+	a := decoded[limitsNow](t,
+		dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0]
+	// Nothing of the second; what is left of the hour and the day.
+	for i, want := range []int64{0, 999, 2_499_999} {
+		l := a.Limits[i]
+		if !l.Ahead || l.Free.units/1000 != want/1000 ||
+			l.WindowStart.Before(time.Now().Add(24*time.Hour)) {
 			t.Errorf("%+v, want %d free", l, want)
 		}
 	}
@@ -57,15 +64,21 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	day := time.Now().Add(48 * time.Hour).UTC()
 	table := strings.Join(strings.Fields(dispatcher(t, "", env, "limits", "show", "a").out), " ")
 	for _, want := range []string{
-		"Limit a 1s messages: its window begins at ", day.Format("2 Jan 2006 "), "later than now. Most likely the database's clock was ahead when this window was opened; nothing passes before that",
-		"dispatcher limits set a --window 1s --restart --reason TEXT", "no more than what is left of it passes", "dispatcher limits set a --window 1d --unit money --restart",
+		"Limit a 1s messages: its window begins at ", day.Format("2 Jan 2006 "),
+		"later than now. Most likely the database's clock was ahead when this window was opened; " +
+			"nothing passes before that",
+		"dispatcher limits set a --window 1s --restart --reason TEXT",
+		"no more than what is left of it passes",
+		"dispatcher limits set a --window 1d --unit money --restart",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
 		}
 	}
 	found, _ := diagnosis(t, env)
-	if f := found["limit a 1s messages"]; f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") || !strings.Contains(f.Fix, "limits set a --window 1s --restart") {
+	f := found["limit a 1s messages"]
+	if f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") ||
+		!strings.Contains(f.Fix, "limits set a --window 1s --restart") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -78,7 +91,15 @@ func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 	for window, want := range map[admission.Window]int64{admission.Second: 0, admission.Hour: 9} {
 		l := admission.Limit{Window: window, Max: 10}
 		counter := admission.Counter{Limit: l, Max: 10, Granted: 1, Start: now.Add(48 * time.Hour)}
-		n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{counter}}}}}, time.UTC}
+		n := &countersNow{
+			&ledger.Present{
+				Now: now,
+				Channels: []ledger.ChannelState{
+					{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{counter}}},
+				},
+			},
+			time.UTC,
+		}
 		shown := n.limit("a", &l, admission.Ease{})
 		if shown.Free.units != want || !shown.Ahead || !strings.HasPrefix(shown.ends, "23 Nov ") {
 			t.Errorf("%s: %+v", window, shown)
@@ -91,31 +112,44 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 	_, env := grantedAhead(t)
 	args := []string{"limits", "set", "a", "--window", "1h", "--restart", "--format", "json"}
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
-	if try.Restarted || !try.DryRun || try.Was.Granted.units != 1 || try.Now.Granted != nil || !try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
+	if try.Restarted || !try.DryRun || try.Was.Granted.units != 1 || try.Now.Granted != nil ||
+		!try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
 		t.Errorf("%+v", try)
 	}
 	done := decoded[restartedLimit](t, dispatcher(t, "", env, because("the clock", args...)...))
-	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.units != 1 || done.Now.Granted.units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
+	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.units != 1 ||
+		done.Now.Granted.units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
 		t.Errorf("%+v", done)
 	}
 	again := dispatcher(t, "", env, because("the clock", args...)...)
-	if again.code != exitFailed || !strings.Contains(again.err, "limit a 1h messages does not begin in the future") {
+	if again.code != exitFailed ||
+		!strings.Contains(again.err, "limit a 1h messages does not begin in the future") {
 		t.Errorf("%+v", again)
 	}
-	money := dispatcher(t, "", env, because("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money", "--restart")...)
-	if text := strings.Join(strings.Fields(money.out), " "); money.code != exitOK || !strings.Contains(text, "has granted 0.000001 GBP. The one of ") || !strings.Contains(text, "so far it has granted 0.000001 GBP.") {
+	money := dispatcher(t, "", env,
+		because("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money",
+			"--restart")...)
+	text := strings.Join(strings.Fields(money.out), " ")
+	if money.code != exitOK || !strings.Contains(text, "has granted 0.000001 GBP. The one of ") ||
+		!strings.Contains(text, "so far it has granted 0.000001 GBP.") {
 		t.Errorf("%+v", money)
 	}
 	told := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
 	changes := decoded[struct{ Changes []limitMove }](t, told).Changes
-	if len(changes) < 3 || changes[0].What != "restart" || changes[0].Unit != "money" || changes[1].Window != "1h" || changes[1].Reason != "the clock" || changes[1].Author != "ann" ||
-		!strings.HasSuffix(*changes[1].From, "UTC, 1 granted") || !strings.HasSuffix(*changes[1].To, "UTC, 1 granted") {
+	if len(changes) < 3 || changes[0].What != "restart" || changes[0].Unit != "money" ||
+		changes[1].Window != "1h" || changes[1].Reason != "the clock" ||
+		changes[1].Author != "ann" ||
+		!strings.HasSuffix(*changes[1].From, "UTC, 1 granted") ||
+		!strings.HasSuffix(*changes[1].To, "UTC, 1 granted") {
 		t.Errorf("%+v", changes)
 	}
-	if one := decoded[struct{ Changes []limitMove }](t, dispatcher(t, "", env, "limits", "history", "--limit", "1", "--format", "json")).Changes; len(one) != 1 || one[0].What != "restart" {
+	one := decoded[struct{ Changes []limitMove }](t,
+		dispatcher(t, "", env, "limits", "history", "--limit", "1", "--format", "json")).Changes
+	if len(one) != 1 || one[0].What != "restart" {
 		t.Errorf("%+v", one)
 	}
-	if table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1h").out; !strings.Contains(table, "restart") || strings.Contains(table, "1d") {
+	table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1h").out
+	if !strings.Contains(table, "restart") || strings.Contains(table, "1d") {
 		t.Error(table)
 	}
 }
@@ -132,14 +166,19 @@ func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
 		{"a --window 1m --restart", "there is no limit a 1m messages", exitUsage},
 		{"x --window 1m --restart", `there is no channel "x"`, exitUsage},
 		{"a --window 1s --restart", "nothing was granted in it yet", exitFailed},
-		{"a --window 1s --restart --expect-version 1", "the routing was changed after version 1", exitFailed},
+		{
+			"a --window 1s --restart --expect-version 1", "the routing was changed after version 1",
+			exitFailed,
+		},
 	} {
-		got := dispatcher(t, "", env, because("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
+		got := dispatcher(t, "", env,
+			because("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) {
 			t.Errorf("%s: %+v", c.args, got)
 		}
 	}
-	if got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--restart"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
+	got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--restart")
+	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -151,14 +190,18 @@ func TestADryRunOfARestartShowsTheSecondOfTheRealOne(t *testing.T) {
 	args := []string{"limits", "set", "a", "--window", "1s", "--restart", "--dry-run"}
 	before := time.Now()
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--format", "json")...))
-	if !try.Now.Start.After(before) || try.Now.Start.After(time.Now().Add(time.Second)) { // tests and database share a clock
+	// Tests and database share a clock.
+	if !try.Now.Start.After(before) || try.Now.Start.After(time.Now().Add(time.Second)) {
 		t.Errorf("%+v, asked at %s", try, before)
 	}
-	if text := strings.Join(strings.Fields(dispatcher(t, "", env, args...).out), " "); !strings.Contains(text, "would take its place, with nothing granted in it.") {
+	text := strings.Join(strings.Fields(dispatcher(t, "", env, args...).out), " ")
+	if !strings.Contains(text, "would take its place, with nothing granted in it.") {
 		t.Error(text)
 	}
 	args[4] = "1h"
-	if text := strings.Join(strings.Fields(dispatcher(t, "", env, args...).out), " "); !strings.Contains(text, "would take its place, with what was claimed in it, and later while the clock was ahead.") {
+	text = strings.Join(strings.Fields(dispatcher(t, "", env, args...).out), " ")
+	if !strings.Contains(text,
+		"would take its place, with what was claimed in it, and later while the clock was ahead.") {
 		t.Error(text)
 	}
 }
@@ -173,7 +216,10 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 		{admission.Limit{Window: admission.Second}, "with nothing"},
 		{admission.Limit{Window: admission.Second, Scope: prefix}, "with nothing"},
 		{admission.Limit{Window: admission.Day, Scope: prefix}, "with what was claimed in it"},
-		{admission.Limit{Window: admission.Day, Scope: admission.Scope{Tenant: "shop"}}, "with what was claimed in it"},
+		{
+			admission.Limit{Window: admission.Day, Scope: admission.Scope{Tenant: "shop"}},
+			"with what was claimed in it",
+		},
 	} {
 		if got := beginningWords(&c.limit); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s", c.limit.Key().On("a"), got)
@@ -185,37 +231,57 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 // windows that begin in the future or not.
 func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	t.Parallel()
-	for name, ahead := range map[string]bool{"without a history": false, "with a window in the future in its history": true} {
+	for name, ahead := range map[string]bool{
+		"without a history": false, "with a window in the future in its history": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, env := grantedAhead(t)
-			db, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
+			db, err := pgx.Connect(t.Context(),
+				strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = db.Close(context.Background()) })
 			loseRow(t, db, ahead)
 			args := []string{"limits", "set", "a", "--window", "1h", "--restart"}
-			for _, all := range [][]string{because("the clock", args...), append(args, "--dry-run")} {
+			for _, all := range [][]string{
+				because("the clock", args...), append(args, "--dry-run"),
+			} {
 				got := dispatcher(t, "", env, all...)
-				if got.code != exitFailed || !strings.Contains(got.err, "limit a 1h messages is in the document") || !strings.Contains(got.err, `another max with "dispatcher limits set"`) ||
-					!strings.Contains(got.err, `run this again if "dispatcher limits show" then says that its window begins in the future`) {
+				if got.code != exitFailed ||
+					!strings.Contains(got.err, "limit a 1h messages is in the document") ||
+					!strings.Contains(got.err, `another max with "dispatcher limits set"`) ||
+					!strings.Contains(got.err,
+						`"dispatcher limits show" then says that its window begins in the future`) {
 					t.Errorf("%+v", got)
 				}
 			}
-			if got := dispatcher(t, "", env, because("the row is gone", "limits", "set", "a", "--window", "1h", "--max", "1001")...); got.code != exitOK {
+			got := dispatcher(t, "", env,
+				because("the row is gone", "limits", "set", "a", "--window", "1h",
+					"--max", "1001")...)
+			if got.code != exitOK {
 				t.Fatalf("%+v", got)
 			}
-			if shown := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0].Limits[1]; shown.Ahead != ahead {
+			shown := decoded[limitsNow](t,
+				dispatcher(t, "", env, "limits", "show", "a",
+					"--format", "json")).Channels[0].Limits[1]
+			if shown.Ahead != ahead {
 				t.Errorf("%+v", shown)
 			}
 			if ahead {
-				if got := dispatcher(t, "", env, because("the clock", "limits", "set", "a", "--window", "1h", "--restart")...); got.code != exitOK {
+				got := dispatcher(t, "", env,
+					because("the clock", "limits", "set", "a", "--window", "1h", "--restart")...)
+				if got.code != exitOK {
 					t.Errorf("%+v", got)
 				}
 			}
 			var started bool
-			if err := db.QueryRow(t.Context(), `select window_start <= now() and window_start > now() - interval '61 minutes' from dispatcher.limits where channel = 'a' and window_seconds = 3600`).Scan(&started); err != nil || !started {
+			err = db.QueryRow(t.Context(), `
+				select window_start <= now() and window_start > now() - interval '61 minutes'
+				from dispatcher.limits where channel = 'a' and window_seconds = 3600
+			`).Scan(&started)
+			if err != nil || !started {
 				t.Errorf("started %t, %v", started, err)
 			}
 		})
@@ -226,10 +292,14 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 // another window before, while the clock was ahead.
 func loseRow(t *testing.T, db *pgx.Conn, ahead bool) {
 	t.Helper()
-	if _, err := db.Exec(t.Context(), `
-		with gone as (delete from dispatcher.limits where channel = 'a' and window_seconds = 3600 returning *)
-		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, since)
-		select channel, scope, window_seconds, unit, window_start - interval '1 hour', max, max, 0, currency, since from gone where $1`, ahead); err != nil {
+	_, err := db.Exec(t.Context(), `
+		with gone as (delete from dispatcher.limits where channel = 'a' and window_seconds = 3600
+		returning *)
+		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
+		max, granted, reserved, currency, since)
+		select channel, scope, window_seconds, unit, window_start - interval '1 hour', max, max, 0,
+		currency, since from gone where $1`, ahead)
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,7 +24,8 @@ type limitChange struct {
 func (c *cli) limitsSetCommand() *cobra.Command {
 	f, asked := &changeFlags{}, &limitChange{}
 	cmd := &cobra.Command{
-		Use:   "set (CHANNEL | --all-channels) --window 1s --max N --reason TEXT",
+		Use: "set CHANNEL --window 1s --max N --reason TEXT | " +
+			"set --all-channels --window 1s --max N --reason TEXT",
 		Short: "Change, add or remove one limit, from the next claim on",
 		Long: `Changes the max of the limit with that window, unit, tenant and prefix in the
 routing document, which keeps its comments, its order and its quotes, and applies it as a new
@@ -39,9 +40,11 @@ second.
 --restart changes no max: it starts the window of now for a limit whose window begins in the
 future, because the database's clock was ahead when it was opened ("dispatcher limits show" and
 "doctor" say so). What attempts on record have taken in it counts. It is in the history.`,
-		Example: `  dispatcher limits set a --window 1s --max 80 --reason "the provider asked for less"
-  dispatcher limits set a --window 1d --unit money --max 250.00 --tenant shop --reason "their budget"
-  dispatcher limits set --all-channels --window 1m --max 600 --prefix +44 --reason "a flood of sign-ups"
+		Example: `  dispatcher limits set a --window 1s --max 80 --reason "less was agreed"
+  dispatcher limits set a --window 1d --unit money --max 250.00 --tenant shop \
+      --reason "their budget"
+  dispatcher limits set --all-channels --window 1m --max 600 --prefix +44 \
+      --reason "a flood of sign-ups"
   dispatcher limits set a --window 1s --remove --reason "the contract has none any more"
   dispatcher limits set a --window 1s --restart --reason "the database's clock was two days ahead"`,
 		Args: arguments(0, 1),
@@ -59,14 +62,15 @@ future, because the database's clock was ahead when it was opened ("dispatcher l
 		}),
 	}
 	asked.addTo(cmd)
-	cmd.Flags().Lookup("unit").Usage = "messages (unless given), segments or money"
-	cmd.Flags().StringVar(&asked.most, "max", "", "so many units in each window at most; money as "+
-		"a decimal, such as 250.00")
-	cmd.Flags().StringVar(&asked.currency, "currency", "", "of a new limit in money over all "+
-		"channels, such as GBP")
-	cmd.Flags().BoolVar(&asked.remove, "remove", false, "take the limit out")
-	cmd.Flags().BoolVar(&asked.restart, "restart", false, "start the window of now in place of "+
-		"one that begins in the future")
+	cmd.Flags().Lookup("unit").Usage = "unit of the limit: messages (the default), segments or " +
+		"money"
+	cmd.Flags().StringVar(&asked.most, "max", "",
+		"most units in one window; money as a decimal, such as 250.00")
+	cmd.Flags().StringVar(&asked.currency, "currency", "",
+		"currency of a new limit in money over all channels, such as GBP")
+	cmd.Flags().BoolVar(&asked.remove, "remove", false, "remove the limit")
+	cmd.Flags().BoolVar(&asked.restart, "restart", false,
+		"replace a window that begins in the future by the current one")
 	f.addTo(cmd, c)
 	return cmd
 }

@@ -18,11 +18,11 @@ func (c *cli) limitsShowCommand() *cobra.Command {
 	var as format
 	cmd := &cobra.Command{
 		Use:   "show [CHANNEL...]",
-		Short: "Show what limits leave, over all instances, and who waits",
-		Long: `Shows for each channel the policy, the rate that its provider leaves it, what is
-under way and how many wait, for each limit what its running window has granted and what could be
-taken now, and who waits for what, why, and when the first of them is looked at again. Without a
-channel: all, and the limits over all channels.`,
+		Short: "Show what is left of each limit, over all instances, and what waits for it",
+		Long: `Shows three tables: each channel with its policy, its present rate, its attempts in
+flight and how many messages wait for it; each limit with what its running window has granted and
+what could be taken now; and the messages that wait, with what for, why, and when the first of them
+is considered again. Without a channel it shows all, and the limits over all channels.`,
 		Args: arguments(0, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			return c.showLimits(ctx, args, as)

@@ -26,10 +26,14 @@ var limitedRouting = strings.NewReplacer(
     provider: sandbox
     admission: {policy: curve, curve_factor: 0.5}
     active: {max: 5, until: receipt}
-    limits: [{window: 1s, max: 100, sliding: true, burst: 20}, {window: 1h, max: 1000, reserve: {otp: 20%}}, {window: 1d, max: "2.50", unit: money}, {window: 1d, max: 50, tenant: shop}]
+    limits: [{window: 1s, max: 100, sliding: true, burst: 20}, `+
+		`{window: 1h, max: 1000, reserve: {otp: 20%}}, {window: 1d, max: "2.50", unit: money}, `+
+		`{window: 1d, max: 50, tenant: shop}]
     capacity: 100
     price: {currency: GBP, default: "0.031"}`,
-	"routes:", "limits: # over all\n  - {window: 1d, max: \"250.00\", unit: money, currency: GBP, tenant: shop} # their budget\nroutes:",
+	"routes:",
+	"limits: # over all\n  - {window: 1d, max: \"250.00\", unit: money, currency: GBP, tenant: "+
+		"shop} # their budget\nroutes:",
 ).Replace(testRouting)
 
 // limitedBy is a database with limitedRouting as version 2.
@@ -37,9 +41,7 @@ func limitedBy(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	tier.OneWindow(t, time.Hour)
 	l, env = seeded(t)
-	if got := dispatcher(t, "", env, because("limits", "routing", "apply", write(t, "limits.yaml", limitedRouting))...); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
+	applies(t, env, write(t, "limits.yaml", limitedRouting))
 	return l, env
 }
 
@@ -47,44 +49,61 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	now := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "--format", "json"))
-	if now.Version != 2 || len(now.Channels) != 3 || len(now.Limits) != 1 || now.Timezone != "Europe/London" {
+	if now.Version != 2 || len(now.Channels) != 3 || len(now.Limits) != 1 ||
+		now.Timezone != "Europe/London" {
 		t.Fatalf("%+v", now)
 	}
 	a := now.Channels[0]
-	if a.Policy != "curve" || *a.CurveFactor != 0.5 || *a.ActiveMax != 5 || a.ActiveUntil != "receipt" || a.HoldSeconds != 600 || a.Rate != 1 || len(a.Limits) != 4 {
+	if a.Policy != "curve" || *a.CurveFactor != 0.5 || *a.ActiveMax != 5 ||
+		a.ActiveUntil != "receipt" || a.HoldSeconds != 600 || a.Rate != 1 || len(a.Limits) != 4 {
 		t.Errorf("%+v", a)
 	}
-	if l := a.Limits[0]; !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.units != 100 || l.Free.units != 20 || !l.NextPlace.Equal(now.Now) {
+	l := a.Limits[0]
+	if !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.units != 100 ||
+		l.Free.units != 20 || !l.NextPlace.Equal(now.Now) {
 		t.Errorf("%+v", l)
 	}
-	if l := a.Limits[1]; l.Reserved.units != 200 || l.Reserve["otp"] != 20 || l.Effective.units != 1000 || l.Burst != nil || l.NextPlace != nil {
+	l = a.Limits[1]
+	if l.Reserved.units != 200 || l.Reserve["otp"] != 20 || l.Effective.units != 1000 ||
+		l.Burst != nil || l.NextPlace != nil {
 		t.Errorf("%+v", l)
 	}
 	if b := now.Channels[1]; b.ActiveMax != nil {
 		t.Errorf("%+v", b)
 	}
-	if l := now.Limits[0]; l.Scope != "tenant:shop" || l.Max != (quantity{250_000_000, true}) || l.Currency != "GBP" || l.Unit != "money" {
+	l = now.Limits[0]
+	if l.Scope != "tenant:shop" || l.Max != (quantity{250_000_000, true}) || l.Currency != "GBP" ||
+		l.Unit != "money" {
 		t.Errorf("%+v", l)
 	}
 	one := dispatcher(t, "", env, "limits", "show", "a", "--format", "csv")
-	if lines := strings.Split(strings.TrimSpace(one.out), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[3], "a,channel,1d,money,GBP,2.50,2.50,2.50,0.00,2.50,0.00,0,,") {
+	lines := strings.Split(strings.TrimSpace(one.out), "\n")
+	if len(lines) != 5 ||
+		!strings.HasPrefix(lines[3], "a,channel,1d,money,GBP,2.50,2.50,2.50,0.00,2.50,0.00,0,,") {
 		t.Errorf("%+v", one)
 	}
 	for column, want := range map[string]string{
-		"curve_factor": "0.5", "active_until": "receipt", "hold_seconds": "600", "reserve": "otp 20%", "burst": "", "active_max": "5", "rate": "1",
+		"curve_factor": "0.5", "active_until": "receipt", "hold_seconds": "600",
+		"reserve": "otp 20%", "burst": "", "active_max": "5", "rate": "1",
 	} {
 		lines := strings.Split(one.out, "\n")
-		if at := slices.Index(strings.Split(lines[0], ","), column); at < 0 || strings.Split(lines[2], ",")[at] != want {
+		at := slices.Index(strings.Split(lines[0], ","), column)
+		if at < 0 || strings.Split(lines[2], ",")[at] != want {
 			t.Errorf("%s is not %s in %s", column, want, one.out)
 		}
 	}
 	table := dispatcher(t, "", env, "limits", "show").out
-	for _, want := range []string{"curve 0.5", "0 of 5 until receipt", "1d GBP tenant:shop", "burst 20, then 81", "messages, 20 %", "(all)", "Europe/London", "Nobody waits."} {
+	for _, want := range []string{
+		"curve 0.5", "0 of 5 until receipt", "1d GBP tenant:shop", "burst 20, then 81",
+		"messages, 20 %", "(all)", "Europe/London", "Nobody waits.",
+	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
 		}
 	}
-	if got := dispatcher(t, "", env, "limits", "show", "x"); got.code != exitUsage || !strings.Contains(got.err, `there is no channel "x"; choose one of a, b, c`) {
+	got := dispatcher(t, "", env, "limits", "show", "x")
+	if got.code != exitUsage ||
+		!strings.Contains(got.err, `there is no channel "x"; choose one of a, b, c`) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -109,20 +128,39 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 		Now: now,
 		Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{
 			Active: admission.Active{Max: 5, Count: 5},
-			Ease:   admission.Ease{Rate: 0.25, Since: now.Add(-time.Second), Until: now.Add(time.Minute)},
+			Ease: admission.Ease{
+				Rate: 0.25, Since: now.Add(-time.Second), Until: now.Add(time.Minute),
+			},
 			Counters: []admission.Counter{
-				{Limit: bare(limits[0]), Max: 100, Start: now.Add(-time.Minute), Granted: 90}, // long over
-				{Limit: bare(limits[1]), Max: 1000, Start: now.Truncate(time.Hour), Granted: 400, Taken: map[string]int64{"lane:otp": 50}},
-				{Limit: bare(limits[2]), Max: 3_000_000, Start: today, Granted: 3_000_000}, // lowered since
+				// The first window is long over; the max of the third was lowered since.
+				{Limit: bare(limits[0]), Max: 100, Start: now.Add(-time.Minute), Granted: 90},
+				{
+					Limit: bare(limits[1]), Max: 1000, Start: now.Truncate(time.Hour), Granted: 400,
+					Taken: map[string]int64{"lane:otp": 50},
+				},
+				{Limit: bare(limits[2]), Max: 3_000_000, Start: today, Granted: 3_000_000},
 			},
 		}}},
 		Scoped: []ledger.ScopeState{
-			{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}}, Counters: []admission.Counter{{Limit: doc.Limits[0], Max: doc.Limits[0].Max, Start: today, Granted: 31_000}}},
-			{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: admission.Scope{Tenant: "shop"}}, Counters: []admission.Counter{{Limit: limits[3], Max: 50, Start: today, Granted: 7}}},
+			{
+				ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}},
+				Counters: []admission.Counter{
+					{Limit: doc.Limits[0], Max: doc.Limits[0].Max, Start: today, Granted: 31_000},
+				},
+			},
+			{
+				ScopeRef: ledger.ScopeRef{Channel: "a", Scope: admission.Scope{Tenant: "shop"}},
+				Counters: []admission.Counter{
+					{Limit: limits[3], Max: 50, Start: today, Granted: 7},
+				},
+			},
 		},
 		Waiting: []ledger.Waiters{
 			{On: "a", Reason: "no_active", Messages: 4, Next: soon},
-			{On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2, Next: soon.Add(24 * time.Hour)},
+			{
+				On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2,
+				Next: soon.Add(24 * time.Hour),
+			},
 			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 9, Next: soon},
 			{Reason: "no_route", Messages: 1, Next: soon},
 			{On: "b 1s messages", Reason: "no_slot", Messages: 3, Next: soon},
@@ -130,12 +168,16 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 	shown := newLimitsNow(2, doc, present, nil)
 	a := shown.Channels[0]
-	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) || a.Active != 5 || a.Waiting != 6 || shown.WaitingForOthers != 1 {
+	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) ||
+		a.Active != 5 || a.Waiting != 6 || shown.WaitingForOthers != 1 {
 		t.Errorf("%+v", a)
 	}
 	type figures struct{ Max, Configured, Granted, Free, Reserved, Waiting int64 }
 	of := func(l limitNow) figures {
-		return figures{l.Max.units, l.ConfiguredMax.units, l.Granted.units, l.Free.units, l.Reserved.units, l.Waiting}
+		return figures{
+			l.Max.units, l.ConfiguredMax.units, l.Granted.units, l.Free.units, l.Reserved.units,
+			l.Waiting,
+		}
 	}
 	for i, want := range []figures{
 		{100, 100, 0, 0, 0, 0}, // nothing goes while the provider wants nothing
@@ -147,13 +189,18 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 			t.Errorf("limit %d: %s", i, diff)
 		}
 	}
-	if diff := cmp.Diff(figures{250_000_000, 250_000_000, 31_000, 249_969_000, 0, 9}, of(shown.Limits[0])); diff != "" {
+	diff := cmp.Diff(figures{250_000_000, 250_000_000, 31_000, 249_969_000, 0, 9},
+		of(shown.Limits[0]))
+	if diff != "" {
 		t.Error(diff)
 	}
-	if a.Limits[0].Effective.units != 0 || a.Limits[1].Effective.units != 0 || !a.Limits[0].NextPlace.Equal(now.Add(time.Minute)) {
+	if a.Limits[0].Effective.units != 0 || a.Limits[1].Effective.units != 0 ||
+		!a.Limits[0].NextPlace.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v", a.Limits)
 	}
-	if ends := a.Limits[2]; !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.ends != "22 Jul 00:00" || a.Limits[1].ends != "12:00:00" {
+	ends := a.Limits[2]
+	if !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.ends != "22 Jul 00:00" ||
+		a.Limits[1].ends != "12:00:00" {
 		t.Errorf("%+v", ends)
 	}
 	var table strings.Builder
@@ -161,8 +208,10 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	limitSheet(shown, formatTable).draw(&table)
 	waiterSheet(shown).draw(&table)
 	for _, want := range []string{
-		"at 2026-07-21 11:30:00, times in Europe/London", "30.00 %", "5 of 5 until receipt, full", "11:31:00", "100, now 0", "3.00, then",
-		"9  tenant:shop 1d money", "budget of the running window spent", "none in particular", "its route is no longer part of", "11:30:07", "22 Jul 11:30:07",
+		"at 2026-07-21 11:30:00, times in Europe/London", "30.00 %", "5 of 5 until receipt, full",
+		"11:31:00", "100, now 0", "3.00, then",
+		"9  tenant:shop 1d money", "budget of the running window spent", "none in particular",
+		"its route is no longer part of", "11:30:07", "22 Jul 11:30:07",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, table.String())
@@ -182,14 +231,19 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 		{On: "a 1s messages", Reason: "no_share", Messages: 2, Next: soon},
 		{On: "ab 1s messages", Reason: "no_slot", Messages: 7, Next: soon},
 	}}, time.UTC}
-	if n.waiting("a 1s messages") != 7 || n.waiting("a 1m messages") != 0 || n.waiting("a") != 4 || n.waitingOn("a") != 11 {
+	if n.waiting("a 1s messages") != 7 || n.waiting("a 1m messages") != 0 || n.waiting("a") != 4 ||
+		n.waitingOn("a") != 11 {
 		t.Error("counted elsewhere than where it is stopped")
 	}
-	want := []waitersNow{{"a 1s messages", "no_slot", 5, soon}, {"a", "no_active", 4, soon}, {"a 1s messages", "no_share", 2, soon}}
+	want := []waitersNow{
+		{"a 1s messages", "no_slot", 5, soon}, {"a", "no_active", 4, soon},
+		{"a 1s messages", "no_share", 2, soon},
+	}
 	if diff := cmp.Diff(want, n.waiters([]string{"a"})); diff != "" {
 		t.Error(diff)
 	}
-	if all := n.waiters(nil); len(all) != 5 || all[0].On != "ab 1s messages" || all[4].Reason != "no_route" {
+	all := n.waiters(nil)
+	if len(all) != 5 || all[0].On != "ab 1s messages" || all[4].Reason != "no_route" {
 		t.Errorf("%+v", all)
 	}
 }
@@ -197,14 +251,23 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 // TestWhoWaitsForALimitOfZeroIsToldSo: no part of it was ever used.
 func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 	t.Parallel()
-	doc, err := config.ParseRouting("r.yaml", []byte(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1)))
+	doc, err := config.ParseRouting("r.yaml",
+		[]byte(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,",
+			1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	present := &ledger.Present{Now: time.Now(), Waiting: []ledger.Waiters{{On: "a 1h messages", Reason: "no_slot", Messages: 2}, {On: "a 1s messages", Reason: "no_slot", Messages: 1}}}
+	present := &ledger.Present{
+		Now: time.Now(),
+		Waiting: []ledger.Waiters{
+			{On: "a 1h messages", Reason: "no_slot", Messages: 2},
+			{On: "a 1s messages", Reason: "no_slot", Messages: 1},
+		},
+	}
 	var table strings.Builder
 	waiterSheet(newLimitsNow(2, doc, present, nil)).draw(&table)
-	if strings.Count(table.String(), "this limit is 0, so nothing passes it") != 1 || !strings.Contains(table.String(), "sending limit of the running window used up") {
+	if strings.Count(table.String(), "this limit is 0, so nothing passes it") != 1 ||
+		!strings.Contains(table.String(), "sending limit of the running window used up") {
 		t.Error(table.String())
 	}
 }
@@ -233,7 +296,15 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 		}
 		stored := c
 		stored.Limit = admission.Limit{Window: l.Window, Max: l.Max}
-		n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{stored}}}}}, time.UTC}
+		n := &countersNow{
+			&ledger.Present{
+				Now: now,
+				Channels: []ledger.ChannelState{
+					{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{stored}}},
+				},
+			},
+			time.UTC,
+		}
 		shown := n.limit("a", &l, admission.Ease{})
 		more := 0
 		for fits(&c, now) {
@@ -248,14 +319,16 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 			}
 			continue
 		}
-		if !shown.NextPlace.After(now) || fits(&c, shown.NextPlace.Add(-2*time.Millisecond)) || !fits(&c, *shown.NextPlace) {
+		if !shown.NextPlace.After(now) || fits(&c, shown.NextPlace.Add(-2*time.Millisecond)) ||
+			!fits(&c, *shown.NextPlace) {
 			t.Errorf("the next place is not %s", shown.NextPlace)
 		}
 	}
 	closed := l
 	closed.Max, closed.Burst = 0, 0
 	n := &countersNow{&ledger.Present{Now: now}, time.UTC}
-	if shown := n.limit("a", &closed, admission.Ease{}); shown.NextPlace != nil || shown.Free.units != 0 || shown.Burst != nil {
+	shown := n.limit("a", &closed, admission.Ease{})
+	if shown.NextPlace != nil || shown.Free.units != 0 || shown.Burst != nil {
 		t.Errorf("%+v", shown)
 	}
 }
@@ -265,11 +338,21 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 	t.Parallel()
 	l := admission.Limit{Window: admission.Second, Max: 100, Sliding: true, Burst: 20}
 	for millisecond := range 1000 {
-		now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC).Add(time.Duration(millisecond) * time.Millisecond)
+		now := time.Date(2026, 7, 21, 10, 30, 0, 0,
+			time.UTC).Add(time.Duration(millisecond) * time.Millisecond)
 		c := admission.Counter{Limit: admission.Limit{Window: l.Window, Max: l.Max}, Max: l.Max}
 		c.Roll(now, time.UTC)
-		n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{c}}}}}, time.UTC}
-		if shown := n.limit("a", &l, admission.Ease{}); shown.Free.units != 20 || !shown.NextPlace.Equal(now) {
+		n := &countersNow{
+			&ledger.Present{
+				Now: now,
+				Channels: []ledger.ChannelState{
+					{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{c}}},
+				},
+			},
+			time.UTC,
+		}
+		shown := n.limit("a", &l, admission.Ease{})
+		if shown.Free.units != 20 || !shown.NextPlace.Equal(now) {
 			t.Errorf("at %d ms: %s free, next at %s", millisecond, shown.Free, shown.NextPlace)
 		}
 	}
@@ -279,11 +362,18 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
-	n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{
-		{Limit: admission.Limit{Window: admission.Second, Max: 40}, Max: 40, Start: now, Granted: 5},
-	}}}}}, time.UTC}
+	n := &countersNow{&ledger.Present{Now: now,
+		Channels: []ledger.ChannelState{{Name: "a",
+			Gate: admission.Gate{Counters: []admission.Counter{
+				{
+					Limit: admission.Limit{Window: admission.Second, Max: 40}, Max: 40, Start: now,
+					Granted: 5,
+				},
+			}}}}}, time.UTC}
 	ease := admission.Ease{Rate: 0.5, Since: now}
-	for window, want := range map[admission.Window]string{admission.Second: "20 15", admission.Minute: "40 40"} {
+	for window, want := range map[admission.Window]string{
+		admission.Second: "20 15", admission.Minute: "40 40",
+	} {
 		l := n.limit("a", &admission.Limit{Window: window, Max: 40}, ease)
 		if got := fmt.Sprint(l.Effective, " ", l.Free); got != want {
 			t.Errorf("%s: %s, want %s", window, got, want)
@@ -296,7 +386,9 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 	l, env := limitedBy(t)
 	set := func(args ...string) changed {
 		t.Helper()
-		got := dispatcher(t, "", env, because("as agreed", append([]string{"limits", "set", "--format", "json"}, args...)...)...)
+		got := dispatcher(t, "", env,
+			because("as agreed",
+				append([]string{"limits", "set", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
@@ -307,20 +399,45 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 		old, now string // in the document
 	}{
 		{[]string{"a", "--window", "1s", "--max", "80"}, "max: 100, sliding", "max: 80, sliding"},
-		{[]string{"a", "--window", "24h", "--tenant", "shop", "--max", "60"}, "max: 50, tenant", "max: 60, tenant"},
-		{[]string{"a", "--window", "1d", "--unit", "money", "--max", "3"}, `max: "2.50"`, `max: "3.00"`},
-		{[]string{"--all-channels", "--window", "1d", "--unit", "money", "--tenant", "shop", "--max", "199.95"}, `max: "250.00"`, `max: "199.95"`},
-		{[]string{"b", "--window", "1m", "--unit", "segments", "--max", "600"}, "b: {provider: sandbox, ", "b: {provider: sandbox, limits: [{window: 1m, max: 600, unit: segments}], "},
 		{
-			[]string{"--all-channels", "--window", "1h", "--prefix", "+44", "--unit", "money", "--currency", "GBP", "--max", "7"},
-			"# their budget\n", "# their budget\n  - {window: 1h, max: 7.00, unit: money, currency: GBP, prefix: \"+44\"}\n",
+			[]string{"a", "--window", "24h", "--tenant", "shop", "--max", "60"}, "max: 50, tenant",
+			"max: 60, tenant",
 		},
-		{[]string{"a", "--window", "1d", "--tenant", "shop", "--remove"}, ", {window: 1d, max: 60, tenant: shop}", ""},
+		{
+			[]string{"a", "--window", "1d", "--unit", "money", "--max", "3"}, `max: "2.50"`,
+			`max: "3.00"`,
+		},
+		{
+			[]string{
+				"--all-channels", "--window", "1d", "--unit", "money", "--tenant", "shop",
+				"--max", "199.95",
+			},
+			`max: "250.00"`, `max: "199.95"`,
+		},
+		{
+			[]string{"b", "--window", "1m", "--unit", "segments", "--max", "600"},
+			"b: {provider: sandbox, ",
+			"b: {provider: sandbox, limits: [{window: 1m, max: 600, unit: segments}], ",
+		},
+		{
+			[]string{
+				"--all-channels", "--window", "1h", "--prefix", "+44", "--unit", "money",
+				"--currency", "GBP", "--max", "7",
+			},
+			"# their budget\n",
+			"# their budget\n  - {window: 1h, max: 7.00, unit: money, currency: GBP, prefix: " +
+				"\"+44\"}\n",
+		},
+		{
+			[]string{"a", "--window", "1d", "--tenant", "shop", "--remove"},
+			", {window: 1d, max: 60, tenant: shop}", "",
+		},
 	} {
 		before := current(t, l)
 		done := set(append(step.args, "--expect-version", fmt.Sprint(before.Version))...)
 		v := current(t, l)
-		if want := strings.Replace(before.Document, step.old, step.now, 1); v.Document != want || !done.Applied || v.Reason != "as agreed" || v.Author != "ann" {
+		want := strings.Replace(before.Document, step.old, step.now, 1)
+		if v.Document != want || !done.Applied || v.Reason != "as agreed" || v.Author != "ann" {
 			t.Errorf("%v: %s", step.args, cmp.Diff(want, v.Document))
 		}
 	}
@@ -335,7 +452,9 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 	claimed(t, l, drawn("m-1", 17, "b"))
 	set := func(args ...string) []string {
 		t.Helper()
-		got := dispatcher(t, "", env, because("closed", append([]string{"limits", "set", "--max", "0", "--format", "json"}, args...)...)...)
+		got := dispatcher(t, "", env,
+			because("closed",
+				append([]string{"limits", "set", "--max", "0", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
@@ -345,11 +464,25 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"a", "--window", "1d", "--tenant", "x"}, []string{"Messages of tenant x find no room on channel a: they go to others or wait."}},
-		{[]string{"--all-channels", "--window", "1s", "--prefix", "+44"}, []string{"Messages to +44 wait until the limit is raised, or they expire: it stands over all channels."}},
+		{
+			[]string{"a", "--window", "1d", "--tenant", "x"},
+			[]string{"Messages of tenant x find no room on channel a: they go to others or wait."},
+		},
+		{
+			[]string{"--all-channels", "--window", "1s", "--prefix", "+44"},
+			[]string{
+				"Messages to +44 wait until the limit is raised, or they expire: it stands over " +
+					"all channels.",
+			},
+		},
 		{[]string{"a", "--window", "1s"}, []string{}},
 		{[]string{"b", "--window", "1m"}, []string{}},
-		{[]string{"c", "--window", "1d"}, []string{"Route default has no channel left that takes messages: they wait until one does."}},
+		{
+			[]string{"c", "--window", "1d"},
+			[]string{
+				"Route default has no channel left that takes messages: they wait until one does.",
+			},
+		},
 	} {
 		if diff := cmp.Diff(step.want, set(step.args...)); diff != "" {
 			t.Errorf("%v: %s", step.args, diff)
@@ -362,12 +495,17 @@ func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
-	got := dispatcher(t, "", env, because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
-	if got.code != exitOK || !strings.Contains(got.out, "The running window of a 1h messages has granted 1 messages already: it takes no") {
+	got := dispatcher(t, "", env,
+		because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
+	if got.code != exitOK ||
+		!strings.Contains(got.out,
+			"The running window of a 1h messages has granted 1 messages already: it takes no") {
 		t.Errorf("%+v", got)
 	}
 	now := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json"))
-	if hour := now.Channels[0].Limits[1]; hour.ConfiguredMax.units != 0 || hour.Free.units != 0 || hour.Granted.units > hour.Max.units {
+	hour := now.Channels[0].Limits[1]
+	if hour.ConfiguredMax.units != 0 || hour.Free.units != 0 ||
+		hour.Granted.units > hour.Max.units {
 		t.Errorf("%+v", hour)
 	}
 }
@@ -376,44 +514,97 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	for want, args := range map[string][]string{
-		"name a channel, or write --all-channels":                   {"--window", "1s", "--max", "5"},
-		"CHANNEL and --all-channels exclude each other":             {"a", "--all-channels", "--window", "1s", "--max", "5"},
-		"--window is missing":                                       {"a", "--max", "5"},
-		"--tenant is empty: write its value, or leave the flag out": {"a", "--window", "1s", "--max", "5", "--tenant", ""},
-		"--prefix is empty":                                         {"--all-channels", "--window", "1s", "--max", "5", "--prefix", ""},
-		"--window is empty":                                         {"a", "--window", "", "--max", "5"},
-		"--currency is missing: write --currency GBP":               {"--all-channels", "--tenant", "x", "--window", "1d", "--unit", "money", "--max", "5"},
-		"write --window 1d":                                         {"a", "--unit", "money", "--window", "1s", "--max", "5"},
-		`--window: window "2s" is none of 1s, 1m, 1h, 1d`:           {"a", "--window", "2s", "--max", "5"},
-		`--unit: unit "parts" is none of`:                           {"a", "--window", "1s", "--unit", "parts", "--max", "5"},
-		"--max is missing":                                          {"a", "--window", "1s"},
-		`--max: "many" is not a whole number from 0`:                {"a", "--window", "1s", "--max", "many"},
-		`--max: "0.0000001" has more than six decimals`:             {"a", "--window", "1d", "--unit", "money", "--max", "0.0000001"},
-		"--remove and --max exclude each other":                     {"a", "--window", "1s", "--max", "5", "--remove"},
-		"--tenant and --prefix exclude each other":                  {"a", "--window", "1s", "--max", "5", "--tenant", "x", "--prefix", "+44"},
-		`--prefix: "44" does not begin a number`:                    {"a", "--window", "1s", "--max", "5", "--prefix", "44"},
-		"add --tenant or --prefix":                                  {"--all-channels", "--window", "1s", "--max", "5"},
-		"--currency is for limits in money":                         {"a", "--window", "1s", "--max", "5", "--currency", "GBP"},
-		`there is no channel "x"; choose one of a, b, c`:            {"x", "--window", "1s", "--max", "5"},
-		"there is no limit of messages per 1m on channel a; there":  {"a", "--window", "1m", "--remove"},
-		"dispatcher: there is no limit of messages per 1m on channel a; there are --window 1s; --window 1h; --window 1d --unit money; --window 1d --tenant shop\n":                 {"a", "--window", "1m", "--remove"},
-		"dispatcher: there is no limit of segments per 1m on channel b; there is none there\n":                                                                                     {"b", "--window", "1m", "--unit", "segments", "--remove"},
-		"dispatcher: there is no limit of messages per 1d (tenant:shop) over all channels; there are --window 1d --unit money --tenant shop\n":                                     {"--all-channels", "--window", "1d", "--tenant", "shop", "--remove"},
-		"dispatcher: on route default a message of 10 segments would never pass channel a, which takes 5 segments per 1s; give the route max_segments: 5 or choose a higher --max": {"a", "--window", "1s", "--unit", "segments", "--max", "5"},
-		"the limit of money per 1d is in GBP, not in EUR": {"a", "--window", "1d", "--unit", "money", "--currency", "EUR", "--max", "5"},
+		"name a channel, or write --all-channels": {
+			"--window", "1s", "--max", "5",
+		},
+		"CHANNEL and --all-channels exclude each other": {
+			"a", "--all-channels", "--window", "1s", "--max", "5",
+		},
+		"--window is missing": {"a", "--max", "5"},
+		"--tenant is empty: write its value, or leave the flag out": {
+			"a", "--window", "1s", "--max", "5", "--tenant", "",
+		},
+		"--prefix is empty": {
+			"--all-channels", "--window", "1s", "--max", "5", "--prefix", "",
+		},
+		"--window is empty": {
+			"a", "--window", "", "--max", "5",
+		},
+		"--currency is missing: write --currency GBP": {
+			"--all-channels", "--tenant", "x", "--window", "1d", "--unit", "money", "--max", "5",
+		},
+		"write --window 1d": {
+			"a", "--unit", "money", "--window", "1s", "--max", "5",
+		},
+		`--window: window "2s" is none of 1s, 1m, 1h, 1d`: {
+			"a", "--window", "2s", "--max", "5",
+		},
+		`--unit: unit "parts" is none of`: {
+			"a", "--window", "1s", "--unit", "parts", "--max", "5",
+		},
+		"--max is missing": {"a", "--window", "1s"},
+		`--max: "many" is not a whole number from 0`: {
+			"a", "--window", "1s", "--max", "many",
+		},
+		`--max: "0.0000001" has more than six decimals`: {
+			"a", "--window", "1d", "--unit", "money", "--max", "0.0000001",
+		},
+		"--remove and --max exclude each other": {
+			"a", "--window", "1s", "--max", "5", "--remove",
+		},
+		"--tenant and --prefix exclude each other": {
+			"a", "--window", "1s", "--max", "5", "--tenant", "x", "--prefix", "+44",
+		},
+		`--prefix: "44" does not begin a number`: {
+			"a", "--window", "1s", "--max", "5", "--prefix", "44",
+		},
+		"add --tenant or --prefix": {
+			"--all-channels", "--window", "1s", "--max", "5",
+		},
+		"--currency is for limits in money": {
+			"a", "--window", "1s", "--max", "5", "--currency", "GBP",
+		},
+		`there is no channel "x"; choose one of a, b, c`: {
+			"x", "--window", "1s", "--max", "5",
+		},
+		"there is no limit of messages per 1m on channel a; there": {
+			"a", "--window", "1m", "--remove",
+		},
+		"dispatcher: there is no limit of messages per 1m on channel a; there are --window 1s; " +
+			"--window 1h; --window 1d --unit money; --window 1d --tenant shop\n": {
+			"a", "--window", "1m", "--remove",
+		},
+		"dispatcher: there is no limit of segments per 1m on channel b; there is none " +
+			"there\n": {"b", "--window", "1m", "--unit", "segments", "--remove"},
+		"dispatcher: there is no limit of messages per 1d (tenant:shop) over all channels; there " +
+			"are --window 1d --unit money --tenant shop\n": {
+			"--all-channels", "--window", "1d", "--tenant", "shop", "--remove",
+		},
+		"dispatcher: on route default a message of 10 segments would never pass channel a, which " +
+			"takes 5 segments per 1s; give the route max_segments: 5 or choose a higher --max": {
+			"a", "--window", "1s", "--unit", "segments", "--max", "5",
+		},
+		"the limit of money per 1d is in GBP, not in EUR": {
+			"a", "--window", "1d", "--unit", "money", "--currency", "EUR", "--max", "5",
+		},
 	} {
-		got := dispatcher(t, "", env, because("x", append([]string{"limits", "set"}, args...)...)...)
+		got := dispatcher(t, "", env,
+			because("x", append([]string{"limits", "set"}, args...)...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
-		if strings.HasPrefix(got.err, "dispatcher: --") && !strings.Contains(got.err, "Usage: dispatcher limits set (CHANNEL") {
+		if strings.HasPrefix(got.err, "dispatcher: --") &&
+			!strings.Contains(got.err, "Usage: dispatcher limits set CHANNEL") {
 			t.Errorf("%v: no usage line in %s", args, got.err)
 		}
 	}
-	if got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--max", "5"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") || !strings.Contains(got.err, "--reason TEXT") {
+	got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--max", "5")
+	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") ||
+		!strings.Contains(got.err, "--reason TEXT") {
 		t.Errorf("%+v", got)
 	}
-	if got := dispatcher(t, "", nil, "limits"); got.code != exitUsage || !strings.Contains(got.err, "name what to do: history, set, show") {
+	got = dispatcher(t, "", nil, "limits")
+	if got.code != exitUsage || !strings.Contains(got.err, "name what to do: history, set, show") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -428,7 +619,8 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 		{"limits", "set", "a", "--window", "1s", "--max", "120"},
 		{"limits", "set", "a", "--window", "1s", "--remove"},
 	} {
-		if got := dispatcher(t, "", env, because(strings.Join(args, " "), args...)...); got.code != exitOK {
+		got := dispatcher(t, "", env, because(strings.Join(args, " "), args...)...)
+		if got.code != exitOK {
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -438,8 +630,12 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	lines := func(args ...string) []string {
 		t.Helper()
 		var out []string
-		for _, m := range decoded[told](t, dispatcher(t, "", env, append([]string{"limits", "history", "--format", "json"}, args...)...)).Changes {
-			out = append(out, fmt.Sprintf("%d %s %s %s %s %s %s: %s -> %s", m.Version, m.Author, m.Channel, m.Scope, m.Window, m.Unit, m.What, orEmpty(m.From), orEmpty(m.To)))
+		for _, m := range decoded[told](t,
+			dispatcher(t, "", env,
+				append([]string{"limits", "history", "--format", "json"}, args...)...)).Changes {
+			out = append(out,
+				fmt.Sprintf("%d %s %s %s %s %s %s: %s -> %s", m.Version, m.Author, m.Channel,
+					m.Scope, m.Window, m.Unit, m.What, orEmpty(m.From), orEmpty(m.To)))
 		}
 		return out
 	}
@@ -459,14 +655,20 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"5 ann a tenant:shop 1d messages max: 50 -> 60"}, lines("--tenant", "shop", "--limit", "1")); diff != "" {
+	diff := cmp.Diff([]string{"5 ann a tenant:shop 1d messages max: 50 -> 60"},
+		lines("--tenant", "shop", "--limit", "1"))
+	if diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"2 ann  tenant:shop 1d money max:  -> 250.00 GBP"}, lines("--all-channels")); diff != "" {
+	diff = cmp.Diff([]string{"2 ann  tenant:shop 1d money max:  -> 250.00 GBP"},
+		lines("--all-channels"))
+	if diff != "" {
 		t.Error(diff)
 	}
 	table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1s")
-	if !strings.Contains(table.out, "limits set a") || !strings.Contains(table.out, "120, sliding") || !strings.Contains(table.out, "ann") || strings.Contains(table.out, "weights set") {
+	if !strings.Contains(table.out, "limits set a") ||
+		!strings.Contains(table.out, "120, sliding") || !strings.Contains(table.out, "ann") ||
+		strings.Contains(table.out, "weights set") {
 		t.Errorf("%+v", table)
 	}
 	for line := range strings.SplitSeq(table.out, "\n") {
@@ -474,20 +676,25 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
-	if got := dispatcher(t, "", env, "limits", "history", "b"); got.code != exitOK || got.out != "Such a limit never changed.\n" {
-		t.Errorf("%+v", got)
+	none := dispatcher(t, "", env, "limits", "history", "b")
+	if none.code != exitOK || none.out != "Such a limit never changed.\n" {
+		t.Errorf("%+v", none)
 	}
-	if csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv"); csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n" {
+	csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv")
+	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n" {
 		t.Errorf("%+v", csv)
 	}
 	for _, flag := range []string{"--tenant", "--prefix", "--window", "--unit"} {
-		if got := dispatcher(t, "", env, "limits", "history", flag, ""); got.code != exitUsage || !strings.Contains(got.err, flag+" is empty") {
+		got := dispatcher(t, "", env, "limits", "history", flag, "")
+		if got.code != exitUsage || !strings.Contains(got.err, flag+" is empty") {
 			t.Errorf("%+v", got)
 		}
 	}
 	whole := []string{
-		"2 ann a channel   admission: exact -> curve", "2 ann a channel   admission.curve_factor:  -> 0.5",
-		"2 ann a channel   active.max:  -> 5", "2 ann a channel   active.until: submit -> receipt", "2 ann a channel   active.hold: 0s -> 10m",
+		"2 ann a channel   admission: exact -> curve",
+		"2 ann a channel   admission.curve_factor:  -> 0.5",
+		"2 ann a channel   active.max:  -> 5", "2 ann a channel   active.until: submit -> receipt",
+		"2 ann a channel   active.hold: 0s -> 10m",
 	}
 	all := lines("a")
 	for _, want := range whole {
@@ -495,10 +702,13 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 			t.Errorf("%q is not in %q", want, all)
 		}
 	}
-	if got := lines("a", "--unit", "messages"); slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, "active") }) {
+	got = lines("a", "--unit", "messages")
+	if slices.ContainsFunc(got,
+		func(line string) bool { return strings.Contains(line, "active") }) {
 		t.Errorf("%q", got)
 	}
-	if csv := dispatcher(t, "", env, "limits", "history", "--format", "csv"); !regexp.MustCompile(`\n7,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^,]*Z,ann,`).MatchString(csv.out) {
+	csv = dispatcher(t, "", env, "limits", "history", "--format", "csv")
+	if !regexp.MustCompile(`\n7,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^,]*Z,ann,`).MatchString(csv.out) {
 		t.Errorf("%+v", csv)
 	}
 	if got := dispatcher(t, "", env, "limits", "history", "--window", "2s"); got.code != exitUsage {

@@ -20,7 +20,8 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
-	shut := write(t, "shut.yaml", strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
+	shut := write(t, "shut.yaml",
+		strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
 	warnings := func(args ...string) []string {
 		t.Helper()
 		got := dispatcher(t, "", env, because("closed", append(args, "--format", "json")...)...)
@@ -31,23 +32,32 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	}
 	const set, apply = "limits set a --window 1h --max 0", "routing apply"
 	for _, args := range [][]string{
-		append(strings.Fields(set), "--dry-run"), append(strings.Fields(apply), shut, "--dry-run"), append(strings.Fields(apply), shut),
+		append(strings.Fields(set), "--dry-run"), append(strings.Fields(apply), shut, "--dry-run"),
+		append(strings.Fields(apply), shut),
 	} {
 		got := warnings(args...)
-		if len(got) != 1 || !strings.HasPrefix(got[0], "The running window of a 1h messages has granted 1 messages already: it takes no more before it ends (") {
+		if len(got) != 1 ||
+			!strings.HasPrefix(got[0],
+				"The running window of a 1h messages has granted 1 messages already: it takes no "+
+					"more before it ends (") {
 			t.Errorf("%v: %q", args, got)
 		}
 	}
-	all := strings.NewReplacer("b: {provider: sandbox,", "b: {provider: sandbox, limits: [{window: 1m, max: 0}],",
-		"c: {provider: sandbox,", "c: {provider: sandbox, limits: [{window: 1d, max: 0}],").Replace(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
+	all := strings.NewReplacer("b: {provider: sandbox,",
+		"b: {provider: sandbox, limits: [{window: 1m, max: 0}],",
+		"c: {provider: sandbox,", "c: {provider: sandbox, limits: [{window: 1d, "+
+			"max: 0}],").Replace(strings.Replace(limitedRouting,
+		"{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
 	const idle = "Route default has no channel left that takes messages: they wait until one does."
-	if got := warnings("routing", "apply", write(t, "all.yaml", all), "--dry-run"); !slices.Contains(got, idle) {
+	got := warnings("routing", "apply", write(t, "all.yaml", all), "--dry-run")
+	if !slices.Contains(got, idle) {
 		t.Errorf("%q", got)
 	}
 	if got := warnings("routing", "apply", write(t, "all.yaml", all)); !slices.Contains(got, idle) {
 		t.Errorf("%q", got)
 	}
-	if got := warnings("limits", "set", "a", "--window", "1s", "--max", "70"); slices.Contains(got, idle) {
+	got = warnings("limits", "set", "a", "--window", "1s", "--max", "70")
+	if slices.Contains(got, idle) {
 		t.Errorf("%q: it was so before", got)
 	}
 }
@@ -55,7 +65,9 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 // onApply calls its function when a version is about to be written.
 type onApply func()
 
-func (f onApply) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+func (f onApply) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData,
+) context.Context {
 	if strings.Contains(q.SQL, "pg_advisory_xact_lock") {
 		f()
 	}
@@ -69,12 +81,17 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	t.Parallel()
 	l, env := limitedBy(t)
 	url := strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
-	slow, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Tracer: onApply(func() { granted(t, l) })})
+	slow, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Tracer: onApply(func() {
+		granted(t, l)
+	})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(slow.Close)
-	ch := &change{flags: &changeFlags{reason: "less", author: "ann"}, settings: &config.Settings{}, ledger: slow}
+	ch := &change{
+		flags: &changeFlags{reason: "less", author: "ann"}, settings: &config.Settings{},
+		ledger: slow,
+	}
 	if err := ch.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +101,8 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "has granted 1 messages already") {
+	if len(done.Warnings) != 1 ||
+		!strings.Contains(done.Warnings[0], "has granted 1 messages already") {
 		t.Errorf("%q", done.Warnings)
 	}
 }
@@ -121,14 +139,19 @@ func granted(t *testing.T, l *ledger.Ledger) {
 func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{
-		"{window: 1m, max: 60, sliding: true, burst: 40}":                 "a 1m messages: burst 40, then 21 per 1m, which is less than half of its max of 60. A smaller burst lets more through.",
-		"{window: 1m, max: 60, sliding: true, burst: 31}":                 "",
-		"{window: 1m, max: 60, sliding: true}":                            "",
-		"{window: 1s, max: 12, unit: segments, sliding: true}":            "", // every message has to fit
-		"{window: 1s, max: 12, unit: segments, sliding: true, burst: 11}": "a 1s segments: burst 11, then 2 per 1s, which is less than half of its max of 12. A smaller burst lets more through.",
-		"{window: 1m, max: 0, sliding: true, burst: 40}":                  "",
+		"{window: 1m, max: 60, sliding: true, burst: 40}": "a 1m messages: burst 40, then 21 per " +
+			"1m, which is less than half of its max of 60. A smaller burst lets more through.",
+		"{window: 1m, max: 60, sliding: true, burst: 31}":      "",
+		"{window: 1m, max: 60, sliding: true}":                 "",
+		"{window: 1s, max: 12, unit: segments, sliding: true}": "", // every message has to fit
+		"{window: 1s, max: 12, unit: segments, sliding: true, burst: 11}": "a 1s segments: burst " +
+			"11, then 2 per 1s, which is less than half of its max of 12. A smaller burst lets " +
+			"more through.",
+		"{window: 1m, max: 0, sliding: true, burst: 40}": "",
 	} {
-		doc, err := config.ParseRouting("r.yaml", []byte(strings.Replace(testRouting, "a: {provider: sandbox,", "a: {provider: sandbox, limits: ["+limit+"],", 1)))
+		doc, err := config.ParseRouting("r.yaml",
+			[]byte(strings.Replace(testRouting, "a: {provider: sandbox,",
+				"a: {provider: sandbox, limits: ["+limit+"],", 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +169,8 @@ func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
 func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml", []byte(strings.NewReplacer(
-		"{window: 1h, max: 1000,", "{window: 1h, max: 0,", "b: {provider: sandbox,", "b: {provider: sandbox, state: draining,",
+		"{window: 1h, max: 1000,", "{window: 1h, max: 0,", "b: {provider: sandbox,",
+		"b: {provider: sandbox, state: draining,",
 		"c: {provider: sandbox,", "c: {provider: sandbox, limits: [{window: 1d, max: 0}],",
 	).Replace(limitedRouting)))
 	if err != nil {
@@ -157,9 +181,12 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 		found[f.Check] = f
 	}
 	for check, want := range map[string]string{
-		"limit a 1h messages": "channel a takes nothing", "limit c 1d messages": "channel c takes nothing", "route default": "none of its channels takes messages",
+		"limit a 1h messages": "channel a takes nothing",
+		"limit c 1d messages": "channel c takes nothing",
+		"route default":       "none of its channels takes messages",
 	} {
-		if f := found[check]; f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Fix == "" {
+		f := found[check]
+		if f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Fix == "" {
 			t.Errorf("%s: %+v", check, f)
 		}
 	}
@@ -171,13 +198,22 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	budget := doc.Limits[0]
 	present := &ledger.Present{
 		Now: now,
-		Scoped: []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: budget.Scope}, Counters: []admission.Counter{
-			{Limit: budget, Max: budget.Max, Start: admission.Day.Start(now, doc.Timezone), Granted: budget.Max},
-		}}},
-		Waiting: []ledger.Waiters{{On: budget.Key().On(""), Reason: "no_budget", Messages: 3}, {On: "a 1s messages", Reason: "no_slot", Messages: 9}},
+		Scoped: []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: budget.Scope},
+			Counters: []admission.Counter{
+				{
+					Limit: budget, Max: budget.Max, Start: admission.Day.Start(now, doc.Timezone),
+					Granted: budget.Max,
+				},
+			}}},
+		Waiting: []ledger.Waiters{
+			{On: budget.Key().On(""), Reason: "no_budget", Messages: 3},
+			{On: "a 1s messages", Reason: "no_slot", Messages: 9},
+		},
 	}
 	spent := spentFindings(doc, present)
-	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" || spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" || !strings.Contains(spent[0].Fix, "22 Jul 00:00 (Europe/London)") {
+	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" ||
+		spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" ||
+		!strings.Contains(spent[0].Fix, "22 Jul 00:00 (Europe/London)") {
 		t.Errorf("%+v", spent)
 	}
 	present.Waiting = nil
@@ -189,7 +225,9 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
-	if got := dispatcher(t, "", env, because("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...); got.code != exitOK {
+	got := dispatcher(t, "", env,
+		because("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...)
+	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 	found, _ := diagnosis(t, env)
@@ -203,16 +241,22 @@ func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
-	if got := dispatcher(t, "", env, because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...); got.code != exitOK {
+	if got := dispatcher(t, "", env,
+		because("less", "limits", "set", "a", "--window", "1h",
+			"--max", "0")...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	for as, want := range map[string]string{"table": "then 0", "csv": "1 of 1 messages/1h, then 0", "json": `"configured_max": 0`} {
-		if got := dispatcher(t, "", env, "channel", "list", "--format", as); got.code != exitOK || !strings.Contains(got.out, want) {
+	for as, want := range map[string]string{
+		"table": "then 0", "csv": "1 of 1 messages/1h, then 0", "json": `"configured_max": 0`,
+	} {
+		got := dispatcher(t, "", env, "channel", "list", "--format", as)
+		if got.code != exitOK || !strings.Contains(got.out, want) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
 	got := dispatcher(t, "", env, "channel", "list", "--format", "json")
-	if !strings.Contains(got.out, `"active_max": null`) || !strings.Contains(got.out, `"max": "2.50"`) {
+	if !strings.Contains(got.out, `"active_max": null`) ||
+		!strings.Contains(got.out, `"max": "2.50"`) {
 		t.Errorf("%+v", got)
 	}
 }

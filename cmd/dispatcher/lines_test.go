@@ -42,7 +42,8 @@ func TestEachLineReportsABrokenInput(t *testing.T) {
 
 func TestLinesOfACellStayLines(t *testing.T) {
 	t.Parallel()
-	if got, want := wrapLines("token_file: a b\nfrom: c", 11), "token_file:\na b\nfrom: c"; got != want {
+	got, want := wrapLines("token_file: a b\nfrom: c", 11), "token_file:\na b\nfrom: c"
+	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

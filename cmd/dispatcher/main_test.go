@@ -16,7 +16,8 @@ func TestExitCodesOfSignals(t *testing.T) {
 		byCtrlC bool
 		want    int
 	}{
-		"done":                          {exitOK, false, exitOK}, // also by SIGTERM, for run and sandbox
+		// Also by SIGTERM, for run and sandbox.
+		"done":                          {exitOK, false, exitOK},
 		"failed":                        {exitFailed, false, exitFailed},
 		"run, ended by Ctrl-C":          {exitOK, true, 130},
 		"cut short by Ctrl-C":           {exitInterrupted, true, 130},
@@ -33,11 +34,16 @@ func TestExitCodesOfSignals(t *testing.T) {
 func TestTheVersionNamesItsCommit(t *testing.T) {
 	t.Parallel()
 	want := "dispatcher version " + versionText() + ", commit " + commitText() + "\n"
-	if got := dispatcher(t, "", nil, "--version"); got.code != exitOK || got.out != want || got.err != "" {
+	got := dispatcher(t, "", nil, "--version")
+	if got.code != exitOK || got.out != want || got.err != "" {
 		t.Errorf("%+v, want %q", got, want)
 	}
-	for format, part := range map[string]string{"table": commitText(), "json": `"commit": "` + commitText() + `"`, "csv": "version,commit,go,os,arch\n"} {
-		if got := dispatcher(t, "", nil, "version", "--format", format); got.code != exitOK || !strings.Contains(got.out, part) {
+	for format, part := range map[string]string{
+		"table": commitText(), "json": `"commit": "` + commitText() + `"`,
+		"csv": "version,commit,go,os,arch\n",
+	} {
+		got := dispatcher(t, "", nil, "version", "--format", format)
+		if got.code != exitOK || !strings.Contains(got.out, part) {
 			t.Errorf("%s: %+v", format, got)
 		}
 	}
@@ -47,13 +53,16 @@ func TestTheVersionNamesItsCommit(t *testing.T) {
 // networks.
 func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 	t.Parallel()
-	for address, status := range map[string]string{"127.0.0.1:0": statusOK, "[::1]:0": statusOK, "0.0.0.0:0": statusWarn, ":0": statusWarn} {
+	for address, status := range map[string]string{
+		"127.0.0.1:0": statusOK, "[::1]:0": statusOK, "0.0.0.0:0": statusWarn, ":0": statusWarn,
+	} {
 		if strings.HasPrefix(address, "[") && !hasIPv6(t) {
 			continue
 		}
 		p := &checker{settings: &config.Settings{Listen: address}}
 		got := p.checkListen(t.Context())
-		if len(got) != 1 || got[0].Status != status || (status == statusWarn) != (got[0].Fix == listenAdvice) {
+		if len(got) != 1 || got[0].Status != status ||
+			(status == statusWarn) != (got[0].Fix == listenAdvice) {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}
@@ -76,7 +85,11 @@ func TestSegmentsInEachFormat(t *testing.T) {
 		{"", "json", `{"alphabet":"gsm7","units":1,"segments":1}`},
 		{"", "csv", "alphabet,units,segments\ngsm7,1,1"},
 		{"", "table", "alphabet units segments gsm7 1 1"},
-		{lines, "json", `{"alphabet":"gsm7","units":1,"segments":1}` + "\n" + `{"alphabet":"ucs2","units":1,"segments":1}`},
+		{
+			lines, "json",
+			`{"alphabet":"gsm7","units":1,"segments":1}` + "\n" +
+				`{"alphabet":"ucs2","units":1,"segments":1}`,
+		},
 		{lines, "csv", "alphabet,units,segments\ngsm7,1,1\nucs2,1,1"},
 		{lines, "table", "alphabet units segments gsm7 1 1 ucs2 1 1"},
 	} {
@@ -87,7 +100,10 @@ func TestSegmentsInEachFormat(t *testing.T) {
 		got := dispatcher(t, c.in, nil, args...)
 		out := strings.TrimSuffix(got.out, "\n")
 		if c.format == "table" {
-			out = strings.Join(strings.FieldsFunc(out, func(r rune) bool { return r <= ' ' || strings.ContainsRune("│─╭╮╰╯┬┴├┤┼", r) }), " ")
+			out = strings.Join(strings.FieldsFunc(out, func(r rune) bool {
+				return r <= ' ' || strings.ContainsRune("│─╭╮╰╯┬┴├┤┼", r)
+			}),
+				" ")
 		}
 		if got.code != exitOK || out != c.want {
 			t.Errorf("%s of %q: %d, %q, want %q", c.format, c.in, got.code, out, c.want)

@@ -43,7 +43,7 @@ migrations made is refused, because its tables may differ.`,
 				keys[schemaChange]("", "from", "to", "latest", "up_to_date")...))
 		}),
 	}
-	cmd.Flags().BoolVar(&status, "status", false, "only show the version, change nothing")
+	cmd.Flags().BoolVar(&status, "status", false, "only show the version, and change nothing")
 	as.addTo(cmd.Flags())
 	return cmd
 }

@@ -21,30 +21,40 @@ func otherBuild(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // Nothing depends on a clean end.
-	if _, err := conn.Exec(t.Context(), `update dispatcher.schema_migrations set checksum = 'another' where version = 3`); err != nil {
+	// Nothing depends on a clean end.
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck
+	_, err = conn.Exec(t.Context(),
+		`update dispatcher.schema_migrations set checksum = 'another' where version = 3`)
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-const conflictSentence = "the ledger's schema was made by another build: its migration 3 is not 003_steering.sql of this one"
+const conflictSentence = "the ledger's schema was made by another build: its migration 3 is not " +
+	"003_steering.sql of this one"
 
 func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	otherBuild(t, url)
 	env := []string{
-		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_KAFKA_BROKERS=127.0.0.1:1", "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
-		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", stageKey+"\n"), "DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", testRouting),
+		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_KAFKA_BROKERS=127.0.0.1:1",
+		"DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
+		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", stageKey+"\n"),
+		"DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", testRouting),
 	}
 	for _, args := range [][]string{{"run"}, {"migrate"}, {"migrate", "--status"}} {
 		got := dispatcher(t, "", env, args...)
-		if want := "dispatcher: " + conflictSentence + "; run the build that made it, or name an empty database in DISPATCHER_POSTGRES_URL\n"; got.code != exitUsage || !strings.HasSuffix(got.err, want) || got.out != "" {
+		want := "dispatcher: " + conflictSentence +
+			"; run the build that made it, or name an empty database in DISPATCHER_POSTGRES_URL\n"
+		if got.code != exitUsage || !strings.HasSuffix(got.err, want) || got.out != "" {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
 	found, got := diagnosis(t, env)
-	if f := found["schema"]; f.Status != statusFail || f.Detail != conflictSentence || !strings.Contains(f.Fix, "an empty database") || got.code != exitFailed {
+	f := found["schema"]
+	if f.Status != statusFail || f.Detail != conflictSentence ||
+		!strings.Contains(f.Fix, "an empty database") || got.code != exitFailed {
 		t.Errorf("%+v", f)
 	}
 }
@@ -54,7 +64,8 @@ func TestADataFolderOfAnotherBuildIsRefusedWithItsName(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	folder := openFolder(t)
-	server, err := pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(folder, "postgres")})
+	server, err := pgserver.Start(t.Context(),
+		pgserver.Config{Dir: filepath.Join(folder, "postgres")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +76,14 @@ func TestADataFolderOfAnotherBuildIsRefusedWithItsName(t *testing.T) {
 	if stopped := server.Stop(t.Context()); err != nil || stopped != nil {
 		t.Fatal(err, stopped)
 	}
-	env := []string{"DISPATCHER_DATA_DIR=" + folder, "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0"}
+	env := []string{
+		"DISPATCHER_DATA_DIR=" + folder, "DISPATCHER_LISTEN=127.0.0.1:0",
+		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
+	}
 	got := dispatcher(t, "", env, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
-	if want := "dispatcher: " + conflictSentence + "; run the build that made the data folder " + folder + ", or name another one in DISPATCHER_DATA_DIR\n"; got.code != exitUsage || !strings.HasSuffix(got.err, want) {
+	want := "dispatcher: " + conflictSentence + "; run the build that made the data folder " +
+		folder + ", or name another one in DISPATCHER_DATA_DIR\n"
+	if got.code != exitUsage || !strings.HasSuffix(got.err, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -21,9 +21,11 @@ func TestMigrateGoesFromEmptyToLatestOnce(t *testing.T) {
 		{nil, schemaChange{From: latest, To: latest, Latest: latest, UpTo: true}},
 		{[]string{"--status"}, schemaChange{From: latest, To: latest, Latest: latest, UpTo: true}},
 	} {
-		got := dispatcher(t, "", env, append([]string{"migrate", "--format", "json"}, step.args...)...)
+		got := dispatcher(t, "", env,
+			append([]string{"migrate", "--format", "json"}, step.args...)...)
 		var change schemaChange
-		if err := json.Unmarshal([]byte(got.out), &change); err != nil || got.code != exitOK || change != step.want {
+		err := json.Unmarshal([]byte(got.out), &change)
+		if err != nil || got.code != exitOK || change != step.want {
 			t.Errorf("step %d: %v %+v, want %+v", i, err, got, step.want)
 		}
 	}

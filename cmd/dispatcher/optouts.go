@@ -18,7 +18,7 @@ import (
 func (c *cli) optOutsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "optouts",
-		Short: "Look at and change who gets no messages of a tenant any more",
+		Short: "Show and change the opt-out lists: who gets no messages of a tenant any more",
 		Long: `Each tenant has an opt-out list. Subscribers come onto it, and off it again, with
 keywords such as STOP and START, which docs/inbound.md tells about; these commands do the same for
 those who ask in another way. A message to somebody who is on the list ends as rejected with the

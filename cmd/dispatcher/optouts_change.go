@@ -50,8 +50,8 @@ type listFlags struct {
 
 func (f *listFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.whom.addTo(cmd)
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history "+
-		"(required); do not write numbers into it")
+	cmd.Flags().StringVar(&f.reason, "reason", "",
+		"why; the history shows it (required); do not write numbers into it")
 	c.authorFlag(cmd.Flags(), &f.author)
 	f.as.addTo(cmd.Flags())
 }
@@ -182,7 +182,7 @@ is imported, unless --skip is given. To import a file again does no harm.`,
 		Args: arguments(0, 1),
 	}
 	f.addTo(cmd, c)
-	cmd.Flags().BoolVar(&skip, "skip", false, "leave out lines that hold no number")
+	cmd.Flags().BoolVar(&skip, "skip", false, "skip lines that hold no number")
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
 		by, err := f.listing(ledger.ByImport)
 		if err != nil {
@@ -297,7 +297,7 @@ func badLines(lines []int) error {
 		more = fmt.Sprintf(" and %d more", len(lines)-len(shown))
 	}
 	return fmt.Errorf("no number with plus and country code in line %s%s: nothing was imported. "+
-		"Correct the lines, give --default-region for numbers without country code, or leave them "+
-		"out with --skip",
+		"Correct the lines, give --default-region for numbers without country code, or leave "+
+		"them out with --skip",
 		strings.Join(shown, ", "), more)
 }

@@ -14,7 +14,8 @@ import (
 // optOuts runs a subcommand of optouts over a database and requires its exit code.
 func optOuts(t *testing.T, url, stdin string, code int, args ...string) result {
 	t.Helper()
-	got := dispatcher(t, stdin, []string{"DISPATCHER_POSTGRES_URL=" + url}, append([]string{"optouts"}, args...)...)
+	got := dispatcher(t, stdin, []string{"DISPATCHER_POSTGRES_URL=" + url},
+		append([]string{"optouts"}, args...)...)
 	if got.code != code {
 		t.Fatalf("%v: %+v", args, got)
 	}
@@ -39,26 +40,40 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	by := []string{"--tenant", "shop", "--author", "ann"}
-	got := optOuts(t, url, "", exitOK, append([]string{"add", "+44 7700 900123", "07700-900124", "--default-region", "GB", "--reason", "asked by letter"}, by...)...)
+	got := optOuts(t, url, "", exitOK,
+		append([]string{
+			"add", "+44 7700 900123", "07700-900124", "--default-region", "GB",
+			"--reason", "asked by letter",
+		},
+			by...)...)
 	if got.out != "2 of 2 put on the list.\n" {
 		t.Errorf("%+v", got)
 	}
-	got = optOuts(t, url, "", exitOK, append([]string{"add", "00447700900123", "--reason", "again", "--format", "json"}, by...)...)
+	got = optOuts(t, url, "", exitOK,
+		append([]string{"add", "00447700900123", "--reason", "again", "--format", "json"},
+			by...)...)
 	if done := shown[listChanged](t, got); done != (listChanged{Tenant: "shop", Numbers: 1}) {
 		t.Errorf("%+v", done)
 	}
-	if got := optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop"); !strings.Contains(got.out, "asked by letter") {
+	got = optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop")
+	if !strings.Contains(got.out, "asked by letter") {
 		t.Errorf("%+v", got)
 	}
-	optOuts(t, url, "", exitOK, append([]string{"remove", "+447700900123", "--reason", "asked by phone"}, by...)...)
+	optOuts(t, url, "", exitOK,
+		append([]string{"remove", "+447700900123", "--reason", "asked by phone"}, by...)...)
 	history := shown[struct {
 		OptedOut bool          `json:"opted_out"`
 		History  []optOutShown `json:"history"`
-	}](t, optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop", "--format", "json"))
-	if h := history.History; history.OptedOut || len(h) != 1 || h[0].Reason != "asked by letter" || h[0].EndedReason != "asked by phone" || h[0].EndedBy != "command" || h[0].Until == nil {
+	}](t,
+		optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop",
+			"--format", "json"))
+	h := history.History
+	if history.OptedOut || len(h) != 1 || h[0].Reason != "asked by letter" ||
+		h[0].EndedReason != "asked by phone" || h[0].EndedBy != "command" || h[0].Until == nil {
 		t.Errorf("%+v", history)
 	}
-	table := optOuts(t, url, "", exitOK, append([]string{"show", "+447700900123", "--tenant", "shop"}, "--format", "table")...)
+	table := optOuts(t, url, "", exitOK,
+		append([]string{"show", "+447700900123", "--tenant", "shop"}, "--format", "table")...)
 	for line := range strings.SplitSeq(table.out, "\n") {
 		if n := utf8.RuneCountInString(line); n > 120 {
 			t.Errorf("a line of %d characters: %s", n, line)
@@ -67,10 +82,12 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	if !strings.Contains(table.out, "command ann") {
 		t.Errorf("%s", table.out)
 	}
-	if list := optOuts(t, url, "", exitOK, "list"); !strings.Contains(list.out, "1 opt-out ") || strings.Contains(list.out, "1 opt-outs") {
+	list := optOuts(t, url, "", exitOK, "list")
+	if !strings.Contains(list.out, "1 opt-out ") || strings.Contains(list.out, "1 opt-outs") {
 		t.Errorf("%s", list.out)
 	}
-	if got := optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", ""); !strings.Contains(got.out, "not on the list and never was") {
+	got = optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "")
+	if !strings.Contains(got.out, "not on the list and never was") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -88,10 +105,12 @@ func TestAChangeOfAListSaysHowTheOthersStood(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := takenOff(&listChanged{Numbers: 2, Changed: 1}); got != "1 of 2 taken off the list; the other was not on it." {
+	got := takenOff(&listChanged{Numbers: 2, Changed: 1})
+	if got != "1 of 2 taken off the list; the other was not on it." {
 		t.Error(got)
 	}
-	if got := imported(&listChanged{Numbers: 2, Changed: 2, Skipped: 1}); got != "2 of 2 put on the list. 1 line was left out." {
+	got = imported(&listChanged{Numbers: 2, Changed: 2, Skipped: 1})
+	if got != "2 of 2 put on the list. 1 line was left out." {
 		t.Error(got)
 	}
 }
@@ -100,7 +119,8 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	import1 := []string{"import", "--tenant", "shop", "--reason", "old system", "--format", "json"}
-	const list = "\xef\xbb\xbfnumber,since\r\n+447700900123,2024\r\n\"+44 7700 900124\",2025\r\n\r\n+447700900123;x\r\n"
+	const list = "\xef\xbb\xbfnumber,since\r\n+447700900123,2024\r\n\"+44 7700 " +
+		"900124\",2025\r\n\r\n+447700900123;x\r\n"
 	done := shown[listChanged](t, optOuts(t, url, list, exitOK, import1...))
 	if done != (listChanged{Tenant: "shop", Numbers: 3, Changed: 2}) {
 		t.Errorf("%+v", done)
@@ -110,7 +130,8 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 	if !strings.Contains(got.err, "in line 2, 3: nothing was imported") {
 		t.Errorf("%+v", got)
 	}
-	if done := shown[listChanged](t, optOuts(t, url, "", exitOK, append(import1, file, "--skip")...)); done != (listChanged{Tenant: "shop", Numbers: 2, Changed: 1, Skipped: 2}) {
+	done = shown[listChanged](t, optOuts(t, url, "", exitOK, append(import1, file, "--skip")...))
+	if done != (listChanged{Tenant: "shop", Numbers: 2, Changed: 1, Skipped: 2}) {
 		t.Errorf("%+v", done)
 	}
 	type count struct {
@@ -121,13 +142,17 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 		Current int64   `json:"current"`
 		OptOuts []count `json:"opt_outs"`
 	}](t, optOuts(t, url, "", exitOK, "list", "--format", "json"))
-	if diff := cmp.Diff([]count{{"shop", "import", 3}}, counts.OptOuts); diff != "" || counts.Current != 3 {
+	diff := cmp.Diff([]count{{"shop", "import", 3}}, counts.OptOuts)
+	if diff != "" || counts.Current != 3 {
 		t.Errorf("%d opt-outs: %s", counts.Current, diff)
 	}
-	if got := optOuts(t, url, "", exitOK, "list", "--tenant", "bank"); !strings.Contains(got.out, "0 opt-outs") {
+	got = optOuts(t, url, "", exitOK, "list", "--tenant", "bank")
+	if !strings.Contains(got.out, "0 opt-outs") {
 		t.Errorf("%+v", got)
 	}
-	if got := optOuts(t, url, "", exitOK, "list", "--format", "csv"); !strings.HasPrefix(got.out, "tenant,source,channel,current,ended,first,last\nshop,import,,3,0,") {
+	got = optOuts(t, url, "", exitOK, "list", "--format", "csv")
+	if !strings.HasPrefix(got.out,
+		"tenant,source,channel,current,ended,first,last\nshop,import,,3,0,") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -135,16 +160,25 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 func TestMistakesWithOptOutsAreNamedWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"--tenant is missing":           {"add", "+447700900123", "--reason", "x"},
-		"--reason is missing":           {"add", "+447700900123", "--tenant", "shop"},
-		"--author is empty":             {"remove", "+447700900123", "--tenant", "shop", "--reason", "x", "--author", " "},
-		"argument 2 is no number":       {"add", "+447700900123", "7700900124", "--tenant", "shop", "--reason", "x"},
-		"argument 1 is no number":       {"show", "++447700900123", "--tenant", "shop"},
-		"is no country code":            {"show", "+447700900123", "--tenant", "shop", "--default-region", "XQ"},
-		"correct the path":              {"import", "no/such/file", "--tenant", "shop", "--reason", "x"},
+		"--tenant is missing": {"add", "+447700900123", "--reason", "x"},
+		"--reason is missing": {"add", "+447700900123", "--tenant", "shop"},
+		"--author is empty": {
+			"remove", "+447700900123", "--tenant", "shop", "--reason", "x", "--author", " ",
+		},
+		"argument 2 is no number": {
+			"add", "+447700900123", "7700900124", "--tenant", "shop", "--reason", "x",
+		},
+		"argument 1 is no number": {"show", "++447700900123", "--tenant", "shop"},
+		"is no country code": {
+			"show", "+447700900123", "--tenant", "shop", "--default-region", "XQ",
+		},
+		"correct the path": {
+			"import", "no/such/file", "--tenant", "shop", "--reason", "x",
+		},
 		"name what to do: add, import,": {},
 	} {
-		if got := optOuts(t, "postgres://127.0.0.1:1/none", "", exitUsage, args...); !strings.Contains(got.err, want) {
+		got := optOuts(t, "postgres://127.0.0.1:1/none", "", exitUsage, args...)
+		if !strings.Contains(got.err, want) {
 			t.Errorf("%v: want %q, got %+v", args, want, got)
 		}
 	}

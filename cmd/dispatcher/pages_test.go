@@ -90,7 +90,8 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name != "docs/README.md" && strings.Contains(name, "/") == strings.HasPrefix(name, "docs/") &&
+		if name != "docs/README.md" &&
+			strings.Contains(name, "/") == strings.HasPrefix(name, "docs/") &&
 			!strings.Contains(index, "]("+path) {
 			t.Errorf("docs/README.md does not link to %s", path)
 		}
@@ -116,7 +117,8 @@ func TestEveryTestThatThePagesNameExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range pages(t) {
-		for _, test := range regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllStringSubmatch(text, -1) {
+		for _, test := range regexp.MustCompile("`(Test[A-Z]\\w+)`").FindAllStringSubmatch(text,
+			-1) {
 			if !tests[test[1]] {
 				t.Errorf("%s names %s, which does not exist", name, test[1])
 			}

@@ -26,22 +26,29 @@ default,weighted,40,c,0,,,0
 	if got.code != exitOK || got.out != want {
 		t.Errorf("%+v, want %s", got, want)
 	}
-	if json := dispatcher(t, "", nil, "preview", "--routing", file, "--format", "json").out; !strings.Contains(json, `"low": null`) {
+	json := dispatcher(t, "", nil, "preview", "--routing", file, "--format", "json").out
+	if !strings.Contains(json, `"low": null`) {
 		t.Error(json)
 	}
 }
 
 func TestPreviewNamesFileKeyAndMend(t *testing.T) {
 	t.Parallel()
-	zeros := write(t, "zeros.yaml", strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}", 1))
+	zeros := write(t, "zeros.yaml",
+		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}", 1))
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"all zero": {[]string{"--routing", zeros}, zeros + ":7: routes[0].weights: all weights are 0"},
-		"no file":  {[]string{"--routing", "gone.yaml"}, "--routing: open gone.yaml: no such file or directory; correct the path"},
-		"no flag":  {nil, "--routing is missing"},
-		"format":   {[]string{"--routing", zeros, "--format", "xml"}, "must be table, json or csv"},
+		"all zero": {
+			[]string{"--routing", zeros}, zeros + ":7: routes[0].weights: all weights are 0",
+		},
+		"no file": {
+			[]string{"--routing", "gone.yaml"},
+			"--routing: open gone.yaml: no such file or directory; correct the path",
+		},
+		"no flag": {nil, "--routing is missing"},
+		"format":  {[]string{"--routing", zeros, "--format", "xml"}, "must be table, json or csv"},
 	} {
 		got := dispatcher(t, "", nil, append([]string{"preview"}, tc.args...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.want) {
@@ -53,8 +60,10 @@ func TestPreviewNamesFileKeyAndMend(t *testing.T) {
 func TestForecastsInCSVHaveEveryDigit(t *testing.T) {
 	t.Parallel()
 	document := routeOver("mode: best_worker", "a: labels: {x: y}", "b: labels: {x: z}")
-	got := dispatcher(t, "", nil, "explain", "--format", "csv", "--routing", write(t, "r.yaml", document),
-		"--message", write(t, "m.json", `{"id":"1","to":"+447700900123","text":"hi","labels":{"x":"y","v":"1","w":"1"}}`))
+	got := dispatcher(t, "", nil, "explain", "--format", "csv", "--routing",
+		write(t, "r.yaml", document),
+		"--message", write(t, "m.json",
+			`{"id":"1","to":"+447700900123","text":"hi","labels":{"x":"y","v":"1","w":"1"}}`))
 	if !strings.Contains(got.out, "a,0.3333333333333333,0,true,\n") {
 		t.Errorf("%+v", got)
 	}
@@ -69,20 +78,27 @@ func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, config.EmbeddedDrawKey), []byte(hex+"\n"), 0o600); err != nil {
+	err = os.WriteFile(filepath.Join(folder, config.EmbeddedDrawKey), []byte(hex+"\n"), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"DISPATCHER_DATA_DIR=" + folder}
-	files := []string{"--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", testMessage), "--format", "json"}
-	story := decoded[report.Explanation](t, dispatcher(t, "", env, append([]string{"explain"}, files...)...))
+	files := []string{
+		"--routing", write(t, "routing.yaml", testRouting), "--message",
+		write(t, "message.json", testMessage), "--format", "json",
+	}
+	story := decoded[report.Explanation](t,
+		dispatcher(t, "", env, append([]string{"explain"}, files...)...))
 	if story.DrawKeyID != key.ID() || strings.Contains(story.Text, "demo key") {
 		t.Errorf("%+v", story)
 	}
-	if got := dispatcher(t, "", env, "keys", "show", "--format", "csv"); got.code != exitOK || !strings.Contains(got.out, key.ID()) {
+	got := dispatcher(t, "", env, "keys", "show", "--format", "csv")
+	if got.code != exitOK || !strings.Contains(got.out, key.ID()) {
 		t.Errorf("%+v", got)
 	}
 	elsewhere := append(env, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x")
-	if got := dispatcher(t, "", elsewhere, "keys", "show"); got.code != exitUsage || !strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") {
+	got = dispatcher(t, "", elsewhere, "keys", "show")
+	if got.code != exitUsage || !strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") {
 		t.Errorf("a database of its own has other keys: %+v", got)
 	}
 }
@@ -98,18 +114,27 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 		fmt.Fprint(w, `{"scores":[{"channel":"a","score":0.2},{"channel":"b","score":0.9}]}`)
 	}))
 	t.Cleanup(server.Close)
-	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", allow_private: true, batch: true, deadline: 5s, token_file: token}`, "a: labels: {x: y}", "b: capacity: 1")
+	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", `+
+		`allow_private: true, batch: true, deadline: 5s, token_file: token}`,
+		"a: labels: {x: y}", "b: capacity: 1")
 	routing := write(t, "routing.yaml", document)
 	forecast := func() report.Explanation {
-		return decoded[report.Explanation](t, dispatcher(t, testMessage, []string{"DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing)}, "explain", "--format", "json", "--routing", routing, "--message", "-"))
+		return decoded[report.Explanation](t,
+			dispatcher(t, testMessage, []string{"DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing)},
+				"explain", "--format", "json", "--routing", routing, "--message", "-"))
 	}
-	if story := forecast(); story.Trouble != "function_status" || !strings.Contains(story.Text, "was asked without its token: scoring.token_file: there is no file token ") {
+	story := forecast()
+	if story.Trouble != "function_status" ||
+		!strings.Contains(story.Text,
+			"was asked without its token: scoring.token_file: there is no file token ") {
 		t.Errorf("%+v", story)
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(routing), "token"), []byte("hush\n"), 0o600); err != nil {
+	err := os.WriteFile(filepath.Join(filepath.Dir(routing), "token"), []byte("hush\n"), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if story := forecast(); channelOf(&story) != "b" || story.Trouble != "" || strings.Contains(story.Text, "token") {
+	story = forecast()
+	if channelOf(&story) != "b" || story.Trouble != "" || strings.Contains(story.Text, "token") {
 		t.Errorf("%+v", story)
 	}
 }
@@ -121,7 +146,9 @@ func TestForecastsNameTheFlagAndThePlaceOfWhatTheyCannotRead(t *testing.T) {
 		"--message: ":                         {`{"id":"1"}`, ""},
 		"more follows behind it":              {testMessage, "{} {}"},
 	} {
-		if _, got := forecastOf(t, tc.message, tc.state); got.code != exitUsage || !strings.Contains(got.err, want) || !strings.Contains(got.err, "--") {
+		_, got := forecastOf(t, tc.message, tc.state)
+		if got.code != exitUsage || !strings.Contains(got.err, want) ||
+			!strings.Contains(got.err, "--") {
 			t.Errorf("%+v, want %q", got, want)
 		}
 	}

@@ -37,12 +37,19 @@ func daysTraffic(t *testing.T, l *ledger.Ledger, env []string, n int) []string {
 		messages = append(messages, m)
 	}
 	settled(t, l, claimed(t, l, messages...))
-	return append(env, "DISPATCHER_DRAW_KEY_FILE="+write(t, "draw.key", strings.Repeat("04", selector.KeySize)+"\n"+hex+"\n"))
+	return append(env,
+		"DISPATCHER_DRAW_KEY_FILE="+write(t, "draw.key",
+			strings.Repeat("04", selector.KeySize)+"\n"+hex+"\n"))
 }
 
-func trafficOf(t *testing.T, env []string, document string, more ...string) (*report.Traffic, result) {
+func trafficOf(
+	t *testing.T, env []string, document string, more ...string,
+) (*report.Traffic, result) {
 	t.Helper()
-	args := append([]string{"preview", "--routing", write(t, "next.yaml", document), "--format", "json"}, more...)
+	args := append([]string{
+		"preview", "--routing", write(t, "next.yaml", document), "--format", "json",
+	},
+		more...)
 	got := dispatcher(t, "", env, args...)
 	traffic := decoded[report.Preview](t, got).Traffic
 	if got.code != exitOK || traffic == nil {
@@ -67,7 +74,8 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	l, env := seeded(t)
 	env = daysTraffic(t, l, env, 200)
 	same, _ := trafficOf(t, env, testRouting, "--day", today(t))
-	if same.Messages != 200 || same.Redrawn != 200 || same.Compared != 200 || same.Moved != 0 || same.ByShare != 0 || same.Against != nil {
+	if same.Messages != 200 || same.Redrawn != 200 || same.Compared != 200 || same.Moved != 0 ||
+		same.ByShare != 0 || same.Against != nil {
 		t.Errorf("%+v", same)
 	}
 	total := 0.0
@@ -81,15 +89,19 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 		t.Errorf("%v messages", total)
 	}
 	b := same.Routes[0].Channels[1]
-	if *b.CostMicros != int64(*b.Messages)*35_000 || b.Currency != "GBP" || *b.BeforeCostMicros != int64(*b.BeforeMessages)*28_000 {
+	if *b.CostMicros != int64(*b.Messages)*35_000 || b.Currency != "GBP" ||
+		*b.BeforeCostMicros != int64(*b.BeforeMessages)*28_000 {
 		t.Errorf("%+v: the price of the document beside the one that was billed", b)
 	}
 
 	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b
 	// without a range.
-	moved, _ := trafficOf(t, env, strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day", today(t))
+	moved, _ := trafficOf(t, env,
+		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day",
+		today(t))
 	a := moved.Routes[0].Channels[0]
-	if moved.Moved != int64(*a.Messages-*a.BeforeMessages) || moved.Moved == 0 || *moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
+	if moved.Moved != int64(*a.Messages-*a.BeforeMessages) || moved.Moved == 0 ||
+		*moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
 		t.Errorf("%+v", moved)
 	}
 }
@@ -97,19 +109,25 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	if got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=60", "c=25")...); got.code != exitOK {
+	got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=60", "c=25")...)
+	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 	env = daysTraffic(t, l, env, 100)
-	second, _ := trafficOf(t, env, strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 60, b: 15, c: 25}", 1), "--against", "2", "--day", today(t))
-	if second.Against == nil || *second.Against != 2 || second.Compared != 100 || second.Moved != 0 || second.Routes[0].BeforeMessages != 100 {
+	second, _ := trafficOf(t, env,
+		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 60, b: 15, c: 25}", 1),
+		"--against", "2", "--day", today(t))
+	if second.Against == nil || *second.Against != 2 || second.Compared != 100 ||
+		second.Moved != 0 || second.Routes[0].BeforeMessages != 100 {
 		t.Errorf("%+v", second)
 	}
 	yesterday, _ := trafficOf(t, env, testRouting, "--against", "1")
 	if yesterday.Messages != 0 || yesterday.Day == today(t) {
 		t.Errorf("%+v", yesterday)
 	}
-	if got := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--against", "9"); got.code != exitUsage || !strings.Contains(got.err, "no routing version 9") {
+	got = dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting),
+		"--against", "9")
+	if got.code != exitUsage || !strings.Contains(got.err, "no routing version 9") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -120,11 +138,15 @@ func TestPreviewCountsBySharesWithoutTheKey(t *testing.T) {
 	daysTraffic(t, l, env, 200)
 	traffic, _ := trafficOf(t, env, testRouting, "--day", today(t)) // env names no key file
 	a := traffic.Routes[0].Channels[0]
-	if traffic.ByShare != 200 || traffic.Compared != 0 || *a.Messages != 50 || *a.CostMicros != 50*31_000 || len(traffic.MissingKeys) != 1 {
+	if traffic.ByShare != 200 || traffic.Compared != 0 || *a.Messages != 50 ||
+		*a.CostMicros != 50*31_000 || len(traffic.MissingKeys) != 1 {
 		t.Errorf("%+v", traffic)
 	}
-	text := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--day", today(t)).out
-	if text = strings.Join(strings.Fields(text), " "); !strings.Contains(text, "counted by the shares of the weights alone") || !strings.Contains(text, traffic.MissingKeys[0]) {
+	text := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--day",
+		today(t)).out
+	text = strings.Join(strings.Fields(text), " ")
+	if !strings.Contains(text, "counted by the shares of the weights alone") ||
+		!strings.Contains(text, traffic.MissingKeys[0]) {
 		t.Error(text)
 	}
 }
@@ -133,17 +155,23 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	env = daysTraffic(t, l, env, 90)
-	turns := strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", "mode: round_robin, channels: [a, b, c]", 1)
+	turns := strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
+		"mode: round_robin, channels: [a, b, c]", 1)
 	even, _ := trafficOf(t, env, turns, "--day", today(t))
-	if even.Undecided != 90 || even.Moved != 0 || *even.Routes[0].Channels[0].Messages != 30 || *even.Routes[0].Channels[0].CostMicros != 30*31_000 {
+	if even.Undecided != 90 || even.Moved != 0 || *even.Routes[0].Channels[0].Messages != 30 ||
+		*even.Routes[0].Channels[0].CostMicros != 30*31_000 {
 		t.Errorf("%+v", even)
 	}
-	idle, got := trafficOf(t, env, strings.Replace(turns, "round_robin", "longest_idle", 1), "--day", today(t))
-	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil || *idle.Routes[0].Channels[0].BeforeMessages == 0 {
+	idle, got := trafficOf(t, env, strings.Replace(turns, "round_robin", "longest_idle", 1),
+		"--day", today(t))
+	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil ||
+		*idle.Routes[0].Channels[0].BeforeMessages == 0 {
 		t.Errorf("%+v", got)
 	}
-	nobody, _ := trafficOf(t, env, strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
-	if nobody.Unroutable != 90 || nobody.Routes[0].BeforeMessages != 90 || nobody.Routes[0].Messages != 0 {
+	nobody, _ := trafficOf(t, env,
+		strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
+	if nobody.Unroutable != 90 || nobody.Routes[0].BeforeMessages != 90 ||
+		nobody.Routes[0].Messages != 0 {
 		t.Errorf("%+v", nobody)
 	}
 }
@@ -152,18 +180,20 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	idle := write(t, "idle.yaml", strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", "mode: longest_idle, channels: [a, b, c]", 1))
-	if got := dispatcher(t, "", env, because("by load", "routing", "apply", idle)...); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
+	idle := write(t, "idle.yaml",
+		strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
+			"mode: longest_idle, channels: [a, b, c]", 1))
+	applies(t, env, idle)
 	env = daysTraffic(t, l, env, 50)
 	traffic, got := trafficOf(t, env, testRouting, "--against", "2", "--day", today(t))
 	route := traffic.Routes[0]
-	if route.BeforeMessages != 50 || len(route.Channels) != 3 || !traffic.SoFar || !strings.Contains(got.out, `"before_cost_micros": null`) {
+	if route.BeforeMessages != 50 || len(route.Channels) != 3 || !traffic.SoFar ||
+		!strings.Contains(got.out, `"before_cost_micros": null`) {
 		t.Errorf("%+v", got)
 	}
 	for _, ch := range route.Channels {
-		if ch.BeforeMessages != nil || ch.BeforeSegments != nil || ch.BeforeCostMicros != nil || ch.Messages == nil {
+		if ch.BeforeMessages != nil || ch.BeforeSegments != nil || ch.BeforeCostMicros != nil ||
+			ch.Messages == nil {
 			t.Errorf("%+v", ch)
 		}
 	}
@@ -172,7 +202,8 @@ func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing
 		"that is no version":      {"--against", "0"},
 		"Usage: dispatcher previ": {"--against", "-1"},
 	} {
-		if got := dispatcher(t, "", env, append([]string{"preview", "--routing", idle}, args...)...); got.code != exitUsage || !strings.Contains(got.err, want) {
+		got := dispatcher(t, "", env, append([]string{"preview", "--routing", idle}, args...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}
@@ -189,8 +220,11 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	}
 	blocked := "blocked: {premium: true}\n" + testRouting
 	traffic, _ := trafficOf(t, env, blocked, "--day", today(t))
-	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", blocked), "--day", today(t))
-	if !slices.Equal(traffic.NotHonored, []string{"blocked"}) || !strings.Contains(strings.Join(strings.Fields(got.out), " "), "without blocked of the document and without limits") {
+	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", blocked), "--day",
+		today(t))
+	if !slices.Equal(traffic.NotHonored, []string{"blocked"}) ||
+		!strings.Contains(strings.Join(strings.Fields(got.out), " "),
+			"without blocked of the document and without limits") {
 		t.Errorf("%v %+v", traffic.NotHonored, got)
 	}
 }
@@ -206,8 +240,11 @@ func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	}
 	priced := "blocked: {country: kp}\n" + testRouting
 	traffic, _ := trafficOf(t, env, priced, "--day", today(t))
-	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", priced), "--day", today(t))
-	if traffic.WithoutCountry != 3 || !strings.Contains(strings.Join(strings.Fields(got.out), " "), "The numbers of 3 have no country that is known") {
+	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", priced), "--day",
+		today(t))
+	if traffic.WithoutCountry != 3 ||
+		!strings.Contains(strings.Join(strings.Fields(got.out), " "),
+			"The numbers of 3 have no country that is known") {
 		t.Errorf("%+v %+v", traffic, got)
 	}
 }

@@ -12,7 +12,9 @@ func TestTheProgressBarCountsMessages(t *testing.T) {
 	if err := bar.SetCurrent(250).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := bar.String(); !strings.HasPrefix(got, "publishing 250 / 1000 [") || !strings.HasSuffix(strings.TrimRight(got, " "), "] 25.00%") {
+	got := bar.String()
+	if !strings.HasPrefix(got, "publishing 250 / 1000 [") ||
+		!strings.HasSuffix(strings.TrimRight(got, " "), "] 25.00%") {
 		t.Errorf("before a speed is known: %q", got)
 	}
 }

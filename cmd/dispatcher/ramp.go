@@ -37,7 +37,8 @@ dispatchers make the steps, each as a version of its own. A ramp holds by itself
 when since the last step a channel has more errors than --max-errors or its share of the accepted
 messages is further off than --max-deviation; --resume lets it go on. Whoever sets other weights
 for the route ends it.`,
-		Example: `  dispatcher weights ramp default a=40 c=45 --over 30m --steps 6 --max-errors 5% --reason "a has more capacity"
+		Example: `  dispatcher weights ramp default a=40 c=45 --over 30m --steps 6 --max-errors 5% \
+      --reason "a has more capacity"
   dispatcher weights ramp default --hold --reason "wait for the provider's maintenance"`,
 		Args: arguments(1, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
@@ -54,15 +55,17 @@ for the route ends it.`,
 	f.addTo(cmd, c)
 	flags := cmd.Flags()
 	flags.Var(&f.over, "over", "time from now to the last step, such as 90m, 12h or 2d")
-	flags.IntVar(&f.steps, "steps", 6, "number of steps")
-	flags.StringVar(&f.maxErrors, "max-errors", "5%", "hold when a channel has a larger part of "+
-		"refused or unanswered attempts; 0% does not watch")
-	flags.StringVar(&f.maxDeviation, "max-deviation", "5%", "hold when a channel's share is "+
-		"further from its weight; 0% does not watch")
-	flags.Int64Var(&f.least, "least", 100, "judge neither before so many messages since the last "+
-		"step")
-	flags.BoolVar(&f.hold, "hold", false, "hold the ramp of the route where it stands")
-	flags.BoolVar(&f.resume, "resume", false, "let the held ramp of the route go on")
+	flags.IntVar(&f.steps, "steps", 6, "number of steps, all of the same size")
+	flags.StringVar(&f.maxErrors, "max-errors", "5%",
+		"hold the ramp when a larger part of a channel's attempts is refused or unanswered; 0% "+
+			"switches the check off")
+	flags.StringVar(&f.maxDeviation, "max-deviation", "5%",
+		"hold the ramp when a channel's share differs by more from its weight; 0% switches the "+
+			"check off")
+	flags.Int64Var(&f.least, "least", 100,
+		"make neither check before this many messages since the last step")
+	flags.BoolVar(&f.hold, "hold", false, "hold the ramp of the route at its present step")
+	flags.BoolVar(&f.resume, "resume", false, "resume the held ramp of the route")
 	flags.BoolVar(&f.cancel, "cancel", false, "end the ramp of the route; the weights stay where "+
 		"they are")
 	return cmd

@@ -42,38 +42,49 @@ func TestReportJudgesTheDay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if daily.Timezone != "Europe/London" || daily.Day != time.Now().In(zone).Format(time.DateOnly) || len(daily.Rows) != 3 {
+		if daily.Timezone != "Europe/London" ||
+			daily.Day != time.Now().In(zone).Format(time.DateOnly) || len(daily.Rows) != 3 {
 			t.Fatalf("%+v", daily)
 		}
 		a, c := daily.Rows[0], daily.Rows[2]
-		if a.Channel != "a" || *a.ConfiguredShare != 0.25 || a.FirstChoice != 25 || a.FirstChoiceShare != 0.25 || *a.PValue != 1 || a.Verdict != report.Kept {
+		if a.Channel != "a" || *a.ConfiguredShare != 0.25 || a.FirstChoice != 25 ||
+			a.FirstChoiceShare != 0.25 || *a.PValue != 1 || a.Verdict != report.Kept {
 			t.Errorf("%+v", a)
 		}
-		if c.Submitted != 50 || c.Accepted != 50 || c.Segments != 50 || c.CostMicros != 50*28_000 || c.Currency != "GBP" {
+		if c.Submitted != 50 || c.Accepted != 50 || c.Segments != 50 || c.CostMicros != 50*28_000 ||
+			c.Currency != "GBP" {
 			t.Errorf("%+v", c)
 		}
 	}
 	table := dispatcher(t, "", env, "report").out
-	for _, want := range []string{"25.00 %", "all", "2.52", "route default: traffic kept; draws fair (p 1.0000)", "The channels carried what was agreed", "the day is not over"} {
+	for _, want := range []string{
+		"25.00 %", "all", "2.52", "route default: traffic kept; draws fair (p 1.0000)",
+		"The channels carried what was agreed", "the day is not over",
+	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
 		}
 	}
-	if csv := dispatcher(t, "", env, "report", "--format", "csv").out; strings.Count(csv, "\n") != 4 || strings.Contains(csv, ",all,") {
+	csv := dispatcher(t, "", env, "report", "--format", "csv").out
+	if strings.Count(csv, "\n") != 4 || strings.Contains(csv, ",all,") {
 		t.Errorf("%s", csv)
 	}
 	past := dispatcher(t, "", env, "report", "--day", "2020-02-29", "--format", "json")
-	if past.code != exitOK || !strings.Contains(past.out, `"rows": []`) || !strings.Contains(past.out, "2020-02-29") {
+	if past.code != exitOK || !strings.Contains(past.out, `"rows": []`) ||
+		!strings.Contains(past.out, "2020-02-29") {
 		t.Errorf("%+v", past)
 	}
 	if !strings.Contains(past.out, `"complete": true`) {
 		t.Errorf("%+v", past)
 	}
 	future := dispatcher(t, "", env, "report", "--day", "2999-01-01")
-	if future.code != exitUsage || !strings.Contains(future.err, "2999-01-01 has not begun in Europe/London") || future.out != "" {
+	if future.code != exitUsage ||
+		!strings.Contains(future.err, "2999-01-01 has not begun in Europe/London") ||
+		future.out != "" {
 		t.Errorf("%+v", future)
 	}
-	if got := dispatcher(t, "", env, "report", "--day", "29.2.2020"); got.code != exitUsage || !strings.Contains(got.err, "--day") {
+	got := dispatcher(t, "", env, "report", "--day", "29.2.2020")
+	if got.code != exitUsage || !strings.Contains(got.err, "--day") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -85,7 +96,8 @@ func TestDayIsTheOneThatWasNamedWhereMidnightDoesNotExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	day, err := parseDay("2018-11-04", zone)
-	if err != nil || day.In(zone).Format(time.DateOnly) != "2018-11-04" || !admission.Day.Start(day, zone).Before(day) {
+	if err != nil || day.In(zone).Format(time.DateOnly) != "2018-11-04" ||
+		!admission.Day.Start(day, zone).Before(day) {
 		t.Errorf("%v %v", day, err)
 	}
 }
@@ -94,8 +106,12 @@ func TestCommandsOverTheDatabaseSayWhatIsWrongWithIt(t *testing.T) {
 	t.Parallel()
 	good := ledgertest.URL(t)
 	for name, tc := range map[string]struct{ url, want string }{
-		"unset":        {"", "DISPATCHER_POSTGRES_URL is missing"},
-		"no server":    {"postgres://u:hush@127.0.0.1:1/x", "PostgreSQL at 127.0.0.1:1 of DISPATCHER_POSTGRES_URL does not answer (connection refused): start it"},
+		"unset": {"", "DISPATCHER_POSTGRES_URL is missing"},
+		"no server": {
+			"postgres://u:hush@127.0.0.1:1/x",
+			"PostgreSQL at 127.0.0.1:1 of DISPATCHER_POSTGRES_URL does not answer (connection " +
+				"refused): start it",
+		},
 		"no address":   {"postgres://u:hush@[", "neither a"},
 		"no database":  {strings.Replace(good, "/test_", "/gone_", 1), "does not exist: create it"},
 		"no schema":    {ledgertest.Empty(t), `run "dispatcher migrate"`},
@@ -103,7 +119,8 @@ func TestCommandsOverTheDatabaseSayWhatIsWrongWithIt(t *testing.T) {
 		"wrong secret": {wrongPassword(good), "refuses the user or the password"},
 	} {
 		got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + tc.url}, "report")
-		if got.code != exitUsage || !strings.Contains(got.err, tc.want) || strings.Contains(got.err, "hush") || strings.Count(got.err, "\n") != 1 {
+		if got.code != exitUsage || !strings.Contains(got.err, tc.want) ||
+			strings.Contains(got.err, "hush") || strings.Count(got.err, "\n") != 1 {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
 	}
@@ -135,11 +152,15 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 		settled(t, l, claimed(t, l, messages...))
 	}
 	fill(1, 100, map[string]int{"a": 25, "b": 15, "c": 60})
-	file := write(t, "next.yaml", strings.Replace(testRouting, "{a: 25, b: 15, c: 60}}", "{a: 50, b: 10, c: 40}, health: {errors: 5}}", 1))
-	if got := dispatcher(t, "", env, because("midday", "routing", "apply", file)...); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`)}); err != nil {
+	file := write(t, "next.yaml",
+		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}}",
+			"{a: 50, b: 10, c: 40}, health: {errors: 5}}", 1))
+	applies(t, env, file)
+	_, err := l.ApplyOverrides(t.Context(),
+		ledger.NewOverrides{
+			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`),
+		})
+	if err != nil {
 		t.Fatal(err)
 	}
 	fill(3, 80, map[string]int{"a": 50, "b": 10, "c": 20})
@@ -150,10 +171,12 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	}
 	c := daily.Rows[2]
 	agreed, went := (100*0.6+80*0.4)/180, (100*0.6+80*0.25)/180
-	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) || !near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
+	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) ||
+		!near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
 		t.Errorf("%+v", c)
 	}
-	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "51.11 %") || !strings.Contains(table, "(44.44 %)") {
+	table := dispatcher(t, "", env, "report").out
+	if !strings.Contains(table, "51.11 %") || !strings.Contains(table, "(44.44 %)") {
 		t.Error(table)
 	}
 }
@@ -163,22 +186,25 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	file := write(t, "turns.yaml", strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", "mode: round_robin, channels: [a, b, c]", 1))
-	if got := dispatcher(t, "", env, because("in turn", "routing", "apply", file)...); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
+	file := write(t, "turns.yaml",
+		strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
+			"mode: round_robin, channels: [a, b, c]", 1))
+	applies(t, env, file)
 	m := drawn("m-1", 0, "a")
 	m.Plan.Version, m.Plan.Draw, m.Plan.Size, m.Plan.KeyID = 2, 0, 0, ""
 	claimed(t, l, m)
 	got := dispatcher(t, "", env, "report", "--format", "json")
 	daily := decoded[report.Daily](t, got)
-	if len(daily.Rows) != 3 || daily.Rows[0].ConfiguredShare != nil || daily.Rows[0].Deviation != nil || daily.Rows[0].Verdict != report.NoWeight || daily.Rows[0].FirstChoice != 1 {
+	if len(daily.Rows) != 3 || daily.Rows[0].ConfiguredShare != nil ||
+		daily.Rows[0].Deviation != nil || daily.Rows[0].Verdict != report.NoWeight ||
+		daily.Rows[0].FirstChoice != 1 {
 		t.Errorf("%+v", daily)
 	}
 	if !strings.Contains(got.out, `"configured_share": null`) {
 		t.Error(got.out)
 	}
-	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "no share is agreed") || strings.Contains(table, "(p ") {
+	table := dispatcher(t, "", env, "report").out
+	if !strings.Contains(table, "no share is agreed") || strings.Contains(table, "(p ") {
 		t.Error(table)
 	}
 }

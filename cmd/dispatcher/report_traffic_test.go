@@ -17,11 +17,16 @@ func sent(t *testing.T, db *pgx.Conn, version int64, first, channel, ranking str
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
 		with m as (
-		  insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version, draw, draw_size, first_choice, state, attempts, envelope)
-		  select concat_ws('-', $1::bigint, $2::text, $3::text, i), 'bulk', 1, now(), 'default', $1, 0, 100, $2, 'accepted', 1, '{}' from generate_series(1, $5::int) i
+		  insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version,
+		draw, draw_size, first_choice, state, attempts, envelope)
+		  select concat_ws('-', $1::bigint, $2::text, $3::text, i), 'bulk', 1, now(), 'default', $1,
+		0, 100, $2, 'accepted', 1, '{}' from generate_series(1, $5::int) i
 		  returning seq)
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers, ranking)
-		select seq, 1, $3, case when $2 = $3 then 'first_choice' else 'fallback' end, 'accepted', 1, 1000, 'GBP', now(), now(), 1, 1, nullif($4::text, '')::jsonb from m`,
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments,
+		price_micros, currency, claimed_at, settled_at, instance, answers, ranking)
+		select seq, 1, $3, case when $2 = $3 then 'first_choice'
+		else 'fallback' end, 'accepted', 1, 1000, 'GBP', now(), now(), 1, 1, nullif($4::text,
+		'')::jsonb from m`,
 		version, first, channel, ranking, n)
 	if err != nil {
 		t.Fatal(err)
@@ -49,20 +54,28 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 			func(t *testing.T, db *pgx.Conn) {
 				sent(t, db, 2, "a", "a", "", 2100)
 				sent(t, db, 2, "b", "b", "", 100)
-				sent(t, db, 2, "b", "a", `{"version":2,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 800)
+				sent(t, db, 2, "b", "a",
+					`{"version":2,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 800)
 			},
 			exitFailed, report.Fair, report.Moved,
-			[]string{"b carried 3.33 % instead of 30.00 %", "800 of 900 messages went to a (its limit of 100 messages a day used up)"},
+			[]string{
+				"b carried 3.33 % instead of 30.00 %",
+				"800 of 900 messages went to a (its limit of 100 messages a day used up)",
+			},
 		},
 		"one channel of 5 % carries a half": {
 			[]string{reportedRouting("{a: 95, c: 5}", "")},
 			func(t *testing.T, db *pgx.Conn) {
 				sent(t, db, 2, "a", "a", "", 500)
-				sent(t, db, 2, "a", "c", `{"version":2,"by":"redraw","key_id":"k","line":"a breaker_open,c"}`, 450)
+				sent(t, db, 2, "a", "c",
+					`{"version":2,"by":"redraw","key_id":"k","line":"a breaker_open,c"}`, 450)
 				sent(t, db, 2, "c", "c", "", 50)
 			},
 			exitFailed, report.Fair, report.Moved,
-			[]string{"c carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: breaker open after repeated failures)."},
+			[]string{
+				"c carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: " +
+					"breaker open after repeated failures).",
+			},
 		},
 		"draws whose faults cancel": {
 			[]string{reportedRouting("{a: 50, c: 50}", ""), reportedRouting("{a: 1, c: 1}", "")},
@@ -73,7 +86,10 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 3, "c", "c", "", 600)
 			},
 			exitFailed, report.Unfair, report.Kept,
-			[]string{"traffic kept; draws not fair", "p < 1e-6 over 2 versions", "under version 2 they picked"},
+			[]string{
+				"traffic kept; draws not fair", "p < 1e-6 over 2 versions",
+				"under version 2 they picked",
+			},
 		},
 		"kept": {
 			[]string{reportedRouting("{a: 70, b: 30}", "")},
@@ -91,9 +107,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 			openSeeded(t, url)
 			env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 			for _, doc := range tc.versions {
-				if got := dispatcher(t, "", env, because("test", "routing", "apply", write(t, "next.yaml", doc))...); got.code != exitOK {
-					t.Fatalf("%+v", got)
-				}
+				applies(t, env, write(t, "next.yaml", doc))
 			}
 			db, err := pgx.Connect(t.Context(), url)
 			if err != nil {
@@ -107,7 +121,8 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				t.Fatalf("exit code %d, %q, %+v", got.code, got.err, daily)
 			}
 			for _, r := range daily.Rows {
-				if r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic || r.DrawsVerdict != tc.draws {
+				if r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic ||
+					r.DrawsVerdict != tc.draws {
 					t.Errorf("%+v", r)
 				}
 			}
@@ -139,13 +154,19 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
 	sent(t, db, 1, "b", "a", `{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 3)
 	sent(t, db, 1, "b", "c", `{"version":1,"by":"load_ratio","line":"b 0/100 - draining,c 4 -"}`, 1)
-	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report", "--format", "json")
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report",
+		"--format", "json")
 	b := decoded[report.Daily](t, got).Rows[1]
-	want := []report.Move{{Cause: "no_slot", Channel: "a", Messages: 3}, {Cause: "draining", Channel: "c", Messages: 1}}
+	want := []report.Move{
+		{Cause: "no_slot", Channel: "a", Messages: 3},
+		{Cause: "draining", Channel: "c", Messages: 1},
+	}
 	if !cmp.Equal(b.Moved, want) || b.Verdict != report.TooFew || got.code != exitOK {
 		t.Errorf("exit code %d, %+v", got.code, b)
 	}
-	if csv := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report", "--format", "csv"); !strings.Contains(csv.out, "no_slot a 3;draining c 1") {
+	csv := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report",
+		"--format", "csv")
+	if !strings.Contains(csv.out, "no_slot a 3;draining c 1") {
 		t.Error(csv.out)
 	}
 }

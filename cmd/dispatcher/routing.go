@@ -18,7 +18,7 @@ import (
 func (c *cli) routingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "routing",
-		Short: "Show, apply, compare and take back versions of the routing document",
+		Short: "Show, apply, compare and roll back versions of the routing document",
 		Long: `The routing document lives in the database, each version with who applied it, when
 and why. A change is in force for every claim that starts after it, on all instances, without a
 restart.`,
@@ -55,8 +55,8 @@ after version N, which yours was made from.`,
 			})
 		}),
 	}
-	cmd.Flags().BoolVar(&f.force, "force", false, "apply a document that differs in comments or "+
-		"layout only")
+	cmd.Flags().BoolVar(&f.force, "force", false,
+		"also apply a document that differs only in comments or layout")
 	f.addTo(cmd, c)
 	return cmd
 }
@@ -98,9 +98,8 @@ func usableAgain(version int64, text []byte) (*config.Document, error) {
 	doc, err := config.ParseDocument(versionName(version), text)
 	if err != nil {
 		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a "+
-			"file with \"dispatcher routing show --version %d > routing.yaml\", "+
-			"correct that, and apply it with \"dispatcher routing apply "+
-			"routing.yaml\"", err, version, version)
+			"file with \"dispatcher routing show --version %d > routing.yaml\", correct that, "+
+			"and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
 	}
 	return doc, nil
 }

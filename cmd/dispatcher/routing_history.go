@@ -46,7 +46,7 @@ changed effective weights, as health weighting does, says which version's docume
 			return c.printHistory(ctx, limit, as)
 		}),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions and ramps at most")
+	cmd.Flags().IntVar(&limit, "limit", 20, "at most this many versions, and as many ramps")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -160,7 +160,8 @@ func versionDiff(before, after *config.Routing) []changeLine {
 		weights := map[string]string{}
 		for i := range doc.Routes {
 			for _, w := range doc.Routes[i].Weights {
-				weights["routes."+doc.Routes[i].Name+".effective_weights."+w.Channel] = w.Configured.String()
+				path := "routes." + doc.Routes[i].Name + ".effective_weights." + w.Channel
+				weights[path] = w.Configured.String()
 			}
 		}
 		return weights

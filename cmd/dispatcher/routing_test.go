@@ -24,6 +24,15 @@ func because(why string, args ...string) []string {
 	return append(args, "--reason", why, "--author", "ann")
 }
 
+// applies makes a document the routing in force.
+func applies(t *testing.T, env []string, file string) {
+	t.Helper()
+	got := dispatcher(t, "", env, because("as agreed", "routing", "apply", file)...)
+	if got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+}
+
 // decoded reads the JSON that a command printed.
 func decoded[T any](t *testing.T, got result) T {
 	t.Helper()
@@ -47,21 +56,27 @@ func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
-	got := dispatcher(t, "", env, because("a is cheaper", "routing", "apply", file, "--format", "json")...)
+	got := dispatcher(t, "", env,
+		because("a is cheaper", "routing", "apply", file, "--format", "json")...)
 	done := decoded[changed](t, got)
 	from, to := "25", "40"
 	want := []changeLine{{Path: "routes.default.weights.a", From: &from, To: &to}}
-	if got.code != exitOK || done.Version != 2 || done.Previous != 1 || !done.Applied || done.DryRun || !cmp.Equal(done.Changes, want) {
+	if got.code != exitOK || done.Version != 2 || done.Previous != 1 || !done.Applied ||
+		done.DryRun || !cmp.Equal(done.Changes, want) {
 		t.Errorf("%+v", got)
 	}
-	if v := current(t, l); v.Version != 2 || v.Author != "ann" || v.Reason != "a is cheaper" || !strings.Contains(v.Document, "a: 40") {
+	v := current(t, l)
+	if v.Version != 2 || v.Author != "ann" || v.Reason != "a is cheaper" ||
+		!strings.Contains(v.Document, "a: 40") {
 		t.Errorf("%+v", v)
 	}
 	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
-	if shown.Version != 2 || shown.Base != 2 || shown.Author != "ann" || string(shown.Effects) != "null" || !strings.Contains(shown.Document, "a: 40") {
+	if shown.Version != 2 || shown.Base != 2 || shown.Author != "ann" ||
+		string(shown.Effects) != "null" || !strings.Contains(shown.Document, "a: 40") {
 		t.Errorf("%+v", shown)
 	}
-	if old := dispatcher(t, "", env, "routing", "show", "--version", "1"); old.out != testRouting || old.err != "" {
+	old := dispatcher(t, "", env, "routing", "show", "--version", "1")
+	if old.out != testRouting || old.err != "" {
 		t.Errorf("%+v", old)
 	}
 }
@@ -69,16 +84,24 @@ func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
 func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
 	t.Parallel()
 	env := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.URL(t)}
-	for _, args := range [][]string{{"routing", "show"}, {"weights", "show"}, {"channel", "list"}, {"routing", "diff", "1"}, because("x", "weights", "set", "default", "a=1")} {
-		if got := dispatcher(t, "", env, args...); got.code != exitUsage || !strings.Contains(got.err, "there is no routing yet") {
+	for _, args := range [][]string{
+		{"routing", "show"}, {"weights", "show"}, {"channel", "list"}, {"routing", "diff", "1"},
+		because("x", "weights", "set", "default", "a=1"),
+	} {
+		got := dispatcher(t, "", env, args...)
+		if got.code != exitUsage || !strings.Contains(got.err, "there is no routing yet") {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	got := dispatcher(t, testRouting, env, because("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
-	if got.code != exitOK || !strings.Contains(got.out, "Version 1 is in force for every claim from now on.") {
+	got := dispatcher(t, testRouting, env,
+		because("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
+	if got.code != exitOK ||
+		!strings.Contains(got.out, "Version 1 is in force for every claim from now on.") {
 		t.Errorf("%+v", got)
 	}
-	if got := dispatcher(t, testRouting, env, because("again", "routing", "apply", "-", "--expect-version", "0")...); got.code != exitFailed {
+	got = dispatcher(t, testRouting, env,
+		because("again", "routing", "apply", "-", "--expect-version", "0")...)
+	if got.code != exitFailed {
 		t.Errorf("%+v", got)
 	}
 }
@@ -88,7 +111,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	l, env := seeded(t)
 	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
 	for _, args := range [][]string{
-		{"routing", "apply", file}, {"weights", "set", "default", "a=40"}, {"channel", "drain", "a"}, {"weights", "ramp", "default", "a=40"},
+		{"routing", "apply", file}, {"weights", "set", "default", "a=40"},
+		{"channel", "drain", "a"}, {"weights", "ramp", "default", "a=40"},
 	} {
 		got := dispatcher(t, "", env, append(args, "--dry-run")...)
 		if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
@@ -105,7 +129,9 @@ func TestADryRunWritesNothing(t *testing.T) {
 func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	if got := dispatcher(t, "", env, because("ann was quicker", "weights", "set", "default", "a=40")...); got.code != exitOK {
+	got := dispatcher(t, "", env,
+		because("ann was quicker", "weights", "set", "default", "a=40")...)
+	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "b: 15", "b: 5", 1))
@@ -117,8 +143,12 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 		{"weights", "ramp", "default", "b=5"},
 		{"routing", "apply", file, "--dry-run"},
 	} {
-		got := dispatcher(t, "", env, append(args, "--expect-version", "1", "--reason", "mine", "--author", "bob")...)
-		for _, want := range []string{"after version 1", "ann applied version 2 at 20", `"ann was quicker"`, "routing diff 1 2", "--expect-version 2"} {
+		got := dispatcher(t, "", env,
+			append(args, "--expect-version", "1", "--reason", "mine", "--author", "bob")...)
+		for _, want := range []string{
+			"after version 1", "ann applied version 2 at 20", `"ann was quicker"`,
+			"routing diff 1 2", "--expect-version 2",
+		} {
 			if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, want) {
 				t.Errorf("%v: %+v lacks %q", args, got, want)
 			}
@@ -127,10 +157,13 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	if v := current(t, l); v.Version != 2 {
 		t.Errorf("%+v", v)
 	}
-	if got := dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "7")...); got.code != exitFailed || !strings.Contains(got.err, "no routing version 7 yet, the current one is 2") {
+	got = dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "7")...)
+	if got.code != exitFailed ||
+		!strings.Contains(got.err, "no routing version 7 yet, the current one is 2") {
 		t.Errorf("%+v", got)
 	}
-	if got := dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "2")...); got.code != exitOK {
+	got = dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "2")...)
+	if got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 }
@@ -142,15 +175,16 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	l, env := seeded(t)
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
 	file := write(t, "health.yaml", healthy)
-	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
-		Expect: 2, Author: "health", Reason: "default: c 60 -> 45", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
-	}); err != nil {
+	applies(t, env, file)
+	_, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		Expect: 2, Author: "health", Reason: "default: c 60 -> 45",
+		Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := dispatcher(t, "", env, because("same", "routing", "apply", file)...); got.code != exitOK || !strings.Contains(got.out, "That is what version 3 says already") {
+	got := dispatcher(t, "", env, because("same", "routing", "apply", file)...)
+	if got.code != exitOK || !strings.Contains(got.out, "That is what version 3 says already") {
 		t.Errorf("%+v", got)
 	}
 	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
@@ -161,10 +195,14 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	if !strings.Contains(table, "default,weighted,c,60,45,0.5294") {
 		t.Error(table)
 	}
-	if got := dispatcher(t, "", env, "routing", "history", "--format", "csv").out; !strings.Contains(got, "effect on version 2: ") || !strings.Contains(got, "effective_weights.c 60 → 45") {
-		t.Error(got)
+	history := dispatcher(t, "", env, "routing", "history", "--format", "csv").out
+	if !strings.Contains(history, "effect on version 2: ") ||
+		!strings.Contains(history, "effective_weights.c 60 → 45") {
+		t.Error(history)
 	}
-	if got := dispatcher(t, "", env, because("less", "weights", "set", "default", "a=20", "--expect-version", "2")...); got.code != exitOK {
+	got = dispatcher(t, "", env,
+		because("less", "weights", "set", "default", "a=20", "--expect-version", "2")...)
+	if got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 }
@@ -175,12 +213,15 @@ func TestAChangeWithoutEffectAppliesNothing(t *testing.T) {
 	same := write(t, "same.yaml", "# only a remark\n"+testRouting)
 	for want, args := range map[string][]string{
 		"Only comments or the layout differ from version 1": {"routing", "apply", same},
-		"That is what version 1 says already":               {"weights", "set", "default", "a=25.0", "c=60"},
-		"already: nothing to apply":                         {"channel", "enable", "a"},
-		"nothing to apply":                                  {"routing", "rollback", "1"},
-		"has these weights already":                         {"weights", "ramp", "default", "a=25"},
+		"That is what version 1 says already": {
+			"weights", "set", "default", "a=25.0", "c=60",
+		},
+		"already: nothing to apply": {"channel", "enable", "a"},
+		"nothing to apply":          {"routing", "rollback", "1"},
+		"has these weights already": {"weights", "ramp", "default", "a=25"},
 	} {
-		if got := dispatcher(t, "", env, because("none", args...)...); got.code != exitOK || !strings.Contains(got.out, want) {
+		got := dispatcher(t, "", env, because("none", args...)...)
+		if got.code != exitOK || !strings.Contains(got.out, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}
@@ -192,22 +233,29 @@ func TestAChangeWithoutEffectAppliesNothing(t *testing.T) {
 func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	for _, args := range [][]string{{"weights", "set", "default", "a=40"}, {"channel", "drain", "b"}} {
+	for _, args := range [][]string{
+		{"weights", "set", "default", "a=40"}, {"channel", "drain", "b"},
+	} {
 		if got := dispatcher(t, "", env, because("try", args...)...); got.code != exitOK {
 			t.Fatalf("%+v", got)
 		}
 	}
 	got := dispatcher(t, "", env, because("it was worse", "routing", "rollback", "1")...)
-	if v := current(t, l); got.code != exitOK || v.Version != 4 || v.Document != testRouting || v.Reason != "it was worse" {
+	v := current(t, l)
+	if got.code != exitOK || v.Version != 4 || v.Document != testRouting ||
+		v.Reason != "it was worse" {
 		t.Errorf("%+v %+v", got, v)
 	}
 	for _, bad := range []string{"9", "x", "0"} {
-		if got := dispatcher(t, "", env, because("x", "routing", "rollback", bad)...); got.code != exitUsage || !strings.Contains(got.err, "routing history") {
+		got := dispatcher(t, "", env, because("x", "routing", "rollback", bad)...)
+		if got.code != exitUsage || !strings.Contains(got.err, "routing history") {
 			t.Errorf("%s: %+v", bad, got)
 		}
 	}
-	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--format", "json", "--limit", "2"))
-	if len(h.Versions) != 2 || h.Versions[0].Version != 4 || len(h.Versions[0].Changes) != 2 || h.Versions[1].Author != "ann" || h.Ramps == nil {
+	h := decoded[history](t,
+		dispatcher(t, "", env, "routing", "history", "--format", "json", "--limit", "2"))
+	if len(h.Versions) != 2 || h.Versions[0].Version != 4 || len(h.Versions[0].Changes) != 2 ||
+		h.Versions[1].Author != "ann" || h.Ramps == nil {
 		t.Errorf("%+v", h)
 	}
 }
@@ -215,23 +263,29 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
-	if got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=40")...); got.code != exitOK {
+	got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=40")...)
+	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "a: 25", "a: 41", 1))
 	for want, args := range map[string][]string{
 		"40>41": {file}, "25>40": {"1"}, "40>25": {"2", "1"}, "25>41": {"1", file},
 	} {
-		d := decoded[comparison](t, dispatcher(t, "", env, append([]string{"routing", "diff", "--format", "json"}, args...)...))
+		d := decoded[comparison](t,
+			dispatcher(t, "", env,
+				append([]string{"routing", "diff", "--format", "json"}, args...)...))
 		from, to, _ := strings.Cut(want, ">")
-		if len(d.Changes) != 1 || *d.Changes[0].From != from || *d.Changes[0].To != to || !strings.Contains(d.Unified, "+  - {name: default, match: {}, weights: {a: "+to) {
+		if len(d.Changes) != 1 || *d.Changes[0].From != from || *d.Changes[0].To != to ||
+			!strings.Contains(d.Unified, "+  - {name: default, match: {}, weights: {a: "+to) {
 			t.Errorf("%v: %+v", args, d)
 		}
 	}
-	if got := dispatcher(t, "", env, "routing", "diff", "1", "2", "--exit-code"); got.code != exitFailed || got.err != "" {
+	got = dispatcher(t, "", env, "routing", "diff", "1", "2", "--exit-code")
+	if got.code != exitFailed || got.err != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := dispatcher(t, "", env, "routing", "diff", "2", "--exit-code"); got.code != exitOK || !strings.Contains(got.out, "are the same") {
+	got = dispatcher(t, "", env, "routing", "diff", "2", "--exit-code")
+	if got.code != exitOK || !strings.Contains(got.out, "are the same") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -240,28 +294,46 @@ func TestARefusedDocumentIsAUsageErrorWithItsLines(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	bad := write(t, "bad.yaml", strings.Replace(testRouting, "capacity: 100", "capcity: 100", 1))
-	smpp := write(t, "smpp.yaml", strings.Replace(testRouting, "provider: sandbox", "provider: smpp", 1))
+	smpp := write(t, "smpp.yaml",
+		strings.Replace(testRouting, "provider: sandbox", "provider: smpp", 1))
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"key":        {[]string{"routing", "apply", bad}, bad + ":3: channels.a.capcity: there is no such key; did you mean capacity?"},
-		"adapter":    {[]string{"routing", "apply", smpp}, smpp + ": channels.a.settings: "},
-		"no file":    {[]string{"routing", "apply", "gone.yaml"}, "open gone.yaml: no such file or directory; correct the path"},
-		"zeros":      {[]string{"weights", "set", "default", "a=0", "b=0", "c=0"}, "all weights are 0"},
-		"not weight": {[]string{"weights", "set", "default", "a=-1"}, "channel a: weight -1 is negative"},
-		"no equals":  {[]string{"weights", "set", "default", "a"}, `"a" is no weight`},
-		"twice":      {[]string{"weights", "set", "default", "a=1", "a=2"}, "channel a is named twice"},
+		"key": {
+			[]string{"routing", "apply", bad},
+			bad + ":3: channels.a.capcity: there is no such key; did you mean capacity?",
+		},
+		"adapter": {[]string{"routing", "apply", smpp}, smpp + ": channels.a.settings: "},
+		"no file": {
+			[]string{"routing", "apply", "gone.yaml"},
+			"open gone.yaml: no such file or directory; correct the path",
+		},
+		"zeros": {
+			[]string{"weights", "set", "default", "a=0", "b=0", "c=0"}, "all weights are 0",
+		},
+		"not weight": {
+			[]string{"weights", "set", "default", "a=-1"}, "channel a: weight -1 is negative",
+		},
+		"no equals": {[]string{"weights", "set", "default", "a"}, `"a" is no weight`},
+		"twice": {
+			[]string{"weights", "set", "default", "a=1", "a=2"}, "channel a is named twice",
+		},
 		"no channel": {[]string{"weights", "set", "default", "z=1"}, `there is no channel "z"`},
-		"no route":   {[]string{"weights", "set", "z", "a=1"}, `there is no route "z"; choose one of default`},
-		"drain":      {[]string{"channel", "drain", "z"}, `there is no channel "z"; choose one of a, b, c`},
+		"no route": {
+			[]string{"weights", "set", "z", "a=1"}, `there is no route "z"; choose one of default`,
+		},
+		"drain": {
+			[]string{"channel", "drain", "z"}, `there is no channel "z"; choose one of a, b, c`,
+		},
 	} {
 		got := dispatcher(t, "", env, because("x", tc.args...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
 	}
-	if got := dispatcher(t, "", env, "channel", "drain", "a"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
+	got := dispatcher(t, "", env, "channel", "drain", "a")
+	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
 		t.Errorf("%+v", got)
 	}
 	if v := current(t, l); v.Version != 1 {
@@ -288,10 +360,19 @@ func TestSummariesAreShort(t *testing.T) {
 	p := present
 	for want, changes := range map[string][]changeLine{
 		"": nil,
-		"routes.default.weights.a 25 → 40, c 60 → 45":          {{"routes.default.weights.a", p("25"), p("40")}, {"routes.default.weights.c", p("60"), p("45")}},
-		"timezone UTC → CET; channels.d.provider added (smpp)": {{"timezone", p("UTC"), p("CET")}, {"channels.d.provider", nil, p("smpp")}},
-		"a removed; b removed; c removed; d removed; 1 more":   {{"a", p("1"), nil}, {"b", p("1"), nil}, {"c", p("1"), nil}, {"d", p("1"), nil}, {"e", p("1"), nil}},
-		"x added (" + strings.Repeat("y", 39) + "…)":           {{"x", nil, p(strings.Repeat("y", 400))}},
+		"routes.default.weights.a 25 → 40, c 60 → 45": {
+			{"routes.default.weights.a", p("25"), p("40")},
+			{"routes.default.weights.c", p("60"), p("45")},
+		},
+		"timezone UTC → CET; channels.d.provider added (smpp)": {
+			{"timezone", p("UTC"), p("CET")}, {"channels.d.provider", nil, p("smpp")},
+		},
+		"a removed; b removed; c removed; d removed; 1 more": {
+			{"a", p("1"), nil}, {"b", p("1"), nil}, {"c", p("1"), nil}, {"d", p("1"), nil},
+			{"e", p("1"), nil},
+		},
+		"x added (" + strings.Repeat("y", 39) +
+			"…)": {{"x", nil, p(strings.Repeat("y", 400))}},
 	} {
 		if got := summary(changes); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -304,15 +385,28 @@ func TestSummariesAreShort(t *testing.T) {
 func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
-	with := strings.Replace(testRouting, "channels:\n", "channels:\n  t: {provider: sinch, settings: {service_plan_id: plan, token_file: /nowhere/token}}\n", 1)
+	with := strings.Replace(testRouting, "channels:\n",
+		"channels:\n  t: {provider: sinch, settings: {service_plan_id: plan, token_file: "+
+			"/nowhere/token}}\n",
+		1)
 	if with == testRouting {
 		t.Fatal("the document has changed")
 	}
-	first := decoded[changed](t, dispatcher(t, "", env, because("a carrier", "routing", "apply", write(t, "next.yaml", with), "--format", "json")...))
-	if !first.Applied || len(first.Warnings) != 1 || !strings.Contains(first.Warnings[0], "Channel t names /nowhere/token, which cannot be read in the secrets folder of this machine") {
+	first := decoded[changed](t,
+		dispatcher(t, "", env,
+			because("a carrier", "routing", "apply", write(t, "next.yaml", with),
+				"--format", "json")...))
+	if !first.Applied || len(first.Warnings) != 1 ||
+		!strings.Contains(first.Warnings[0],
+			"Channel t names /nowhere/token, which cannot be read in the secrets folder of this "+
+				"machine") {
 		t.Errorf("%+v", first)
 	}
-	then := decoded[changed](t, dispatcher(t, "", env, because("weights", "routing", "apply", write(t, "next.yaml", strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))
+	then := decoded[changed](t,
+		dispatcher(t, "", env,
+			because("weights", "routing", "apply",
+				write(t, "next.yaml",
+					strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))
 	if !then.Applied || len(then.Warnings) != 0 {
 		t.Errorf("%+v", then)
 	}
@@ -322,17 +416,21 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
 	l, env := sick(t)
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 3, Author: "health"}); err != nil {
+	_, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 3, Author: "health"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--format", "json"))
 	for i, want := range []string{"15>60", "60>15"} {
 		line := h.Versions[i]
-		if len(line.Changes) != 1 || orEmpty(line.Changes[0].From)+">"+orEmpty(line.Changes[0].To) != want || !line.EffectsOnly {
+		if len(line.Changes) != 1 ||
+			orEmpty(line.Changes[0].From)+">"+orEmpty(line.Changes[0].To) != want ||
+			!line.EffectsOnly {
 			t.Errorf("%+v, want %s", line, want)
 		}
 	}
-	if text := dispatcher(t, "", env, "routing", "history", "--format", "json").out; !strings.Contains(text, `"effects_only": true`) || strings.Contains(text, `"effects":`) {
+	text := dispatcher(t, "", env, "routing", "history", "--format", "json").out
+	if !strings.Contains(text, `"effects_only": true`) || strings.Contains(text, `"effects":`) {
 		t.Error(text)
 	}
 }
@@ -346,8 +444,11 @@ func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
 	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
-	between := decoded[comparison](t, dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
-	if len(between.Changes) != 1 || between.Changes[0].Path != "routes.default.effective_weights.c" || *between.Changes[0].From != "60" || *between.Changes[0].To != "15" {
+	between := decoded[comparison](t,
+		dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
+	if len(between.Changes) != 1 ||
+		between.Changes[0].Path != "routes.default.effective_weights.c" ||
+		*between.Changes[0].From != "60" || *between.Changes[0].To != "15" {
 		t.Errorf("%+v", between)
 	}
 }
@@ -356,12 +457,16 @@ func TestTheHistoryHasNoMoreRampsThanAskedFor(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
 	for _, args := range [][]string{{"a=40"}, {"--cancel"}, {"a=41"}, {"--cancel"}} {
-		if got := dispatcher(t, "", env, because("try", append([]string{"weights", "ramp", "default"}, args...)...)...); got.code != exitOK {
+		got := dispatcher(t, "", env,
+			because("try", append([]string{"weights", "ramp", "default"}, args...)...)...)
+		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
 	}
-	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--limit", "1", "--format", "json"))
-	if len(h.Versions) != 1 || len(h.Ramps) != 1 || h.Ramps[0].ID != 2 || h.Ramps[0].Held != "" || h.Ramps[0].Why != "try" {
+	h := decoded[history](t,
+		dispatcher(t, "", env, "routing", "history", "--limit", "1", "--format", "json"))
+	if len(h.Versions) != 1 || len(h.Ramps) != 1 || h.Ramps[0].ID != 2 || h.Ramps[0].Held != "" ||
+		h.Ramps[0].Why != "try" {
 		t.Errorf("%+v", h)
 	}
 }
@@ -370,14 +475,18 @@ func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	file := write(t, "remark.yaml", "# agreed until spring\n"+testRouting)
-	if got := dispatcher(t, "", env, because("remark", "routing", "apply", file)...); got.code != exitOK || !strings.Contains(got.out, "--force applies it all the same") {
+	got := dispatcher(t, "", env, because("remark", "routing", "apply", file)...)
+	if got.code != exitOK || !strings.Contains(got.out, "--force applies it all the same") {
 		t.Errorf("%+v", got)
 	}
-	if got := dispatcher(t, "", env, "routing", "apply", file, "--force", "--dry-run"); got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
+	got = dispatcher(t, "", env, "routing", "apply", file, "--force", "--dry-run")
+	if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
 		t.Errorf("%+v", got)
 	}
-	got := dispatcher(t, "", env, because("remark", "routing", "apply", file, "--force")...)
-	if v := current(t, l); got.code != exitOK || v.Version != 2 || !strings.HasPrefix(v.Document, "# agreed") || !strings.Contains(got.out, "Version 2 is in force") {
+	got = dispatcher(t, "", env, because("remark", "routing", "apply", file, "--force")...)
+	v := current(t, l)
+	if got.code != exitOK || v.Version != 2 || !strings.HasPrefix(v.Document, "# agreed") ||
+		!strings.Contains(got.out, "Version 2 is in force") {
 		t.Errorf("%+v %+v", got, v)
 	}
 }
@@ -385,8 +494,10 @@ func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
 func TestErrorsOfStoredDocumentsNameTheVersion(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
-	got := dispatcher(t, "", env, because("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
-	if got.code != exitUsage || !strings.Contains(got.err, "routing version 1 with the change:7: ") {
+	got := dispatcher(t, "", env,
+		because("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
+	if got.code != exitUsage ||
+		!strings.Contains(got.err, "routing version 1 with the change:7: ") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -40,7 +40,8 @@ receipts; nothing is sent to anybody. With --routing it writes a routing documen
 at each of them, good for "dispatcher run" at once:
 
   dispatcher sandbox --routing sandbox.yaml
-  DISPATCHER_ROUTING_FILE=sandbox.yaml dispatcher run --embedded      # in another terminal, over a new data folder
+  # in another terminal, over a new data folder:
+  DISPATCHER_ROUTING_FILE=sandbox.yaml dispatcher run --embedded
 
 The secrets of the accounts are files in DISPATCHER_SECRETS_DIR, from which the dispatcher takes
 them.
@@ -66,30 +67,36 @@ func (f *sandboxFlags) add(flags *pflag.FlagSet) {
 		"each kind")
 	flags.StringSliceVar(&f.providers, "providers", sandbox.Providers(),
 		"kinds of carriers, without --plan")
-	flags.DurationVar(&p.Latency, "latency", p.Latency, "delays each answer")
-	flags.DurationVar(&p.Jitter, "jitter", p.Jitter, "adds up to this much by chance")
-	flags.IntVar(&p.Rate, "rate", p.Rate, "throttles what is above so many submits in a second; 0 "+
-		"does not")
-	flags.Float64Var(&p.Reject, "reject", p.Reject, "part of the submits that is rejected: the "+
-		"message is at fault")
-	flags.Float64Var(&p.Refuse, "refuse", p.Refuse, "part that is refused: the carrier is at fault")
-	flags.Float64Var(&p.Throttle, "throttle", p.Throttle, "part that is throttled")
-	flags.Float64Var(&p.Lose, "lose", p.Lose, "part that is never answered")
-	flags.Float64Var(&p.Cut, "cut", p.Cut, "part whose connection is dropped")
-	flags.Float64Var(&p.Receipts, "receipts", p.Receipts, "part of the accepted submits that get "+
-		"a receipt")
+	flags.DurationVar(&p.Latency, "latency", p.Latency, "delay of each answer")
+	flags.DurationVar(&p.Jitter, "jitter", p.Jitter,
+		"random delay of up to this much on top of --latency")
+	flags.IntVar(&p.Rate, "rate", p.Rate,
+		"throttle submits above this many in a second; 0 is no limit")
+	flags.Float64Var(&p.Reject, "reject", p.Reject,
+		"part of the submits that is rejected, as if the message were at fault")
+	flags.Float64Var(&p.Refuse, "refuse", p.Refuse,
+		"part of the submits that is refused, as if the carrier were at fault")
+	flags.Float64Var(&p.Throttle, "throttle", p.Throttle, "part of the submits that is throttled")
+	flags.Float64Var(&p.Lose, "lose", p.Lose, "part of the submits that is never answered")
+	flags.Float64Var(&p.Cut, "cut", p.Cut, "part of the submits whose connection is dropped")
+	flags.Float64Var(&p.Receipts, "receipts", p.Receipts,
+		"part of the accepted submits that gets a receipt")
 	flags.DurationVar(&p.ReceiptDelay, "receipt-delay", p.ReceiptDelay,
-		"how long after the answer receipts come")
-	flags.Float64Var(&p.Delivered, "delivered", p.Delivered, "part of the receipts that say so")
+		"time from the answer to the receipt")
+	flags.Float64Var(&p.Delivered, "delivered", p.Delivered,
+		"part of the receipts that say delivered; the others say undelivered")
 	flags.Float64Var(&p.Early, "early", p.Early, "part of the receipts that come before the answer")
 	flags.Float64Var(&p.Duplicates, "duplicates", p.Duplicates,
 		"part of the receipts that come twice")
-	flags.StringVar(&f.routing, "routing", "", "write a routing document that uses the carriers")
-	flags.StringVar(&f.secrets, "secrets", "", "folder for the secrets of the accounts "+
-		"(DISPATCHER_SECRETS_DIR, or secrets in DISPATCHER_DATA_DIR)")
+	flags.StringVar(&f.routing, "routing", "",
+		"write a routing document with these carriers to this file")
+	flags.StringVar(&f.secrets, "secrets", "",
+		"folder for the secrets of the accounts (default DISPATCHER_SECRETS_DIR, or else secrets "+
+			"in DISPATCHER_DATA_DIR)")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address of the status page")
-	flags.StringVar(&f.receipts, "receipts-url", "", "where the dispatcher takes receipts (that "+
-		"of DISPATCHER_PUBLIC_URL or DISPATCHER_RECEIPTS_LISTEN)")
+	flags.StringVar(&f.receipts, "receipts-url", "",
+		"where the dispatcher takes receipts (default DISPATCHER_PUBLIC_URL, or else the address "+
+			"of DISPATCHER_RECEIPTS_LISTEN)")
 	f.as.addTo(flags)
 }
 
@@ -133,8 +140,7 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 	if u, err := url.Parse(cfg.Receipts); err != nil || u.Host == "" || u.Scheme != "http" &&
 		u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
 		return cfg, errors.New("--receipts-url is not an http or https URL without a query; " +
-			"write " +
-			"for example http://127.0.0.1:8081")
+			"write for example http://127.0.0.1:8081")
 	}
 	if err := f.check(); err != nil {
 		return cfg, err

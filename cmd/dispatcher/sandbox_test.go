@@ -37,8 +37,11 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 func TestSandboxOverwritesNoRoutingDocument(t *testing.T) {
 	t.Parallel()
 	path := write(t, "routing.yaml", "mine\n")
-	got := dispatcher(t, "", nil, "sandbox", "--providers", "twilio", "--routing", path, "--secrets", t.TempDir(), "--receipts-url", "http://127.0.0.1:1")
-	if content, err := os.ReadFile(path); err != nil || string(content) != "mine\n" || got.code != exitFailed || !strings.Contains(got.err, "never overwritten") {
+	got := dispatcher(t, "", nil, "sandbox", "--providers", "twilio", "--routing", path,
+		"--secrets", t.TempDir(), "--receipts-url", "http://127.0.0.1:1")
+	content, err := os.ReadFile(path)
+	if err != nil || string(content) != "mine\n" || got.code != exitFailed ||
+		!strings.Contains(got.err, "never overwritten") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -52,7 +55,11 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &firstWrite{then: cancel}
 	c := &cli{out: out, err: io.Discard}
-	code := execute(ctx, c, []string{"sandbox", "--format", "json", "--routing", routing, "--secrets", filepath.Join(folder, "secrets"), "--receipts-url", "http://127.0.0.1:1"})
+	code := execute(ctx, c,
+		[]string{
+			"sandbox", "--format", "json", "--routing", routing, "--secrets",
+			filepath.Join(folder, "secrets"), "--receipts-url", "http://127.0.0.1:1",
+		})
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
@@ -72,7 +79,8 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	kinds := len(sandbox.Providers())
-	if len(first.Carriers) != kinds || len(last.Summary) != kinds || first.Routing != routing || !strings.HasPrefix(first.Page, "http://127.0.0.1:") {
+	if len(first.Carriers) != kinds || len(last.Summary) != kinds || first.Routing != routing ||
+		!strings.HasPrefix(first.Page, "http://127.0.0.1:") {
 		t.Errorf("%s", out)
 	}
 	text, err := os.ReadFile(routing)
@@ -98,17 +106,23 @@ func TestSandboxRefusesWhatMakesNoSense(t *testing.T) {
 		"--receipt-delay: cannot be negative":              {"--receipt-delay", "-1s"},
 		"--lose and --cut are 1.5 together":                {"--lose", "0.75", "--cut", "0.75"},
 		`--listen: ":8090" is not on loopback`:             {"--listen", ":8090"},
-		"--early: -1 is not between":                       {"--plan", "../../deploy/sandbox.yaml", "--early", "-1"},
-		"correct the path":                                 {"--plan", "nowhere.yaml"},
-		"exclude each other":                               {"--plan", "../../deploy/sandbox.yaml", "--providers", "smpp"},
-		"--receipts-url is not an http":                    {"--receipts-url", "127.0.0.1:8081"},
+		"--early: -1 is not between": {
+			"--plan", "../../deploy/sandbox.yaml", "--early", "-1",
+		},
+		"correct the path": {"--plan", "nowhere.yaml"},
+		"exclude each other": {
+			"--plan", "../../deploy/sandbox.yaml", "--providers", "smpp",
+		},
+		"--receipts-url is not an http": {"--receipts-url", "127.0.0.1:8081"},
 	} {
 		var out, complaints bytes.Buffer
 		args = append([]string{"sandbox", "--secrets", t.TempDir()}, args...)
-		if code := execute(t.Context(), &cli{out: &out, err: &complaints}, args); code != exitUsage || !strings.Contains(complaints.String(), want) {
+		code := execute(t.Context(), &cli{out: &out, err: &complaints}, args)
+		if code != exitUsage || !strings.Contains(complaints.String(), want) {
 			t.Errorf("%v: exit code %d, %s", args, code, &complaints)
 		}
-		if strings.Contains(complaints.String(), "carriers.") || strings.Contains(complaints.String(), "profile.") {
+		if strings.Contains(complaints.String(), "carriers.") ||
+			strings.Contains(complaints.String(), "profile.") {
 			t.Errorf("%v: a flag is at fault, and keys of a plan are named: %s", args, &complaints)
 		}
 	}
@@ -119,13 +133,17 @@ func TestWhatCarriersSawFitsATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	const many = 1_234_567
 	counts := []sandbox.Count{{
-		Channel: "transactional-provider-west-2", Submitted: many, Accepted: many, Rejected: many, Refused: many, Throttled: many, Lost: many,
+		Channel: "transactional-provider-west-2", Submitted: many, Accepted: many, Rejected: many,
+		Refused: many, Throttled: many, Lost: many,
 		Delivered: many, Undelivered: many, WithoutWord: many, CallsRefused: many, Unread: many,
 	}}
 	var out strings.Builder
 	countSheet(counts, formatTable).draw(&out)
 	atMost120(t, out.String())
-	if header := strings.Join(countSheet(counts, formatCSV).header, ","); header != "channel,submitted,accepted,rejected,refused,throttled,lost,delivered,undelivered,without_receipt,calls_refused,unread" {
+	header := strings.Join(countSheet(counts, formatCSV).header, ",")
+	const want = "channel,submitted,accepted,rejected,refused,throttled,lost,delivered," +
+		"undelivered,without_receipt,calls_refused,unread"
+	if header != want {
 		t.Error(header)
 	}
 }
@@ -155,7 +173,10 @@ func TestTheExampleOfASandboxPlanCanBeRead(t *testing.T) {
 	flags := pflag.NewFlagSet("sandbox", pflag.ContinueOnError)
 	(&sandboxFlags{profile: sandbox.Usual()}).add(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
-		known := map[string]bool{"listen": true, "receipts-url": true, "routing": true, "plan": true, "format": true} // shown, or enough in the help
+		// Shown, or enough in the help.
+		known := map[string]bool{
+			"listen": true, "receipts-url": true, "routing": true, "plan": true, "format": true,
+		}
 		if !known[f.Name] && !strings.Contains(guide, "`--"+f.Name) {
 			t.Errorf("docs/sandbox.md does not mention --%s", f.Name)
 		}

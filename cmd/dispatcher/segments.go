@@ -67,11 +67,12 @@ of these languages, or of all: they are used only where they make fewer segments
 		}),
 	}
 	cmd.Flags().Var(&f.as, "format", "output format; json is one object per line")
-	cmd.Flags().BoolVar(&f.substitute, "substitute", false, "replace look-alikes first, as a "+
-		"route with substitute does")
+	cmd.Flags().BoolVar(&f.substitute, "substitute", false,
+		"first replace look-alikes, as a route with substitute does")
 	cmd.Flags().BoolVar(&f.wide, "reference-16", false, "count with a 16-bit concatenation "+
 		"reference")
-	cmd.Flags().BoolVar(&f.split, "split", false, "show the pieces as well")
+	cmd.Flags().BoolVar(&f.split, "split", false,
+		"also show the pieces that the text is split into")
 	cmd.Flags().StringSliceVar(&f.locking, "locking", nil, "languages whose locking shift tables "+
 		"may be used, such as turkish, or all")
 	cmd.Flags().StringSliceVar(&f.single, "single", nil, "languages whose single shift tables may "+

@@ -64,7 +64,7 @@ func (f *sendFlags) register(flags *pflag.FlagSet) {
 		"- is jsonl")
 	flags.BoolVar(&f.skipBad, "skip-bad", false, "send the good lines of a file that has bad ones")
 	flags.StringVar(&f.lane, "lane", "transactional", "lane, whose first topic is used")
-	flags.StringVar(&f.topic, "topic", "", "topic, in place of a lane's")
+	flags.StringVar(&f.topic, "topic", "", "topic, instead of the first one of --lane")
 	flags.StringVar(&f.region, "default-region", "", "country of numbers without country code, "+
 		"such as GB (default DISPATCHER_DEFAULT_REGION)")
 	flags.BoolVar(&f.wait, "wait", false, "follow the message to its end on the status topic")

@@ -18,10 +18,14 @@ import (
 func TestSendPublishesTheMessageOfItsFlags(t *testing.T) {
 	t.Parallel()
 	setting, address := broker(t, "sms.otp")
-	got := dispatcher(t, "", []string{setting}, "send", "--lane", "otp", "--to", "07700 900123", "--default-region", "gb",
-		"--text", `Your "code" is <123456>`, "--from", "ACME", "--id", "order-7731-otp", "--tenant", "shop",
-		"--label", "language=en", "--label", "rank=7", "--label", `zip="123"`, "--label", "code=007", "--selector", "quality greaterThanEqual 5",
-		"--send-at", "2026-11-21T10:00:00Z", "--expires-at", "2026-11-21T10:10:00Z", "--max-price", "0.05", "--metadata", "order=7731")
+	got := dispatcher(t, "", []string{setting}, "send", "--lane", "otp", "--to", "07700 900123",
+		"--default-region", "gb",
+		"--text", `Your "code" is <123456>`, "--from", "ACME", "--id", "order-7731-otp",
+		"--tenant", "shop",
+		"--label", "language=en", "--label", "rank=7", "--label", `zip="123"`,
+		"--label", "code=007", "--selector", "quality greaterThanEqual 5",
+		"--send-at", "2026-11-21T10:00:00Z", "--expires-at", "2026-11-21T10:10:00Z",
+		"--max-price", "0.05", "--metadata", "order=7731")
 	if got.code != exitOK || !strings.Contains(got.out, "explain order-7731-otp") {
 		t.Fatalf("%+v", got)
 	}
@@ -31,12 +35,17 @@ func TestSendPublishesTheMessageOfItsFlags(t *testing.T) {
 		t.Fatal(problem)
 	}
 	want := envelope.Message{
-		ID: "order-7731-otp", To: "+447700900123", From: "ACME", Text: `Your "code" is <123456>`, Tenant: "shop",
+		ID: "order-7731-otp", To: "+447700900123", From: "ACME", Text: `Your "code" is <123456>`,
+		Tenant: "shop",
 		Labels: map[string]envelope.Value{
-			"language": selector.TextValue("en"), "rank": selector.NumberValue(7), "zip": selector.TextValue("123"), "code": selector.TextValue("007"),
+			"language": selector.TextValue("en"), "rank": selector.NumberValue(7),
+			"zip": selector.TextValue("123"), "code": selector.TextValue("007"),
 		},
-		Selectors: []envelope.Selector{{Key: "quality", Operator: selector.GreaterThanEqual, Value: selector.NumberValue(5)}},
-		SendAt:    time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), ExpiresAt: time.Date(2026, 11, 21, 10, 10, 0, 0, time.UTC),
+		Selectors: []envelope.Selector{
+			{Key: "quality", Operator: selector.GreaterThanEqual, Value: selector.NumberValue(5)},
+		},
+		SendAt: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), ExpiresAt: time.Date(2026, 11,
+			21, 10, 10, 0, 0, time.UTC),
 		MaxPrice: new(int64(50_000)), Metadata: map[string]string{"order": "7731"},
 	}
 	if !cmp.Equal(message, want) || string(record.Key) != want.ID {
@@ -48,14 +57,29 @@ func TestSendMakesAnIDAndTakesTheLanesFirstTopic(t *testing.T) {
 	t.Parallel()
 	setting, address := broker(t, "orders")
 	env := []string{setting, "DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", testRouting)}
-	got := dispatcher(t, "", env, "send", "--to", "+447700900123", "--text", "x", "--format", "json")
+	got := dispatcher(t, "", env, "send", "--to", "+447700900123", "--text", "x",
+		"--format", "json")
 	var printed sendResult
 	if err := json.Unmarshal([]byte(got.out), &printed); err != nil || got.code != exitOK {
 		t.Fatalf("%v %+v", err, got)
 	}
 	record := published(t, address, "orders", 1)[0]
-	if printed.Topic != "orders" || printed.Sent != 1 || string(record.Key) != printed.LastID || len(printed.LastID) < 20 {
+	if printed.Topic != "orders" || printed.Sent != 1 || string(record.Key) != printed.LastID ||
+		len(printed.LastID) < 20 {
 		t.Errorf("%+v, key %s", printed, record.Key)
+	}
+}
+
+func TestSendTakesTheTopicAndTheKindOfInputThatFlagsName(t *testing.T) {
+	t.Parallel()
+	setting, address := broker(t, "sms.extra")
+	got := dispatcher(t, "id,to,text\none,+447700900001,x\n", []string{setting}, "send",
+		"--file", "-", "--input", "csv", "--topic", "sms.extra")
+	if got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if record := published(t, address, "sms.extra", 1)[0]; string(record.Key) != "one" {
+		t.Errorf("key %s", record.Key)
 	}
 }
 
@@ -74,18 +98,22 @@ func TestSendSendsNothingOfAFileWithABadLine(t *testing.T) {
 	setting, address := broker(t, "sms.bulk")
 	file := write(t, "batch.csv", badFile)
 	got := dispatcher(t, "", []string{setting}, "send", "--file", file, "--lane", "bulk")
-	if got.code != exitFailed || strings.Contains(got.err, "+4477") || strings.Contains(got.err, "nobody") {
+	if got.code != exitFailed || strings.Contains(got.err, "+4477") ||
+		strings.Contains(got.err, "nobody") {
 		t.Errorf("%+v", got)
 	}
 	for _, want := range []string{
-		file + ":4: to is not an E.164 number", file + ":5: the row is not CSV: wrong number of fields",
-		file + ":7: the field id is missing", file + ":8: text is not UTF-8", "4 of 7 lines cannot be sent, so nothing was",
+		file + ":4: to is not an E.164 number",
+		file + ":5: the row is not CSV: wrong number of fields",
+		file + ":7: the field id is missing", file + ":8: text is not UTF-8",
+		"4 of 7 lines cannot be sent, so nothing was",
 	} {
 		if !strings.Contains(got.err, want) {
 			t.Errorf("%q is missing in %s", want, got.err)
 		}
 	}
-	skipped := dispatcher(t, "", []string{setting}, "send", "--file", file, "--lane", "bulk", "--skip-bad")
+	skipped := dispatcher(t, "", []string{setting}, "send", "--file", file, "--lane", "bulk",
+		"--skip-bad")
 	if skipped.code != exitFailed || !strings.Contains(skipped.out, "explain seven") {
 		t.Errorf("%+v", skipped)
 	}
@@ -110,9 +138,11 @@ func TestSendReadsALongStandardInput(t *testing.T) {
 		}
 		fmt.Fprintf(&in, `{"id":"m-%d","to":%q,"text":"x"}`+"\n", i, number)
 	}
-	got := dispatcher(t, in.String(), []string{setting}, "send", "--file", "-", "--default-region", "GB", "--format", "json")
+	got := dispatcher(t, in.String(), []string{setting}, "send", "--file", "-",
+		"--default-region", "GB", "--format", "json")
 	var printed sendResult
-	if err := json.Unmarshal([]byte(got.out), &printed); err != nil || got.code != exitOK || printed.Sent != n || printed.LastID != "m-24999" {
+	err := json.Unmarshal([]byte(got.out), &printed)
+	if err != nil || got.code != exitOK || printed.Sent != n || printed.LastID != "m-24999" {
 		t.Fatalf("%v %+v", err, got)
 	}
 	seen := map[string]bool{}
@@ -136,27 +166,63 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":         {[]string{setting}, nil, "name --to and --text"},
-		"both":            {[]string{setting}, []string{"--file", "x.csv", "--to", "+1"}, "--file and --to exclude each other"},
-		"no file":         {[]string{setting}, []string{"--file", "gone.csv"}, "open gone.csv: no such file or directory; correct the path"},
-		"a folder":        {[]string{setting}, []string{"--file", "."}, "is a folder"},
-		"bad number":      {[]string{setting}, []string{"--to", "12", "--text", "x"}, "to is not an E.164 number"},
-		"bad label":       {[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--label", "rank"}, "--label is not key=value"},
-		"bad selector":    {[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--selector", "a above 3"}, "greaterThanEqual"},
-		"unknown lane":    {[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--lane", "otq"}, `there is no lane "otq"; choose one of otp,`},
-		"unknown topic":   {[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--topic", "nope"}, "the brokers have no topic nope: create it"},
-		"unknown country": {[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--default-region", "XQ"}, "no country code"},
-		"no brokers":      {[]string{"A=b"}, []string{"--to", "+447700900123", "--text", "x"}, "DISPATCHER_KAFKA_BROKERS is missing"},
-		"no broker there": {[]string{"DISPATCHER_KAFKA_BROKERS=127.0.0.1:1"}, []string{"--to", "+447700900123", "--text", "x"}, "(127.0.0.1:1) answers (connection refused): check"},
+		"nothing": {[]string{setting}, nil, "name --to and --text"},
+		"both": {
+			[]string{setting}, []string{"--file", "x.csv", "--to", "+1"},
+			"--file and --to exclude each other",
+		},
+		"no file": {
+			[]string{setting}, []string{"--file", "gone.csv"},
+			"open gone.csv: no such file or directory; correct the path",
+		},
+		"a folder": {[]string{setting}, []string{"--file", "."}, "is a folder"},
+		"bad number": {
+			[]string{setting}, []string{"--to", "12", "--text", "x"}, "to is not an E.164 number",
+		},
+		"bad label": {
+			[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--label", "rank"},
+			"--label is not key=value",
+		},
+		"bad selector": {
+			[]string{setting},
+			[]string{"--to", "+447700900123", "--text", "x", "--selector", "a above 3"},
+			"greaterThanEqual",
+		},
+		"unknown lane": {
+			[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--lane", "otq"},
+			`there is no lane "otq"; choose one of otp,`,
+		},
+		"unknown topic": {
+			[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--topic", "nope"},
+			"the brokers have no topic nope: create it",
+		},
+		"unknown country": {
+			[]string{setting},
+			[]string{"--to", "+447700900123", "--text", "x", "--default-region", "XQ"},
+			"no country code",
+		},
+		"no brokers": {
+			[]string{"A=b"}, []string{"--to", "+447700900123", "--text", "x"},
+			"DISPATCHER_KAFKA_BROKERS is missing",
+		},
+		"no broker there": {
+			[]string{"DISPATCHER_KAFKA_BROKERS=127.0.0.1:1"},
+			[]string{"--to", "+447700900123", "--text", "x"},
+			"(127.0.0.1:1) answers (connection refused): check",
+		},
 		"no database there": {
 			[]string{setting, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x"},
 			[]string{"--to", "+447700900123", "--text", "x"},
 			"the lane's topic stands in the routing, and PostgreSQL at 127.0.0.1:1",
 		},
-		"misspelt": {[]string{"DISPATCHER_KAFKA_BROKER=x"}, []string{"--to", "+447700900123", "--text", "x"}, "DISPATCHER_KAFKA_BROKER is no setting"},
+		"misspelt": {
+			[]string{"DISPATCHER_KAFKA_BROKER=x"}, []string{"--to", "+447700900123", "--text", "x"},
+			"DISPATCHER_KAFKA_BROKER is no setting",
+		},
 	} {
 		got := dispatcher(t, "", tc.env, append([]string{"send"}, tc.args...)...)
-		if got.code != exitUsage || !strings.Contains(got.err, tc.want) || strings.Contains(got.err, "447700900123") || got.out != "" {
+		if got.code != exitUsage || !strings.Contains(got.err, tc.want) ||
+			strings.Contains(got.err, "447700900123") || got.out != "" {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
 	}
@@ -164,23 +230,29 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 
 func TestRegionRewritesOnlyTheRecipient(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		`{"id":"1","to":"07700 900123","text":"to"}`:         `{"id":"1","to":"+447700900123","text":"to"}`,
-		`{"metadata":{"to":"0770"},"to" : "07700900123" }`:   `{"metadata":{"to":"0770"},"to" : "+447700900123" }`,
-		`{"to":"+4915112345678"}`:                            `{"to":"+4915112345678"}`,
-		`{"to":"0033612345678"}`:                             `{"to":"+33612345678"}`,
-		`{"to":"hello"}`:                                     `{"to":"hello"}`,
-		`{"to":7700900123}`:                                  `{"to":7700900123}`,
-		`{"to":"07700900123"`:                                `{"to":"+447700900123"`,
-		`["to"]`:                                             `["to"]`,
-		`{"id":"1"}`:                                         `{"id":"1"}`,
-		`{"unknown":1,"to":"07700900123","to":"0770090012"}`: `{"unknown":1,"to":"+447700900123","to":"0770090012"}`,
+	for _, tc := range []struct{ in, want string }{
+		{`{"to":"07700 900123","text":"to"}`, `{"to":"+447700900123","text":"to"}`},
+		{
+			`{"metadata":{"to":"0770"},"to" : "07700900123" }`,
+			`{"metadata":{"to":"0770"},"to" : "+447700900123" }`,
+		},
+		{`{"to":"+4915112345678"}`, `{"to":"+4915112345678"}`},
+		{`{"to":"0033612345678"}`, `{"to":"+33612345678"}`},
+		{`{"to":"hello"}`, `{"to":"hello"}`},
+		{`{"to":7700900123}`, `{"to":7700900123}`},
+		{`{"to":"07700900123"`, `{"to":"+447700900123"`},
+		{`["to"]`, `["to"]`},
+		{`{"id":"1"}`, `{"id":"1"}`},
+		{
+			`{"unknown":1,"to":"07700900123","to":"0770090012"}`,
+			`{"unknown":1,"to":"+447700900123","to":"0770090012"}`,
+		},
 	} {
-		if got := string(numbers.Region("GB").Rewrite([]byte(in))); got != want {
-			t.Errorf("%s became %s, want %s", in, got, want)
+		if got := string(numbers.Region("GB").Rewrite([]byte(tc.in))); got != tc.want {
+			t.Errorf("%s became %s, want %s", tc.in, got, tc.want)
 		}
-		if got := string(numbers.Region("").Rewrite([]byte(in))); got != in {
-			t.Errorf("without a region %s became %s", in, got)
+		if got := string(numbers.Region("").Rewrite([]byte(tc.in))); got != tc.in {
+			t.Errorf("without a region %s became %s", tc.in, got)
 		}
 	}
 }
@@ -204,7 +276,9 @@ func TestHeadersThatAreNoFieldsAreRefused(t *testing.T) {
 
 func TestQuotedWordsCanBeCopiedIntoAShell(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"order-7731": "order-7731", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$x": "'$x'"} {
+	for in, want := range map[string]string{
+		"order-7731": "order-7731", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$x": "'$x'",
+	} {
 		if got := quoted(in); got != want {
 			t.Errorf("%q is quoted %s, want %s", in, got, want)
 		}

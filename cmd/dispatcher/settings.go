@@ -47,8 +47,8 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 				"to a list such as kafka-1:9092,kafka-2:9092, or start \"dispatcher run "+
 				"--embedded\" in another terminal"))
 		case n == needPostgres && s.PostgresURL == "":
-			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it to "+
-				"a URL such as postgres://user@host:5432/database, or start \"dispatcher run "+
+			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it "+
+				"to a URL such as postgres://user@host:5432/database, or start \"dispatcher run "+
 				"--embedded\" in another terminal"))
 		}
 	}
@@ -141,8 +141,8 @@ func brokerList(s *config.Settings) string { return strings.Join(s.KafkaBrokers,
 // authorFlag defines --author. The default depends on the machine, so help describes it in words.
 func (c *cli) authorFlag(flags *pflag.FlagSet, author *string) {
 	const name = "author"
-	flags.StringVar(author, name, c.user(), "who (default the user who is logged in, and the "+
-		"machine)")
+	flags.StringVar(author, name, c.user(), "who makes the change (default your user name and "+
+		"this machine)")
 	flags.Lookup(name).DefValue = ""
 }
 

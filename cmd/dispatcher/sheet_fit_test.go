@@ -15,10 +15,14 @@ import (
 func reportSheet() sheet {
 	share := 0.3333
 	row := report.DailyRow{
-		Route: "default", Channel: "provider-west", ConfiguredShare: &share, EffectiveShare: &share, FirstChoice: 123456, FirstChoiceShare: share, Carried: 123456,
-		CarriedShare: share, Delivered: 123456, Segments: 234567, CostMicros: 12345678900, Currency: "GBP",
+		Route: "default", Channel: "provider-west", ConfiguredShare: &share, EffectiveShare: &share,
+		FirstChoice: 123456, FirstChoiceShare: share, Carried: 123456,
+		CarriedShare: share, Delivered: 123456, Segments: 234567, CostMicros: 12345678900,
+		Currency: "GBP",
 	}
-	v := report.RouteVerdict{Route: "default", TrafficVerdict: report.Kept, DrawsVerdict: report.Fair}
+	v := report.RouteVerdict{
+		Route: "default", TrafficVerdict: report.Kept, DrawsVerdict: report.Fair,
+	}
 	return routeTable(&report.Daily{}, &v, []report.DailyRow{row, row})
 }
 
@@ -28,7 +32,12 @@ func TestATableFitsItsTerminal(t *testing.T) {
 		title:  "12 changes",
 		header: []string{"version", "author", "reason", "messages held"},
 		rows: [][]string{
-			{"1", "ann@operations.example.net", "the reason that somebody wrote down, in a sentence or two, for those who come later", "123456"},
+			{
+				"1", "ann@operations.example.net",
+				"the reason that somebody wrote down, in a sentence or two, for those who come " +
+					"later",
+				"123456",
+			},
 			{"2", "bob", "short", "1"},
 		},
 		right: []int{1, 4},
@@ -38,22 +47,42 @@ func TestATableFitsItsTerminal(t *testing.T) {
 		width int
 		says  []string // some lines, without the blanks at their ends
 	}{
-		"no terminal": {words, 0, []string{"│       2 │ bob                        │ short                                                                               │             1 │"}},
-		"room":        {words, 200, []string{"│       2 │ bob                        │ short                                                                               │             1 │"}},
+		"no terminal": {
+			words, 0,
+			[]string{
+				"│       2 │ bob                        │ short" + strings.Repeat(" ", 79) +
+					"│             1 │",
+			},
+		},
+		"room": {
+			words, 200,
+			[]string{
+				"│       2 │ bob                        │ short" + strings.Repeat(" ", 79) +
+					"│             1 │",
+			},
+		},
 		"80 columns": {words, 80, []string{
 			"│ version  author                      reason                         messages │",
 			"│       2  bob                         short                                 1 │",
 		}},
 		"45 columns": {words, 45, []string{"│       2  bob         short              1 │"}},
 		"too narrow for a table": {words, 24, []string{
-			strings.Repeat("─", 24), "version   1\n", "author    ann@operations\n          .example.net\n", "messages  123456\nheld\n",
+			strings.Repeat("─", 24), "version   1\n",
+			"author    ann@operations\n          .example.net\n", "messages  123456\nheld\n",
 		}},
 		"a report on 120": {reportSheet(), 120, []string{"│ provider-west  33.33 %"}},
-		"a report on 80":  {reportSheet(), 80, []string{"channel       provider-west", "first choice  123456", "cost          12345.6789 GBP"}},
+		"a report on 80": {
+			reportSheet(), 80,
+			[]string{
+				"channel       provider-west", "first choice  123456",
+				"cost          12345.6789 GBP",
+			},
+		},
 	} {
 		out := tc.sheet.render(tc.width, false)
 		for line := range strings.Lines(out) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); tc.width > 0 && n > tc.width {
+			n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+			if tc.width > 0 && n > tc.width {
 				t.Errorf("%s: a line of %d in\n%s", name, n, out)
 				break
 			}
@@ -74,7 +103,8 @@ func TestNoLineIsLongerThanTheTerminal(t *testing.T) {
 		cell := rapid.StringMatching(`([a-zé-]{1,20} ){0,6}[a-z]{0,30}`)
 		s := sheet{title: cell.Draw(t, "title"), tight: rapid.Bool().Draw(t, "tight")}
 		for i := range columns {
-			s.header = append(s.header, rapid.StringMatching(`[a-z]{1,9}( [a-z]{1,9})?`).Draw(t, "name"))
+			s.header = append(s.header,
+				rapid.StringMatching(`[a-z]{1,9}( [a-z]{1,9})?`).Draw(t, "name"))
 			if rapid.Bool().Draw(t, "figures") {
 				s.right = append(s.right, i+1)
 			}
@@ -123,8 +153,11 @@ func TestSharesReadAlike(t *testing.T) {
 		t.Errorf("none is %q", got)
 	}
 	_, env := seeded(t)
-	for _, args := range [][]string{{"weights", "show"}, {"preview", "--routing", write(t, "r.yaml", testRouting)}} {
-		if got := dispatcher(t, "", env, args...); !strings.Contains(got.out, "25.00 %") || !strings.Contains(got.out, "60.00 %") {
+	for _, args := range [][]string{
+		{"weights", "show"}, {"preview", "--routing", write(t, "r.yaml", testRouting)},
+	} {
+		got := dispatcher(t, "", env, args...)
+		if !strings.Contains(got.out, "25.00 %") || !strings.Contains(got.out, "60.00 %") {
 			t.Errorf("%v: %s", args, got.out)
 		}
 	}

@@ -16,39 +16,73 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 	share, effective, moment := 0.3333, 0.25, time.Now()
 	long := strings.Repeat("a reason that somebody took the time to write down ", 3)
 	row := report.DailyRow{
-		Route: "transactional", Channel: "provider-west-2", ConfiguredShare: &share, EffectiveShare: &effective, FirstChoice: 123456, Fallback: 12345,
-		Accepted: 123456, Carried: 1234567, CarriedShare: 1, Delivered: 123456, Failed: 1234, Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP", NoReceipt: 12345,
+		Route: "transactional", Channel: "provider-west-2", ConfiguredShare: &share,
+		EffectiveShare: &effective, FirstChoice: 123456, Fallback: 12345,
+		Accepted: 123456, Carried: 1234567, CarriedShare: 1, Delivered: 123456, Failed: 1234,
+		Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP",
+		NoReceipt: 12345,
 	}
 	var weights []changeLine
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		weights = append(weights, changeLine{Path: "routes.transactional.weights." + name, From: present("33.333"), To: present(long)})
+		weights = append(weights,
+			changeLine{
+				Path: "routes.transactional.weights." + name, From: present("33.333"),
+				To: present(long),
+			})
 	}
 	ramp := rampShown{
-		ID: 1234, Route: "transactional", To: map[string]string{"provider-east": "33.333", "provider-west": "66.667"}, State: "superseded", Step: 12, Steps: 144,
-		ChangedAt: &moment, ChangedBy: "ann@operations-7.example.net", Author: "ann@operations-7.example.net", Reason: long, Why: long,
+		ID: 1234, Route: "transactional", To: map[string]string{
+			"provider-east": "33.333", "provider-west": "66.667",
+		}, State: "superseded", Step: 12, Steps: 144,
+		ChangedAt: &moment, ChangedBy: "ann@operations-7.example.net",
+		Author: "ann@operations-7.example.net", Reason: long, Why: long,
 	}
 	for name, s := range map[string]sheet{
-		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, &report.RouteVerdict{Route: row.Route, TrafficVerdict: report.Moved, DrawsVerdict: report.Unfair, PValue: new(float64)}, []report.DailyRow{row, row}),
-		"history": historySheet([]historyLine{{Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Changes: weights}}, formatTable),
+		"daily": routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route,
+			CostMicros: row.CostMicros, Currency: "GBP"}}},
+			&report.RouteVerdict{
+				Route: row.Route, TrafficVerdict: report.Moved, DrawsVerdict: report.Unfair,
+				PValue: new(float64),
+			},
+			[]report.DailyRow{row, row}),
+		"history": historySheet([]historyLine{{Version: 123456,
+			Author: "ann@operations-7.example.net", Reason: long, Changes: weights}},
+			formatTable),
 		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
 		"changes": changeSheet(weights, formatTable),
 		"channels": channelSheet(7, []channelShown{{
-			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000, Active: 12345, LastAssigned: &moment,
+			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000,
+			Active: 12345, LastAssigned: &moment,
 			Limits: []limitShown{
-				{"1s", "messages", "", quantity{1000, false}, quantity{900, false}, quantity{1000, false}, quantity{}},
-				{"1d", "segments", "", quantity{1000000, false}, quantity{1000000, false}, quantity{999999, false}, quantity{}},
-				{"1d", "money", "GBP", quantity{250_000_000, true}, quantity{250_000_000, true}, quantity{12_345_678, true}, quantity{}},
+				{
+					"1s", "messages", "", quantity{1000, false}, quantity{900, false},
+					quantity{1000, false}, quantity{},
+				},
+				{
+					"1d", "segments", "", quantity{1000000, false}, quantity{1000000, false},
+					quantity{999999, false}, quantity{},
+				},
+				{
+					"1d", "money", "GBP", quantity{250_000_000, true}, quantity{250_000_000, true},
+					quantity{12_345_678, true}, quantity{},
+				},
 			}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
 		"limits":       limitSheet(hugeLimits(), formatTable),
 		"limits' side": channelLimitSheet(hugeLimits()),
 		"waiters":      waiterSheet(hugeLimits()),
 		"limit moves": limitMoveSheet([]limitMove{{
-			Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Channel: "provider-west-2", What: "reserve.transactional",
-			key: admission.Key{Window: admission.Day, Unit: admission.Segments, Scope: admission.Scope{Tenant: "a-large-tenant"}}, From: present("100%"), To: present("1000000.123456 GBP"),
+			Version: 123456, Author: "ann@operations-7.example.net", Reason: long,
+			Channel: "provider-west-2", What: "reserve.transactional",
+			key: admission.Key{
+				Window: admission.Day, Unit: admission.Segments,
+				Scope: admission.Scope{Tenant: "a-large-tenant"},
+			}, From: present("100%"), To: present("1000000.123456 GBP"),
 		}}, formatTable),
 		"attempts": attemptSheet([]report.Attempt{{
-			Number: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled", Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456, Currency: "GBP",
+			Number: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled",
+			Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456,
+			Currency: "GBP",
 		}}),
 	} {
 		var out strings.Builder
@@ -67,30 +101,46 @@ func hugeLimits() *limitsNow {
 	factor, moment, most := 0.125, time.Now(), int64(100000)
 	later := moment.Add(50 * time.Hour)
 	money := func(units int64) quantity { return quantity{units, true} }
-	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC, Waiting: []waitersNow{
-		{On: "provider-west-2 tenant:a-large-tenant 1d segments", Reason: "no_budget", Messages: 1234567, Next: later},
-	}, Channels: []channelLimits{{
-		Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5, PausedUntil: &later, Active: 112345, ActiveMax: &most, ActiveUntil: "receipt", Waiting: 10000,
-		Limits: []limitNow{{
-			Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP", Max: money(1_000_000_000_000), ConfiguredMax: money(900_000_000_000), Granted: money(1_000_000_000_000),
-			NextPlace: &later, burst: "burst 123456, then 876545 per 1d",
-			Waiting: 10000, Reserve: map[string]int64{"otp": 20, "transactional": 5}, ends: "22 Nov 00:00",
-			key: admission.Key{Window: admission.Day, Unit: admission.Money, Scope: admission.Scope{Tenant: "a-large-tenant"}},
-		}},
-	}}}
+	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC,
+		Waiting: []waitersNow{
+			{
+				On: "provider-west-2 tenant:a-large-tenant 1d segments", Reason: "no_budget",
+				Messages: 1234567, Next: later,
+			},
+		}, Channels: []channelLimits{{
+			Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5,
+			PausedUntil: &later, Active: 112345, ActiveMax: &most, ActiveUntil: "receipt",
+			Waiting: 10000,
+			Limits: []limitNow{{
+				Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP",
+				Max: money(1_000_000_000_000), ConfiguredMax: money(900_000_000_000),
+				Granted:   money(1_000_000_000_000),
+				NextPlace: &later, burst: "burst 123456, then 876545 per 1d",
+				Waiting: 10000, Reserve: map[string]int64{
+					"otp": 20, "transactional": 5,
+				}, ends: "22 Nov 00:00",
+				key: admission.Key{
+					Window: admission.Day, Unit: admission.Money,
+					Scope: admission.Scope{Tenant: "a-large-tenant"},
+				},
+			}},
+		}}}
 }
 
 // TestATitleIsBrokenBetweenWords where the table below it is narrower.
 func TestATitleIsBrokenBetweenWords(t *testing.T) {
 	t.Parallel()
 	s := sheet{
-		title: "version 1 at 2026-11-22 04:00:00, times in America/Sao_Paulo", header: []string{"channel", "policy", "rate", "paused until"},
+		title: "version 1 at 2026-11-22 04:00:00, times in America/Sao_Paulo", header: []string{
+			"channel", "policy", "rate", "paused until",
+		},
 		rows: [][]string{{"alpha", "exact", "100 %", ""}},
 	}
 	var out strings.Builder
 	s.draw(&out)
 	lines := strings.Split(out.String(), "\n")
-	if len(lines) < 6 || !strings.Contains(lines[1], " version 1 at 2026-11-22 04:00:00, ") || !strings.Contains(lines[2], " America/Sao_Paulo ") {
+	if len(lines) < 6 || !strings.Contains(lines[1], " version 1 at 2026-11-22 04:00:00, ") ||
+		!strings.Contains(lines[2], " America/Sao_Paulo ") {
 		t.Error(out.String())
 	}
 	for _, line := range lines[:len(lines)-1] {
@@ -101,7 +151,8 @@ func TestATitleIsBrokenBetweenWords(t *testing.T) {
 	s.title = "short"
 	out.Reset()
 	s.draw(&out)
-	if got := strings.Split(out.String(), "\n"); !strings.Contains(got[1], " short ") || len(got) != len(lines)-1 {
+	got := strings.Split(out.String(), "\n")
+	if !strings.Contains(got[1], " short ") || len(got) != len(lines)-1 {
 		t.Error(out.String())
 	}
 }

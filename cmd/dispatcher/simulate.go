@@ -40,7 +40,8 @@ admits, what it queues although a slot stays free, what it lets through beyond t
 it leaves unused. It needs no broker and no database. docs/admission.md tells what the policies
 are for, and deploy/scenarios has the examples that it refers to.`,
 		Example: `  dispatcher simulate admission --scenario deploy/scenarios/uneven-workers.json
-  dispatcher simulate admission --scenario spike.json --policy curve --policy exact --format svg > spike.svg`,
+  dispatcher simulate admission --scenario spike.json --policy curve --policy exact \
+      --format svg > spike.svg`,
 		Args: cobra.NoArgs,
 		RunE: work(func(_ context.Context, _ []string) error { return c.simulateAdmission(f) }),
 	}

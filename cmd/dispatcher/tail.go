@@ -52,8 +52,8 @@ shown: events have none.`,
 	flags.StringArrayVar(&f.lanes, "lane", nil, "only of this lane; may be repeated")
 	flags.StringArrayVar(&f.channels, "channel", nil, "only of this channel; may be repeated")
 	flags.StringArrayVar(&f.states, "state", nil, "only of this state; may be repeated")
-	flags.DurationVar(&f.since, "since", 0, "also show events of so long ago, such as 10m "+
-		"(default 24h with --id)")
+	flags.DurationVar(&f.since, "since", 0,
+		"begin with the events of this long ago, such as 10m (default now; 24h with --id)")
 	flags.BoolVar(&f.untilFinal, "until-final", false, "end when the messages of --id have ended")
 	flags.Var(&f.as, "format", "output format: table is one line of text, json one object a line")
 	return cmd

@@ -26,7 +26,8 @@ type publisher struct {
 
 func newPublisher(t *testing.T, address string) *publisher {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
+	client, err := kgo.NewClient(kgo.SeedBrokers(address),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func (p *publisher) event(id string, seq int, state, more string) {
 	if strings.Contains(more, "conflicting_id") {
 		name = ""
 	}
-	value := fmt.Sprintf(`{%s"state":%q,"seq":%d,"at":"2026-11-21T10:00:00.%06dZ","lane":"otp"%s}`, name, state, seq, seq, more)
+	value := fmt.Sprintf(`{%s"state":%q,"seq":%d,"at":"2026-11-21T10:00:00.%06dZ","lane":"otp"%s}`,
+		name, state, seq, seq, more)
 	p.raw(id, value)
 }
 
@@ -65,9 +67,12 @@ func (p *publisher) stories() {
 	p.event("one", 2, "accepted", `"channel":"a","attempt":1`)
 	p.event("one", 1, "sending", `"channel":"a","attempt":1,"reason":"first_choice"`)
 	p.event("one", 2, "accepted", `"channel":"a","attempt":1`)
-	p.event("two", 2, "failed", `"channel":"b","attempt":1,"reason":"expired","code":"bad\u001b[31m code"`)
+	p.event("two", 2, "failed",
+		`"channel":"b","attempt":1,"reason":"expired","code":"bad\u001b[31m code"`)
 	p.event("three", 1, "dead", `"reason":"bad_field","detail":"labels is not an object"`)
-	p.raw("sms.otp/3/17", `{"state":"dead","at":"2026-11-21T10:00:01.000000Z","lane":"otp","reason":"conflict","conflicting_id":"four","topic":"sms.otp","partition":3,"offset":17}`)
+	p.raw("sms.otp/3/17",
+		`{"state":"dead","at":"2026-11-21T10:00:01.000000Z","lane":"otp","reason":"conflict",`+
+			`"conflicting_id":"four","topic":"sms.otp","partition":3,"offset":17}`)
 	p.event("four", 1, "rejected", "")
 }
 
@@ -96,18 +101,34 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 	}{
 		{[]string{"--id", "one"}, []string{"one 1 sending", "one 2 accepted"}, exitOK},
 		{[]string{"--id", "two"}, []string{"two 1 sending", "two 2 failed"}, exitFailed},
-		{[]string{"--id", "one", "--id", "two"}, []string{"one 1 sending", "one 2 accepted", "two 1 sending", "two 2 failed"}, exitFailed},
-		{[]string{"--id", "one", "--id", "two", "--state", "failed", "--state", "sending", "--channel", "b"}, []string{"two 1 sending", "two 2 failed"}, exitFailed},
+		{
+			[]string{"--id", "one", "--id", "two"},
+			[]string{"one 1 sending", "one 2 accepted", "two 1 sending", "two 2 failed"},
+			exitFailed,
+		},
+		{
+			[]string{
+				"--id", "one", "--id", "two", "--state", "failed", "--state", "sending",
+				"--channel", "b",
+			},
+			[]string{"two 1 sending", "two 2 failed"}, exitFailed,
+		},
 		{[]string{"--id", "three", "--lane", "bulk"}, nil, exitFailed},
 		{[]string{"--id", "four", "--state", "rejected"}, []string{"four 1 rejected"}, exitFailed},
 	} {
-		got := dispatcher(t, "", []string{setting}, append([]string{"tail", "--until-final", "--format", "json"}, c.args...)...)
+		got := dispatcher(t, "", []string{setting},
+			append([]string{"tail", "--until-final", "--format", "json"}, c.args...)...)
 		if events := seen(t, got.out); !slices.Equal(events, c.want) || got.code != c.code {
-			t.Errorf("%v: %v, code %d %s; want %v, code %d", c.args, events, got.code, got.err, c.want, c.code)
+			t.Errorf("%v: %v, code %d %s; want %v, code %d", c.args, events, got.code, got.err,
+				c.want, c.code)
 		}
 	}
-	got := dispatcher(t, "", []string{setting}, "tail", "--until-final", "--id", "two", "--id", "three", "--since", "1h")
-	for _, want := range []string{"two  failed ", "reason=expired", `code="bad\x1b[31m code"`, "lane=otp", "channel=b", `detail="labels is not an object"`} {
+	got := dispatcher(t, "", []string{setting}, "tail", "--until-final", "--id", "two",
+		"--id", "three", "--since", "1h")
+	for _, want := range []string{
+		"two  failed ", "reason=expired", `code="bad\x1b[31m code"`, "lane=otp", "channel=b",
+		`detail="labels is not an object"`,
+	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is missing in\n%s", want, got.out)
 		}
@@ -115,8 +136,11 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 	if strings.Contains(got.out, "\x1b") {
 		t.Error("a control character reaches the terminal")
 	}
-	rows := dispatcher(t, "", []string{setting}, "tail", "--until-final", "--id", "one", "--format", "csv")
-	if lines := strings.Split(strings.TrimSpace(rows.out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "at,id,seq,state,lane,") || !strings.Contains(lines[2], ",one,2,accepted,otp,") {
+	rows := dispatcher(t, "", []string{setting}, "tail", "--until-final", "--id", "one",
+		"--format", "csv")
+	lines := strings.Split(strings.TrimSpace(rows.out), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "at,id,seq,state,lane,") ||
+		!strings.Contains(lines[2], ",one,2,accepted,otp,") {
 		t.Errorf("%q", lines)
 	}
 }
@@ -125,12 +149,17 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 func TestTailWaitsForTheReceiptWhereOneIsExpected(t *testing.T) {
 	t.Parallel()
 	setting, address := broker(t, "sms.status")
-	routing := strings.Replace(testRouting, "provider: sandbox", "provider: sandbox, receipts: {within: 1h}", 1)
+	routing := strings.Replace(testRouting, "provider: sandbox",
+		"provider: sandbox, receipts: {within: 1h}", 1)
 	p := newPublisher(t, address)
 	p.stories()
 	p.event("one", 3, "delivered", `"channel":"a","attempt":1`)
-	got := dispatcher(t, "", []string{setting, "DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", routing)}, "tail", "--until-final", "--id", "one", "--format", "json")
-	if events := seen(t, got.out); !slices.Equal(events, []string{"one 1 sending", "one 2 accepted", "one 3 delivered"}) || got.code != exitOK {
+	got := dispatcher(t, "",
+		[]string{setting, "DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", routing)}, "tail",
+		"--until-final", "--id", "one", "--format", "json")
+	events := seen(t, got.out)
+	if !slices.Equal(events, []string{"one 1 sending", "one 2 accepted", "one 3 delivered"}) ||
+		got.code != exitOK {
 		t.Errorf("%v %+v", events, got)
 	}
 }
@@ -191,7 +220,8 @@ func TestTailRefusesWhatHasNoEnd(t *testing.T) {
 		case "--wait follows one message":
 			got = dispatcher(t, "", nil, "send", "--wait", "--file", "x.csv")
 		case "--timeout must be above 0":
-			got = dispatcher(t, "", nil, "send", "--wait", "--to", "+447700900123", "--text", "x", "--timeout", "0s")
+			got = dispatcher(t, "", nil, "send", "--wait", "--to", "+447700900123", "--text", "x",
+				"--timeout", "0s")
 		case "the brokers have no topic sms":
 			setting, _ := broker(t)
 			got = dispatcher(t, "", []string{setting}, "tail")
@@ -208,7 +238,8 @@ func TestTailRefusesWhatHasNoEnd(t *testing.T) {
 func answer(t *testing.T, address, topic string, events ...[2]string) {
 	t.Helper()
 	p := newPublisher(t, address)
-	reader, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
+	reader, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,34 +266,82 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"delivered":                    {[][2]string{{"sending", ""}, {"accepted", `"channel":"a"`}, {"delivered", `"channel":"a"`}}, receipts, exitOK, "was delivered by channel a"},
-		"accepted, no receipt to come": {[][2]string{{"sending", ""}, {"accepted", `"channel":"b"`}}, receipts, exitOK, "was accepted by channel b, whose receipts are not expected"},
-		"accepted, nothing is known":   {[][2]string{{"accepted", `"channel":"a"`}}, "", exitOK, "whether a receipt follows is not known here"},
-		"undelivered":                  {[][2]string{{"accepted", `"channel":"a"`}, {"undelivered", `"channel":"a","cause":"absent"`}}, receipts, exitFailed, "was undelivered: absent"},
-		"no receipt":                   {[][2]string{{"no_receipt", `"channel":"a"`}}, receipts, exitFailed, "was accepted by channel a, and no receipt came"},
-		"rejected":                     {[][2]string{{"rejected", `"reason":"opted_out"`}}, "", exitFailed, "was rejected: opted_out"},
-		"failed":                       {[][2]string{{"waiting", `"reason":"no_slot"`}, {"failed", `"reason":"expired"`}}, "", exitFailed, "failed: expired"},
-		"dead":                         {[][2]string{{"dead", `"reason":"no_route","detail":"no route matches"`}}, "", exitFailed, "is dead: no_route: no route matches"},
-		"an id of another message":     {[][2]string{{"dead", `"reason":"conflict","conflicting_id":"m-1","topic":"sms.transactional","partition":0,"offset":0`}}, "", exitFailed, "m-1 is dead: conflict"},
-		"unknown for good":             {[][2]string{{"unknown", ""}, {"unknown", `"reason":"ambiguous_final"`}}, "", exitFailed, "is unknown: ambiguous_final"},
-		"still under way":              {[][2]string{{"sending", ""}}, "", exitFailed, "is still sending after"},
-		"no dispatcher":                {nil, "", exitFailed, `no event came within`},
+		"delivered": {
+			[][2]string{
+				{"sending", ""}, {"accepted", `"channel":"a"`}, {"delivered", `"channel":"a"`},
+			},
+			receipts, exitOK, "was delivered by channel a",
+		},
+		"accepted, no receipt to come": {
+			[][2]string{{"sending", ""}, {"accepted", `"channel":"b"`}}, receipts, exitOK,
+			"was accepted by channel b, whose receipts are not expected",
+		},
+		"accepted, nothing is known": {
+			[][2]string{{"accepted", `"channel":"a"`}}, "", exitOK,
+			"whether a receipt follows is not known here",
+		},
+		"undelivered": {
+			[][2]string{
+				{"accepted", `"channel":"a"`}, {"undelivered", `"channel":"a","cause":"absent"`},
+			},
+			receipts, exitFailed, "was undelivered: absent",
+		},
+		"no receipt": {
+			[][2]string{{"no_receipt", `"channel":"a"`}}, receipts, exitFailed,
+			"was accepted by channel a, and no receipt came",
+		},
+		"rejected": {
+			[][2]string{{"rejected", `"reason":"opted_out"`}}, "", exitFailed,
+			"was rejected: opted_out",
+		},
+		"failed": {
+			[][2]string{{"waiting", `"reason":"no_slot"`}, {"failed", `"reason":"expired"`}}, "",
+			exitFailed, "failed: expired",
+		},
+		"dead": {
+			[][2]string{{"dead", `"reason":"no_route","detail":"no route matches"`}}, "",
+			exitFailed, "is dead: no_route: no route matches",
+		},
+		"an id of another message": {
+			[][2]string{
+				{
+					"dead", `"reason":"conflict","conflicting_id":"m-1",` +
+						`"topic":"sms.transactional","partition":0,"offset":0`,
+				},
+			},
+			"", exitFailed, "m-1 is dead: conflict",
+		},
+		"unknown for good": {
+			[][2]string{{"unknown", ""}, {"unknown", `"reason":"ambiguous_final"`}}, "", exitFailed,
+			"is unknown: ambiguous_final",
+		},
+		"still under way": {
+			[][2]string{{"sending", ""}}, "", exitFailed, "is still sending after",
+		},
+		"no dispatcher": {nil, "", exitFailed, `no event came within`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			setting, address := broker(t, "orders", "sms.transactional", "sms.status")
 			env, topic, timeout := []string{setting}, "sms.transactional", "1m"
 			if c.routing != "" {
-				routing := strings.Replace(testRouting, "provider: sandbox", "provider: sandbox, receipts: {within: 1h}", 1)
-				env, topic = append(env, "DISPATCHER_ROUTING_FILE="+write(t, "routing.yaml", routing)), "orders"
+				routing := strings.Replace(testRouting, "provider: sandbox",
+					"provider: sandbox, receipts: {within: 1h}", 1)
+				env, topic = append(env,
+					"DISPATCHER_ROUTING_FILE="+write(t, "routing.yaml", routing)), "orders"
 			}
 			if strings.Contains(c.says, "is still") || strings.Contains(c.says, "no event") {
 				timeout = "3s"
 			}
 			answer(t, address, topic, c.events...)
-			args := []string{"send", "--to", "+447700900123", "--text", "hush", "--id", "m-1", "--wait", "--timeout", timeout}
+			args := []string{
+				"send", "--to", "+447700900123", "--text", "hush", "--id", "m-1", "--wait",
+				"--timeout", timeout,
+			}
 			got := dispatcher(t, "", env, args...)
-			if got.code != c.code || !strings.Contains(got.out+got.err, c.says) || strings.Contains(got.out+got.err, "0900123") || strings.Contains(got.out+got.err, "hush") {
+			if got.code != c.code || !strings.Contains(got.out+got.err, c.says) ||
+				strings.Contains(got.out+got.err, "0900123") ||
+				strings.Contains(got.out+got.err, "hush") {
 				t.Errorf("%+v; want %q", got, c.says)
 			}
 		})
@@ -272,8 +351,10 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 func TestSendWaitAsJSONIsOneObject(t *testing.T) {
 	t.Parallel()
 	setting, address := broker(t, "sms.otp", "sms.status")
-	answer(t, address, "sms.otp", [2]string{"sending", ""}, [2]string{"dead", `"reason":"conflict"`})
-	got := dispatcher(t, "", []string{setting}, "send", "--to", "+447700900123", "--text", "x", "--lane", "otp", "--wait", "--format", "json")
+	answer(t, address, "sms.otp", [2]string{"sending", ""},
+		[2]string{"dead", `"reason":"conflict"`})
+	got := dispatcher(t, "", []string{setting}, "send", "--to", "+447700900123", "--text", "x",
+		"--lane", "otp", "--wait", "--format", "json")
 	var printed struct {
 		Sent     int64        `json:"sent"`
 		LastID   string       `json:"last_id"`
@@ -287,7 +368,8 @@ func TestSendWaitAsJSONIsOneObject(t *testing.T) {
 	if _, err := d.Token(); err != io.EOF {
 		t.Error("there is more than one object")
 	}
-	if printed.Sent != 1 || printed.Final == nil || printed.Final.ID != printed.LastID || printed.Final.Reason != "conflict" || printed.TimedOut || got.code != exitFailed {
+	if printed.Sent != 1 || printed.Final == nil || printed.Final.ID != printed.LastID ||
+		printed.Final.Reason != "conflict" || printed.TimedOut || got.code != exitFailed {
 		t.Errorf("%+v %+v", printed, got)
 	}
 }
@@ -297,14 +379,17 @@ func TestEventsOfTheSchemaAreShownWhole(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	raw := envelope.AppendStatus(nil, envelope.Status{
-		ID: "i", State: "undelivered", At: at, Lane: "otp", Tenant: "shop", Route: "r", Channel: "a", Attempt: 2,
-		Reason: "re", Cause: "ca", Code: "co", Reference: "ref", Segments: 3, PossibleDuplicate: true,
+		ID: "i", State: "undelivered", At: at, Lane: "otp", Tenant: "shop", Route: "r",
+		Channel: "a", Attempt: 2,
+		Reason: "re", Cause: "ca", Code: "co", Reference: "ref", Segments: 3,
+		PossibleDuplicate: true,
 	})
 	var e statusEvent
 	if err := json.Unmarshal(raw, &e); err != nil {
 		t.Fatal(err)
 	}
-	const want = "2026-11-21T10:00:00.000000Z  i  undelivered  lane=otp  tenant=shop  route=r  channel=a  attempt=2  reason=re  cause=ca  code=co  segments=3  possible_duplicate"
+	const want = "2026-11-21T10:00:00.000000Z  i  undelivered  lane=otp  tenant=shop  route=r  " +
+		"channel=a  attempt=2  reason=re  cause=ca  code=co  segments=3  possible_duplicate"
 	if got := e.line(); got != want {
 		t.Errorf("%s", got)
 	}

@@ -82,11 +82,12 @@ with 1.`,
 	})
 	flags := cmd.Flags()
 	flags.Int32Var(&f.partitions, "partitions", defaultPartitions,
-		"partitions of each new topic; those of a lane bound how many processes read it")
+		"partitions of each new topic; a lane is read by at most as many processes as its topic "+
+			"has partitions")
 	flags.Int16Var(&f.replicas, "replication-factor", 0, "replicas of each partition (default 3, "+
 		"or as many as there are brokers)")
-	flags.StringVar(&f.routing, "routing", "", "routing document that names the lanes, in place "+
-		"of the one in force")
+	flags.StringVar(&f.routing, "routing", "",
+		"routing document that names the lanes, instead of the one in force")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what is missing and what differs")
 	f.as.addTo(flags)
 	return cmd

@@ -15,7 +15,8 @@ import (
 // states runs "topics create" and returns the state of each topic.
 func states(t *testing.T, env []string, args ...string) (map[string]string, result) {
 	t.Helper()
-	got := dispatcher(t, "", env, append([]string{"topics", "create", "--format", "json"}, args...)...)
+	got := dispatcher(t, "", env,
+		append([]string{"topics", "create", "--format", "json"}, args...)...)
 	var printed struct{ Topics []topicState }
 	if err := json.Unmarshal([]byte(got.out), &printed); err != nil {
 		t.Fatalf("%v %+v", err, got)
@@ -30,7 +31,9 @@ func states(t *testing.T, env []string, args ...string) (map[string]string, resu
 // all gives every topic the same state, but for some.
 func all(state string, but map[string]string) map[string]string {
 	want := map[string]string{}
-	for _, topic := range []string{"codes", "orders", "receipts", "sms.status", "sms.dead", "sms.inbound"} {
+	for _, topic := range []string{
+		"codes", "orders", "receipts", "sms.status", "sms.dead", "sms.inbound",
+	} {
 		want[topic] = state
 	}
 	maps.Copy(want, but)
@@ -50,13 +53,21 @@ func TestTopicsCreateMakesWhatTheRoutingNeedsOnceAndChangesNothing(t *testing.T)
 	}{
 		{[]string{"--dry-run"}, all("missing", here), exitOK, ""},
 		{[]string{"--dry-run", "--partitions", "2"}, all("missing", here), exitOK, ""},
-		{[]string{"--partitions", "3", "--replication-factor", "1"}, all("created", map[string]string{"orders": "differs"}), exitFailed, "1 of 6 topics are not as the flags want them"},
-		{[]string{"--partitions", "3", "--replication-factor", "1"}, all("exists", map[string]string{"orders": "differs"}), exitFailed, "1 of 6"},
+		{
+			[]string{"--partitions", "3", "--replication-factor", "1"},
+			all("created", map[string]string{"orders": "differs"}), exitFailed,
+			"1 of 6 topics are not as the flags want them",
+		},
+		{
+			[]string{"--partitions", "3", "--replication-factor", "1"},
+			all("exists", map[string]string{"orders": "differs"}), exitFailed, "1 of 6",
+		},
 		{nil, all("exists", nil), exitOK, ""},
 		{[]string{"--replication-factor", "2"}, all("differs", nil), exitFailed, "6 of 6"},
 	} {
 		found, got := states(t, env, step.args...)
-		if !maps.Equal(found, step.want) || got.code != step.code || !strings.Contains(got.err, step.says) {
+		if !maps.Equal(found, step.want) || got.code != step.code ||
+			!strings.Contains(got.err, step.says) {
 			t.Errorf("step %d: %v, code %d, %s; want %v", i, found, got.code, got.err, step.want)
 		}
 	}
@@ -89,23 +100,35 @@ func TestTopicsCreateTakesTheRoutingInForce(t *testing.T) {
 	url := ledgertest.URL(t)
 	other := strings.ReplaceAll(testRouting, "codes", "other")
 	env := []string{setting, "DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", other)}
-	for name, database := range map[string]string{"no schema": ledgertest.Empty(t), "no routing": url} {
-		if found, _ := states(t, append(env, "DISPATCHER_POSTGRES_URL="+database), "--dry-run"); found["other"] != "missing" {
+	for name, database := range map[string]string{
+		"no schema": ledgertest.Empty(t), "no routing": url,
+	} {
+		found, _ := states(t, append(env, "DISPATCHER_POSTGRES_URL="+database), "--dry-run")
+		if found["other"] != "missing" {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
 	openSeeded(t, url)
-	if found, _ := states(t, append(env, "DISPATCHER_POSTGRES_URL="+url), "--dry-run"); found["codes"] != "missing" || found["other"] != "" {
+	found, _ := states(t, append(env, "DISPATCHER_POSTGRES_URL="+url), "--dry-run")
+	if found["codes"] != "missing" || found["other"] != "" {
 		t.Errorf("%v", found)
 	}
-	if found, _ := states(t, []string{setting, "DISPATCHER_STATUS_TOPIC=s"}, "--dry-run"); found["sms.bulk"] != "missing" || found["s"] != "missing" {
+	named := append(env, "DISPATCHER_POSTGRES_URL="+url)
+	found, _ = states(t, named, "--dry-run", "--routing", write(t, "other.yaml", other))
+	if found["codes"] != "" || found["other"] != "missing" {
+		t.Errorf("with --routing: %v", found)
+	}
+	found, _ = states(t, []string{setting, "DISPATCHER_STATUS_TOPIC=s"}, "--dry-run")
+	if found["sms.bulk"] != "missing" || found["s"] != "missing" {
 		t.Errorf("without a routing: %v", found)
 	}
 }
 
 func TestTopicsCreateRefusesNumbersThatMeanNothing(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--partitions", "0"}, {"--replication-factor", "0"}, {"--replication-factor", "-1"}} {
+	for _, args := range [][]string{
+		{"--partitions", "0"}, {"--replication-factor", "0"}, {"--replication-factor", "-1"},
+	} {
 		got := dispatcher(t, "", nil, append([]string{"topics", "create"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "must be at least 1") {
 			t.Errorf("%v: %+v", args, got)

@@ -16,7 +16,8 @@ import (
 
 func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "shop", "right"),
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(),
+		kfake.Superuser("SCRAM-SHA-256", "shop", "right"),
 		kfake.SeedTopics(1, "sms.transactional"))
 	if err != nil {
 		t.Fatal(err)
@@ -24,10 +25,13 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	for password, want := range map[string]int{"right": exitOK, "hush": exitUsage} {
 		got := dispatcher(t, "", []string{
-			"DISPATCHER_KAFKA_BROKERS=" + cluster.ListenAddrs()[0], "DISPATCHER_KAFKA_SASL_MECHANISM=SCRAM-SHA-256",
-			"DISPATCHER_KAFKA_SASL_USER=shop", "DISPATCHER_KAFKA_SASL_PASSWORD_FILE=" + write(t, "kafka.secret", password+"\n"),
+			"DISPATCHER_KAFKA_BROKERS=" + cluster.ListenAddrs()[0],
+			"DISPATCHER_KAFKA_SASL_MECHANISM=SCRAM-SHA-256",
+			"DISPATCHER_KAFKA_SASL_USER=shop",
+			"DISPATCHER_KAFKA_SASL_PASSWORD_FILE=" + write(t, "kafka.secret", password+"\n"),
 		}, "send", "--to", "+447700900123", "--text", "x")
-		if got.code != want || strings.Contains(got.err, "hush") || strings.Count(got.err, "\n") > 1 {
+		if got.code != want || strings.Contains(got.err, "hush") ||
+			strings.Count(got.err, "\n") > 1 {
 			t.Errorf("%s: %+v", password, got)
 		}
 		if want != exitOK && !strings.Contains(got.err, "DISPATCHER_KAFKA_SASL") {
@@ -38,19 +42,30 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 
 func TestTroublesAreOneSentenceWithAMend(t *testing.T) {
 	t.Parallel()
-	s := &config.Settings{KafkaBrokers: []string{"k:9092"}, KafkaSASLUser: "shop", PostgresURL: "postgres://u:hush@db/x"}
+	s := &config.Settings{
+		KafkaBrokers: []string{"k:9092"}, KafkaSASLUser: "shop",
+		PostgresURL: "postgres://u:hush@db/x",
+	}
 	wrapped := func(err error) error { return fmt.Errorf("unable to do it: %w", err) }
 	for want, got := range map[string]error{
-		"refuse the user or the password":        kafkaTrouble(s, wrapped(kerr.SaslAuthenticationFailed)),
-		`to user "shop"`:                         kafkaTrouble(s, wrapped(kerr.ClusterAuthorizationFailed)),
-		"connection closed, as with wrong TLS":   kafkaTrouble(s, wrapped(io.EOF)),
-		"see topic sms.otp: grant":               kafkaTopicTrouble(s, "sms.otp", kerr.TopicAuthorizationFailed),
-		"raise max.message.bytes":                publishTrouble("sms.otp", wrapped(kerr.MessageTooLarge)),
-		"lacks a right (permission denied)":      postgresTrouble(s, wrapped(&pgconn.PgError{Code: "42501", Message: "permission denied"})),
-		"PostgreSQL answers with an error":       postgresTrouble(s, wrapped(&pgconn.PgError{Code: "XX000"})),
+		"refuse the user or the password": kafkaTrouble(s,
+			wrapped(kerr.SaslAuthenticationFailed)),
+		`to user "shop"`: kafkaTrouble(s,
+			wrapped(kerr.ClusterAuthorizationFailed)),
+		"connection closed, as with wrong TLS": kafkaTrouble(s, wrapped(io.EOF)),
+		"see topic sms.otp: grant": kafkaTopicTrouble(s, "sms.otp",
+			kerr.TopicAuthorizationFailed),
+		"raise max.message.bytes": publishTrouble("sms.otp",
+			wrapped(kerr.MessageTooLarge)),
+		"lacks a right (permission denied)": postgresTrouble(s,
+			wrapped(&pgconn.PgError{Code: "42501", Message: "permission denied"})),
+		"PostgreSQL answers with an error": postgresTrouble(s,
+			wrapped(&pgconn.PgError{Code: "XX000"})),
 		"at db:5432 of DISPATCHER_POSTGRES_URL ": postgresTrouble(s, errors.New("broken pipe")),
 	} {
-		if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "hush") || strings.Contains(text, "\n") {
+		text := got.Error()
+		if !strings.Contains(text, want) || strings.Contains(text, "hush") ||
+			strings.Contains(text, "\n") {
 			t.Errorf("%q, want %q", text, want)
 		}
 	}

@@ -25,7 +25,8 @@ const nasty = "=ann\x1b[31m\a\u009b2J\u202eevil\u200b\ufeff\U000e0041\x7f"
 // acts reports the first character of an output that could act on a terminal.
 func acts(out string) (found rune, is bool) {
 	for _, r := range out {
-		if r != '\n' && r != '\t' && (r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)) {
+		if r != '\n' && r != '\t' &&
+			(r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)) {
 			return r, true
 		}
 	}
@@ -39,10 +40,19 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	ambiguousMessages(t, l, "open-1", "final-1")
-	env := []string{"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", strings.Repeat("a1", 32))}
+	env := []string{
+		"DISPATCHER_POSTGRES_URL=" + url,
+		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", strings.Repeat("a1", 32)),
+	}
 	for _, args := range [][]string{
-		{"optouts", "add", "+447700900123", "--tenant", nasty, "--author", nasty, "--reason", nasty},
-		{"limits", "set", "a", "--window", "1s", "--max", "5", "--author", nasty, "--reason", nasty},
+		{
+			"optouts", "add", "+447700900123", "--tenant", nasty, "--author", nasty, "--reason",
+			nasty,
+		},
+		{
+			"limits", "set", "a", "--window", "1s", "--max", "5", "--author", nasty, "--reason",
+			nasty,
+		},
 	} {
 		if got := dispatcher(t, "", env, args...); got.code != exitOK {
 			t.Fatalf("%q: %+v", args, got)
@@ -54,7 +64,9 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 	}
 	defer conn.Close(t.Context()) //nolint:errcheck // The test is over.
 	for _, sql := range []string{
-		`update dispatcher.attempts set provider_code = $1, provider_reference = $1, contradicted_at = case when message_seq = 1 then now() end`,
+		`
+			update dispatcher.attempts set provider_code = $1, provider_reference = $1,
+			contradicted_at = case when message_seq = 1 then now() end`,
 		`update dispatcher.messages set tenant = $1, reason = $1`,
 		`update dispatcher.ambiguous set author = $1, note = $1`,
 		`update dispatcher.routing_versions set author = $1, reason = $1`,
@@ -64,9 +76,14 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 		}
 	}
 	for name, args := range map[string][]string{
-		"explain": {"explain", "open-1"}, "ambiguous": {"ambiguous", "list", "--all"}, "history": {"routing", "history"},
-		"show": {"routing", "show"}, "limits": {"limits", "show"}, "limits history": {"limits", "history", "a"}, "optouts": {"optouts", "list"},
-		"optouts show": {"optouts", "show", "+447700900123", "--tenant", nasty}, "channels": {"channel", "list"}, "weights": {"weights", "show"},
+		"explain": {"explain", "open-1"}, "ambiguous": {
+			"ambiguous", "list", "--all",
+		}, "history": {"routing", "history"},
+		"show": {"routing", "show"}, "limits": {"limits", "show"},
+		"limits history": {"limits", "history", "a"}, "optouts": {"optouts", "list"},
+		"optouts show": {
+			"optouts", "show", "+447700900123", "--tenant", nasty,
+		}, "channels": {"channel", "list"}, "weights": {"weights", "show"},
 		"no such message": {"explain", nasty}, "no such command": {nasty},
 	} {
 		for _, as := range []string{formatTable, formatCSV, formatJSON} {
@@ -102,7 +119,8 @@ func checkNoFormula(t *testing.T, out string) {
 	}
 	for _, row := range rows {
 		for _, field := range row {
-			if field != "" && strings.ContainsAny(field[:1], "=+-@\t\r") && !plainNumber.MatchString(field) {
+			if field != "" && strings.ContainsAny(field[:1], "=+-@\t\r") &&
+				!plainNumber.MatchString(field) {
 				t.Errorf("%q is a formula", field)
 			}
 		}
@@ -137,7 +155,9 @@ func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for _, given := range []string{text, string(document), text + string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes"))} {
+		for _, given := range []string{
+			text, string(document), text + string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")),
+		} {
 			var out bytes.Buffer
 			w := showing(&out)
 			for rest := []byte(given); len(rest) > 0; {
@@ -169,8 +189,10 @@ func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string]string{
-		"": "", "a=1": "a=1", "-0.25": "-0.25", "+5": "+5", "-1e-7": "-1e-7", "-": "'-", "-1+1": "'-1+1", "=1+1": "'=1+1", "+1+1": "'+1+1",
-		"@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "-5 USD": "'-5 USD", "--5": "'--5", "+.5": "'+.5",
+		"": "", "a=1": "a=1", "-0.25": "-0.25", "+5": "+5", "-1e-7": "-1e-7", "-": "'-",
+		"-1+1": "'-1+1", "=1+1": "'=1+1", "+1+1": "'+1+1",
+		"@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "-5 USD": "'-5 USD",
+		"--5": "'--5", "+.5": "'+.5",
 	} {
 		if got := inert(field); got != want {
 			t.Errorf("%q becomes %q, want %q", field, got, want)
@@ -179,7 +201,8 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 	beginnings := rapid.SampledFrom([]string{"", "=", "+", "-", "@", "\t", "\r", "5", "-5"})
 	tier.Check(t, func(rt *rapid.T) {
 		row := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
-			return beginnings.Draw(rt, "beginning") + rapid.StringMatching(`[a-z0-9 ,"=.]{0,8}`).Draw(rt, "rest")
+			return beginnings.Draw(rt, "beginning") +
+				rapid.StringMatching(`[a-z0-9 ,"=.]{0,8}`).Draw(rt, "rest")
 		}), 2, 6).Draw(rt, "row")
 		var out bytes.Buffer
 		if err := writeCSV(&out, row); err != nil {
@@ -193,7 +216,8 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 			if strings.TrimPrefix(field, "'") != row[i] {
 				rt.Fatalf("%q came back as %q", row[i], field)
 			}
-			if field != "" && strings.ContainsAny(field[:1], "=+-@\t\r") && !plainNumber.MatchString(field) {
+			if field != "" && strings.ContainsAny(field[:1], "=+-@\t\r") &&
+				!plainNumber.MatchString(field) {
 				rt.Fatalf("%q is a formula", field)
 			}
 		}
@@ -222,7 +246,9 @@ func TestCommandsWriteCSVInOneWay(t *testing.T) {
 			t.Errorf("%s writes CSV by itself: writeCSV keeps formulas out of it", e.Name())
 		}
 		if strings.Contains(string(source), "os.Stdout") && e.Name() != "main.go" {
-			t.Errorf("%s writes to standard output by itself: cli.out shows control characters escaped", e.Name())
+			t.Errorf("%s writes to standard output by itself: cli.out shows control characters "+
+				"escaped",
+				e.Name())
 		}
 	}
 	if found < 50 {

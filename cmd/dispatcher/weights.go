@@ -32,9 +32,8 @@ func (c *cli) weightsSetCommand() *cobra.Command {
 and its quotes, and applies it as a new version. Channels that are not named keep their weight;
 one that the route does not have yet is added to it. Weight 0 takes a channel out of the draw but
 leaves it as a fallback.`,
-		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b is dearer from ` +
-			`today on"`,
-		Args: arguments(2, anyNumber),
+		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b costs more now"`,
+		Args:    arguments(2, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			weights, err := parseWeights(args[1:])
 			if err != nil {
