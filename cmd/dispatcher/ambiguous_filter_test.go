@@ -66,7 +66,7 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	m := claimed(t, l, drawn("twice-1", 1, "a"))[0]
 	settle := func(attempt int, key string, as ledger.ResolvedAs, state ledger.State) {
 		t.Helper()
-		err := l.Settle(t.Context(), []ledger.Settlement{{
+		err := l.Settlements.Settle(t.Context(), []ledger.Settlement{{
 			Seq: m.Seq, ID: m.ID, Attempt: attempt, Outcome: provider.Unknown, Code: "timeout",
 			Segments:    1,
 			PriceMicros: 28_000, State: state, Reason: "resend", PossibleDuplicate: true,

@@ -199,7 +199,7 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		ambiguousMessages(t, l, "open-1")
 		receive := func() {
 			receipt := ledger.Receipt{Channel: "a", Reference: "8a71", State: provider.Delivered}
-			_, err := l.Receive(t.Context(), []ledger.Receipt{receipt},
+			_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt},
 				func(*ledger.Closing) *ledger.Notice {
 					return nil
 				})
@@ -214,11 +214,11 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		if !early {
 			receive()
 		}
-		if _, err := l.Overdue(t.Context(), 10,
+		if _, err := l.Receipts.Overdue(t.Context(), 10,
 			func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		record, err := l.Record(t.Context(), "open-1")
+		record, err := l.Messages.Record(t.Context(), "open-1")
 		if err != nil || record.Message.State != ledger.Delivered ||
 			record.Attempts[0].Reference != "8a71" {
 			t.Errorf("receipt early %t: %+v, %v", early, record, err)
@@ -286,7 +286,8 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 		"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown,
 		"open-2": ledger.Accepted,
 	} {
-		if record, err := l.Record(t.Context(), id); err != nil || record.Message.State != want {
+		record, err := l.Messages.Record(t.Context(), id)
+		if err != nil || record.Message.State != want {
 			t.Errorf("%s is %s, %v", id, record.Message.State, err)
 		}
 	}

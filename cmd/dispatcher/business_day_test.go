@@ -28,7 +28,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
 		t.Fatalf("%+v", got)
 	}
-	_, err := l.ApplyOverrides(t.Context(),
+	_, err := l.Routing.ApplyOverrides(t.Context(),
 		ledger.NewOverrides{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
 		})

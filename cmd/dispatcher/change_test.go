@@ -34,7 +34,7 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "quicker", nil))
+		_, err = l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "quicker", nil))
 		if err != nil {
 			t.Fatal(err)
 		}

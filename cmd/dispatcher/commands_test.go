@@ -129,7 +129,7 @@ func openSeeded(t *testing.T, url string) *ledger.Ledger {
 	if err := l.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.ApplyRouting(t.Context(), ledger.NewRouting{
+	_, err = l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "test", Document: testRouting, Channels: []ledger.ChannelSpec{
 			{Name: "a"}, {Name: "b"}, {Name: "c"},
 		},
@@ -143,7 +143,7 @@ func openSeeded(t *testing.T, url string) *ledger.Ledger {
 // claimed stores messages, each of which is given to its first choice.
 func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledger.Message {
 	t.Helper()
-	tx, err := l.Lock(t.Context(),
+	tx, err := l.Claims.Lock(t.Context(),
 		ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)

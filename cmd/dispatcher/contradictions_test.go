@@ -18,7 +18,7 @@ func TestContradictionsAreShown(t *testing.T) {
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	m := claimed(t, l, drawn("order-1", 0, "a"))[0]
-	err := l.Settle(t.Context(), []ledger.Settlement{{
+	err := l.Settlements.Settle(t.Context(), []ledger.Settlement{{
 		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "0x00000008",
 		Denied: "7F31", Await: time.Hour,
 		State: ledger.Retry, Reason: "refused", NextAt: time.Now().Add(time.Hour),
@@ -26,7 +26,7 @@ func TestContradictionsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Receive(t.Context(),
+	_, err = l.Receipts.Receive(t.Context(),
 		[]ledger.Receipt{{Channel: "a", Reference: "7F31", State: provider.Delivered}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -252,7 +252,7 @@ func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 		Author: "test", Document: tokyo,
 		Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 	}
-	if _, err := l.ApplyRouting(t.Context(), next); err != nil || tokyo == testRouting {
+	if _, err := l.Routing.Apply(t.Context(), next); err != nil || tokyo == testRouting {
 		t.Fatal(err)
 	}
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-7731")

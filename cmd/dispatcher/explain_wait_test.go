@@ -34,7 +34,7 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 			{Channel: "b", Capacity: 100, Reason: "no_budget"},
 			{Channel: "c", Capacity: 100, Reason: "draining"},
 		}})
-	tx, err := l.Lock(t.Context(),
+	tx, err := l.Claims.Lock(t.Context(),
 		ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil))
+	_, err = l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil))
+	_, err = l.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "earlier build", Reason: "least cost", Document: cheapest(""),
 		Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 	})

@@ -115,7 +115,7 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 		{"--cancel", "is cancelled at step 0 of 6", ledger.RampCancelled},
 	} {
 		got := steer(step.flag)
-		ramps, err := l.Ramps(t.Context(), true)
+		ramps, err := l.Ramps.List(t.Context(), true)
 		if err != nil || got.code != exitOK || !strings.Contains(got.out, step.says) ||
 			ramps[0].State != step.state || ramps[0].ChangedBy != "ann" {
 			t.Errorf("%s: %+v %+v %v", step.flag, got, ramps, err)
@@ -228,7 +228,7 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	file := write(t, "health.yaml",
 		strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1))
 	applies(t, env, file)
-	_, err := l.ApplyOverrides(t.Context(),
+	_, err := l.Routing.ApplyOverrides(t.Context(),
 		ledger.NewOverrides{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`),
 		})
