@@ -33,8 +33,8 @@ func (c *cli) benchCommand() *cobra.Command {
   the floor       the same consumer, inserts, updates and submits, but no choice and no limits
   the dispatcher  all of it, four limits on each channel
 each in a process of its own, over an empty database and the same number of messages. Both
-include the status events. Database round trips and allocations are counted from the first
-message sent to the last one. Then it takes the latency from the producer to the carrier at
+include the status events. Database round trips, allocations, CPU, WAL and disk are counted from
+the first message sent to the last one. Then it takes the latency from the producer to the carrier at
 half the dispatcher's throughput.
 
 With --faults it measures instead what a fault of one of the three channels does to the other
@@ -117,6 +117,12 @@ func benchSheet(r *bench.Result) sheet {
 			{"the same at half the load", fmt.Sprintf("%.4f", r.LatencyRoundTrips)},
 			{"resident memory, peak MB", fmt.Sprintf("%.0f", r.RSS)},
 			{"allocations per message", fmt.Sprintf("%.0f", r.Allocs)},
+			{"CPU per message, us", fmt.Sprintf("%.1f", r.CPU)},
+			{"of PostgreSQL", fmt.Sprintf("%.1f", r.DatabaseCPU)},
+			{"CPU per message of the floor, us", fmt.Sprintf("%.1f", r.FloorUsage.CPU)},
+			{"of its PostgreSQL", fmt.Sprintf("%.1f", r.FloorUsage.DatabaseCPU)},
+			{"WAL per message, bytes", fmt.Sprintf("%.0f", r.WAL)},
+			{"disk per message, bytes", fmt.Sprintf("%.0f", r.Disk)},
 		},
 	}
 }

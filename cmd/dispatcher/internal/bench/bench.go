@@ -29,11 +29,11 @@ type Result struct {
 	// each other, so that changes of the machine's load cancel out.
 	Ratio   float64 `json:"ratio"`
 	Latency Latency `json:"latency_ms"`
-	// RoundTrips to the database and Allocs are per message, counted while the process works off
-	// the backlog; medians of the rounds.
-	RoundTrips float64 `json:"round_trips_per_message"`
+	// Usage is the dispatcher's, counted while the process works off the backlog; medians of the
+	// rounds. FloorUsage is the floor's.
+	Usage
+	FloorUsage Usage   `json:"floor"`
 	RSS        float64 `json:"rss_mb"`
-	Allocs     float64 `json:"allocs_per_message"`
 	Messages   int     `json:"messages"`
 	Rounds     []Round `json:"rounds"`
 	// LatencyRate is the steady load, in messages per second, under which latency was measured.
@@ -56,8 +56,8 @@ type Round struct {
 	Floor      float64 `json:"floor_messages_per_second"`
 	Dispatcher float64 `json:"dispatcher_messages_per_second"`
 	Ratio      float64 `json:"ratio"`
-	RoundTrips float64 `json:"round_trips_per_message"`
-	Allocs     float64 `json:"allocs_per_message"`
+	Usage
+	FloorUsage Usage `json:"floor"`
 }
 
 // Machine is what it ran on.
@@ -92,8 +92,8 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	result.Floor = median(result.Rounds, func(r Round) float64 { return r.Floor })
 	result.Dispatcher = median(result.Rounds, func(r Round) float64 { return r.Dispatcher })
 	result.Ratio = median(result.Rounds, func(r Round) float64 { return r.Ratio })
-	result.RoundTrips = median(result.Rounds, func(r Round) float64 { return r.RoundTrips })
-	result.Allocs = median(result.Rounds, func(r Round) float64 { return r.Allocs })
+	result.Usage = medianUsage(result.Rounds, func(r *Round) *Usage { return &r.Usage })
+	result.FloorUsage = medianUsage(result.Rounds, func(r *Round) *Usage { return &r.FloorUsage })
 	cfg.Step("latency at half that load")
 	return result, r.latency(ctx, &cfg, result)
 }
@@ -116,9 +116,9 @@ func (r *rig) round(ctx context.Context, cfg *Config, n int, result *Result) err
 			return err
 		}
 		if command == floorCommand {
-			round.Floor = run.rate
+			round.Floor, round.FloorUsage = run.rate, run.each
 		} else {
-			round.Dispatcher, round.RoundTrips, round.Allocs = run.rate, run.roundTrips, run.allocs
+			round.Dispatcher, round.Usage = run.rate, run.each
 			result.RSS = max(result.RSS, run.rss)
 		}
 		cfg.Step(
@@ -147,7 +147,7 @@ func (r *rig) latency(ctx context.Context, cfg *Config, result *Result) error {
 	if err := run.steady(ctx, cfg.Self); err != nil {
 		return err
 	}
-	result.Latency, result.LatencyRoundTrips = run.latency, run.roundTrips
+	result.Latency, result.LatencyRoundTrips = run.latency, run.each.RoundTrips
 	return nil
 }
 
@@ -161,6 +161,21 @@ func median(rounds []Round, of func(Round) float64) float64 {
 		return (values[n/2-1] + values[n/2]) / 2
 	}
 	return values[len(values)/2]
+}
+
+// medianUsage has the median of each figure.
+func medianUsage(rounds []Round, of func(*Round) *Usage) Usage {
+	each := func(figure func(*Usage) float64) float64 {
+		return median(rounds, func(r Round) float64 { return figure(of(&r)) })
+	}
+	return Usage{
+		RoundTrips:  each(func(u *Usage) float64 { return u.RoundTrips }),
+		Allocs:      each(func(u *Usage) float64 { return u.Allocs }),
+		CPU:         each(func(u *Usage) float64 { return u.CPU }),
+		DatabaseCPU: each(func(u *Usage) float64 { return u.DatabaseCPU }),
+		WAL:         each(func(u *Usage) float64 { return u.WAL }),
+		Disk:        each(func(u *Usage) float64 { return u.Disk }),
+	}
 }
 
 // machine describes where it runs, as far as the system tells.

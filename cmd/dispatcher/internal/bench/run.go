@@ -19,8 +19,9 @@ type run struct {
 	timeout  time.Duration // of the carriers' answers; 8 s unless set
 	settings []string      // beyond the rig's environment
 
-	rate, roundTrips, allocs, rss float64
-	latency                       Latency
+	rate, rss float64
+	each      Usage // of a message
+	latency   Latency
 }
 
 // throughput lets the process work off a backlog.
@@ -118,7 +119,7 @@ func (u *run) follow(ctx context.Context, p *process, feed func(context.Context)
 	if err := u.await(ctx, p, 1); err != nil {
 		return err
 	}
-	before, err := u.count(ctx, p)
+	before, err := u.used(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -126,13 +127,11 @@ func (u *run) follow(ctx context.Context, p *process, feed func(context.Context)
 	if err := errors.Join(feed(ctx), u.await(ctx, p, u.messages)); err != nil {
 		return err
 	}
-	after, err := u.count(ctx, p)
+	after, err := u.used(ctx, p)
 	if err != nil {
 		return err
 	}
-	messages := float64(max(u.messages-sent, 1)) // a tiny run may be over by now
-	u.roundTrips = (after.roundTrips - before.roundTrips) / messages
-	u.allocs = (after.allocs - before.allocs) / messages
+	u.each = after.per(float64(max(u.messages-sent, 1)), before) // a tiny run may be over by now
 	return nil
 }
 
@@ -149,22 +148,4 @@ func (u *run) await(ctx context.Context, p *process, n int) error {
 		}
 	}
 	return nil
-}
-
-// counters are figures that a process shows about itself.
-type counters struct{ roundTrips, allocs float64 }
-
-// count reads the counters of a dispatcher; the floor has none.
-func (u *run) count(ctx context.Context, p *process) (counters, error) {
-	if u.command != runCommand {
-		return counters{}, nil
-	}
-	values, err := scrape(ctx, p.url)
-	if err != nil {
-		return counters{}, err
-	}
-	return counters{
-		roundTrips: values["dispatcher_ledger_round_trips_total"],
-		allocs:     values["go_memstats_mallocs_total"],
-	}, nil
 }

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
+)
+
+// Usage is what messages cost, all of them or each. The JSON names are relied on by scripts.
+type Usage struct {
+	RoundTrips float64 `json:"round_trips_per_message"` // to the database; the floor counts none
+	Allocs     float64 `json:"allocs_per_message"`      // of the process; the floor counts none
+	// CPU of the process and of PostgreSQL with all its backends, in microseconds. Only Linux
+	// tells; elsewhere they are 0.
+	CPU         float64 `json:"cpu_us_per_message"`
+	DatabaseCPU float64 `json:"database_cpu_us_per_message"`
+	WAL         float64 `json:"wal_bytes_per_message"`
+	Disk        float64 `json:"disk_bytes_per_message"` // by which the database grew
+}
+
+// per is what each of so many messages cost since before.
+func (u Usage) per(messages float64, before Usage) Usage {
+	return Usage{
+		RoundTrips:  (u.RoundTrips - before.RoundTrips) / messages,
+		Allocs:      (u.Allocs - before.Allocs) / messages,
+		CPU:         (u.CPU - before.CPU) / messages,
+		DatabaseCPU: (u.DatabaseCPU - before.DatabaseCPU) / messages,
+		WAL:         (u.WAL - before.WAL) / messages,
+		Disk:        (u.Disk - before.Disk) / messages,
+	}
+}
+
+// used is what a run has used so far.
+func (u *run) used(ctx context.Context, p *process) (now Usage, err error) {
+	if u.command == runCommand {
+		values, err := scrape(ctx, p.url)
+		if err != nil {
+			return now, err
+		}
+		now.RoundTrips = values["dispatcher_ledger_round_trips_total"]
+		now.Allocs = values["go_memstats_mallocs_total"]
+	}
+	if now.CPU, err = cpu(p.cmd.Process.Pid); err != nil {
+		return now, err
+	}
+	return now, u.database(ctx, &now)
+}
+
+// database reads what PostgreSQL has used. It comes last: what it uses itself is hardly counted.
+func (u *run) database(ctx context.Context, now *Usage) error {
+	conn, err := pgx.Connect(ctx, u.rig.servers.Postgres.URLOf(u.name))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session ends either way
+	var backend int
+	if err := conn.QueryRow(ctx, `
+		select pg_backend_pid(), pg_current_wal_insert_lsn() - '0/0',
+		  pg_database_size(current_database())`).Scan(&backend, &now.WAL, &now.Disk); err != nil {
+		return err
+	}
+	now.DatabaseCPU, err = serverCPU(backend)
+	return err
+}
+
+// cpu is what a process has used, in microseconds, 0 where nothing tells.
+func cpu(pid int) (float64, error) {
+	stat, err := statOf(pid)
+	return stat.CPUTime() * 1e6, err
+}
+
+// serverCPU is what the parent of a process and all children of that have used, those that have
+// ended too.
+func serverCPU(child int) (float64, error) {
+	stat, err := statOf(child)
+	if err != nil || stat.PPID == 0 {
+		return 0, err
+	}
+	parent, err := statOf(stat.PPID)
+	if err != nil {
+		return 0, err
+	}
+	ended := procfs.ProcStat{UTime: uint(parent.CUTime), STime: uint(parent.CSTime)} //nolint:gosec // no time is negative
+	total := parent.CPUTime() + ended.CPUTime()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if one, err := p.Stat(); err == nil && one.PPID == stat.PPID { // it may have ended by now
+			total += one.CPUTime()
+		}
+	}
+	return total * 1e6, nil
+}
+
+// statOf is empty where there is no /proc.
+func statOf(pid int) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(pid)
+	if errors.Is(err, fs.ErrNotExist) {
+		return procfs.ProcStat{}, nil
+	}
+	if err != nil {
+		return procfs.ProcStat{}, err
+	}
+	return p.Stat()
+}
