@@ -354,38 +354,6 @@ func TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
 	}
 }
 
-// TestDecisionsArePure: what is decided depends on what is passed in. There is no I/O, no clock, no
-// lock and no goroutine in decide, nor in audit, which decides again.
-func TestDecisionsArePure(t *testing.T) {
-	t.Parallel()
-	impure := []string{
-		"context", "net", "net/http", "database/sql", "os", "io", "sync", "math/rand/v2",
-	}
-	clock := regexp.MustCompile(`time\.(Now|Since|Until|NewTimer|After|Sleep)\(|\bgo func|\bchan `)
-	for _, name := range []string{"decide", "audit"} {
-		for _, pkg := range goList(t, internal+name) {
-			for _, forbidden := range impure {
-				if slices.Contains(pkg.Imports, forbidden) {
-					t.Errorf("%s imports %s", pkg.ImportPath, forbidden)
-				}
-			}
-		}
-		files, err := filepath.Glob("internal/" + name + "/*.go")
-		if err != nil || len(files) == 0 {
-			t.Fatal(files, err)
-		}
-		for _, file := range files {
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found := clock.Find(source); found != nil && !strings.HasSuffix(file, "_test.go") {
-				t.Errorf("%s uses %q", file, found)
-			}
-		}
-	}
-}
-
 // TestEveryClaimIsRolledBackIfItIsNotCommitted: a claim that never ends keeps a connection and the
 // locks of its channels.
 func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
