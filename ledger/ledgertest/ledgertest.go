@@ -45,6 +45,11 @@ var shared struct {
 	err    error
 	pool   pool
 	count  atomic.Int64 // databases outside the pool
+	seed   struct {
+		once sync.Once
+		dir  string
+		err  error
+	}
 }
 
 // Main is for TestMain: it runs the tests, stops the shared server, and fails the run
@@ -75,8 +80,10 @@ func Close() {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	if shared.dir != "" {
-		_ = os.RemoveAll(shared.dir) // a leftover in the temporary folder is harmless
+	for _, dir := range []string{shared.dir, shared.seed.dir} {
+		if dir != "" {
+			_ = os.RemoveAll(dir) // a leftover in the temporary folder is harmless
+		}
 	}
 }
 
@@ -109,7 +116,32 @@ func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	all := fast()
 	all["synchronous_commit"] = "on"
 	maps.Copy(all, settings)
-	return begin(t, pgserver.Config{Dir: filepath.Join(temporary(t), "pg"), Settings: all})
+	dir := filepath.Join(temporary(t), "pg")
+	copyFolder(t, seed(t), dir)
+	return begin(t, pgserver.Config{Dir: dir, Settings: all})
+}
+
+// seed is the folder of a stopped server, from which the private servers of tests are copied: that
+// takes a third of what initdb takes.
+func seed(t testing.TB) string {
+	t.Helper()
+	s := &shared.seed
+	s.once.Do(func() {
+		if s.dir, s.err = os.MkdirTemp("", "ledgertest-"); s.err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // as in start
+		defer cancel()
+		var server *pgserver.Server
+		server, s.err = pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(s.dir, "pg"), Settings: fast()})
+		if s.err == nil {
+			s.err = server.Stop(ctx)
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return filepath.Join(s.dir, "pg")
 }
 
 // temporary is a folder that is removed at the end of the test, after its servers.

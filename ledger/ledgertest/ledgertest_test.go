@@ -1,6 +1,7 @@
 package ledgertest_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,5 +25,29 @@ func TestEveryTestGetsAMigratedDatabaseOfItsOwn(t *testing.T) {
 	var rows int
 	if err := conn.QueryRow(t.Context(), `select count(*) from audit.messages`).Scan(&rows); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestADatabaseServesTheNextTest: making one takes longer than most tests. The sessions of a test
+// may end by themselves while the database is emptied.
+func TestADatabaseServesTheNextTest(t *testing.T) {
+	first := ""
+	for range 10 {
+		t.Run("", func(t *testing.T) {
+			url := ledgertest.URL(t)
+			if first == "" {
+				first = url
+			}
+			if url != first {
+				t.Error("it is another database than that of the test before")
+			}
+			for range 20 {
+				conn, err := pgx.Connect(t.Context(), url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { go conn.Close(context.Background()) }() //nolint:errcheck // Ended anyway.
+			}
+		})
 	}
 }

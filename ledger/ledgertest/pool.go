@@ -53,9 +53,10 @@ select array_agg(format('%I.%I', schemaname, tablename) order by tablename) from
 where schemaname = 'dispatcher' and (xpath('/row/n/text()', query_to_xml(format(
   'select count(*) as n from %I.%I', schemaname, tablename), false, true, '')))[1]::text = '0'`
 
-// endSessions ends what a test has left connected, and waits until it has gone.
+// endSessions ends what a test has left connected, and waits until it has gone. It counts the
+// sessions that it found.
 const endSessions = `
-select coalesce(bool_and(pg_terminate_backend(pid, 10000)), true) from pg_stat_activity
+select count(pg_terminate_backend(pid, 10000)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
 
 // grown are the tables that are faster truncated than emptied row by row.
@@ -124,14 +125,16 @@ func (p *pool) give(ctx context.Context, d *database) error {
 // errAltered is why a database is dropped after its test.
 var errAltered = errors.New("the test has altered the schema")
 
-// end ends the sessions of a test.
+// end ends the sessions of a test. One that is about to end by itself is listed for a moment, and
+// PostgreSQL refuses to terminate it: hence the repetition.
 func (d *database) end(ctx context.Context) error {
-	var ended bool
-	err := d.conn.QueryRow(ctx, endSessions).Scan(&ended)
-	if err == nil && !ended {
-		err = errors.New("a session does not end")
+	for {
+		var found int
+		if err := d.conn.QueryRow(ctx, endSessions).Scan(&found); err != nil || found == 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
 	}
-	return err
 }
 
 // connect opens the connection that empties the database, on which no trigger fires.

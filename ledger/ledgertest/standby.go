@@ -3,7 +3,6 @@ package ledgertest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -28,28 +27,19 @@ const standbyName = "standby"
 // NewPair starts a primary and its standby, which follows it. Both are stopped at the end of the
 // test.
 //
-// The standby begins as a copy of the primary's folder, taken while that is stopped, as the
-// PostgreSQL manual (Log-Shipping Standby Servers) allows: pg_basebackup is not on every machine.
+// Both begin as copies of one stopped server's folder, as the PostgreSQL manual (Log-Shipping
+// Standby Servers) allows: pg_basebackup is not on every machine.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
-	dir := temporary(t)
-	home := filepath.Join(dir, "primary")
-	settings := fast()
-	settings["synchronous_commit"] = "on"
-	first := begin(t, pgserver.Config{Dir: home, Settings: settings})
-	stop(t, first)
-
-	follower := filepath.Join(dir, "standby")
-	copyFolder(t, home, follower)
+	follower := filepath.Join(temporary(t), "standby")
+	copyFolder(t, seed(t), follower)
 	if err := os.WriteFile(filepath.Join(follower, "data", "standby.signal"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	followed := maps.Clone(settings)
-	followed["primary_conninfo"] = conninfo(t, first)
-	p := &Pair{Primary: first}
-	if err := p.Primary.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	p := &Pair{Primary: Server(t, nil)}
+	followed := fast()
+	followed["synchronous_commit"] = "on"
+	followed["primary_conninfo"] = conninfo(t, p.Primary)
 	p.Standby = begin(t, pgserver.Config{Dir: follower, Settings: followed})
 	p.Do(t, p.Primary, `alter system set synchronous_standby_names = '`+standbyName+`'`, `select pg_reload_conf()`)
 	p.awaitSync(t)
