@@ -23,10 +23,11 @@ import (
 //   - the end leaves the price of a submission to the latest attempt under its key: the provider
 //     bills it once. What was accepted keeps its price when a later attempt under the key was
 //     rejected.
-const recordAmbiguities = `
+var recordAmbiguities = named(ambiguityNames, `
 	with given as (
-	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[],
-	    $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
+	  select * from unnest(@seqs::bigint[], @attempts::smallint[], @keys::text[], @accounts::text[],
+	    @steps::text[], @untils::timestamptz[], @next_ats::timestamptz[], @verdicts::text[],
+	    @repeats::boolean[], @partly::boolean[])
 	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
 	), mine as materialized (
 	  select g.* from given g join dispatcher.messages m on m.seq = g.seq and m.attempts = g.attempt
@@ -55,7 +56,14 @@ const recordAmbiguities = `
 	update dispatcher.attempts a set price_micros = 0, segments = 0
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt
 	  and a.attempt < o.last
-	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
+	  and (a.outcome = 'unknown'
+	    or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`)
+
+// ambiguityNames are of ambiguityArrays.
+var ambiguityNames = []string{
+	"seqs", "attempts", "keys", "accounts", "steps", "untils", "next_ats", "verdicts", "repeats",
+	"partly",
+}
 
 // ambiguityArrays are the parameters of recordAmbiguities; nil when no settlement says anything
 // about an ambiguity.
@@ -223,45 +231,47 @@ const (
 // that a late answer or a receipt has proved otherwise meanwhile.
 const resolveAmbiguity = `
 	with held as (
-	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
-	      or not exists (select from dispatcher.attempts where message_seq = $1
+	  select seq from dispatcher.messages where seq = @seq and (same_key is distinct from @key
+	      or not exists (select from dispatcher.attempts where message_seq = @seq
 	        and outcome is null))
 	), closed as (
-	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3,
-	    author = $4,
-	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
+	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = @verdict,
+	    author = @author,
+	    note = case when d.verdict is null then @note
+	      else concat_ws(' ', nullif(@note, ''), format('(before: %s%s)', d.verdict,
+	        ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
 	  from dispatcher.attempts a
-	  where d.message_seq in (select seq from held) and d.key = $2
+	  where d.message_seq in (select seq from held) and d.key = @key
 	    and coalesce(d.verdict, 'final') in ('final', 'resent')
 	    and a.message_seq = d.message_seq and a.attempt = d.last
-	    and case $3 when 'taken' then a.outcome = 'accepted' when 'not_taken'
+	    and case @verdict when 'taken' then a.outcome = 'accepted' when 'not_taken'
 	      then a.outcome not in ('unknown', 'accepted') else a.outcome = 'unknown' end
 	  returning d.message_seq, d.last, a.channel
 	), moved as (
 	  update dispatcher.messages m set same_key = null, same_key_until = null,
 	    same_key_account = null,
-	    state = case when t.moves then $6 else m.state end,
-	      reason = case when t.moves then nullif($7, '') else m.reason end,
-	    next_at = case when t.moves then case when $6 = 'retry' then now() end else m.next_at end,
+	    state = case when t.moves then @state else m.state end,
+	      reason = case when t.moves then nullif(@reason, '') else m.reason end,
+	    next_at = case when t.moves then case when @state = 'retry' then now() end else m.next_at end,
 	    finished_at = case when t.moves
-	      then case when $6 <> 'retry' then coalesce(m.finished_at, now()) end
+	      then case when @state <> 'retry' then coalesce(m.finished_at, now()) end
 	      else m.finished_at end,
-	    possible_duplicate = m.possible_duplicate or t.moves and $8,
+	    possible_duplicate = m.possible_duplicate or t.moves and @possible_duplicate,
 	      pinned = case when t.moves then null else m.pinned end,
-	    tried = case when t.moves and $9 then array_append(m.tried, t.channel) else m.tried end
+	    tried = case when t.moves and @tried then array_append(m.tried, t.channel) else m.tried end
 	  from (
-	    select c.channel, n.seq, n.attempts = c.last and $6 <> ''
+	    select c.channel, n.seq, n.attempts = c.last and @state <> ''
 	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted'
-	        and $6 in ('delivered', 'undelivered')) as moves,
-	      n.state <> $6 or coalesce(n.reason, '') <> $7 as news
+	        and @state in ('delivered', 'undelivered')) as moves,
+	      n.state <> @state or coalesce(n.reason, '') <> @reason as news
 	    from closed c join dispatcher.messages n on n.seq = c.message_seq
 	  ) t
-	  where m.seq = t.seq and (t.moves or m.same_key = $2)
+	  where m.seq = t.seq and (t.moves or m.same_key = @key)
 	  returning t.moves and t.news as tells
 	), told as (
 	  insert into dispatcher.outbox (kind, keys, "values")
-	  select 'status', array[$10::text], array[$11::bytea] from moved where tells
-	    and $11::bytea is not null
+	  select 'status', array[@notice_key::text], array[@notice_value::bytea] from moved where tells
+	    and @notice_value::bytea is not null
 	)
 	select exists (select from closed)`
 
@@ -290,13 +300,15 @@ func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err 
 		return false, err
 	}
 	batch.Queue(lockMessage, j.Seq)
-	batch.Queue(resolveAmbiguity, resolveArguments(j)...).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
+	batch.Queue(resolveAmbiguity, resolveArguments(j)).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&closed)
+	})
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
 	return closed, err
 }
 
 // resolveArguments are the parameters of resolveAmbiguity.
-func resolveArguments(j *Resolution) []any {
+func resolveArguments(j *Resolution) pgx.StrictNamedArgs {
 	move := j.Move
 	if move == nil {
 		move = &Move{}
@@ -306,8 +318,11 @@ func resolveArguments(j *Resolution) []any {
 	if move.Notice != nil {
 		key, value = move.Notice.Key, move.Notice.Value
 	}
-	return []any{
-		j.Seq, j.Key, string(j.As), storable(j.Author), storable(j.Note),
-		string(move.State), storable(move.Reason), move.PossibleDuplicate, move.Tried, key, value,
+	return pgx.StrictNamedArgs{
+		"seq": j.Seq, "key": j.Key, "verdict": string(j.As),
+		"author": storable(j.Author), "note": storable(j.Note),
+		"state": string(move.State), "reason": storable(move.Reason),
+		"possible_duplicate": move.PossibleDuplicate, "tried": move.Tried,
+		"notice_key": key, "notice_value": value,
 	}
 }

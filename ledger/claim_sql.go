@@ -1,43 +1,55 @@
 package ledger
 
-// Statements of a claim, in the order in which they are sent. An array parameter that
-// is null stands for a column of nulls, and one of a single element for a column of
-// that value (see brief): unnest pads both.
+import "slices"
+
+// Statements of a claim, in the order in which they are sent. An array parameter that is null stands
+// for a column of nulls, and one of a single element for a column of that value (see brief): unnest
+// pads both. The lists of names are in the order of the functions that gather the parameters.
+
+// planNames are of planArrays.
+var planNames = []string{
+	"routes", "versions", "draws", "draw_sizes", "key_ids", "first_choices", "segments", "alphabets",
+}
+
+// messageNames are of messageArrays.
+var messageNames = slices.Concat([]string{
+	"ids", "lanes", "tenants", "topics", "partitions", "offsets", "envelopes", "digests", "states",
+	"reasons", "next_ats", "expires_ats",
+}, planNames, []string{"recipients"})
 
 // insertMessages stores new messages in the order of the arrays, which is ascending by id, so that
 // two claims that hold the same ids wait for each other and never in a circle. A row that is there
 // already falls out of the answer. Those whose recipient has opted out are marked.
-var insertMessages = `
+var insertMessages = named(messageNames, `
 	insert into dispatcher.messages as m (id, lane, tenant, topic, kafka_partition, kafka_offset,
-	  envelope, digest,
-	  state, reason, next_at, expires_at, attempts, finished_at,
-	  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet,
-	    recipient)
-	select n.id, coalesce(n.lane, ($2::text[])[1]), coalesce(n.tenant, ($3::text[])[1]),
-	  coalesce(n.topic, ($4::text[])[1]),
+	  envelope, digest, state, reason, next_at, expires_at, attempts, finished_at, route,
+	  routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet, recipient)
+	select n.id, coalesce(n.lane, (@lanes::text[])[1]), coalesce(n.tenant, (@tenants::text[])[1]),
+	  coalesce(n.topic, (@topics::text[])[1]),
 	  n.kafka_partition, n.kafka_offset, n.envelope, n.digest,
 	  s.state, nullif(n.reason, ''), n.next_at, n.expires_at,
-	    case s.state when 'sending' then 1 else 0 end,
+	  case s.state when 'sending' then 1 else 0 end,
 	  case when s.state in ('dead', 'failed', 'rejected') then now() end,
-	  nullif(coalesce(n.route, ($13::text[])[1]), ''),
-	    nullif(coalesce(n.version, ($14::bigint[])[1]), 0),
+	  nullif(coalesce(n.route, (@routes::text[])[1]), ''),
+	  nullif(coalesce(n.version, (@versions::bigint[])[1]), 0),
 	  case when s.size > 0 then n.draw end, nullif(s.size, 0),
-	  nullif(coalesce(n.key_id, ($17::text[])[1]), ''), nullif(n.first_choice, ''),
-	  nullif(coalesce(n.segments, ($19::smallint[])[1]), 0),
-	    nullif(coalesce(n.alphabet, ($20::text[])[1]), ''),
+	  nullif(coalesce(n.key_id, (@key_ids::text[])[1]), ''), nullif(n.first_choice, ''),
+	  nullif(coalesce(n.segments, (@segments::smallint[])[1]), 0),
+	  nullif(coalesce(n.alphabet, (@alphabets::text[])[1]), ''),
 	  nullif(n.recipient, 0)
-	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[],
-	  $7::bytea[], $8::bigint[],
-	  $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[],
-	  $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-	    $19::smallint[], $20::text[], $21::bigint[])
-	  as n(id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
-	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice,
-	      segments, alphabet, recipient),
-	  lateral (select coalesce(n.state, ($9::text[])[1]) as state,
-	    coalesce(n.size, ($16::bigint[])[1]) as size) s
+	from unnest(@ids::text[], @lanes::text[], @tenants::text[], @topics::text[],
+	  @partitions::int[], @offsets::bigint[], @envelopes::bytea[], @digests::bigint[],
+	  @states::text[], @reasons::text[], @next_ats::timestamptz[], @expires_ats::timestamptz[],
+	  @routes::text[], @versions::bigint[], @draws::bigint[], @draw_sizes::bigint[],
+	  @key_ids::text[], @first_choices::text[], @segments::smallint[], @alphabets::text[],
+	  @recipients::bigint[])
+	  as n(id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest, state, reason,
+	    next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet,
+	    recipient),
+	  lateral (select coalesce(n.state, (@states::text[])[1]) as state,
+	    coalesce(n.size, (@draw_sizes::bigint[])[1]) as size) s
 	on conflict (id) do nothing
-	returning seq, id, ` + optedOut(`m.recipient`)
+	returning seq, id, `+optedOut(`m.recipient`))
 
 // selectDue picks up rows whose time has come; dispatcher.due says which. A row that is pinned to
 // a channel comes with the ticket of its last attempt, if that still holds a slot there. It is
@@ -66,10 +78,12 @@ const lockChannels = `
 	where channel = any($1) and removed_at is null
 	order by channel for update`
 
-const channelColumns = `channel, active_max, active, last_assigned, ease_rate, ease_since, ease_until`
+const channelColumns = `channel, active_max, active, last_assigned, ease_rate, ease_since,
+	ease_until`
 
-const limitColumns = `l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''), l.configured_max, l.max,
-	l.window_start, l.granted, l.next_at, coalesce(l.pace, 0), coalesce(l.taken::text, '')`
+const limitColumns = `l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''),
+	l.configured_max, l.max, l.window_start, l.granted, l.next_at, coalesce(l.pace, 0),
+	coalesce(l.taken::text, '')`
 
 const lockLimits = `
 	select ` + limitColumns + ` from dispatcher.limits l
@@ -100,18 +114,26 @@ const readPresent = `
 // selectDigests tells duplicates from conflicts.
 const selectDigests = `select id, digest from dispatcher.messages where id = any($1)`
 
-const insertAttempts = `
+// attemptNames are of attemptArrays.
+var attemptNames = []string{
+	"seqs", "attempts", "channels", "reasons", "segments", "prices", "currencies", "rankings",
+	"claimed_at", "instance", "tickets", "leaves_ats",
+}
+
+var insertAttempts = named(attemptNames, `
 	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
-	  currency, ranking,
-	  claimed_at, instance, ticket_at, leaves_at)
-	select n.seq, coalesce(n.attempt, ($2::smallint[])[1]), coalesce(n.channel, ($3::text[])[1]),
-	  coalesce(n.reason, ($4::text[])[1]),
-	  coalesce(n.segments, ($5::smallint[])[1]), coalesce(n.price_micros, ($6::bigint[])[1]),
-	    coalesce(n.currency, ($7::text[])[1]),
-	  nullif(n.ranking, '')::jsonb, $9, $10, n.ticket_at, n.leaves_at
-	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[],
-	  $7::text[], $8::text[], $11::timestamptz[], $12::timestamptz[])
-	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at, leaves_at)`
+	  currency, ranking, claimed_at, instance, ticket_at, leaves_at)
+	select n.seq, coalesce(n.attempt, (@attempts::smallint[])[1]),
+	  coalesce(n.channel, (@channels::text[])[1]), coalesce(n.reason, (@reasons::text[])[1]),
+	  coalesce(n.segments, (@segments::smallint[])[1]),
+	  coalesce(n.price_micros, (@prices::bigint[])[1]),
+	  coalesce(n.currency, (@currencies::text[])[1]),
+	  nullif(n.ranking, '')::jsonb, @claimed_at, @instance, n.ticket_at, n.leaves_at
+	from unnest(@seqs::bigint[], @attempts::smallint[], @channels::text[], @reasons::text[],
+	  @segments::smallint[], @prices::bigint[], @currencies::text[], @rankings::text[],
+	  @tickets::timestamptz[], @leaves_ats::timestamptz[])
+	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at,
+	    leaves_at)`)
 
 // freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
 // whose message is not going on; selectDue has locked them.
@@ -120,18 +142,25 @@ const freeAttempts = `
 	from unnest($1::bigint[], $2::smallint[]) as n(seq, attempt)
 	where a.message_seq = n.seq and a.attempt = n.attempt`
 
-// updateMessages writes decisions that differ from what the row holds. A version of 0
-// keeps the row's plan; without a new state that was seen, the last one is kept for explain.
-const updateMessages = `
+// changeNames are of changeArrays.
+var changeNames = slices.Concat(
+	[]string{"seqs", "states", "reasons", "next_ats", "attempts", "new_rounds", "seen"},
+	planNames,
+	[]string{"now", "waits_for", "waits"},
+)
+
+// updateMessages writes decisions that differ from what the row holds. A version of 0 keeps the
+// row's plan; without a new state that was seen, the last one is kept for explain.
+var updateMessages = named(changeNames, `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,
 	  finished_at = case when n.state in ('failed', 'rejected', 'unknown')
-	    then $16::timestamptz end,
+	    then @now::timestamptz end,
 	  tried = case when n.new_round then null else m.tried end,
 	  rounds = m.rounds + n.new_round::int,
 	  seen = coalesce(nullif(n.seen, '')::jsonb, m.seen),
-	  waiting_since = case when n.state = 'waiting' then $16 end,
-	    waits_for = nullif(n.waits_for, ''),
+	  waiting_since = case when n.state = 'waiting' then @now end,
+	  waits_for = nullif(n.waits_for, ''),
 	  waits = coalesce(nullif(n.waits, '')::jsonb, m.waits),
 	  route           = case when n.version > 0 then nullif(n.route, '') else m.route end,
 	  routing_version = case when n.version > 0 then n.version else m.routing_version end,
@@ -143,39 +172,50 @@ const updateMessages = `
 	    else m.first_choice end,
 	  segments        = case when n.version > 0 then nullif(n.segments, 0) else m.segments end,
 	  alphabet        = case when n.version > 0 then nullif(n.alphabet, '') else m.alphabet end
-	from unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::smallint[],
-	  $6::boolean[], $7::text[],
-	  $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[],
-	    $14::smallint[], $15::text[],
-	  $17::text[], $18::text[])
-	  as n(seq, state, reason, next_at, attempts, new_round, seen,
-	    route, version, draw, size, key_id, first_choice, segments, alphabet, waits_for, waits)
-	where m.seq = n.seq`
+	from unnest(@seqs::bigint[], @states::text[], @reasons::text[], @next_ats::timestamptz[],
+	  @attempts::smallint[], @new_rounds::boolean[], @seen::text[], @routes::text[],
+	  @versions::bigint[], @draws::bigint[], @draw_sizes::bigint[], @key_ids::text[],
+	  @first_choices::text[], @segments::smallint[], @alphabets::text[], @waits_for::text[],
+	  @waits::text[])
+	  as n(seq, state, reason, next_at, attempts, new_round, seen, route, version, draw, size,
+	    key_id, first_choice, segments, alphabet, waits_for, waits)
+	where m.seq = n.seq`)
 
 // updateDetails says why messages are dead. They are few, so that it is no matter of
 // insertMessages.
 const updateDetails = `
 	update dispatcher.messages m set detail = n.detail
-	from unnest($1::bigint[], $2::text[]) as n(seq, detail) where m.seq = n.seq and m.state = 'dead'`
+	from unnest($1::bigint[], $2::text[]) as n(seq, detail)
+	where m.seq = n.seq and m.state = 'dead'`
 
-const updateLimits = `
+// limitNames are of counterArrays.
+var limitNames = []string{
+	"channels", "scopes", "windows", "units", "granted", "maxes", "starts", "reserved", "next_ats",
+	"paces", "tallies", "currencies",
+}
+
+var updateLimits = named(limitNames, `
 	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start,
-	  reserved = n.reserved,
-	  next_at = n.next_at, pace = nullif(n.pace, 0), taken = nullif(n.taken, '')::jsonb
-	from ` + limitRows + `
-	where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit`
+	  reserved = n.reserved, next_at = n.next_at, pace = nullif(n.pace, 0),
+	  taken = nullif(n.taken, '')::jsonb
+	from `+limitRows+`
+	where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds
+	  and l.unit = n.unit`)
 
-const insertHistory = `
+var insertHistory = named(limitNames, `
 	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max,
 	  window_start, reserved, currency, since)
 	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start,
 	  n.reserved, nullif(n.currency, ''), l.since
-	from ` + limitRows + ` left join dispatcher.limits l using (channel, scope, window_seconds, unit)`
+	from `+limitRows+`
+	left join dispatcher.limits l using (channel, scope, window_seconds, unit)`)
 
-// limitRows are the rows of counterArrays.
-const limitRows = `unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::bigint[],
-	    $9::timestamptz[], $10::bigint[], $11::text[], $12::text[])
-	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at, pace, taken, currency)`
+// limitRows are counters as a table.
+const limitRows = `unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],
+	    @granted::bigint[], @maxes::bigint[], @starts::timestamptz[], @reserved::bigint[],
+	    @next_ats::timestamptz[], @paces::bigint[], @tallies::text[], @currencies::text[])
+	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at,
+	    pace, taken, currency)`
 
 const updateChannels = `
 	update dispatcher.channels c set active = n.active, last_assigned = n.last_assigned
@@ -187,4 +227,5 @@ const updateCursors = `
 	from unnest($1::text[], $2::text[], $3::int[]) as n(route, channel, position)
 	where c.route = n.route`
 
-const insertOutbox = `insert into dispatcher.outbox (kind, keys, "values", headers) values ($1, $2, $3, $4)`
+const insertOutbox = `
+	insert into dispatcher.outbox (kind, keys, "values", headers) values ($1, $2, $3, $4)`

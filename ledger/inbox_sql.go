@@ -48,7 +48,9 @@ const selectOverdue = `
 const insertParts = `
 	insert into dispatcher.inbound_parts (id, channel, sender, recipient, grp, parts, part, body,
 	  received_at)
-	select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::smallint[], $7::smallint[], $8::text[], $9::timestamptz[])`
+	select * from unnest(@ids::text[], @channels::text[], @senders::text[], @recipients::text[],
+	  @groups::int[], @parts::smallint[], @numbers::smallint[], @bodies::text[],
+	  @received_ats::timestamptz[])`
 
 const insertHeard = `insert into dispatcher.inbound_outbox (keys, "values") values ($1, $2)`
 
@@ -59,10 +61,11 @@ const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 const putOn = `
 	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason, heard_at,
 	  sent_at)
-	select coalesce(n.tenant, ($1::text[])[1]), n.recipient, $3, coalesce(n.channel, ''), $5, $6,
+	select coalesce(n.tenant, (@tenants::text[])[1]), n.recipient, @source,
+	  coalesce(n.channel, ''), @author, @reason,
 	  now() - coalesce(n.ago, 0) * interval '1 microsecond', n.sent_at
-	from unnest($1::text[], $2::bigint[], $4::text[], $7::bigint[], $8::timestamptz[]) as n(tenant,
-	  recipient, channel, ago, sent_at)
+	from unnest(@tenants::text[], @recipients::bigint[], @channels::text[], @agos::bigint[],
+	  @sent_ats::timestamptz[]) as n(tenant, recipient, channel, ago, sent_at)
 	on conflict (recipient) where until is null do nothing`
 
 // relist changes the entries of recipients that are on a list: it ends them, or notes that their
@@ -78,17 +81,17 @@ const relist = `
 	    heard_at = case when n.ends then o.heard_at else n.heard_at end,
 	    sent_at = case when n.ends then o.sent_at when n.channel = o.channel then n.sent_at end,
 	    until = case when n.ends then greatest(clock_timestamp(), o.since) end,
-	    ended_by = case when n.ends then $2 end,
-	      ended_channel = case when n.ends then n.channel else '' end,
-	    ended_author = case when n.ends then $4 else '' end,
-	      ended_reason = case when n.ends then $5 else '' end
+	    ended_by = case when n.ends then @source end,
+	    ended_channel = case when n.ends then n.channel else '' end,
+	    ended_author = case when n.ends then @author else '' end,
+	    ended_reason = case when n.ends then @reason else '' end
 	  from (
 	    select c.seq, n.ends, n.channel, n.heard_at, n.sent_at
 	    from (
-	      select recipient, coalesce(ends, $9) as ends, coalesce(channel, '') as channel, sent_at,
-	        now() - coalesce(ago, 0) * interval '1 microsecond' as heard_at
-	      from unnest($1::bigint[], $3::text[], $6::bigint[], $7::timestamptz[],
-	        $8::boolean[]) as u(recipient, channel, ago, sent_at, ends)
+	      select recipient, coalesce(ends, @end_all) as ends, coalesce(channel, '') as channel,
+	        sent_at, now() - coalesce(ago, 0) * interval '1 microsecond' as heard_at
+	      from unnest(@recipients::bigint[], @channels::text[], @agos::bigint[],
+	        @sent_ats::timestamptz[], @ends::boolean[]) as u(recipient, channel, ago, sent_at, ends)
 	    ) n join dispatcher.opt_outs c on c.recipient = n.recipient and c.until is null and case
 	      when not n.ends then n.heard_at > c.heard_at
 	      when n.channel = c.channel and n.sent_at is not null and c.sent_at is not null

@@ -167,7 +167,7 @@ func (t *inboundTx) hear(m *Subscribed) {
 func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) error {
 	batch := &pgx.Batch{}
 	if len(rest) > 0 {
-		batch.Queue(insertParts, pieceArrays(rest)...)
+		batch.Queue(insertParts, pieceArrays(rest))
 	}
 	if len(t.used) > 0 {
 		batch.Queue(deleteParts, t.used)
@@ -220,17 +220,22 @@ func partArrays(in []Inbound) []any {
 }
 
 // pieceArrays are the parameters of insertParts.
-func pieceArrays(rest []piece) []any {
+func pieceArrays(rest []piece) pgx.StrictNamedArgs {
 	n := len(rest)
-	id, channel, from, to, text := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	number, parts, part, at := make([]int32, n), make([]int16, n), make([]int16, n), make([]pgtype.Timestamptz, n)
+	id, channel, text := make([]string, n), make([]string, n), make([]string, n)
+	from, to := make([]string, n), make([]string, n)
+	number, parts, part := make([]int32, n), make([]int16, n), make([]int16, n)
+	at := make([]pgtype.Timestamptz, n)
 	for i := range rest {
 		p := &rest[i]
 		id[i], channel[i], from[i], to[i], text[i] = p.ID, p.Channel, p.From, p.To, p.Text
 		number[i], parts[i], part[i] = int32(p.Group), int16(p.Parts), int16(p.Part)
 		at[i] = instant(cmp.Or(p.At, time.Now()))
 	}
-	return []any{id, channel, from, to, number, parts, part, text, at}
+	return pgx.StrictNamedArgs{
+		"ids": id, "channels": channel, "senders": from, "recipients": to,
+		"groups": number, "parts": parts, "numbers": part, "bodies": text, "received_ats": at,
+	}
 }
 
 // entry is a change of an opt-out list.
@@ -265,14 +270,21 @@ func (e *entry) counts(was *entry) bool {
 // them.
 func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 	if out := t.changed(OptOut); len(out.recipients) > 0 {
-		batch.Queue(putOn, out.tenants, out.recipients, BySubscriber, out.channels, "", "", out.agos, out.sent).Exec(func(tag pgconn.CommandTag) error {
+		batch.Queue(putOn, pgx.StrictNamedArgs{
+			"tenants": out.tenants, "recipients": out.recipients, "channels": out.channels,
+			"source": BySubscriber, "author": "", "reason": "",
+			"agos": out.agos, "sent_ats": out.sent,
+		}).Exec(func(tag pgconn.CommandTag) error {
 			t.booked.OptedOut = int(tag.RowsAffected())
 			return nil
 		})
 	}
 	if all := t.changed(OptOut, OptIn); len(all.recipients) > 0 {
-		batch.Queue(relist, all.recipients, BySubscriber, all.channels, "", "", all.agos, all.sent, all.ends, false).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&t.booked.OptedIn) })
+		batch.Queue(relist, pgx.StrictNamedArgs{
+			"recipients": all.recipients, "channels": all.channels,
+			"source": BySubscriber, "author": "", "reason": "",
+			"agos": all.agos, "sent_ats": all.sent, "ends": all.ends, "end_all": false,
+		}).QueryRow(func(row pgx.Row) error { return row.Scan(&t.booked.OptedIn) })
 	}
 }
 

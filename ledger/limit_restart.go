@@ -152,30 +152,34 @@ func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 const writeRestart = `
 	with gone as (
 	  delete from dispatcher.limit_history h
-	  where h.channel = $1 and h.scope = $2 and h.window_seconds = $3 and h.unit = $4
-	    and h.window_start >= $5
+	  where h.channel = @channel and h.scope = @scope and h.window_seconds = @window and h.unit = @unit
+	    and h.window_start >= @window_start
 	  returning h.window_start, h.max, h.granted
 	), recorded as (
 	  insert into dispatcher.limit_restarts
 	    (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted,
 	      window_start, granted, set_aside)
-	  select $1, $2, $3, $4, $9, $10, $11, $7, $8, $5, $6,
+	  select @channel, @scope, @window, @unit, @version, @author, @reason, @was_start,
+	    @was_granted, @window_start, @granted,
 	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted',
 	      granted) order by window_start) from gone)
 	  returning restarted_at
 	)
 	update dispatcher.limits l
-	set window_start = $5, granted = $6, max = greatest(l.configured_max, $6), reserved = 0,
-	  taken = null, next_at = null, pace = null
+	set window_start = @window_start, granted = @granted,
+	  max = greatest(l.configured_max, @granted), reserved = 0, taken = null, next_at = null, pace = null
 	from recorded r
-	where l.channel = $1 and l.scope = $2 and l.window_seconds = $3 and l.unit = $4
+	where l.channel = @channel and l.scope = @scope and l.window_seconds = @window and l.unit = @unit
 	returning r.restarted_at`
 
 // write puts it into the ledger.
 func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
-	err := tx.QueryRow(ctx, writeRestart,
-		d.Channel, d.Key.Scope.String(), d.Key.Window.Seconds(), d.Key.Unit.String(), d.Now.Start, d.Now.Granted, d.Was.Start, d.Was.Granted,
-		d.Version, d.Author, d.Reason).Scan(&d.At)
+	err := tx.QueryRow(ctx, writeRestart, pgx.StrictNamedArgs{
+		"channel": d.Channel, "scope": d.Key.Scope.String(), "window": d.Key.Window.Seconds(),
+		"unit": d.Key.Unit.String(), "window_start": d.Now.Start, "granted": d.Now.Granted,
+		"was_start": d.Was.Start, "was_granted": d.Was.Granted,
+		"version": d.Version, "author": d.Author, "reason": d.Reason,
+	}).Scan(&d.At)
 	d.At = d.At.UTC()
 	return err
 }

@@ -37,11 +37,15 @@ type Listing struct {
 func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
 	recipients := by.recipients(numbers)
 	batch := &pgx.Batch{}
-	batch.Queue(putOn, []string{by.Tenant}, recipients, by.Source, nil, by.Author, by.Reason, nil, nil).Exec(func(tag pgconn.CommandTag) error {
+	batch.Queue(putOn, pgx.StrictNamedArgs{
+		"tenants": []string{by.Tenant}, "recipients": recipients, "channels": nil,
+		"source": by.Source, "author": by.Author, "reason": by.Reason,
+		"agos": nil, "sent_ats": nil,
+	}).Exec(func(tag pgconn.CommandTag) error {
 		added = tag.RowsAffected()
 		return nil
 	})
-	batch.Queue(relist, recipients, by.Source, nil, by.Author, by.Reason, nil, nil, nil, false)
+	batch.Queue(relist, by.relisting(recipients, false))
 	err = s.reports.SendBatch(ctx, batch).Close()
 	return added, wrap("add to the opt-out list", err)
 }
@@ -49,8 +53,17 @@ func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added 
 // Remove takes the recipients behind numbers off the opt-out list of a tenant and returns how many
 // were on it.
 func (s *OptOuts) Remove(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
-	err = s.reports.QueryRow(ctx, relist, by.recipients(numbers), by.Source, nil, by.Author, by.Reason, nil, nil, nil, true).Scan(&removed)
+	err = s.reports.QueryRow(ctx, relist, by.relisting(by.recipients(numbers), true)).Scan(&removed)
 	return removed, wrap("take off the opt-out list", err)
+}
+
+// relisting are the parameters of relist for a list that a person changes.
+func (by *Listing) relisting(recipients []int64, end bool) pgx.StrictNamedArgs {
+	return pgx.StrictNamedArgs{
+		"recipients": recipients, "channels": nil,
+		"source": by.Source, "author": by.Author, "reason": by.Reason,
+		"agos": nil, "sent_ats": nil, "ends": nil, "end_all": end,
+	}
 }
 
 // recipients are those behind numbers, ascending, each once.

@@ -159,14 +159,20 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 		with started as (
 		  insert into dispatcher.ramps (route, from_weights, to_weights, steps, every, next_at,
 		    max_errors, max_deviation, least_messages, author, reason, changed_by)
-		  values ($1, $2, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11, $10)
+		  values (@route, @from, @to, @steps, @every, coalesce(@next_at, now()), @max_errors,
+		    @max_deviation, @least_messages, @author, @reason, @author)
 		  returning *
 		), noted as (
 		  insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
 		  select id, author, 'started', step, version, reason from started
 		)
 		select `+rampColumns+` from started`,
-		r.Route, r.From, r.To, r.Steps, r.Every, instant(r.NextAt), r.MaxErrors, r.MaxDeviation, r.LeastMessages, r.Author, r.Reason)
+		pgx.StrictNamedArgs{
+			"route": r.Route, "from": r.From, "to": r.To, "steps": r.Steps, "every": r.Every,
+			"next_at": instant(r.NextAt), "max_errors": r.MaxErrors,
+			"max_deviation": r.MaxDeviation, "least_messages": r.LeastMessages,
+			"author": r.Author, "reason": r.Reason,
+		})
 	if err != nil {
 		return Ramp{}, err
 	}

@@ -32,7 +32,7 @@ import (
 // relook is after what time a row is looked at again whose attempt is still under way.
 const relook = 5 * time.Second
 
-// standing is a message as receipts find it, and what they make of it.
+// receiptStatus is a message as receipts find it, and what they make of it.
 type receiptStatus struct {
 	closing  Closing // State is what it comes to; empty for no change
 	state    State
@@ -41,7 +41,7 @@ type receiptStatus struct {
 	flagged  bool            // it is a possible duplicate by what receipts say
 }
 
-// try is an attempt as receipts find it, and what they make of it.
+// attemptStatus is an attempt as receipts find it, and what they make of it.
 type attemptStatus struct {
 	number           int
 	heir             int // of one that was denied: the latest attempt under its key, which is the same submission; 0 for none

@@ -142,21 +142,11 @@ const mergeReceipts = `
 	  (select array_agg(channel) from met), (select array_agg(reference) from met)
 	from booked`
 
-// affectedByReceipts are the messages that receipts are about, and affectedBySeq those of rows
-// that were picked.
-const (
-	affectedByReceipts = `(
-	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
-	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
-	      where r.message_seq is not null
-	    union select seq from unnest($3::bigint[]) as k(seq))`
-	affectedBySeq = `(select distinct seq from unnest($1::bigint[]) as k(seq))`
-)
-
 // lockAttemptRows locks all attempts of the affected messages, lockMessageRows the messages, and
 // readParts then reads the rows of their parts, by a statement of its own that sees what the last
-// holder of the locks committed. Receipts of an attempt whose settlement said nothing about them
-// are awaited for UnsaidAwait, see standing.answered. The last column but one is try.heir: while an
+// holder of the locks committed. Affected are the messages that receipts are about, by channel and
+// reference, and those of some seqs. Receipts of an attempt whose settlement said nothing about
+// them are awaited for $4, which is UnsaidAwait, see receiptStatus.answered. The last column but one is attemptStatus.heir: while an
 // attempt repeats another under its key, the message says so.
 const (
 	lockAttemptRows = `
@@ -172,21 +162,37 @@ const (
 	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0)
 	      else 0 end,
 	  a.reason = 'resend'
-	from %s n join dispatcher.attempts a on a.message_seq = n.seq
-	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
+	from (
+	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
+	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	    where r.message_seq is not null
+	    union select seq from unnest($3::bigint[]) as k(seq)
+	  ) n join dispatcher.attempts a on a.message_seq = n.seq
+	cross join lateral (select coalesce(a.receipts_within,
+	  case when a.receipts_owed is null then $4::interval else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
 
 	lockMessageRows = `
 	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0),
 	  m.possible_duplicate, m.envelope, m.state, m.attempts, now()
-	from %s n join dispatcher.messages m on m.seq = n.seq
+	from (
+	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
+	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	    where r.message_seq is not null
+	    union select seq from unnest($3::bigint[]) as k(seq)
+	  ) n join dispatcher.messages m on m.seq = n.seq
 	order by m.seq for update of m`
 
 	readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,
 	  coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
 	  r.due_at is not null, coalesce(r.due_at > now(), false)
-	from %s n join dispatcher.receipts r on r.message_seq = n.seq
+	from (
+	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
+	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	    where r.message_seq is not null
+	    union select seq from unnest($3::bigint[]) as k(seq)
+	  ) n join dispatcher.receipts r on r.message_seq = n.seq
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 )
 
@@ -196,10 +202,16 @@ const pickDue = `
 	select channel, reference, message_seq from dispatcher.receipts
 	where due_at <= now() order by due_at limit $1 for update skip locked`
 
-const updateAttemptRows = `
+// attemptRowNames are of receiptWrites.tries, see queue.
+var attemptRowNames = []string{
+	"seqs", "attempts", "accepted", "references", "states", "causes", "codes", "ats", "freed",
+	"contradicted_ats",
+}
+
+var updateAttemptRows = named(attemptRowNames, `
 	update dispatcher.attempts a set
 	  outcome = case when n.accepted then 'accepted' else a.outcome end,
-	    answers = a.answers + n.accepted::int,
+	  answers = a.answers + n.accepted::int,
 	  proved = case when n.accepted then true else a.proved end,
 	  settled_at = case when n.accepted then now() else a.settled_at end,
 	  provider_reference = coalesce(nullif(n.reference, ''), a.provider_reference),
@@ -209,10 +221,11 @@ const updateAttemptRows = `
 	  receipt_at = case when n.state = '' then a.receipt_at else n.at end,
 	  delivered_at = case when n.state = 'delivered' then n.at else a.delivered_at end,
 	  freed = a.freed or n.freed, contradicted_at = coalesce(a.contradicted_at, n.contradicted_at)
-	from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
-	  $7::text[], $8::timestamptz[], $9::boolean[], $10::timestamptz[])
+	from unnest(@seqs::bigint[], @attempts::smallint[], @accepted::boolean[], @references::text[],
+	  @states::text[], @causes::text[], @codes::text[], @ats::timestamptz[], @freed::boolean[],
+	  @contradicted_ats::timestamptz[])
 	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed, contradicted_at)
-	where a.message_seq = n.seq and a.attempt = n.attempt`
+	where a.message_seq = n.seq and a.attempt = n.attempt`)
 
 const updateStatuses = `
 	update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), next_at = null,

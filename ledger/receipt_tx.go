@@ -44,12 +44,18 @@ func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) er
 	return err
 }
 
+// affected are messages: those that rows of receipts are about, and some more by seq. None is nil.
+type affected struct {
+	channel, reference []string
+	seq                []int64
+}
+
 // look locks what is affected and reads it, see lockAttemptRows. What was queued before is done
 // first, in the same round trip.
-func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string, args ...any) error {
-	batch.Queue(fmt.Sprintf(lockAttemptRows, affected, UnsaidAwait/time.Hour), args...).Query(t.readTries)
-	batch.Queue(fmt.Sprintf(lockMessageRows, affected), args...).Query(t.readStatuses)
-	batch.Queue(fmt.Sprintf(readParts, affected), args...).Query(t.readParts)
+func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, a affected) error {
+	batch.Queue(lockAttemptRows, a.channel, a.reference, a.seq, UnsaidAwait).Query(t.readTries)
+	batch.Queue(lockMessageRows, a.channel, a.reference, a.seq).Query(t.readStatuses)
+	batch.Queue(readParts, a.channel, a.reference, a.seq).Query(t.readParts)
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
@@ -312,7 +318,8 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 		batch.Queue(dropRows, c.channel, c.reference)
 	}
 	if c := &w.tries; len(c.seq) > 0 {
-		batch.Queue(updateAttemptRows, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)
+		batch.Queue(updateAttemptRows, c.seq, c.number, c.accepted, c.reference, c.state, c.cause,
+			c.code, c.at, c.frees, c.contradicted)
 	}
 	if c := &w.closed; len(c.seq) > 0 {
 		batch.Queue(updateStatuses, c.seq, c.state, c.reason, c.duplicate)

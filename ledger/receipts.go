@@ -174,7 +174,7 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 		return 0, finished{}, err
 	}
 	if len(seqs) > 0 {
-		if err := t.look(ctx, &pgx.Batch{}, affectedBySeq, seqs); err != nil {
+		if err := t.look(ctx, &pgx.Batch{}, affected{[]string{}, []string{}, seqs}); err != nil {
 			return 0, finished{}, err
 		}
 	}

@@ -81,7 +81,7 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 		}
 		return nil
 	})
-	if err := t.look(ctx, batch, affectedByReceipts, given.decisive(folded)...); err != nil {
+	if err := t.look(ctx, batch, given.decisive(folded)); err != nil {
 		return Received{}, err
 	}
 	done, err := t.finish(ctx, picked, proofs, false)
@@ -163,9 +163,9 @@ func (a *receiptArrays) arguments() []any {
 	return []any{a.channel, a.reference, a.seq, a.attempt, a.state, a.cause, a.code, a.ago}
 }
 
-// decisive are the parameters of affectedByReceipts: those receipts that can change more than their
+// decisive are the messages of those receipts that can change more than their
 // own row.
-func (a *receiptArrays) decisive(receipts []Receipt) []any {
+func (a *receiptArrays) decisive(receipts []Receipt) affected {
 	channel, reference, seq := []string{}, []string{}, []int64{}
 	for i := range receipts {
 		if !receipts[i].State.Final() && receipts[i].Seq == 0 {
@@ -176,5 +176,5 @@ func (a *receiptArrays) decisive(receipts []Receipt) []any {
 			seq = append(seq, receipts[i].Seq)
 		}
 	}
-	return []any{channel, reference, seq}
+	return affected{channel, reference, seq}
 }

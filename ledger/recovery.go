@@ -30,12 +30,13 @@ var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `
 // isDead is the condition that instance i is gone: it left, or it has been silent for $1.
 const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
 
-// heardOthers is the condition that this instance, the parameter of its number, has itself been
-// heard of for $1 without a break. After the database was away for all, the first to come back
+// heardOthers is the condition that this instance, $2, has itself been heard of for $1 without a
+// break. After the database was away for all, the first to come back
 // finds all others silent; by then, whoever lives has been heard of, too.
 const heardOthers = `exists (
-	    select from dispatcher.instances own where own.id = $%d
-	      and own.last_seen >= clock_timestamp() - $1::interval and own.beating_since <= clock_timestamp() - $1::interval)`
+	    select from dispatcher.instances own where own.id = $2
+	      and own.last_seen >= clock_timestamp() - $1::interval
+	      and own.beating_since <= clock_timestamp() - $1::interval)`
 
 // Abandoned lists up to limit attempts without outcome, oldest first, that belong to instances
 // without a heart-beat for deadAfter and that were claimed more than sendTimeout ago, so that
@@ -51,10 +52,10 @@ func (s *Settlements) Abandoned(ctx context.Context, deadAfter, sendTimeout time
 		from dispatcher.instances i
 		join dispatcher.attempts a on `+claimedBy+`
 		join dispatcher.messages m on m.seq = a.message_seq
-		where `+isDead+` and a.claimed_at < clock_timestamp() - $2::interval
-		  and (i.left_at is not null or `+fmt.Sprintf(heardOthers, 4)+`)
-		order by a.claimed_at limit $3`,
-		deadAfter, sendTimeout, limit, s.instance.Load())
+		where `+isDead+` and a.claimed_at < clock_timestamp() - $3::interval
+		  and (i.left_at is not null or `+heardOthers+`)
+		order by a.claimed_at limit $4`,
+		deadAfter, s.instance.Load(), sendTimeout, limit)
 	if err != nil {
 		return nil, wrap("look for abandoned attempts", err)
 	}
@@ -137,8 +138,8 @@ var endDead = `
 	    select from dispatcher.instances o
 	    where o.counts is null and o.left_at is null
 	      and o.last_seen >= clock_timestamp() - $1::interval)
-	    and ` + fmt.Sprintf(heardOthers, 3) + `
-	  order by a.message_seq, a.attempt limit $2 for update of a skip locked
+	    and ` + heardOthers + `
+	  order by a.message_seq, a.attempt limit $3 for update of a skip locked
 	)` + giveBack + `
 	select count(*) from freed`
 
@@ -153,7 +154,7 @@ func (s *Settlements) ReleaseSlots(ctx context.Context, deadAfter time.Duration)
 	if err != nil {
 		return late, wrap("release slots held too long", err)
 	}
-	lost, err := s.releaseAll(ctx, endDead, deadAfter, releaseBatch, s.instance.Load())
+	lost, err := s.releaseAll(ctx, endDead, deadAfter, s.instance.Load(), releaseBatch)
 	return late + lost, wrap("release slots of dead instances", err)
 }
 

@@ -6,9 +6,6 @@ import (
 	"dispatcher/admission"
 )
 
-// runningWindows are the windows that contain a moment, for those lengths whose beginning is known.
-const runningWindows = `unnest($1::int[], $2::timestamptz[]) as r(window_seconds, start)`
-
 // closeWindows ends the windows that are over and that no claim has left yet, so that what is
 // written next to their limits is not written to them: a window keeps the maximum that held in it.
 const closeWindows = `
@@ -18,13 +15,15 @@ const closeWindows = `
 	      since)
 	  select l.channel, l.scope, l.window_seconds, l.unit, l.window_start, l.max, l.granted,
 	    l.reserved, l.currency, l.since
-	  from dispatcher.limits l join ` + runningWindows + ` using (window_seconds)
+	  from dispatcher.limits l
+	  join unnest($1::int[], $2::timestamptz[]) as r(window_seconds, start) using (window_seconds)
 	  where l.window_start > 'epoch' and l.window_start < r.start and l.granted > 0
 	)
 	update dispatcher.limits l set window_start = r.start, granted = 0, max = l.configured_max,
 	  reserved = 0, taken = null
-	from ` + runningWindows + `
-	where r.window_seconds = l.window_seconds and l.window_start > 'epoch' and l.window_start < r.start`
+	from unnest($1::int[], $2::timestamptz[]) as r(window_seconds, start)
+	where r.window_seconds = l.window_seconds and l.window_start > 'epoch'
+	  and l.window_start < r.start`
 
 // recutWindows puts limits of a day, whose days begin at another time than before, into the running
 // day, with what was counted in it. It comes before closeWindows, and leaves to that what the day
@@ -63,7 +62,8 @@ const recutWindows = `
 	set window_start = c.start, granted = c.counted, max = greatest(l.configured_max, c.counted),
 	  reserved = 0, taken = null
 	from cut c
-	where l.channel = c.channel and l.scope = c.scope and l.window_seconds = c.window_seconds and l.unit = c.unit`
+	where l.channel = c.channel and l.scope = c.scope and l.window_seconds = c.window_seconds
+	  and l.unit = c.unit`
 
 // retireLimits moves limits that the document no longer has to the history, unless they never
 // counted anything. One in another currency is another limit: what was granted of the old one says
@@ -98,15 +98,16 @@ const retireLimits = `
 // counted for it, see beginning. One that stays keeps its place and its tallies, and no more
 // reserved than it has left. since is when the limit began: nobody gets money back that he took
 // before, least of all in another currency.
-const upsertLimits = `
+var upsertLimits = named(wantedNames, `
 	with wanted as (
 	  select n.channel, n.scope, n.window_seconds, n.unit, n.max,
 	    nullif(n.currency, '') as currency, n.start, n.counted,
 	    coalesce(r.start, '-infinity') as running
-	  from unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::bigint[],
-	    $9::timestamptz[], $10::bigint[])
+	  from unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],
+	    @currencies::text[], @maxes::bigint[], @starts::timestamptz[], @counted::bigint[])
 	    as n(channel, scope, window_seconds, unit, currency, max, start, counted)
-	  left join ` + runningWindows + ` using (window_seconds)
+	  left join unnest(@lengths::int[], @running_since::timestamptz[])
+	    as r(window_seconds, start) using (window_seconds)
 	  where true
 	), added as (
 	  select * from wanted n where not exists (
@@ -145,7 +146,13 @@ const upsertLimits = `
 	on conflict (channel, scope, window_seconds, unit) do update
 	  set configured_max = excluded.configured_max,
 	    max = greatest(excluded.configured_max, l.granted),
-	    reserved = least(l.reserved, greatest(excluded.configured_max - l.granted, 0))`
+	    reserved = least(l.reserved, greatest(excluded.configured_max - l.granted, 0))`)
+
+// wantedNames are of running, limitSpecs and beginning.arguments.
+var wantedNames = []string{
+	"lengths", "running_since", "channels", "scopes", "windows", "units", "currencies", "maxes",
+	"starts", "counted",
+}
 
 // channelSpecs are the parameters of upsertChannels.
 func channelSpecs(specs []ChannelSpec) []any {
@@ -189,7 +196,8 @@ func limitSpecs(limits []ownLimit) []any {
 	return []any{channel, scope, seconds, unit, currency, most}
 }
 
-// running are the parameters of runningWindows. Without a zone nobody knows when a day began.
+// running are the windows that contain a moment, by length: two parameters of closeWindows and
+// upsertLimits. Without a zone nobody knows when a day began.
 func running(now time.Time, zone *time.Location) []any {
 	var seconds []int32
 	var starts []time.Time

@@ -1,11 +1,6 @@
 package ledger
 
-import (
-	_ "embed"
-	"fmt"
-	"regexp"
-	"slices"
-)
+import _ "embed"
 
 // A settlement is one of two statements: settle, or settleMore when one of its rows needs more than
 // that. Both take the parameters of settleNames in that order, settle only the first of them.
@@ -15,8 +10,8 @@ var (
 	//go:embed settle_more.sql
 	settleMoreText string
 
-	settle     = positional(settleText, settleNames[:settleCount])
-	settleMore = positional(settleMoreText, settleNames)
+	settle     = named(settleNames[:settleCount], settleText)
+	settleMore = named(settleNames, settleMoreText)
 )
 
 // settleCount is how many parameters settle has.
@@ -57,17 +52,3 @@ const corrected = `
 	  and g.owed > 0 and (a.receipts_owed is not null or g.telling)
 	  and (a.receipts_owed, a.receipts_within, a.cut_short)
 	    is distinct from (g.owed, g.within, g.cut)`
-
-var nameInSQL = regexp.MustCompile(`@[a-z_]+`)
-
-// positional replaces each @name by the number of its parameter. It runs once for a statement, at
-// the start: pgx.NamedArgs would do it again for each call.
-func positional(sql string, names []string) string {
-	return nameInSQL.ReplaceAllStringFunc(sql, func(name string) string {
-		i := slices.Index(names, name[1:])
-		if i < 0 {
-			panic("a statement has a parameter without a name in Go: " + name)
-		}
-		return fmt.Sprintf("$%d", i+1)
-	})
-}
