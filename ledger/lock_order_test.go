@@ -1,0 +1,114 @@
+package ledger_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// lateChannel is one of the last of manyChannels. Without an order by, some come after it that
+// should come before.
+const lateChannel = "c12"
+
+func manyChannels() (names []string, specs []ledger.ChannelSpec) {
+	for i := range 16 {
+		names = append(names, fmt.Sprintf("c%02d", i))
+		specs = append(specs, ledger.ChannelSpec{Name: names[i], ActiveMax: 10})
+	}
+	return names, specs
+}
+
+// claimOneEach claims a message on each of the channels.
+func claimOneEach(t *testing.T, l *ledger.Ledger, channels []string) (messages []ledger.Message) {
+	t.Helper()
+	want := ledger.Claim{Messages: batch("m", len(channels)), Channels: channels}
+	err := runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		for i := range seen.Messages {
+			one := *seen
+			one.Channels = seen.Channels[i : i+1]
+			d.Each[i] = giveOne(&one, &seen.Messages[i])
+		}
+		messages = seen.Messages
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+// TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: whoever gives slots back locks channels by
+// name. While somebody else has a late one of them, all before it are locked already.
+func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
+	t.Parallel()
+	names, specs := manyChannels()
+	hold := func(s *ledger.Settlement) { s.Hold, s.Await = time.Hour, 72*time.Hour }
+	for _, c := range []struct {
+		what   string
+		before func(*ledger.Settlement) // nil when no attempt is settled before
+		free   func(*testing.T, *rig, []ledger.Settlement) error
+	}{
+		{"settle.sql", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+			return r.l.Settlements.Settle(t.Context(), all)
+		}},
+		{"settle_more.sql", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+			for i := range all {
+				all[i].Receipts = 2
+			}
+			return r.l.Settlements.Settle(t.Context(), all)
+		}},
+		{"receipts", hold, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+			var receipts []ledger.Receipt
+			for i := range all {
+				receipts = append(receipts, ledger.Receipt{
+					Channel: names[i], Reference: all[i].Reference, State: provider.Delivered,
+				})
+			}
+			_, err := r.l.Receipts.Receive(t.Context(), receipts, nil)
+			return err
+		}},
+		{"the end of a hold", hold, func(t *testing.T, r *rig, _ []ledger.Settlement) error {
+			_, err := r.l.Settlements.ReleaseSlots(t.Context(), 6*time.Second)
+			return err
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			r := lend(t)
+			watch := raw(t, r.url)
+			apply(t, r.l, specs...)
+			all := accepted(claimOneEach(t, r.l, names))
+			if c.before != nil {
+				for i := range all {
+					c.before(&all[i])
+				}
+				settleAll(t, r.l, all)
+				endHolds(t, r.db)
+			}
+			execute(t, r.db, `begin`)
+			execute(t, r.db,
+				`select from dispatcher.channels where channel = $1 for update`, lateChannel)
+			done := waiting(t, watch, func() error { return c.free(t, r, all) })
+			const free = `
+				with free as (
+				  select from dispatcher.channels where channel < $1 for update skip locked)
+				select count(*) from free`
+			if n := scalar[int](t, watch, free, lateChannel); n > 0 {
+				t.Errorf("%d of the channels before %s come after it", n, lateChannel)
+			}
+			execute(t, r.db, `commit`)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			for _, name := range names {
+				if n := activeOn(t, r.db, name); n != 0 {
+					t.Errorf("%d slots of %s are taken", n, name)
+				}
+			}
+		})
+	}
+}
