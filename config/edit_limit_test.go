@@ -130,17 +130,23 @@ func TestSetLimitKeepsCommentsAndOtherLines(t *testing.T) {
 			`"channels": {"a": {"provider": "sandbox"}}`, perDay(5, "x"),
 			`"channels": {"a": {"provider": "sandbox", "limits": [{"window": "1d", "max": 5, "tenant": "x"}]}}`,
 		},
-		"with everything": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
-			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50,
-			Unit: admission.Segments, Sliding: true, Burst: 20,
+		"with everything": {
+			"channels: {a: {provider: sandbox, limits: []}}",
+			admission.Limit{
+				Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50,
+				Unit: admission.Segments, Sliding: true, Burst: 20,
+			},
+			`channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, prefix: "+44"}]}}`,
 		},
-			`channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, prefix: "+44"}]}}`},
-		"with reserves": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
-			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50,
-			Unit:    admission.Segments,
-			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
+		"with reserves": {
+			"channels: {a: {provider: sandbox, limits: []}}",
+			admission.Limit{
+				Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50,
+				Unit:    admission.Segments,
+				Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
+			},
+			`channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`,
 		},
-			`channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
 		"money": {
 			`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "250.00", unit: money}]}}`,
 			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money},
@@ -285,12 +291,14 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 			list, "b", perSecond(5), `there is no channel "b"; define it under channels`,
 		},
 		"one segment": {
-			list, "a", admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments},
+			list, "a",
+			admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments},
 			"routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, " +
 				"which takes 1 segment per 1m; set max_segments: 1 or raise the limit",
 		},
 		"below a message": {
-			list, "a", admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments},
+			list, "a",
+			admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments},
 			"routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, " +
 				"which takes 5 segments per 1s; set max_segments: 5 or raise the limit",
 		},

@@ -27,7 +27,8 @@ func wish(key string, operator selector.Operator, value selector.Value) selector
 // channels and the channels in the order of their scores. The longer a channel's place
 // in the list, the longer it has been available.
 func bestFirst(message labels, selectors []selector.Selector,
-	channels []labels) (scores []float64, order []int) {
+	channels []labels,
+) (scores []float64, order []int) {
 	list := make([]selector.Candidate, len(channels))
 	for i, channel := range channels {
 		score := selector.Match(message, selectors, channel)
@@ -124,7 +125,8 @@ func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 			labels{"lang": text("en"), "x": text("")},
 			[]selector.Selector{
 				wish("lang", selector.Equal, text("fr")), wish("quality", selector.GreaterThan, number(8)),
-			}, (1 + 0.5) / 4,
+			},
+			(1 + 0.5) / 4,
 		},
 		"equal with a text for a number": {
 			nil, []selector.Selector{wish("quality", selector.Equal, text("8"))}, 0,
@@ -178,7 +180,8 @@ func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 			nil, []selector.Selector{wish("debt", selector.LessThan, number(0))}, sigma(6),
 		},
 		"selector -0 is 0": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(math.Copysign(0, -1)))},
+			nil,
+			[]selector.Selector{wish("quality", selector.GreaterThan, number(math.Copysign(0, -1)))},
 			sigma(6),
 		},
 		"negative selector, greater": {
@@ -192,17 +195,20 @@ func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 			[]selector.Selector{
 				wish("quality", selector.Equal, number(8)), wish("quality", selector.Equal, number(8)),
 				wish("lang", selector.Equal, text("fr")),
-			}, 2.0 / 3,
+			},
+			2.0 / 3,
 		},
 		"selectors of one key may contradict": {
 			nil,
 			[]selector.Selector{
 				wish("lang", selector.Equal, text("en")), wish("lang", selector.Equal, text("fr")),
 				wish("lang", selector.NotEqual, text("en")),
-			}, 1.0 / 3,
+			},
+			1.0 / 3,
 		},
 		"a label and a selector of one key": {
-			labels{"lang": text("en")}, []selector.Selector{wish("lang", selector.NotEqual, text("en"))},
+			labels{"lang": text("en")},
+			[]selector.Selector{wish("lang", selector.NotEqual, text("en"))},
 			0.5,
 		},
 		"a label far above": {

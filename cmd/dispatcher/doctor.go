@@ -77,10 +77,10 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		}
 	}
 	if err := as.write(c.out, value, list(as, findings, []column[finding]{
-		{key: "check", width: 16},
+		{key: "check", width: 30},
 		{key: "status"},
-		{key: "detail", width: 44},
-		{key: "fix", width: 40},
+		{key: "detail", width: 38},
+		{key: "fix", width: 32},
 	}...)); err != nil {
 		return err
 	}

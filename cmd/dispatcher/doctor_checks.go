@@ -236,6 +236,6 @@ func (p *checker) storedRouting(v *ledger.RoutingVersion) []finding {
 		return problems("routing", err)
 	}
 	p.routing = doc
-	return []finding{fine("routing", "version %d is in force: %d channels, %d routes", v.Version,
+	return []finding{fine("routing", "version %d is in force; channels: %d, routes: %d", v.Version,
 		len(doc.Channels), len(doc.Routes))}
 }

@@ -36,7 +36,7 @@ func (p *checker) checkKafka(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{broken("brokers", kafkaTrouble(s, err))}
 	}
-	out := []finding{fine("brokers", "%d of them: %s", len(brokers), brokerList(s))}
+	out := []finding{fine("brokers", "%d at %s", len(brokers), brokerList(s))}
 	out = append(out, p.checkTopics(ctx, admin)...)
 	return append(out, p.checkGroups(ctx, admin)...)
 }

@@ -103,6 +103,12 @@ func handler(cfg *Config) http.Handler {
 	return mux
 }
 
+// readiness is the body of readyz.
+type readiness struct {
+	Ready  bool    `json:"ready"`
+	Checks []Check `json:"checks"`
+}
+
 // readyz answers 200 when every vital check passes, else 503; the body lists them all.
 func (cfg *Config) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
@@ -113,7 +119,7 @@ func (cfg *Config) readyz(w http.ResponseWriter, r *http.Request) {
 			status = http.StatusServiceUnavailable
 		}
 	}
-	writeJSON(w, status, map[string]any{"ready": status == http.StatusOK, "checks": checks})
+	writeJSON(w, status, readiness{Ready: status == http.StatusOK, Checks: checks})
 }
 
 const indexPage = `<!doctype html>
@@ -125,9 +131,9 @@ h1{font-size:1.4rem}dt{font-weight:600;margin-top:.8rem}dd{margin:0}a{color:#0b5
 <h1>SMS dispatcher <small>%s</small></h1>
 <dl>
 <dt><a href="/readyz">/readyz</a>
-<dd>Whether this instance can work: each condition, what is wrong, and what to do.
+<dd>Can this instance work? Each condition, what is wrong, and what to do.
 <dt><a href="/healthz">/healthz</a>
-<dd>Whether the process runs. It says ok during an outage too: a restart would not help.
+<dd>Does the process run? It says alive during an outage too: a restart would not help.
 <dt><a href="/metrics">/metrics</a>
 <dd>Prometheus metrics.
 <dt><a href="/debug/pprof/">/debug/pprof/</a>
@@ -143,5 +149,7 @@ func (cfg *Config) index(w http.ResponseWriter, _ *http.Request) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(body) // the client has gone
 }

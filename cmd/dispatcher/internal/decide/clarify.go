@@ -9,10 +9,9 @@ import (
 
 // How it is tried to learn what became of a submission that nobody answered.
 const (
-	repeatPause   = time.Second // before it is repeated under its key; doubles
-	longestRepeat = time.Minute // between two repeats
-	// before the provider is asked: it may still be storing the message
-	FirstLookup     = 5 * time.Second
+	repeatPause     = time.Second      // before it is repeated under its key; doubles
+	longestRepeat   = time.Minute      // between two repeats
+	FirstLookup     = 5 * time.Second  // before the first lookup: the provider may not have it yet
 	longestLookup   = time.Minute      // between two questions
 	ambiguityMargin = time.Second      // the search ends so long before the message's deadline
 	ReceiptLook     = 15 * time.Second // a receipt that has come is looked at within this time

@@ -11,32 +11,28 @@ import (
 // Reasons why a candidate was passed over. They are stored with the choice and stand in metrics, so
 // the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
 const (
-	// the window of the channel is used up, or has no release time yet
-	NoSlot       = "no_slot"
-	Reserved     = "reserved"     // what is left of the window is kept for other lanes
-	NoShare      = "no_share"     // the policy leaves no more to this process
-	TenantLimit  = "tenant_limit" // a limit of the tenant is used up
-	PrefixLimit  = "prefix_limit" // a limit of the number's prefix is used up
-	NoBudget     = "no_budget"    // a limit in money is used up
-	NoActive     = "no_active"
-	draining     = "draining"
-	SwitchedOff  = "disabled"
-	AlreadyTried = "already_tried"
-	unfit        = "selector"
-	tooLong      = "too_long" // the text has more segments on this channel than the route allows
-	// the channel may not carry the message's sender and has none of its own
-	badFrom         = "sender"
+	NoSlot          = "no_slot"      // the channel's window is used up, or has no release time yet
+	Reserved        = "reserved"     // what is left of the window is kept for other lanes
+	NoShare         = "no_share"     // the policy leaves no more to this process
+	TenantLimit     = "tenant_limit" // a limit of the tenant is used up
+	PrefixLimit     = "prefix_limit" // a limit of the number's prefix is used up
+	NoBudget        = "no_budget"    // a limit in money is used up
+	NoActive        = "no_active"
+	draining        = "draining"
+	SwitchedOff     = "disabled"
+	AlreadyTried    = "already_tried"
+	unfit           = "selector"
+	tooLong         = "too_long" // the text has more segments on this channel than the route allows
+	badFrom         = "sender"   // the channel may not carry the sender and has none of its own
 	PriceCap        = "price_cap"
 	WeightZero      = "weight_zero"
 	Throttled       = "throttled"
 	PinnedElsewhere = "pinned_elsewhere"
 	Removed         = "removed"
-	// it is silent or has few senders, and its in-flight bound is reached
-	Bulkhead = "bulkhead"
-	InFlight = "in_flight" // it answers, and its in-flight bound is reached
-	// parts were accepted, and the channel would split the text differently now
-	CutOtherwise = "cut_otherwise"
-	Breaker      = provider.BreakerOpen
+	Bulkhead        = "bulkhead"      // its in-flight bound is reached, and it is silent or slow
+	InFlight        = "in_flight"     // its in-flight bound is reached, and it answers
+	CutOtherwise    = "cut_otherwise" // parts were accepted, and it would split the rest differently
+	Breaker         = provider.BreakerOpen
 	// Busy: the queue of this process for the channel is so long that more would come late. To
 	// claim them would use slots that another process can use.
 	Busy = provider.Busy

@@ -23,7 +23,7 @@ type Page struct {
 // style is that of all pages; it fits a small screen.
 const style = `
 body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;padding:0 1rem;color:#222}
-table{border-collapse:collapse;font-size:.8rem}
+div{overflow-x:auto}table{border-collapse:collapse;font-size:.8rem}
 th,td{padding:.2rem .4rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}small{color:#666;display:block}h1{font-size:1.4rem}`
 
@@ -33,15 +33,15 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <title>Sandbox</title>
 <style>` + style + `</style>
 <h1>Sandbox carriers</h1>
-<table><tr><th>channel<th>sub&shy;mitted<th>accep&shy;ted<th>rejec&shy;ted<th>refused
+<div><table><tr><th>channel<th>sub&shy;mitted<th>accep&shy;ted<th>rejec&shy;ted<th>refused
 <th>throt&shy;tled<th>lost<th>deli&shy;vered<th>undeli&shy;vered<th>no receipt<th>calls refused<th>unread</tr>
 {{range .}}<tr><td>{{.Channel}}<small>{{.Provider}} {{.Address}}</small>
 <td>{{.Submitted}}<td>{{.Accepted}}<td>{{.Rejected}}<td>{{.Refused}}<td>{{.Throttled}}
 <td>{{.Lost}}<td>{{.Delivered}}<td>{{.Undelivered}}<td>{{.WithoutWord}}
 <td>{{.CallsRefused}}<td>{{.Unread}}</tr>
-{{end}}</table>
-<p><a href="/inbound">send a message of a subscriber</a>,
-<a href="/status.json">as JSON</a></p></html>
+{{end}}</table></div>
+<p><a href="/inbound">Send a message as a subscriber</a> ·
+<a href="/status.json">These counts as JSON</a></p></html>
 `))
 
 // Serve opens the page on an address of loopback.

@@ -17,7 +17,8 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 		word string
 	}{
 		"in order": {
-			`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`, []float64{0.25, -3},
+			`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`,
+			[]float64{0.25, -3},
 			"",
 		},
 		"in another order": {
