@@ -83,7 +83,8 @@ func serverCPU(child int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ended := procfs.ProcStat{UTime: uint(parent.CUTime), STime: uint(parent.CSTime)} //nolint:gosec // no time is negative
+	//nolint:gosec // Times are never negative.
+	ended := procfs.ProcStat{UTime: uint(parent.CUTime), STime: uint(parent.CSTime)}
 	total := parent.CPUTime() + ended.CPUTime()
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 
 // Troubles of a scoring function: the bounded words of Scores.Trouble.
 const (
-	// no answer within the deadline, or in time for the batch
-	FunctionTimeout     = "function_timeout"
+	FunctionTimeout     = "function_timeout"     // no answer in time for the deadline or the claim
 	FunctionStatus      = "function_status"      // it answered with another status than 200
 	FunctionInvalid     = "function_invalid"     // its answer cannot be read
 	FunctionTooFew      = "function_too_few"     // not one score for each candidate

@@ -109,8 +109,8 @@ func (r *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 }
 
 // planFor is the channel that a task will probably take room on, -1 when nobody knows. soon is set
-// when there is none yet and will soon be. What has no room on a slow channel waits in the database:
-// others would be held up for as long as that takes to answer.
+// when there is none yet and will soon be. What has no room on a slow channel waits in the
+// database: others would be held up for as long as that takes to answer.
 func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon bool) {
 	open := func(c int) bool { return unready[c] == "" && r.Routing.Channels[c].State.Takes() }
 	has := func(c int) bool { return rooms[c].Has(t.Lane.Order == 0) }

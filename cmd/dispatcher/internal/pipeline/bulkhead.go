@@ -27,13 +27,13 @@ const (
 const (
 	overdueTimes    = 2 // as many times the usual answer time make a submission overdue
 	soonestOverdue  = 500 * time.Millisecond
-	latestOverdue   = 2 * time.Second        // longer answers count as this long in the usual answer time
+	latestOverdue   = 2 * time.Second        // longer answers count as this long
 	leastLately     = 250 * time.Millisecond // answers count at least so long
-	slowAnswers     = time.Second            // no claim waits for a channel whose usual answer time is as long
+	slowAnswers     = time.Second            // no claim waits for a channel this slow or slower
 	quietAfter      = 50 * time.Millisecond  // nor for one that has answered nothing for so long
 	longestQueue    = 2 * time.Second        // what a channel may hold, it answers within this time
 	quickestAnswer  = time.Millisecond       // a usual answer time counts as this long at least
-	firstGuess      = 20 * time.Millisecond  // the least usual answer time before answersRecalled answers
+	firstGuess      = 20 * time.Millisecond  // the least usual time before answersRecalled answers
 	answersRecalled = 32                     // how many answers make the usual answer time, about
 )
 
@@ -43,8 +43,8 @@ type underWay struct {
 	// overdue are submissions that have been out for longer than twice the usual answer time,
 	// though answers came since; silent are those without an answer in time since the last one.
 	overdue, silent int
-	answered        int           // answers within the last usual answer time, those to overdue submissions left out
-	unknown         bool          // nothing has been out for its usual answer time, or it has answered too little to tell
+	answered        int           // answers within the last usual answer time, overdue ones left out
+	unknown         bool          // too few answers to tell, or nothing out for the usual answer time
 	senders         int           // submissions that may be out at once
 	usual           time.Duration // answer time
 	quiet           time.Duration // since the last answer
@@ -136,8 +136,8 @@ func rooms(channels []underWay, total int) []decide.Room {
 }
 
 // stuck is how much of the total will not come free soon: what channels hold that are late or take
-// longer than a claim gathers slots twice, and overdue submissions on the others. No claim waits for
-// that.
+// longer than a claim gathers slots twice, and overdue submissions on the others. No claim waits
+// for that.
 func stuck(channels []underWay, rooms []decide.Room) (n int) {
 	for i := range rooms {
 		if rooms[i].Late || channels[i].usual >= 2*gatherTime {

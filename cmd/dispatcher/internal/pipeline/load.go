@@ -17,7 +17,7 @@ type load struct {
 	held     atomic.Int64 // attempts claimed and not answered
 	answered atomic.Int64 // since the start
 	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
-	waiting  atomic.Int64 // messages that wait for room here, as far as this process has made them wait
+	waiting  atomic.Int64 // messages that this process made wait for room here
 	queue    atomic.Int64 // messages of all processes that wait for the channel, as last counted
 }
 

@@ -34,7 +34,8 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <style>` + style + `</style>
 <h1>Sandbox carriers</h1>
 <div><table><tr><th>channel<th>sub&shy;mitted<th>accep&shy;ted<th>rejec&shy;ted<th>refused
-<th>throt&shy;tled<th>lost<th>deli&shy;vered<th>undeli&shy;vered<th>no receipt<th>calls refused<th>unread</tr>
+<th>throt&shy;tled<th>lost<th>deli&shy;vered<th>undeli&shy;vered
+<th>no receipt<th>calls refused<th>unread</tr>
 {{range .}}<tr><td>{{.Channel}}<small>{{.Provider}} {{.Address}}</small>
 <td>{{.Submitted}}<td>{{.Accepted}}<td>{{.Rejected}}<td>{{.Refused}}<td>{{.Throttled}}
 <td>{{.Lost}}<td>{{.Delivered}}<td>{{.Undelivered}}<td>{{.WithoutWord}}
