@@ -28,10 +28,11 @@ func TestAChannelAsksOnlyForExpectedReceipts(t *testing.T) {
 		receipts config.Receipts
 		want     bool
 	}{
-		"by default":         {"", config.Receipts{}, true},
-		"none expected":      {"", config.Receipts{None: true}, false},
-		"none, but set":      {", registered_delivery: 17", config.Receipts{None: true}, false},
-		"expected all along": {", registered_delivery: none", config.Receipts{Within: time.Hour}, true},
+		"by default":    {"", config.Receipts{}, true},
+		"none expected": {"", config.Receipts{None: true}, false},
+		"none, but set": {", registered_delivery: 17", config.Receipts{None: true}, false},
+		"expected all along": {", registered_delivery: none",
+			config.Receipts{Within: time.Hour}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +113,8 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 			!strings.Contains(err.Error(), ": ") {
 			t.Errorf("%s opens without settings: %v", word, err)
 		}
-		if _, err := open(map[string]any{"unheard_of": 1}, web.Environment{ReadFile: os.ReadFile}); err == nil ||
+		if _, err := open(map[string]any{"unheard_of": 1},
+			web.Environment{ReadFile: os.ReadFile}); err == nil ||
 			!strings.Contains(err.Error(), "unheard_of: ") {
 			t.Errorf("%s takes a setting that nobody knows: %v", word, err)
 		}
@@ -199,7 +201,8 @@ func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 			switch word := strings.TrimSuffix(filepath.Base(page), ".md"); {
 			case strings.HasPrefix(example, "base_url:"): // the settings of a channel
 				indented := strings.ReplaceAll("\n"+strings.TrimSpace(example), "\n", "\n      ")
-				example = "channels:\n  a:\n    provider: " + word + "\n    settings:" + indented + "\n"
+				example = "channels:\n  a:\n    provider: " + word + "\n    settings:" +
+					indented + "\n"
 			case !strings.HasPrefix(example, "channels:"):
 				continue // a part of one
 			}

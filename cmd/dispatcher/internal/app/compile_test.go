@@ -46,7 +46,8 @@ routes:
     mode: best_worker
     weights: {c: 1, b: 2}
     fallback: best_worker
-    scoring: {function: "http://127.0.0.1:1/score", token_file: token, allow_private: true, batch: true, batch_size: 7, deadline: 150ms, cache: 3s, descending: false, parameters: {x: 1}}
+    scoring: {function: "http://127.0.0.1:1/score", token_file: token, allow_private: true,
+      batch: true, batch_size: 7, deadline: 150ms, cache: 3s, descending: false, parameters: {x: 1}}
 `
 
 func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
@@ -82,7 +83,8 @@ func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
 		t.Errorf("the default scoring is %+v", s)
 	}
 	function := decide.Scoring{Ascending: true, Function: &decide.Function{
-		URL: "http://127.0.0.1:1/score", TokenFile: "token", AllowPrivate: true, Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
+		URL: "http://127.0.0.1:1/score", TokenFile: "token", AllowPrivate: true, Batch: true,
+		BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
 		Parameters: map[string]selector.Value{"x": selector.NumberValue(1)},
 	}}
 	if diff := cmp.Diff(function, compiled.Routes[3].Scoring); diff != "" {
@@ -117,7 +119,8 @@ func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	if diff := cmp.Diff(want, n.Routes); diff != "" {
 		t.Error(diff)
 	}
-	if len(n.Channels) != 3 || n.Channels[2].Name != "c" || n.Document != everyMode || n.Author != "alice" || n.Reason != "because" || *n.Expect != 7 {
+	if len(n.Channels) != 3 || n.Channels[2].Name != "c" || n.Document != everyMode ||
+		n.Author != "alice" || n.Reason != "because" || *n.Expect != 7 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -131,7 +134,8 @@ routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 `
 	after := strings.Replace(before, "a: 60", "a: 30", 1)
 	n := NewRouting(appliedDocument(t, after), nil, "alice", "because", nil)
-	current := ledger.RoutingVersion{Version: 7, Document: before, Effects: []byte(`{"weights": {"r": {"a": "45"}}}`)}
+	current := ledger.RoutingVersion{Version: 7, Document: before,
+		Effects: []byte(`{"weights": {"r": {"a": "45"}}}`)}
 	if got, want := string(n.Effects(current)), `{"weights":{"r":{"a":"22.5"}}}`; got != want {
 		t.Errorf("effects %s, want %s", got, want)
 	}
@@ -144,7 +148,8 @@ routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 		t.Errorf("effects %s, want %s", got, want)
 	}
 	n = NewRouting(appliedDocument(t, after), nil, "alice", "because", nil)
-	for name, text := range map[string]string{"no document": "", "of another program": "routes: {}"} {
+	for name, text := range map[string]string{"no document": "",
+		"of another program": "routes: {}"} {
 		current.Document = text
 		if got := n.Effects(current); got != nil {
 			t.Errorf("%s: effects %s", name, got)
@@ -176,25 +181,28 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := []admission.Limit{{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 1000}}
+	over := []admission.Limit{{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute,
+		Max: 1000}}
 	a, b := &compiled.Channels[0], &compiled.Channels[1]
 	for name, pair := range map[string][2]any{
-		"over all":          {over, compiled.Limits},
-		"of a":              {doc.Channels[0].Limits, a.Limits},
-		"policy of a":       {admission.Curve{Factor: 0.5}, a.Policy},
-		"policy of b":       {admission.Policy(nil), b.Policy},
-		"hold of a":         {3 * time.Minute, a.Active.Hold},
-		"hold of b":         {7 * time.Second, b.Active.Hold},
-		"a until receipt":   {true, a.Active.UntilReceipt()},
-		"b until receipt":   {false, b.Active.UntilReceipt()},
-		"the ledger's":      {over, NewRouting(appliedDocument(t, everyLimit), nil, "alice", "because", nil).Limits},
+		"over all":        {over, compiled.Limits},
+		"of a":            {doc.Channels[0].Limits, a.Limits},
+		"policy of a":     {admission.Curve{Factor: 0.5}, a.Policy},
+		"policy of b":     {admission.Policy(nil), b.Policy},
+		"hold of a":       {3 * time.Minute, a.Active.Hold},
+		"hold of b":       {7 * time.Second, b.Active.Hold},
+		"a until receipt": {true, a.Active.UntilReceipt()},
+		"b until receipt": {false, b.Active.UntilReceipt()},
+		"the ledger's": {over, NewRouting(appliedDocument(t, everyLimit), nil, "alice",
+			"because", nil).Limits},
 		"the ledger's of a": {doc.Channels[0].Limits, Specs(doc)[0].Limits},
 	} {
 		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if len(a.Limits) != 3 || len(a.Limits[0].Reserve) != 1 || a.Limits[1].Scope.Tenant != "shop" || a.Limits[2].Unit != admission.Money {
+	if len(a.Limits) != 3 || len(a.Limits[0].Reserve) != 1 || a.Limits[1].Scope.Tenant != "shop" ||
+		a.Limits[2].Unit != admission.Money {
 		t.Errorf("%+v", a.Limits)
 	}
 }
@@ -202,25 +210,38 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 	t.Parallel()
 	base := config.Channel{
-		Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "binds": 2}, Capacity: 10, State: config.Enabled,
-		Limits: []admission.Limit{{Window: admission.Second, Max: 40}, {Window: admission.Day, Max: 1000}},
+		Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "binds": 2},
+		Capacity: 10, State: config.Enabled,
+		Limits: []admission.Limit{{Window: admission.Second, Max: 40},
+			{Window: admission.Day, Max: 1000}},
 	}
 	for name, tc := range map[string]struct {
 		change func(*config.Channel)
 		same   bool
 	}{
-		"nothing":       {func(*config.Channel) {}, true},
-		"a daily limit": {func(c *config.Channel) { c.Limits = []admission.Limit{c.Limits[0], {Window: admission.Day, Max: 5}} }, true},
-		"price":         {func(c *config.Channel) { c.Price.Lists = []config.PriceList{{Default: 5}} }, true},
-		"labels":        {func(c *config.Channel) { c.Labels = map[string]selector.Value{"a": {}} }, true},
-		"state":         {func(c *config.Channel) { c.State = config.Draining }, true},
-		"capacity":      {func(c *config.Channel) { c.Capacity = 11 }, true},
-		"active":        {func(c *config.Channel) { c.Active.Max = 11 }, true},
-		"pace":          {func(c *config.Channel) { c.Limits = []admission.Limit{{Window: admission.Second, Max: 41}} }, true},
-		"the unit of pace": {func(c *config.Channel) {
-			c.Limits = []admission.Limit{{Window: admission.Second, Max: 40, Unit: admission.Segments}}
+		"nothing": {func(*config.Channel) {}, true},
+		"a daily limit": {func(c *config.Channel) {
+			c.Limits = []admission.Limit{c.Limits[0], {Window: admission.Day, Max: 5}}
 		}, true},
-		"settings": {func(c *config.Channel) { c.Settings = map[string]any{"address": "x:2", "binds": 2} }, false},
+		"price": {func(c *config.Channel) {
+			c.Price.Lists = []config.PriceList{{Default: 5}}
+		}, true},
+		"labels": {func(c *config.Channel) {
+			c.Labels = map[string]selector.Value{"a": {}}
+		}, true},
+		"state":    {func(c *config.Channel) { c.State = config.Draining }, true},
+		"capacity": {func(c *config.Channel) { c.Capacity = 11 }, true},
+		"active":   {func(c *config.Channel) { c.Active.Max = 11 }, true},
+		"pace": {func(c *config.Channel) {
+			c.Limits = []admission.Limit{{Window: admission.Second, Max: 41}}
+		}, true},
+		"the unit of pace": {func(c *config.Channel) {
+			c.Limits = []admission.Limit{{Window: admission.Second, Max: 40,
+				Unit: admission.Segments}}
+		}, true},
+		"settings": {func(c *config.Channel) {
+			c.Settings = map[string]any{"address": "x:2", "binds": 2}
+		}, false},
 		"provider": {func(c *config.Channel) { c.Provider = "sandbox" }, false},
 		"test":     {func(c *config.Channel) { c.Test = true }, false},
 	} {
@@ -237,7 +258,8 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
 	doc := appliedDocument(t, "timezone: Europe/London\n"+everyMode)
-	if n := NewRouting(doc, nil, "a", "b", nil); n.Zone != doc.Routing.Timezone || n.Zone.String() != "Europe/London" {
+	if n := NewRouting(doc, nil, "a", "b", nil); n.Zone != doc.Routing.Timezone ||
+		n.Zone.String() != "Europe/London" {
 		t.Errorf("zone %v", n.Zone)
 	}
 }

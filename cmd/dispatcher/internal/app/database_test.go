@@ -30,7 +30,8 @@ func TestStartWarnsOfCommitsThatMayBeLost(t *testing.T) {
 	if err := a.warnOfDurability(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"setting":"synchronous_commit","value":"off"`, `"setting":"fsync"`, `"setting":"full_page_writes"`, "attempts that went out already"} {
+	for _, want := range []string{`"setting":"synchronous_commit","value":"off"`,
+		`"setting":"fsync"`, `"setting":"full_page_writes"`, "attempts that went out already"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing in %s", want, out.String())
 		}
@@ -48,7 +49,8 @@ func TestEveryMetricIsInTheGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented, registered []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(dispatcher_\\w+)(\\{[\\w, ]*\\})?` \\|").FindAllStringSubmatch(string(guide), -1) {
+	metric := regexp.MustCompile("(?m)^\\| `(dispatcher_\\w+)(\\{[\\w, ]*\\})?` \\|")
+	for _, row := range metric.FindAllStringSubmatch(string(guide), -1) {
 		documented = append(documented, row[1]+row[2])
 	}
 	s := newStage(t, oneChannel)

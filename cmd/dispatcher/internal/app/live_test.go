@@ -154,7 +154,8 @@ routes:
   - name: default
     mode: best_worker
     channels: [a, b]
-    scoring: {function: "`+function.URL+`", token_file: "`+token+`", allow_private: true, batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
+    scoring: {function: "`+function.URL+`", token_file: "`+token+
+		`", allow_private: true, batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
 `, filepath.Dir(token))
 	s.publish(20)
 	s.settled()
@@ -163,8 +164,11 @@ routes:
 		t.Errorf("%d and %d messages, though the function prefers b", one, two)
 	}
 	function.mu.Lock()
-	want := `{"route":"default","lane":"transactional","labels":{"tier":"gold"},"selectors":[],"candidates":[` +
-		`{"channel":"a","labels":{"tier":"gold"},"price":0},{"channel":"b","labels":{"tier":"silver"},"price":0.031,"currency":"GBP"}],"parameters":{"x":1}}`
+	want := `{"route":"default","lane":"transactional","labels":{"tier":"gold"},` +
+		`"selectors":[],"candidates":[` +
+		`{"channel":"a","labels":{"tier":"gold"},"price":0},` +
+		`{"channel":"b","labels":{"tier":"silver"},"price":0.031,"currency":"GBP"}],` +
+		`"parameters":{"x":1}}`
 	if diff := cmp.Diff(want, function.asked[0]); diff != "" {
 		t.Error(diff)
 	}
@@ -212,7 +216,8 @@ routes:
 	})
 	s.publish(50)
 	s.settled()
-	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 50 ||
+	if one, two := s.carrier("ONE").Stats().Accepted,
+		s.carrier("TWO").Stats().Accepted; one != 50 ||
 		two != 0 {
 		t.Errorf("%d and %d messages after the ramp from b to a", one, two)
 	}
@@ -299,7 +304,8 @@ func TestReceiptsOfEveryKindOfChannelFreeTheirSlots(t *testing.T) {
 func TestAChannelAsksForReceiptsOnceItHoldsSlots(t *testing.T) {
 	t.Parallel()
 	const channel = `
-channels: {a: {%, settings: {address: "{ADDRESS}", system_id: me, registered_delivery: none}, active: {max: 2#}}}
+channels: {a: {%, settings: {address: "{ADDRESS}", system_id: me, registered_delivery: none},
+  active: {max: 2#}}}
 routes: [{name: default, weights: {a: 1}}]
 `
 	carrier, err := smpptest.Start(
@@ -334,7 +340,8 @@ const turkish = `
 channels:
   a:
     provider: smpp
-    settings: {address: "{ADDRESS}", system_id: me, window: 20, shift_locking: [turkish], shift_single: [turkish]}
+    settings: {address: "{ADDRESS}", system_id: me, window: 20,
+      shift_locking: [turkish], shift_single: [turkish]}
     price: {currency: EUR, default: "0.04"}
     senders: {rules: [{country: gb, allow: [long_code], from: "60777"}]}
 routes: [{name: default, weights: {a: 1}, substitute: true, max_segments: 2}]
@@ -350,13 +357,15 @@ func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
 	text := "İstanbul’da " + strings.Repeat("ş", 150)
 	for _, value := range []string{
 		`{"id":"long","to":"07400 123456","from":"ACME","text":"` + text + `"}`,
-		`{"id":"long","to":"+447400123456","from":"ACME","text":"` + text + `"}`, // the same message
+		// the same message
+		`{"id":"long","to":"+447400123456","from":"ACME","text":"` + text + `"}`,
 		`{"id":"premium","to":"09098 765432","text":"x"}`,
 		`{"id":"no-number","to":"12","text":"x"}`,
 		`{"id":"bad-sender","to":"07400 123456","from":"АСМЕ","text":"x"}`,
 		`{"id":"too-long","to":"07400 123456","text":"` + strings.Repeat("ş", 299) + `"}`,
 	} {
-		if err := s.producer.ProduceSync(t.Context(), &kgo.Record{Value: []byte(value)}).FirstErr(); err != nil {
+		if err := s.producer.ProduceSync(t.Context(),
+			&kgo.Record{Value: []byte(value)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -384,7 +393,8 @@ func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
 	if want := "İstanbul'da " + strings.Repeat("ş", 150); whole != want {
 		t.Errorf("the subscriber reads %q", whole)
 	}
-	for id, reason := range map[string]string{"premium": "blocked_number", "no-number": "bad_number", "bad-sender": "bad_sender", "too-long": "too_many_segments"} {
+	for id, reason := range map[string]string{"premium": "blocked_number",
+		"no-number": "bad_number", "bad-sender": "bad_sender", "too-long": "too_many_segments"} {
 		if got := s.record(id).Message.Reason; got != reason {
 			t.Errorf("%s: %q, want %q", id, got, reason)
 		}

@@ -115,7 +115,10 @@ func (s *stage) ready() {
 	s.t.Helper()
 	s.until(
 		"the process to be ready",
-		func() bool { status, body := s.page("/readyz"); return status == http.StatusOK && body.Ready },
+		func() bool {
+			status, body := s.page("/readyz")
+			return status == http.StatusOK && body.Ready
+		},
 	)
 }
 
@@ -231,7 +234,8 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	document := strings.ReplaceAll(
 		patientChannel,
 		"{{ONE}}",
-		`{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, reconnect_max: 100ms}}`,
+		`{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, `+
+			`reconnect_max: 100ms}}`,
 	)
 	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
 	if err != nil {

@@ -15,7 +15,8 @@ const textual = `
 channels:
   names:
     provider: sandbox
-    price: [{currency: EUR, default: "0.04", countries: {gb: "0.03"}}, {from: 2027-01-01, default: "0.05"}]
+    price: [{currency: EUR, default: "0.04", countries: {gb: "0.03"}},
+      {from: 2027-01-01, default: "0.05"}]
     senders: {rules: [{country: us, allow: [long_code]}]}
   numbers:
     provider: sandbox
@@ -23,10 +24,12 @@ channels:
     senders: {rules: [{country: us, allow: [long_code], from: "+14155550100"}]}
   turkish:
     provider: smpp
-    settings: {address: "127.0.0.1:1", system_id: x, shift_locking: [turkish], shift_single: [turkish]}
+    settings: {address: "127.0.0.1:1", system_id: x,
+      shift_locking: [turkish], shift_single: [turkish]}
     price: {currency: EUR, default: "0.04"}
 routes:
-  - {name: short, match: {tenant: short}, weights: {names: 1, turkish: 0}, max_segments: 1, substitute: true}
+  - {name: short, match: {tenant: short}, weights: {names: 1, turkish: 0},
+     max_segments: 1, substitute: true}
   - {name: all, weights: {names: 1, numbers: 0, turkish: 0}, price_cap: {EUR: "0.05"}}
 blocked: {prefixes: ["+4487"], countries: [kp, jm, ru], premium: true}
 `
@@ -106,7 +109,8 @@ func TestADocumentsBlocksRejectMessages(t *testing.T) {
 			t.Errorf("%s: %s %s", name, a.Decision.State, a.Decision.Reason)
 		}
 	}
-	for name, to := range map[string]string{"hardly of Jamaica": "+16795550123", "of Kazakhstan": "+77015550123"} {
+	for name, to := range map[string]string{"hardly of Jamaica": "+16795550123",
+		"of Kazakhstan": "+77015550123"} {
 		if a := forecast(t, envelope.Message{To: to}, autumn); a.Decision.State == ledger.Rejected {
 			t.Errorf("%s: %s %s", name, a.Decision.State, a.Decision.Reason)
 		}
@@ -129,7 +133,8 @@ func TestNationalTablesOfAChannelDecideWhoCanTakeALongText(t *testing.T) {
 		a.Decision.Attempt.Segments != 1 {
 		t.Errorf("%v, %+v", got, a.Decision)
 	}
-	if a := forecast(t, envelope.Message{To: "+447400123456", Tenant: "short", Text: strings.Repeat("я", 71)}, autumn); a.Problem == nil ||
+	if a := forecast(t, envelope.Message{To: "+447400123456", Tenant: "short",
+		Text: strings.Repeat("я", 71)}, autumn); a.Problem == nil ||
 		a.Problem.Code != envelope.TooManySegments {
 		t.Errorf("%+v", a)
 	}

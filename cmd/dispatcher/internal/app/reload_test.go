@@ -53,7 +53,8 @@ func newStation(t *testing.T) *station {
 	}
 	t.Cleanup(l.Close)
 	s := &station{t: t, out: &bytes.Buffer{}}
-	if s.carrier, err = smpptest.Start(smpptest.Config{SystemID: "me", Password: "right"}); err != nil {
+	if s.carrier, err = smpptest.Start(smpptest.Config{SystemID: "me",
+		Password: "right"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.carrier.Close)
@@ -63,7 +64,8 @@ func newStation(t *testing.T) *station {
 		connections: connections{connector: connector{
 			secrets: config.NewSecretsFolder(
 				t.TempDir(),
-			), log: zerolog.Nop(), breaker: func(string, breaker.State) {}, sandbox: &embedded.Carriers{},
+			), log: zerolog.Nop(), breaker: func(string, breaker.State) {},
+			sandbox: &embedded.Carriers{},
 		}},
 	}
 	t.Cleanup(s.connections.connector.sandbox.Close)
@@ -101,7 +103,8 @@ func (s *station) put(document string) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.ledger.Routing.Apply(s.t.Context(), NewRouting(doc, nil, "alice", "because", nil)); err != nil {
+	if _, err := s.ledger.Routing.Apply(s.t.Context(),
+		NewRouting(doc, nil, "alice", "because", nil)); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.reload(s.t.Context())
@@ -110,7 +113,8 @@ func (s *station) put(document string) error {
 // write puts a file where settings are looked up.
 func (s *station) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.connections.connector.secrets.Path(), name), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.connections.connector.secrets.Path(), name),
+		[]byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -135,7 +139,9 @@ func (s *station) expect(version int64, opened ...string) {
 
 const plainDocument = `
 channels:
-  a: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}, limits: [{window: 1s, max: 50}, {window: 1d, max: 1000}], price: {currency: GBP, default: "0.028"}, labels: {quality: 5}}
+  a: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password},
+    limits: [{window: 1s, max: 50}, {window: 1d, max: 1000}],
+    price: {currency: GBP, default: "0.028"}, labels: {quality: 5}}
   b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}}
 routes: [{name: default, weights: {a: 25, b: 75}, health: {errors: 5}}]
 `
@@ -155,7 +161,8 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 		{"a price", "0.028", "0.029", nil},
 		{"a label", "quality: 5", "quality: 6", nil},
 		{"the pace", "max: 50", "max: 60", nil},
-		{"a setting", "password_file: password}}", "password_file: password, binds: 2}}", []string{"b"}},
+		{"a setting", "password_file: password}}", "password_file: password, binds: 2}}",
+			[]string{"b"}},
 		{"a new channel", "\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: password}}\nroutes", []string{"b", "c"}},
 		{"without it", "", "", nil},
@@ -291,11 +298,14 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	if ok, why := s.last().opened["c"].Ready(); ok || why != misconfigured {
 		t.Errorf("c is ready: %v %s", ok, why)
 	}
-	if r := s.last().opened["c"].Send(t.Context(), provider.Submission{}); r.Outcome != provider.Refused ||
+	if r := s.last().opened["c"].Send(t.Context(),
+		provider.Submission{}); r.Outcome != provider.Refused ||
 		r.Code != misconfigured {
 		t.Errorf("c answers %+v", r)
 	}
-	for message, channel := range map[string]string{"it stays connected with its former settings": "b", "it takes no message here": "c"} {
+	for message, channel := range map[string]string{
+		"it stays connected with its former settings": "b", "it takes no message here": "c",
+	} {
 		if lines := s.lines(message); len(lines) != 1 || lines[0]["channel"] != channel ||
 			lines[0]["level"] != "error" {
 			t.Errorf("%s: %v", message, lines)
@@ -345,8 +355,10 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 			"system_id: me, password_file: missing, alphabet: latin1}}", false},
 		"other long messages": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: missing, long_messages: udh16}}", false},
-		"no test any more":    {strings.Replace(former, "}}", "}, test: true}", 1), strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
-		"no sandbox any more": {"b: {provider: sandbox}", strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
+		"no test any more": {strings.Replace(former, "}}", "}, test: true}", 1),
+			strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
+		"no sandbox any more": {"b: {provider: sandbox}",
+			strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
 		"a pace on top of all": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: missing}, limits: [{window: 1s, max: 3}]}", true},
 	} {
@@ -400,7 +412,9 @@ func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.write("password", "right")
-	for _, text := range []string{plainDocument, strings.Replace(plainDocument, "password_file: password}}", "password_file: missing}}", 1), plainDocument} {
+	for _, text := range []string{plainDocument,
+		strings.Replace(plainDocument, "password_file: password}}", "password_file: missing}}", 1),
+		plainDocument} {
 		if err := s.put(text); err != nil {
 			t.Fatal(err)
 		}

@@ -20,11 +20,14 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 	t.Parallel()
 	const smsc = `provider: smpp, settings: {address: "127.0.0.1:1", system_id: me%}`
 	for channel, want := range map[string]time.Duration{
-		strings.Replace(smsc, "%", "", 1):                                                         72 * time.Hour,
-		strings.Replace(smsc, "%", "", 1) + ", receipts: {within: 90s}":                           90 * time.Second,
-		strings.Replace(smsc, "%", "", 1) + ", receipts: none":                                    0,
-		strings.Replace(smsc, "%", ", registered_delivery: none", 1):                              0,
-		strings.Replace(smsc, "%", ", registered_delivery: none", 1) + ", receipts: {within: 1h}": time.Hour,
+		strings.Replace(smsc, "%", "",
+			1): 72 * time.Hour,
+		strings.Replace(smsc, "%", "", 1) + ", receipts: {within: 90s}": 90 * time.Second,
+		strings.Replace(smsc, "%", "", 1) + ", receipts: none":          0,
+		strings.Replace(smsc, "%", ", registered_delivery: none",
+			1): 0,
+		strings.Replace(smsc, "%", ", registered_delivery: none", 1) +
+			", receipts: {within: 1h}": time.Hour,
 		strings.Replace(smsc, "%", ", registered_delivery: none", 1) + ", active: {max: 1, " +
 			"until: receipt}": 72 * time.Hour,
 		"provider: sandbox":                                             0,
@@ -51,7 +54,8 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 func channelOf(t *testing.T, address, more string) *config.Channel {
 	t.Helper()
 	doc, err := config.ParseRouting("r", []byte(
-		`channels: {a: {provider: smpp, settings: {address: "`+address+`", system_id: me`+more+"}}}\nroutes: [{name: r, weights: {a: 1}}]\n",
+		`channels: {a: {provider: smpp, settings: {address: "`+address+`", system_id: me`+more+
+			"}}}\nroutes: [{name: r, weights: {a: 1}}]\n",
 	))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +66,8 @@ func channelOf(t *testing.T, address, more string) *config.Channel {
 func TestAResponseTimeoutWithoutEffectIsReported(t *testing.T) {
 	t.Parallel()
 	for more, told := range map[string]bool{
-		"": false, ", response_timeout: 9999ms": false, ", response_timeout: 10s": true, ", response_timeout: 1m": true,
+		"": false, ", response_timeout: 9999ms": false, ", response_timeout: 10s": true,
+		", response_timeout: 1m":   true,
 		", response_timeout: soon": false, // is an error elsewhere
 	} {
 		words := Overlong(channelOf(t, "127.0.0.1:1", more), 10*time.Second)
@@ -121,12 +126,16 @@ func TestOnlyChannelsThatSendPartsSayHowTheyCut(t *testing.T) {
 	text := strings.Repeat("0123456789", 40) + "£"
 	cuts := map[string]string{}
 	for name, channel := range map[string]config.Channel{
-		"smpp":              {Provider: "smpp", Settings: map[string]any{"address": "a:1", "system_id": "x"}},
-		"elsewhere":         {Provider: "smpp", Settings: map[string]any{"address": "b:1", "system_id": "y", "window": 5, "key_tlv": "0x1400"}},
-		"ascii":             {Provider: "smpp", Settings: map[string]any{"address": "a:1", "system_id": "x", "alphabet": "ascii"}},
-		"sandbox":           {Provider: "sandbox"},
-		"twilio":            {Provider: "twilio"},
-		"a trial":           {Provider: "smpp", Test: true, Settings: map[string]any{"address": "a:1", "system_id": "x"}},
+		"smpp": {Provider: "smpp", Settings: map[string]any{"address": "a:1", "system_id": "x"}},
+		"elsewhere": {Provider: "smpp",
+			Settings: map[string]any{"address": "b:1", "system_id": "y", "window": 5,
+				"key_tlv": "0x1400"}},
+		"ascii": {Provider: "smpp",
+			Settings: map[string]any{"address": "a:1", "system_id": "x", "alphabet": "ascii"}},
+		"sandbox": {Provider: "sandbox"},
+		"twilio":  {Provider: "twilio"},
+		"a trial": {Provider: "smpp", Test: true,
+			Settings: map[string]any{"address": "a:1", "system_id": "x"}},
 		"a trial's sandbox": {Provider: "sandbox", Test: true},
 	} {
 		var got decide.Channel
@@ -153,7 +162,8 @@ func TestATestChannelFinishesNoMessageThatWasBegunElsewhere(t *testing.T) {
 
 const vendors = `
 channels:
-  telnyx: {provider: telnyx, settings: {api_key_file: key, from: "+14155550100"}, price: {currency: EUR, default: "0.04"}}
+  telnyx: {provider: telnyx, settings: {api_key_file: key, from: "+14155550100"},
+    price: {currency: EUR, default: "0.04"}}
   twilio: {provider: twilio, settings: {account_sid: x}, price: {currency: EUR, default: "0.04"}}
 routes:
   - {name: short, match: {tenant: short}, weights: {telnyx: 1, twilio: 0}, max_segments: 1}
@@ -171,7 +181,8 @@ func TestATextIsCountedInTheAlphabetOfTheVendorThatGetsIt(t *testing.T) {
 		segments              int
 	}{
 		{"", strings.Repeat("x", 149) + "$", "telnyx", 1},
-		{"", strings.Repeat("x", 149) + "€", "telnyx", 3}, // UCS-2 there, 150 units; 151 septets elsewhere
+		// UCS-2 there, 150 units; 151 septets elsewhere
+		{"", strings.Repeat("x", 149) + "€", "telnyx", 3},
 		{"short", strings.Repeat("x", 149) + "€", "twilio", 1},
 	} {
 		a := decide.Explain(&decide.Question{

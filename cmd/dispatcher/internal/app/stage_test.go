@@ -49,7 +49,8 @@ func newStageWith(t *testing.T, document string, change func(*Options), more []k
 			c.Close()
 		}
 	})
-	if s.producer, err = kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.DefaultProduceTopic("sms.transactional")); err != nil {
+	if s.producer, err = kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...),
+		kgo.DefaultProduceTopic("sms.transactional")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.producer.Close)
@@ -60,7 +61,8 @@ func newStageWith(t *testing.T, document string, change func(*Options), more []k
 			DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 			PostgresURL: ledgertest.URL(
 				t,
-			), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0", Region: "test",
+			), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0",
+			Region:        "test",
 			DefaultRegion: "GB",
 			MaxUnsettled:  500, Batch: 500, SendTimeout: 10 * time.Second,
 			ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
@@ -90,7 +92,8 @@ func (s *stage) startBroker(more ...kfake.Opt) *kfake.Cluster {
 	broker, err := kfake.NewCluster(append([]kfake.Opt{
 		kfake.NumBrokers(
 			1,
-		), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead", "sms.inbound"),
+		), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead",
+			"sms.inbound"),
 	}, more...)...)
 	if err != nil {
 		s.t.Fatal(err)
@@ -154,10 +157,8 @@ func (s *stage) publish(n int) {
 	for range n {
 		s.sent++
 		value := fmt.Sprintf(
-			`{"id":"m-%05d","to":"+447700900%03d","text":"Hello [m-%05d]","labels":{"tier":"gold"}}`,
-			s.sent,
-			s.sent%1000,
-			s.sent,
+			`{"id":"m-%05d","to":"+447700900%03d","text":"Hello [m-%05d]",`+
+				`"labels":{"tier":"gold"}}`, s.sent, s.sent%1000, s.sent,
 		)
 		s.producer.Produce(
 			s.t.Context(),

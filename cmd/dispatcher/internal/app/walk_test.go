@@ -93,7 +93,8 @@ routes: [{name: default, weights: {a: 1}}]
 	rest, before := string(page), ""
 	for i, name := range walk {
 		var drawn bool
-		if before, rest, drawn = strings.Cut(rest, name); !drawn || i > 0 && strings.Contains(before, "\n\n") {
+		if before, rest, drawn = strings.Cut(rest, name); !drawn || i > 0 &&
+			strings.Contains(before, "\n\n") {
 			t.Fatalf("DESIGN.md does not draw %s after the frames before it", name)
 		}
 	}

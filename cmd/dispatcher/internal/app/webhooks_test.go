@@ -23,8 +23,10 @@ func (s *station) listening(names ...string) (heard string) {
 }
 
 const (
-	heardSMPP  = `  s: {provider: smpp, settings: {address: "CARRIER", system_id: me, password_file: me.secret}}`
-	heardSinch = `  w: {provider: sinch, settings: {service_plan_id: plan, token_file: me.secret, callback_secret_files: me.secret}}`
+	heardSMPP = `  s: {provider: smpp, settings: {address: "CARRIER", system_id: me, ` +
+		`password_file: me.secret}}`
+	heardSinch = `  w: {provider: sinch, settings: {service_plan_id: plan, token_file: ` +
+		`me.secret, callback_secret_files: me.secret}}`
 )
 
 // TestWebhookListenersFollowTheRouting: all change at once, before the pipeline gets the new
@@ -32,7 +34,9 @@ const (
 func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	s.connections.connector.callback = func(c *config.Channel) string { return "https://sms.example.com/receipts/" + c.Name }
+	s.connections.connector.callback = func(c *config.Channel) string {
+		return "https://sms.example.com/receipts/" + c.Name
+	}
 	s.write("me.secret", "right")
 	names := []string{"s", "w", "v"}
 	document := func(channels, route string) string {
@@ -53,7 +57,9 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	before, _ := s.listeners.Listener("w")
 	step(
 		document(
-			heardSMPP+"\n"+heardSinch+"\n"+`  v: {provider: sinch, settings: {service_plan_id: other, token_file: missing.secret}}`,
+			heardSMPP+"\n"+heardSinch+"\n"+
+				`  v: {provider: sinch, settings: {service_plan_id: other, token_file: `+
+				`missing.secret}}`,
 			"s, w, v",
 		),
 		"w v! ",
@@ -77,7 +83,9 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
-	s.connections.connector.callback = func(*config.Channel) string { return "https://sms.example.com/receipts/w" }
+	s.connections.connector.callback = func(*config.Channel) string {
+		return "https://sms.example.com/receipts/w"
+	}
 	s.write("me.secret", "right")
 	route := "\nroutes: [{name: default, weights: {w: 1}}]\n"
 	if err := s.put("channels:\n" + heardSinch + route); err != nil {
@@ -97,8 +105,10 @@ func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 func TestOnlyAPIsOnThisMachineAreCalledLocal(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[any]bool{
-		"http://127.0.0.1:80/v1": true, "http://localhost:1": true, "https://[::1]:5": true, "http://127.5.5.5": true,
-		"https://api.example.com": false, "http://10.0.0.1": false, "http://localhost.example.com": false, "": false, 5: false, nil: false, "::": false,
+		"http://127.0.0.1:80/v1": true, "http://localhost:1": true, "https://[::1]:5": true,
+		"http://127.5.5.5":        true,
+		"https://api.example.com": false, "http://10.0.0.1": false,
+		"http://localhost.example.com": false, "": false, 5: false, nil: false, "::": false,
 	} {
 		if got := Local(&config.Channel{Settings: map[string]any{"base_url": base}}); got != want {
 			t.Errorf("%v is local: %v", base, got)

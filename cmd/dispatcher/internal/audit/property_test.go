@@ -37,8 +37,10 @@ func drawnRouting(t *rapid.T) *decide.Routing {
 		entries[i] = selector.Entry{Name: name, Weight: selector.MustWeight(fmt.Sprint(weight))}
 		r.Channels = append(r.Channels, decide.Channel{Channel: config.Channel{
 			Name: name, Capacity: rapid.Int64Range(1, 3).Draw(t, "capacity"),
-			State:   rapid.SampledFrom([]decide.ChannelState{decide.Enabled, decide.Enabled, decide.Enabled, decide.Enabled, decide.Draining, decide.Disabled}).Draw(t, "state"),
-			Labels:  map[string]selector.Value{"quality": selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
+			State: rapid.SampledFrom([]decide.ChannelState{decide.Enabled, decide.Enabled,
+				decide.Enabled, decide.Enabled, decide.Draining, decide.Disabled}).Draw(t, "state"),
+			Labels: map[string]selector.Value{"quality": selector.NumberValue(
+				float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
 			Senders: drawnSenders(t),
 		}, Price: drawnPrice(t)})
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
@@ -65,7 +67,8 @@ func drawnPrice(t *rapid.T) decide.Price {
 	list := func() decide.PriceList {
 		l := decide.PriceList{Default: rapid.Int64Range(1, 3).Draw(t, "price") * 1000}
 		if rapid.IntRange(0, 3).Draw(t, "of a country") == 0 {
-			l.Countries = map[string]int64{"gb": rapid.Int64Range(1, 3).Draw(t, "price of the country") * 1000}
+			l.Countries = map[string]int64{"gb": rapid.Int64Range(1, 3).Draw(t,
+				"price of the country") * 1000}
 		}
 		return l
 	}
@@ -83,8 +86,10 @@ func drawnSenders(t *rapid.T) decide.Senders {
 	return rapid.SampledFrom([]decide.Senders{
 		{},
 		{Default: "ACME"},
-		{Rules: []decide.SenderRule{{Countries: []string{"gb"}, Allow: []sms.SenderKind{sms.Alphanumeric}}}},
-		{Rules: []decide.SenderRule{{Allow: []sms.SenderKind{sms.LongCode}, From: "+447700900999"}}},
+		{Rules: []decide.SenderRule{{Countries: []string{"gb"},
+			Allow: []sms.SenderKind{sms.Alphanumeric}}}},
+		{Rules: []decide.SenderRule{{Allow: []sms.SenderKind{sms.LongCode},
+			From: "+447700900999"}}},
 	}).Draw(t, "senders")
 }
 
@@ -100,7 +105,8 @@ func drawnLimitsOf(t *rapid.T, c *decide.Channel) {
 	}
 	own := admission.Limit{
 		Window: admission.Day, Max: rapid.SampledFrom([]int64{0, 2, 10, 10, 10}).Draw(t, "own max"),
-		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments, admission.Money}).Draw(t, "own unit"),
+		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments,
+			admission.Money}).Draw(t, "own unit"),
 	}
 	if own.Unit == admission.Money {
 		own.Max *= 1000
@@ -109,7 +115,8 @@ func drawnLimitsOf(t *rapid.T, c *decide.Channel) {
 		own.Reserve = []admission.Reserve{{Lane: "otp", Percent: 50}}
 	}
 	c.Limits = append(c.Limits, own)
-	c.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.CounterPolicy{}}).Draw(t, "policy")
+	c.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Even{},
+		admission.CounterPolicy{}}).Draw(t, "policy")
 }
 
 // drawnNames are names of which other versions have some too.
@@ -137,17 +144,22 @@ func drawnLanes(t *rapid.T) map[string]decide.Lane {
 
 func drawnRoute(t *rapid.T, entries []selector.Entry) decide.Route {
 	route := decide.Route{Route: config.Route{
-		Name: rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "route"), MaxSegments: 10,
-		Mode:            rapid.SampledFrom([]decide.Mode{decide.Weighted, decide.RoundRobinMode, decide.LongestIdle, decide.BestWorkerMode}).Draw(t, "mode"),
-		Fallback:        rapid.SampledFrom([]decide.Ranker{decide.LoadRatio, decide.BestWorker, decide.RoundRobin, decide.Redraw}).Draw(t, "fallback"),
+		Name:        rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "route"),
+		MaxSegments: 10,
+		Mode: rapid.SampledFrom([]decide.Mode{decide.Weighted, decide.RoundRobinMode,
+			decide.LongestIdle, decide.BestWorkerMode}).Draw(t, "mode"),
+		Fallback: rapid.SampledFrom([]decide.Ranker{decide.LoadRatio, decide.BestWorker,
+			decide.RoundRobin, decide.Redraw}).Draw(t, "fallback"),
 		BypassSelectors: rapid.Bool().Draw(t, "bypass"),
 		HoldThrottled:   rapid.Bool().Draw(t, "hold"),
 		Wait:            rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "wait"),
 		Scoring:         drawnScoring(t),
-		PriceCap:        rapid.SampledFrom([]map[string]int64{nil, nil, {"GBP": 4000}}).Draw(t, "price cap"),
+		PriceCap: rapid.SampledFrom([]map[string]int64{nil, nil, {"GBP": 4000}}).Draw(t,
+			"price cap"),
 	}}
 	route.Members = rapid.Permutation(places(len(entries))).Draw(t, "listing")
-	ordered := make([]selector.Entry, len(entries)) // entries of the table are the members in their order
+	// entries of the table are the members in their order
+	ordered := make([]selector.Entry, len(entries))
 	for i, c := range route.Members {
 		ordered[i] = entries[c]
 	}
@@ -162,7 +174,8 @@ func drawnScoring(t *rapid.T) decide.Scoring {
 	s := decide.Scoring{Ascending: rapid.Bool().Draw(t, "ascending")}
 	switch rapid.IntRange(0, 3).Draw(t, "scoring") {
 	case 1, 2: // the second fails while a channel of quality 0 is among them
-		source := rapid.SampledFrom([]string{"channel.labels.quality + load_ratio + priority", "1 / channel.labels.quality - price"}).Draw(t, "expression")
+		source := rapid.SampledFrom([]string{"channel.labels.quality + load_ratio + priority",
+			"1 / channel.labels.quality - price"}).Draw(t, "expression")
 		var err error
 		if s.Expression, err = score.Compile(source); err != nil {
 			t.Fatal(err)
@@ -203,7 +216,8 @@ func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counte
 
 // drawnState is any shared state of the channels within their bounds, and what this process knows
 // of its connections.
-func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound, now time.Time) (*ledger.Seen, []string) {
+func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
+	now time.Time) (*ledger.Seen, []string) {
 	seen, unready := idle(r)
 	bad := rapid.Bool().Draw(t, "bad times")
 	for i := range seen.Channels {
@@ -222,7 +236,8 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound, now time
 			seen.Channels[i].LastAssigned = now.Add(-time.Duration(ago) * time.Minute)
 		}
 		if bad {
-			unready[i] = rapid.SampledFrom([]string{"", "connecting", decide.Throttled, decide.Breaker, provider.Probing}).Draw(t, "unready")
+			unready[i] = rapid.SampledFrom([]string{"", "connecting", decide.Throttled,
+				decide.Breaker, provider.Probing}).Draw(t, "unready")
 		}
 	}
 	scoped := func(channel string, limits []admission.Limit) {
@@ -231,7 +246,9 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound, now time
 			if l.Scope == (admission.Scope{}) {
 				continue
 			}
-			i := slices.IndexFunc(seen.Scoped, func(s ledger.ScopeState) bool { return s.ScopeRef == ref })
+			i := slices.IndexFunc(seen.Scoped, func(s ledger.ScopeState) bool {
+				return s.ScopeRef == ref
+			})
 			if i < 0 {
 				i = len(seen.Scoped)
 				seen.Scoped = append(seen.Scoped, ledger.ScopeState{ScopeRef: ref})
@@ -244,7 +261,8 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound, now time
 		scoped(r.Channels[i].Name, r.Channels[i].Limits)
 	}
 	if at := rapid.IntRange(-1, len(r.Channels)-1).Draw(t, "cursor"); at >= 0 {
-		seen.Cursors[0] = ledger.Cursor{Route: r.Routes[0].Name, Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at}
+		seen.Cursors[0] = ledger.Cursor{Route: r.Routes[0].Name,
+			Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at}
 	}
 	return seen, unready
 }
@@ -256,22 +274,26 @@ func drawnRooms(t *rapid.T, channels int) []decide.Room {
 	}
 	out := make([]decide.Room, channels)
 	for i := range out {
-		out[i] = rapid.SampledFrom([]decide.Room{{Left: 1}, {Left: 0}, {Kept: 1}, {Late: true}, {Left: 1, Late: true}}).Draw(t, "room")
+		out[i] = rapid.SampledFrom([]decide.Room{{Left: 1}, {Left: 0}, {Kept: 1}, {Late: true},
+			{Left: 1, Late: true}}).Draw(t, "room")
 	}
 	return out
 }
 
 // drawnJob is a message with any selectors, of one part or several.
 func drawnJob(t *rapid.T) *decide.Job {
-	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "segments"))
+	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"),
+		rapid.IntRange(1, 3).Draw(t, "segments"))
 	m := &job.Message
 	m.Tenant = rapid.SampledFrom([]string{"", "shop", "bank"}).Draw(t, "of tenant")
 	m.From = rapid.SampledFrom([]string{"", "ACME", "+447700900001"}).Draw(t, "from")
 	for range rapid.IntRange(0, 2).Draw(t, "selectors") {
 		m.Selectors = append(m.Selectors, envelope.Selector{
-			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{selector.GreaterThan, selector.Equal, selector.LessThanEqual}).Draw(t, "operator"),
-			Value:        selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "value"))),
-			ExpiresAfter: rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "expires after"),
+			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{selector.GreaterThan,
+				selector.Equal, selector.LessThanEqual}).Draw(t, "operator"),
+			Value: selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "value"))),
+			ExpiresAfter: rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t,
+				"expires after"),
 		})
 	}
 	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {
@@ -295,8 +317,10 @@ func drawnScores(t *rapid.T, n int) *decide.Scores {
 
 // drawnResult is any answer to an attempt.
 func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
-	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused, provider.Refused, provider.Throttled, provider.Unknown}
-	code := rapid.SampledFrom([]string{"0x1", "0x1", decide.CodeStopping, decide.CodeStale, decide.CodeExpired}).Draw(t, "code")
+	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused,
+		provider.Refused, provider.Throttled, provider.Unknown}
+	code := rapid.SampledFrom([]string{"0x1", "0x1", decide.CodeStopping, decide.CodeStale,
+		decide.CodeExpired}).Draw(t, "code")
 	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {
 		return provider.Result{Outcome: provider.Refused, Code: decide.CodeLate}
 	}
@@ -308,11 +332,14 @@ func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 		indices = places(f.Segments)
 	}
 	r := provider.Result{Code: code, Cut: f.Submission.Cut}
-	if f.Submission.Parts == nil && rapid.IntRange(0, 5).Draw(t, "cut told") > 0 { // else by settings that no version has
-		r.Cut = fmt.Sprint(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "cut by"), len(f.Submission.Text))
+	// else by settings that no version has
+	if f.Submission.Parts == nil && rapid.IntRange(0, 5).Draw(t, "cut told") > 0 {
+		r.Cut = fmt.Sprint(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "cut by"),
+			len(f.Submission.Text))
 	}
 	for _, i := range indices {
-		outcome := rapid.SampledFrom(append(outcomes, provider.Accepted, provider.Accepted)).Draw(t, "part")
+		mostly := append(outcomes, provider.Accepted, provider.Accepted)
+		outcome := rapid.SampledFrom(mostly).Draw(t, "part")
 		r.Parts = append(r.Parts, provider.Part{Index: i, Outcome: outcome})
 	}
 	r.Outcome = provider.Combine(r.Parts)

@@ -86,7 +86,8 @@ func (l *life) decide(
 		seen.Intakes = []ledger.Intake{ledger.Fresh}
 	} else {
 		selectors := decide.SelectorsAt(row, l.now)
-		scores := decide.RowScores{Version: l.live.Version, Selectors: len(selectors), Scores: answer}
+		scores := decide.RowScores{Version: l.live.Version, Selectors: len(selectors),
+			Scores: answer}
 		state.Answers = map[int64]decide.RowScores{row.Seq: scores}
 		seen.Intakes = []ledger.Intake{ledger.Due}
 	}
@@ -108,7 +109,8 @@ func (l *life) decide(
 // decided does to the row what the ledger's statements do.
 func (l *life) decided(d *ledger.Decision) {
 	row := &l.record.Message
-	row.State, row.Reason, row.NextAt, row.WaitsFor, row.WaitingSince = d.State, d.Reason, d.NextAt, d.WaitsFor, l.now
+	row.State, row.Reason, row.NextAt, row.WaitsFor, row.WaitingSince = d.State, d.Reason, d.NextAt,
+		d.WaitsFor, l.now
 	if d.Waits != nil {
 		row.Waits = d.Waits
 	}
@@ -126,7 +128,8 @@ func (l *life) decided(d *ledger.Decision) {
 		a := d.Attempt
 		a.Ranking = slices.Clone(a.Ranking)
 		row.Attempts = a.Number
-		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
+		l.record.Attempts = append(l.record.Attempts,
+			ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
 	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:
@@ -155,11 +158,14 @@ func (l *life) settled(s *ledger.Settlement) {
 		return
 	}
 	a.Outcome, a.Code, a.Reference = s.Outcome.String(), s.Code, s.Reference
-	a.Segments, a.PriceMicros, a.SettledAt, a.Answers = s.Segments, s.PriceMicros, l.now, a.Answers+1
+	a.Segments, a.PriceMicros, a.SettledAt, a.Answers = s.Segments, s.PriceMicros, l.now,
+		a.Answers+1
 	row := &l.record.Message
 	again := row.State == ledger.Retry || row.State == ledger.Waiting
 	yesOrNo := s.State == ledger.Accepted || s.State == ledger.Rejected
-	if row.Attempts != s.Attempt || (row.State != ledger.Sending && row.State != ledger.Unknown && (!again || a.Answers != 2 || !yesOrNo)) {
+	if row.Attempts != s.Attempt ||
+		(row.State != ledger.Sending && row.State != ledger.Unknown &&
+			(!again || a.Answers != 2 || !yesOrNo)) {
 		return
 	}
 	if s.Tried {
@@ -183,9 +189,12 @@ func (l *life) settled(s *ledger.Settlement) {
 func (l *life) String() string {
 	row := &l.record.Message
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, plan %+v, tried %v in %d rounds, pinned %q %v of %q\n", row.State, row.Reason, row.Plan, row.Tried, row.Rounds, row.Pinned, row.PartsLeft, row.PartsCut)
+	fmt.Fprintf(&b, "%s %s, plan %+v, tried %v in %d rounds, pinned %q %v of %q\n", row.State,
+		row.Reason, row.Plan, row.Tried, row.Rounds, row.Pinned, row.PartsLeft, row.PartsCut)
 	for _, a := range l.record.Attempts {
-		fmt.Fprintf(&b, "%d %s %s %d segments at %s: %s %s %d answers, ranking %s\n", a.Number, a.Channel, a.Reason, a.Segments, a.ClaimedAt.Format("05.000"), a.Outcome, a.Code, a.Answers, a.Ranking)
+		fmt.Fprintf(&b, "%d %s %s %d segments at %s: %s %s %d answers, ranking %s\n", a.Number,
+			a.Channel, a.Reason, a.Segments, a.ClaimedAt.Format("05.000"), a.Outcome, a.Code,
+			a.Answers, a.Ranking)
 	}
 	fmt.Fprintf(&b, "seen %s\n", l.record.Seen)
 	return b.String()
@@ -239,14 +248,16 @@ func jobOf(id string, segments int) *decide.Job {
 		text += "0123456789"
 	}
 	m := envelope.Message{ID: id, To: "+447700900123", Text: text}
-	return &decide.Job{Message: m, Raw: m.Append(nil), Lane: "bulk", Produced: noon.Add(-time.Second)}
+	return &decide.Job{Message: m, Raw: m.Append(nil), Lane: "bulk",
+		Produced: noon.Add(-time.Second)}
 }
 
 // TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are
 // honest.
 func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
-	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t), releasedLife(t), lateLife(t), recutLife(t), mendedLife(t)} {
+	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t),
+		releasedLife(t), lateLife(t), recutLife(t), mendedLife(t)} {
 		if found := l.verified(t); len(found) > 0 {
 			t.Errorf("%s: %+v", l.record.Message.ID, found)
 		}
@@ -274,7 +285,8 @@ func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) {
 	t.Helper()
 	routing := testRouting(t)
-	routing.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, Ambiguous: "resend_once"}}
+	routing.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+		Ambiguous: "resend_once"}}
 	if change != nil {
 		change(routing)
 	}
@@ -316,11 +328,13 @@ func partLife(t testing.TB) *life {
 	l, _ := lifeOf(t, nil)
 	l.claimed(t, jobOf("m-1", 3), nil)
 	l.answer(provider.Result{Outcome: provider.Throttled, Parts: []provider.Part{
-		{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Accepted}, {Index: 2, Outcome: provider.Throttled},
+		{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Accepted},
+		{Index: 2, Outcome: provider.Throttled},
 	}})
 	l.pass(time.Minute)
 	l.claimed(t, nil, nil)
-	l.answer(provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{{Index: 2, Outcome: provider.Accepted}}})
+	l.answer(provider.Result{Outcome: provider.Accepted,
+		Parts: []provider.Part{{Index: 2, Outcome: provider.Accepted}}})
 	return l
 }
 
@@ -342,7 +356,8 @@ func recutLife(t testing.TB) *life {
 	next.Channels[next.Channel(first)].Cut = func(string) string { return "otherwise" }
 	l.apply(&next, nil)
 	seen, unready := idle(l.live)
-	if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Waiting || d.Reason != decide.CutOtherwise {
+	if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Waiting ||
+		d.Reason != decide.CutOtherwise {
 		t.Fatalf("decision %+v", d)
 	}
 	return l
@@ -356,10 +371,12 @@ func mendedLife(t testing.TB) *life {
 	before := *l.editions[7].Routing
 	l.apply(&before, nil)
 	l.claimed(t, nil, nil)
-	if f := l.flight; f.Submission.Cut != "as it was" || !slices.Equal(f.Submission.Parts, []int{1}) {
+	if f := l.flight; f.Submission.Cut != "as it was" ||
+		!slices.Equal(f.Submission.Parts, []int{1}) {
 		t.Fatalf("submits %v of %q", f.Submission.Parts, f.Submission.Cut)
 	}
-	l.answer(provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{{Index: 1, Outcome: provider.Accepted}}})
+	l.answer(provider.Result{Outcome: provider.Accepted,
+		Parts: []provider.Part{{Index: 1, Outcome: provider.Accepted}}})
 	return l
 }
 
@@ -390,7 +407,8 @@ func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	table := r.Routes[0].Table
 	entries := make([]selector.Entry, table.Len())
 	for i := range entries {
-		entries[i] = selector.Entry{Name: table.Entry(i).Name, Weight: table.Entry(len(entries) - 1 - i).Weight}
+		entries[i] = selector.Entry{Name: table.Entry(i).Name,
+			Weight: table.Entry(len(entries) - 1 - i).Weight}
 	}
 	var err error
 	if next.Routes[0].Table, err = selector.NewTable(entries); err != nil {
@@ -433,7 +451,9 @@ func lateLife(t testing.TB) *life {
 	})
 	l.claimed(t, jobOf("m-1", 2), nil)
 	l.lose()
-	l.answer(provider.Result{Outcome: provider.Refused, Parts: []provider.Part{{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Refused}}})
+	l.answer(provider.Result{Outcome: provider.Refused,
+		Parts: []provider.Part{{Index: 0, Outcome: provider.Accepted},
+			{Index: 1, Outcome: provider.Refused}}})
 	l.pass(time.Minute)
 	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Refused, Code: "dial"})

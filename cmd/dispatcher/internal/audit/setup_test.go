@@ -26,11 +26,13 @@ func testRouting(t testing.TB) *decide.Routing {
 		t.Fatal(err)
 	}
 	route := decide.Route{
-		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1, 2},
+		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table,
+		Members: []int{0, 1, 2},
 	}
 	r := &decide.Routing{
 		Version: 7, Zone: time.UTC, Routes: []decide.Route{route},
-		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}}},
+		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, decide.Channel{
@@ -49,9 +51,11 @@ var (
 // drawnScope is a tenant or a prefix.
 func drawnScope(t *rapid.T) admission.Scope {
 	if rapid.Bool().Draw(t, "by tenant") {
-		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t, "tenant")}
+		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t,
+			"tenant")}
 	}
-	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1", "+447700900123", "+4477009001234"}).Draw(t, "prefix")}
+	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1",
+		"+447700900123", "+4477009001234"}).Draw(t, "prefix")}
 }
 
 // drawnLimits are limits of tenants and prefixes.
@@ -59,7 +63,8 @@ func drawnLimits(t *rapid.T) []admission.Limit {
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
 		return admission.Limit{
 			Scope: drawnScope(t), Max: rapid.Int64Range(0, 9).Draw(t, "max"),
-			Window: rapid.SampledFrom([]admission.Window{admission.Minute, admission.Day}).Draw(t, "window"),
+			Window: rapid.SampledFrom([]admission.Window{admission.Minute, admission.Day}).Draw(t,
+				"window"),
 		}
 	}), 0, 8, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
 }

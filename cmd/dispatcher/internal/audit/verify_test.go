@@ -37,7 +37,9 @@ func (l *life) rewrite(t testing.TB, attempt int, change func(*decide.Ranking)) 
 
 // front changes the candidate at the front of the first attempt's ranking.
 func front(change func(*decide.Ranked)) func(testing.TB, *life) {
-	return func(t testing.TB, l *life) { l.rewrite(t, 0, func(r *decide.Ranking) { change(&r.Candidates[0]) }) }
+	return func(t testing.TB, l *life) {
+		l.rewrite(t, 0, func(r *decide.Ranking) { change(&r.Candidates[0]) })
+	}
 }
 
 // ranked changes the first attempt's ranking.
@@ -71,106 +73,260 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		what  string
 		forge func(testing.TB, *life)
 	}{
-		"draw":              {fallbackLife, whatDraw, forged(func(r *ledger.Record) { r.Message.Plan.Draw ^= 1 })},
-		"size":              {fallbackLife, whatSize, forged(func(r *ledger.Record) { r.Message.Plan.Size++ })},
-		"size without draw": {turnLife, whatSize, forged(func(r *ledger.Record) { r.Message.Plan.Size = 100 })},
+		"draw": {fallbackLife, whatDraw, forged(func(r *ledger.Record) {
+			r.Message.Plan.Draw ^= 1
+		})},
+		"size": {fallbackLife, whatSize, forged(func(r *ledger.Record) { r.Message.Plan.Size++ })},
+		"size without draw": {turnLife, whatSize, forged(func(r *ledger.Record) {
+			r.Message.Plan.Size = 100
+		})},
 		"first choice": {fallbackLife, whatFirstChoice, forged(func(r *ledger.Record) {
 			r.Message.Plan.FirstChoice = otherChannel[r.Message.Plan.FirstChoice]
 		})},
-		"route":       {fallbackLife, whatRoute, forged(func(r *ledger.Record) { r.Message.Plan.Route = "cheap" })},
-		"no route":    {fallbackLife, whatRoute, forged(func(r *ledger.Record) { r.Message.Plan.Route = "" })},
-		"segments":    {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Message.Plan.Segments++ })},
-		"alphabet":    {fallbackLife, whatAlphabet, forged(func(r *ledger.Record) { r.Message.Plan.Alphabet = "ucs2" })},
-		"key":         {fallbackLife, whatDrawKey, forged(func(r *ledger.Record) { r.Message.Plan.KeyID = "00000000" })},
-		"envelope":    {fallbackLife, whatEnvelope, forged(func(r *ledger.Record) { r.Message.Envelope = []byte("{") })},
-		"id":          {fallbackLife, whatDraw, forged(func(r *ledger.Record) { r.Message.ID = "m-2" })},
-		"channel":     {fallbackLife, whatChannel, forged(func(r *ledger.Record) { r.Attempts[0].Channel = otherChannel[r.Attempts[0].Channel] })},
-		"no version":  {fallbackLife, whatVersion, forged(func(r *ledger.Record) { r.Message.Plan.Version = 999 })},
-		"version 0":   {fallbackLife, whatVersion, forged(func(r *ledger.Record) { r.Message.Plan.Version = 0 })},
-		"ranked as 9": {fallbackLife, whatVersion, ranked(func(r *decide.Ranking) { r.Version = 9 })},
+		"route": {fallbackLife, whatRoute, forged(func(r *ledger.Record) {
+			r.Message.Plan.Route = "cheap"
+		})},
+		"no route": {fallbackLife, whatRoute, forged(func(r *ledger.Record) {
+			r.Message.Plan.Route = ""
+		})},
+		"segments": {fallbackLife, whatSegments, forged(func(r *ledger.Record) {
+			r.Message.Plan.Segments++
+		})},
+		"alphabet": {fallbackLife, whatAlphabet, forged(func(r *ledger.Record) {
+			r.Message.Plan.Alphabet = "ucs2"
+		})},
+		"key": {fallbackLife, whatDrawKey, forged(func(r *ledger.Record) {
+			r.Message.Plan.KeyID = "00000000"
+		})},
+		"envelope": {fallbackLife, whatEnvelope, forged(func(r *ledger.Record) {
+			r.Message.Envelope = []byte("{")
+		})},
+		"id": {fallbackLife, whatDraw, forged(func(r *ledger.Record) { r.Message.ID = "m-2" })},
+		"channel": {fallbackLife, whatChannel, forged(func(r *ledger.Record) {
+			r.Attempts[0].Channel = otherChannel[r.Attempts[0].Channel]
+		})},
+		"no version": {fallbackLife, whatVersion, forged(func(r *ledger.Record) {
+			r.Message.Plan.Version = 999
+		})},
+		"version 0": {fallbackLife, whatVersion, forged(func(r *ledger.Record) {
+			r.Message.Plan.Version = 0
+		})},
+		"ranked as 9": {fallbackLife, whatVersion, ranked(func(r *decide.Ranking) {
+			r.Version = 9
+		})},
 
-		"no first choice":          {fallbackLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[0].Reason = ledger.ByFirstChoice })},
-		"retry of a stranger":      {fallbackLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByRetry })},
-		"resend after an answer":   {fallbackLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByResend })},
-		"resend called fallback":   {resentLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByFallback })},
-		"resend without flag":      {resentLife, whatReason, forged(func(r *ledger.Record) { r.Message.PossibleDuplicate = false })},
-		"resend on a strict lane":  {resentLife, whatReason, func(_ testing.TB, l *life) { l.lane("bulk", decide.Lane{Lane: config.Lane{Name: "bulk"}}) }},
-		"retry called fallback":    {partLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByFallback })},
-		"sent again after a yes":   {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[0].Outcome = "accepted" })},
-		"sent again without a no":  {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[0].Outcome = "" })},
-		"unknown after a no":       {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Message.State, r.Attempts[1].Outcome = ledger.Unknown, "refused" })},
-		"unknown after a yes":      {resentLife, whatOutcome, forged(func(r *ledger.Record) { r.Message.State = ledger.Unknown })},
-		"accepted without a yes":   {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[1].Outcome = "rejected" })},
-		"number":                   {fallbackLife, whatNumber, forged(func(r *ledger.Record) { r.Attempts[1].Number = 5 })},
-		"last attempt deleted":     {fallbackLife, whatNumber, forged(func(r *ledger.Record) { r.Attempts = r.Attempts[:1] })},
-		"first attempt deleted":    {fallbackLife, whatNumber, forged(func(r *ledger.Record) { r.Attempts = r.Attempts[1:] })},
-		"attempts deleted":         {fallbackLife, whatNumber, forged(func(r *ledger.Record) { r.Attempts = nil })},
-		"claimed before received":  {fallbackLife, whatTime, forged(func(r *ledger.Record) { r.Attempts[0].ClaimedAt = noon.Add(-48 * time.Hour) })},
-		"claimed after deadline":   {fallbackLife, whatTime, forged(func(r *ledger.Record) { r.Attempts[1].ClaimedAt = noon.Add(4800 * time.Hour) })},
-		"claimed after its answer": {fallbackLife, whatTime, forged(func(r *ledger.Record) { r.Attempts[0].ClaimedAt = noon.Add(30 * time.Minute) })},
-		"claimed before the last":  {fallbackLife, whatTime, forged(func(r *ledger.Record) { r.Attempts[1].ClaimedAt = noon.Add(-2 * time.Second) })},
+		"no first choice": {fallbackLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[0].Reason = ledger.ByFirstChoice
+		})},
+		"retry of a stranger": {fallbackLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[1].Reason = ledger.ByRetry
+		})},
+		"resend after an answer": {fallbackLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[1].Reason = ledger.ByResend
+		})},
+		"resend called fallback": {resentLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[1].Reason = ledger.ByFallback
+		})},
+		"resend without flag": {resentLife, whatReason, forged(func(r *ledger.Record) {
+			r.Message.PossibleDuplicate = false
+		})},
+		"resend on a strict lane": {resentLife, whatReason, func(_ testing.TB, l *life) {
+			l.lane("bulk", decide.Lane{Lane: config.Lane{Name: "bulk"}})
+		}},
+		"retry called fallback": {partLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[1].Reason = ledger.ByFallback
+		})},
+		"sent again after a yes": {fallbackLife, whatOutcome, forged(func(r *ledger.Record) {
+			r.Attempts[0].Outcome = "accepted"
+		})},
+		"sent again without a no": {fallbackLife, whatOutcome, forged(func(r *ledger.Record) {
+			r.Attempts[0].Outcome = ""
+		})},
+		"unknown after a no": {fallbackLife, whatOutcome, forged(func(r *ledger.Record) {
+			r.Message.State, r.Attempts[1].Outcome = ledger.Unknown, "refused"
+		})},
+		"unknown after a yes": {resentLife, whatOutcome, forged(func(r *ledger.Record) {
+			r.Message.State = ledger.Unknown
+		})},
+		"accepted without a yes": {fallbackLife, whatOutcome, forged(func(r *ledger.Record) {
+			r.Attempts[1].Outcome = "rejected"
+		})},
+		"number": {fallbackLife, whatNumber, forged(func(r *ledger.Record) {
+			r.Attempts[1].Number = 5
+		})},
+		"last attempt deleted": {fallbackLife, whatNumber, forged(func(r *ledger.Record) {
+			r.Attempts = r.Attempts[:1]
+		})},
+		"first attempt deleted": {fallbackLife, whatNumber, forged(func(r *ledger.Record) {
+			r.Attempts = r.Attempts[1:]
+		})},
+		"attempts deleted": {fallbackLife, whatNumber, forged(func(r *ledger.Record) {
+			r.Attempts = nil
+		})},
+		"claimed before received": {fallbackLife, whatTime, forged(func(r *ledger.Record) {
+			r.Attempts[0].ClaimedAt = noon.Add(-48 * time.Hour)
+		})},
+		"claimed after deadline": {fallbackLife, whatTime, forged(func(r *ledger.Record) {
+			r.Attempts[1].ClaimedAt = noon.Add(4800 * time.Hour)
+		})},
+		"claimed after its answer": {fallbackLife, whatTime, forged(func(r *ledger.Record) {
+			r.Attempts[0].ClaimedAt = noon.Add(30 * time.Minute)
+		})},
+		"claimed before the last": {fallbackLife, whatTime, forged(func(r *ledger.Record) {
+			r.Attempts[1].ClaimedAt = noon.Add(-2 * time.Second)
+		})},
 
-		"price":    {fallbackLife, whatPrice, forged(func(r *ledger.Record) { r.Attempts[1].PriceMicros++ })},
-		"currency": {fallbackLife, whatCurrency, forged(func(r *ledger.Record) { r.Attempts[1].Currency = "EUR" })},
+		"price": {fallbackLife, whatPrice, forged(func(r *ledger.Record) {
+			r.Attempts[1].PriceMicros++
+		})},
+		"currency": {fallbackLife, whatCurrency, forged(func(r *ledger.Record) {
+			r.Attempts[1].Currency = "EUR"
+		})},
 		"billed too much": {fallbackLife, whatSegments, forged(func(r *ledger.Record) {
 			r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000
 		})},
-		"billed nothing":        {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 0, 0 })},
-		"a refusal billed":      {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
-		"an unknown not billed": {resentLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 0, 0 })},
-		"a part billed twice":   {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000 })},
-		"cut as before":         {recutLife, whatExclusion, func(t testing.TB, l *life) { l.rewrite(t, -1, recutWord("connecting")) }},
-		"cut otherwise":         {recutLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
-		"sent though recut":     {mendedLife, whatExclusion, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
-		"nothing was cut": {waitLife, whatExclusion, func(t testing.TB, l *life) {
-			l.rewrite(t, -1, func(r *decide.Ranking) { r.Candidates[0].Reason = decide.CutOtherwise })
+		"billed nothing": {fallbackLife, whatSegments, forged(func(r *ledger.Record) {
+			r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 0, 0
+		})},
+		"a refusal billed": {fallbackLife, whatSegments, forged(func(r *ledger.Record) {
+			r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000
+		})},
+		"an unknown not billed": {resentLife, whatSegments, forged(func(r *ledger.Record) {
+			r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 0, 0
+		})},
+		"a part billed twice": {partLife, whatSegments, forged(func(r *ledger.Record) {
+			r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000
+		})},
+		"cut as before": {recutLife, whatExclusion, func(t testing.TB, l *life) {
+			l.rewrite(t, -1, recutWord("connecting"))
 		}},
-		"a part left out": {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
+		"cut otherwise": {recutLife, whatExclusion, forged(func(r *ledger.Record) {
+			r.Message.PartsCut = "otherwise"
+		})},
+		"sent though recut": {mendedLife, whatExclusion, forged(func(r *ledger.Record) {
+			r.Message.PartsCut = "otherwise"
+		})},
+		"nothing was cut": {waitLife, whatExclusion, func(t testing.TB, l *life) {
+			l.rewrite(t, -1, func(r *decide.Ranking) {
+				r.Candidates[0].Reason = decide.CutOtherwise
+			})
+		}},
+		"a part left out": {partLife, whatSegments, forged(func(r *ledger.Record) {
+			r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000
+		})},
 
-		"no ranking":       {fallbackLife, whatRanking, forged(func(r *ledger.Record) { r.Attempts[1].Ranking = nil })},
-		"unreadable":       {fallbackLife, whatRanking, forged(func(r *ledger.Record) { r.Attempts[1].Ranking = []byte("[]") })},
-		"needless ranking": {waitLife, whatRanking, forged(func(r *ledger.Record) { r.Attempts[0].Ranking = chosenFirst(r) })},
-		"ranked by":        {fallbackLife, whatBy, ranked(func(r *decide.Ranking) { r.By = "redraw" })},
-		"held":             {fallbackLife, whatBy, ranked(func(r *decide.Ranking) { r.By = decide.ByWait })},
-		"load":             {fallbackLife, whatOrder, ranked(func(r *decide.Ranking) { r.Candidates[1].Active = 90 })},
-		"idle time":        {fallbackLife, whatOrder, ranked(func(r *decide.Ranking) { r.Candidates[1].LastAssigned = decide.Micros(noon.UnixMicro()) })},
-		"capacity":         {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates[1].Capacity = 9 })},
-		"negative load":    {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates[1].Active = -5 })},
-		"assigned later":   {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates[2].LastAssigned = decide.Micros(noon.Add(time.Hour).UnixMicro()) })},
-		"left out":         {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates = r.Candidates[:2] })},
-		"called more":      {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates, r.More = r.Candidates[:2], 1 })},
-		"stranger":         {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates[2].Channel = "x" })},
-		"twice":            {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) { r.Candidates[2].Channel = r.Candidates[1].Channel })},
+		"no ranking": {fallbackLife, whatRanking, forged(func(r *ledger.Record) {
+			r.Attempts[1].Ranking = nil
+		})},
+		"unreadable": {fallbackLife, whatRanking, forged(func(r *ledger.Record) {
+			r.Attempts[1].Ranking = []byte("[]")
+		})},
+		"needless ranking": {waitLife, whatRanking, forged(func(r *ledger.Record) {
+			r.Attempts[0].Ranking = chosenFirst(r)
+		})},
+		"ranked by": {fallbackLife, whatBy, ranked(func(r *decide.Ranking) { r.By = "redraw" })},
+		"held": {fallbackLife, whatBy, ranked(func(r *decide.Ranking) {
+			r.By = decide.ByWait
+		})},
+		"load": {fallbackLife, whatOrder, ranked(func(r *decide.Ranking) {
+			r.Candidates[1].Active = 90
+		})},
+		"idle time": {fallbackLife, whatOrder, ranked(func(r *decide.Ranking) {
+			r.Candidates[1].LastAssigned = decide.Micros(noon.UnixMicro())
+		})},
+		"capacity": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates[1].Capacity = 9
+		})},
+		"negative load": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates[1].Active = -5
+		})},
+		"assigned later": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates[2].LastAssigned = decide.Micros(noon.Add(time.Hour).UnixMicro())
+		})},
+		"left out": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates = r.Candidates[:2]
+		})},
+		"called more": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates, r.More = r.Candidates[:2], 1
+		})},
+		"stranger": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates[2].Channel = "x"
+		})},
+		"twice": {fallbackLife, whatCandidates, ranked(func(r *decide.Ranking) {
+			r.Candidates[2].Channel = r.Candidates[1].Channel
+		})},
 		"not the attempts before": {fallbackLife, whatRanking, func(t testing.TB, l *life) {
 			l.rewrite(t, 1, func(r *decide.Ranking) { r.Attempts = 2 })
 		}},
-		"cursor without turns":    {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) { r.Cursor = "zzz" })},
-		"place without turns":     {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) { r.After = new(int) })},
-		"key without draws":       {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) { r.KeyID = "5778f985" })},
-		"scoring without scores":  {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) { r.Scoring = decide.ByExpression })},
-		"trouble without scores":  {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) { r.Trouble = decide.FunctionTimeout })},
-		"another turn":            {turnLife, whatOrder, ranked(func(r *decide.Ranking) { r.After = new(1) })},
-		"turn of another channel": {turnLife, whatCursor, ranked(func(r *decide.Ranking) { r.Cursor = "b" })},
-		"no turn":                 {turnLife, whatCursor, ranked(func(r *decide.Ranking) { r.After = nil })},
+		"cursor without turns": {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) {
+			r.Cursor = "zzz"
+		})},
+		"place without turns": {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) {
+			r.After = new(int)
+		})},
+		"key without draws": {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) {
+			r.KeyID = "5778f985"
+		})},
+		"scoring without scores": {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) {
+			r.Scoring = decide.ByExpression
+		})},
+		"trouble without scores": {fallbackLife, whatRanking, ranked(func(r *decide.Ranking) {
+			r.Trouble = decide.FunctionTimeout
+		})},
+		"another turn": {turnLife, whatOrder, ranked(func(r *decide.Ranking) { r.After = new(1) })},
+		"turn of another channel": {turnLife, whatCursor, ranked(func(r *decide.Ranking) {
+			r.Cursor = "b"
+		})},
+		"no turn": {turnLife, whatCursor, ranked(func(r *decide.Ranking) { r.After = nil })},
 		"a turn left out": {turnLife, whatOrder, ranked(func(r *decide.Ranking) {
 			r.Candidates, r.More = r.Candidates[1:], r.More+1
 		})},
 
-		"invented word":         {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = "i_like_b" })},
-		"obstacle invented":     {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.SwitchedOff })},
-		"pinned elsewhere":      {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.PinnedElsewhere })},
-		"removed though member": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.Removed })},
-		"never tried":           {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.AlreadyTried })},
-		"no window":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.NoSlot })},
-		"no bound":              {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.NoActive })},
-		"no limit of a tenant":  {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.TenantLimit })},
-		"no limit of a prefix":  {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.PrefixLimit })},
-		"no budget":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.NoBudget })},
-		"no reserve":            {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.Reserved })},
-		"no policy":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.NoShare })},
-		"over the price cap":    {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.PriceCap })},
-		"no weight":             {fallbackLife, whatExclusion, front(func(r *decide.Ranked) { r.Reason = decide.WeightZero })},
-		"obstacle dropped":      {fallbackLife, whatChannel, front(func(r *decide.Ranked) { r.Reason = "" })},
+		"invented word": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = "i_like_b"
+		})},
+		"obstacle invented": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.SwitchedOff
+		})},
+		"pinned elsewhere": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.PinnedElsewhere
+		})},
+		"removed though member": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.Removed
+		})},
+		"never tried": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.AlreadyTried
+		})},
+		"no window": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.NoSlot
+		})},
+		"no bound": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.NoActive
+		})},
+		"no limit of a tenant": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.TenantLimit
+		})},
+		"no limit of a prefix": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.PrefixLimit
+		})},
+		"no budget": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.NoBudget
+		})},
+		"no reserve": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.Reserved
+		})},
+		"no policy": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.NoShare
+		})},
+		"over the price cap": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.PriceCap
+		})},
+		"no weight": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+			r.Reason = decide.WeightZero
+		})},
+		"obstacle dropped": {fallbackLife, whatChannel, front(func(r *decide.Ranked) {
+			r.Reason = ""
+		})},
 		"word behind the chosen": {fallbackLife, whatExclusion, ranked(func(r *decide.Ranking) {
 			r.Candidates[2].Reason = "connecting"
 		})},
@@ -201,18 +357,34 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"wait: first not in front": {waitLife, whatOrder, func(t testing.TB, l *life) {
 			l.rewrite(t, -1, func(r *decide.Ranking) { r.Candidates[1].Active = 99 })
 		}},
-		"wait: chosen":       {waitLife, whatChannel, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *decide.Ranking) { r.Candidates[2].Reason = "" }) }},
-		"wait: too early":    {waitLife, whatVersion, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *decide.Ranking) { r.Version = 999 }) }},
-		"wait: after ten":    {waitLife, whatRanking, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *decide.Ranking) { r.Attempts = 10 }) }},
-		"passed over early":  {fallbackLife, whatExclusion, heldBack},
-		"full yet prompt":    {fallbackLife, whatExclusion, fullYetPrompt},
-		"a score":            {scoreLife, whatScore, ranked(func(r *decide.Ranking) { r.Candidates[0].Score = new(0.99) })},
-		"scores swapped":     {scoreLife, whatOrder, swapped},
-		"another scoring":    {scoreLife, whatScoring, ranked(func(r *decide.Ranking) { r.Scoring = decide.ByFunction })},
-		"trouble invented":   {scoreLife, whatScoring, ranked(func(r *decide.Ranking) { r.Trouble = "function_bored" })},
-		"draws of another":   {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) { r.KeyID = "00000000" })},
-		"draws in order":     {drawLife, whatOrder, backwards},
-		"draws of a new key": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) { r.KeyID = verifyKeys[0].ID() })},
+		"wait: chosen": {waitLife, whatChannel, func(t testing.TB, l *life) {
+			l.rewrite(t, -1, func(r *decide.Ranking) { r.Candidates[2].Reason = "" })
+		}},
+		"wait: too early": {waitLife, whatVersion, func(t testing.TB, l *life) {
+			l.rewrite(t, -1, func(r *decide.Ranking) { r.Version = 999 })
+		}},
+		"wait: after ten": {waitLife, whatRanking, func(t testing.TB, l *life) {
+			l.rewrite(t, -1, func(r *decide.Ranking) { r.Attempts = 10 })
+		}},
+		"passed over early": {fallbackLife, whatExclusion, heldBack},
+		"full yet prompt":   {fallbackLife, whatExclusion, fullYetPrompt},
+		"a score": {scoreLife, whatScore, ranked(func(r *decide.Ranking) {
+			r.Candidates[0].Score = new(0.99)
+		})},
+		"scores swapped": {scoreLife, whatOrder, swapped},
+		"another scoring": {scoreLife, whatScoring, ranked(func(r *decide.Ranking) {
+			r.Scoring = decide.ByFunction
+		})},
+		"trouble invented": {scoreLife, whatScoring, ranked(func(r *decide.Ranking) {
+			r.Trouble = "function_bored"
+		})},
+		"draws of another": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) {
+			r.KeyID = "00000000"
+		})},
+		"draws in order": {drawLife, whatOrder, backwards},
+		"draws of a new key": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) {
+			r.KeyID = verifyKeys[0].ID()
+		})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,24 +411,45 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 		policy admission.Policy
 		passes []string
 	}{
-		"none":                     {passes: []string{decide.Throttled}},
-		"of the channel":           {own: &admission.Limit{Max: 5}, passes: []string{decide.Throttled, decide.NoSlot}},
-		"divided":                  {own: &admission.Limit{Max: 5}, policy: admission.Even{}, passes: []string{decide.Throttled, decide.NoSlot, decide.NoShare}},
-		"exact":                    {own: &admission.Limit{Max: 5}, policy: admission.Exact{}, passes: []string{decide.Throttled, decide.NoSlot}},
-		"with a reserve":           {own: &admission.Limit{Max: 5, Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}}, passes: []string{decide.Throttled, decide.NoSlot, decide.Reserved}},
-		"of its tenant":            {own: &admission.Limit{Scope: shop, Max: 5}, passes: []string{decide.Throttled, decide.TenantLimit}},
-		"of its tenant, over all":  {over: &admission.Limit{Scope: shop, Max: 5}, passes: []string{decide.Throttled, decide.TenantLimit}},
-		"of another tenant":        {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"}, Max: 5}, passes: []string{decide.Throttled}},
-		"of its prefix":            {own: &admission.Limit{Scope: british, Max: 5}, passes: []string{decide.Throttled, decide.PrefixLimit}},
-		"of another prefix":        {over: &admission.Limit{Scope: admission.Scope{Prefix: "+49"}, Max: 5}, passes: []string{decide.Throttled}},
-		"in money":                 {own: &admission.Limit{Unit: admission.Money, Max: 500_000}, passes: []string{decide.Throttled, decide.NoBudget}},
-		"in money, with a reserve": {own: &admission.Limit{Unit: admission.Money, Max: 500_000, Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}}, passes: []string{decide.Throttled, decide.NoBudget, decide.Reserved}},
-		"in money, divided":        {own: &admission.Limit{Unit: admission.Money, Max: 500_000}, policy: admission.Even{}, passes: []string{decide.Throttled, decide.NoBudget, decide.NoShare}},
-		"in money of its tenant":   {own: &admission.Limit{Scope: shop, Unit: admission.Money, Max: 500_000}, policy: admission.Even{}, passes: []string{decide.Throttled, decide.NoBudget}},
-		"in money of another":      {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"}, Unit: admission.Money, Max: 5}, passes: []string{decide.Throttled}},
-		"in money, over its shops": {over: &admission.Limit{Scope: shop, Unit: admission.Money, Max: 500_000}, passes: []string{decide.Throttled, decide.NoBudget}},
+		"none": {passes: []string{decide.Throttled}},
+		"of the channel": {own: &admission.Limit{Max: 5},
+			passes: []string{decide.Throttled, decide.NoSlot}},
+		"divided": {own: &admission.Limit{Max: 5}, policy: admission.Even{},
+			passes: []string{decide.Throttled, decide.NoSlot, decide.NoShare}},
+		"exact": {own: &admission.Limit{Max: 5}, policy: admission.Exact{},
+			passes: []string{decide.Throttled, decide.NoSlot}},
+		"with a reserve": {own: &admission.Limit{Max: 5,
+			Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}},
+			passes: []string{decide.Throttled, decide.NoSlot, decide.Reserved}},
+		"of its tenant": {own: &admission.Limit{Scope: shop, Max: 5},
+			passes: []string{decide.Throttled, decide.TenantLimit}},
+		"of its tenant, over all": {over: &admission.Limit{Scope: shop, Max: 5},
+			passes: []string{decide.Throttled, decide.TenantLimit}},
+		"of another tenant": {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"},
+			Max: 5}, passes: []string{decide.Throttled}},
+		"of its prefix": {own: &admission.Limit{Scope: british, Max: 5},
+			passes: []string{decide.Throttled, decide.PrefixLimit}},
+		"of another prefix": {over: &admission.Limit{Scope: admission.Scope{Prefix: "+49"},
+			Max: 5}, passes: []string{decide.Throttled}},
+		"in money": {own: &admission.Limit{Unit: admission.Money, Max: 500_000},
+			passes: []string{decide.Throttled, decide.NoBudget}},
+		"in money, with a reserve": {own: &admission.Limit{Unit: admission.Money, Max: 500_000,
+			Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}},
+			passes: []string{decide.Throttled, decide.NoBudget, decide.Reserved}},
+		"in money, divided": {own: &admission.Limit{Unit: admission.Money, Max: 500_000},
+			policy: admission.Even{}, passes: []string{decide.Throttled, decide.NoBudget,
+				decide.NoShare}},
+		"in money of its tenant": {own: &admission.Limit{Scope: shop, Unit: admission.Money,
+			Max: 500_000}, policy: admission.Even{},
+			passes: []string{decide.Throttled, decide.NoBudget}},
+		"in money of another": {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"},
+			Unit: admission.Money, Max: 5}, passes: []string{decide.Throttled}},
+		"in money, over its shops": {over: &admission.Limit{Scope: shop, Unit: admission.Money,
+			Max: 500_000}, passes: []string{decide.Throttled, decide.NoBudget}},
 	} {
-		for _, word := range []string{decide.Throttled, decide.NoSlot, decide.NoActive, decide.Reserved, decide.NoShare, decide.TenantLimit, decide.PrefixLimit, decide.NoBudget} {
+		for _, word := range []string{decide.Throttled, decide.NoSlot, decide.NoActive,
+			decide.Reserved, decide.NoShare, decide.TenantLimit, decide.PrefixLimit,
+			decide.NoBudget} {
 			l := tenantLife(t, func(r *decide.Routing, first int) {
 				for _, limit := range []*admission.Limit{tc.own, tc.over} {
 					if limit != nil {
@@ -314,17 +507,20 @@ func boundsOf(r *decide.Routing) map[string]Bound {
 // over at once even where the route waits; one that does is not.
 func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	for limit, held := range map[int64]bool{0: false, 1: false, 2: true} { // of a message of two segments
+	// of a message of two segments
+	for limit, held := range map[int64]bool{0: false, 1: false, 2: true} {
 		l, first := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Wait = time.Minute })
 		c := l.live.Channel(first)
-		l.live.Channels[c].Limits = []admission.Limit{{Window: admission.Day, Unit: admission.Segments, Max: limit}}
+		l.live.Channels[c].Limits = []admission.Limit{{Window: admission.Day,
+			Unit: admission.Segments, Max: limit}}
 		l.live.Prepare()
 		l.bound(boundsOf(l.live))
 		e := l.editions[7]
 		e.Routing = l.live
 		l.editions[7] = e
 		seen, unready := idle(l.live)
-		full := admission.Counter{Limit: l.live.Channels[c].Limits[0], Start: noon.Add(-12 * time.Hour), Granted: limit, Max: limit}
+		full := admission.Counter{Limit: l.live.Channels[c].Limits[0],
+			Start: noon.Add(-12 * time.Hour), Granted: limit, Max: limit}
 		seen.Channels[c].Gate.Counters = []admission.Counter{full}
 		d := l.decide(t, jobOf("m-1", 2), seen, unready, nil)
 		if (d.State == ledger.Waiting) != held {
@@ -338,7 +534,9 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 		}
 		l.live.Channels[c].Limits[0].Max = 5 // the document did not close it
 		l.live.Prepare()
-		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatExclusion }) {
+		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool {
+			return m.What == whatExclusion
+		}) {
 			t.Errorf("limit %d: passed over before its time, and found %+v", limit, found)
 		}
 	}
@@ -353,7 +551,8 @@ func (l *life) lane(name string, lane decide.Lane) {
 
 // chosenFirst is the ranking of a first choice that could take its message, which nobody stores.
 func chosenFirst(r *ledger.Record) []byte {
-	k := decide.Ranking{Version: r.Message.Plan.Version, By: string(decide.LoadRatio), Candidates: []decide.Ranked{{Channel: r.Message.Plan.FirstChoice, Capacity: 100}}}
+	k := decide.Ranking{Version: r.Message.Plan.Version, By: string(decide.LoadRatio),
+		Candidates: []decide.Ranked{{Channel: r.Message.Plan.FirstChoice, Capacity: 100}}}
 	for _, name := range []string{"a", "b", "c"} {
 		if name != r.Message.Plan.FirstChoice {
 			k.Candidates = append(k.Candidates, decide.Ranked{Channel: name, Capacity: 100})
@@ -402,7 +601,8 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			l.rooms[l.live.Channel(first)] = decide.Room{Late: tc.late}
 			seen, unready := idle(l.live)
 			d := l.decide(t, jobOf("m-1", 1), seen, unready, nil)
-			if want := l.rooms[l.live.Channel(first)].Reason(); d.State != ledger.Waiting || d.Reason != want {
+			if want := l.rooms[l.live.Channel(first)].Reason(); d.State != ledger.Waiting ||
+				d.Reason != want {
 				t.Fatalf("%s for %q, want a wait for %q", d.State, d.Reason, want)
 			}
 			if tc.forged != "" {
@@ -414,7 +614,10 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 				l.record.Seen = decide.AppendRanking(nil, k)
 			}
 			found := l.verified(t)
-			if tc.wrong == "" && len(found) > 0 || tc.wrong != "" && !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.wrong }) {
+			if tc.wrong == "" && len(found) > 0 || tc.wrong != "" &&
+				!slices.ContainsFunc(found, func(m Mismatch) bool {
+					return m.What == tc.wrong
+				}) {
 				t.Errorf("found %+v, want %q", found, tc.wrong)
 			}
 		})
@@ -443,7 +646,8 @@ func TestAWaitForRoomEnds(t *testing.T) {
 			l.rooms = []decide.Room{{Left: 9}, {Left: 9}, {Left: 9}}
 			l.rooms[l.live.Channel(first)] = decide.Room{}
 			seen, unready := idle(l.live)
-			if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting || d.Reason != decide.InFlight {
+			if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting ||
+				d.Reason != decide.InFlight {
 				t.Fatalf("%s for %q", d.State, d.Reason)
 			}
 			began := l.now
@@ -451,18 +655,22 @@ func TestAWaitForRoomEnds(t *testing.T) {
 				tc.lasts = l.record.Message.ExpiresAt.Sub(began) - 5*time.Second
 			}
 			l.now = began.Add(tc.lasts - time.Millisecond)
-			if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Waiting || d.NextAt.After(began.Add(tc.lasts)) {
+			if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Waiting ||
+				d.NextAt.After(began.Add(tc.lasts)) {
 				t.Fatalf("before the end: %s until %s", d.State, d.NextAt)
 			}
 			l.now = began.Add(tc.lasts)
-			if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Sending || d.Attempt.Channel == first {
+			if d := l.decide(t, nil, seen, unready, nil); d.State != ledger.Sending ||
+				d.Attempt.Channel == first {
 				t.Fatalf("at the end: %s on %q", d.State, d.Attempt.Channel)
 			}
 			if found := l.verified(t); len(found) > 0 {
 				t.Errorf("found %+v", found)
 			}
 			l.record.Attempts[0].ClaimedAt = began.Add(tc.lasts - time.Millisecond)
-			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatExclusion }) {
+			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool {
+				return m.What == whatExclusion
+			}) {
 				t.Errorf("a fallback before that time is in order: %+v", found)
 			}
 		})
@@ -477,9 +685,12 @@ func scoreLife(t testing.TB) *life {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Routes[0].Fallback, r.Routes[0].Scoring = decide.BestWorker, decide.Scoring{Expression: expression}
+		r.Routes[0].Fallback, r.Routes[0].Scoring = decide.BestWorker,
+			decide.Scoring{Expression: expression}
 		for i := range r.Channels {
-			r.Channels[i].Labels = map[string]selector.Value{"quality": selector.NumberValue(float64(i))}
+			r.Channels[i].Labels = map[string]selector.Value{
+				"quality": selector.NumberValue(float64(i)),
+			}
 		}
 	})
 }
@@ -529,14 +740,17 @@ func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 		l.pass(2 * time.Second)
 		l.claimed(t, jobOf(fmt.Sprint("m-", i), 1), nil)
 		row := &l.record.Message
-		choice := before.Routes[0].Table.Entry(before.Routes[0].Table.Pick(uint64(row.Plan.Draw))).Name
+		table := before.Routes[0].Table
+		choice := table.Entry(table.Pick(uint64(row.Plan.Draw))).Name
 		if choice == row.Plan.FirstChoice {
 			continue
 		}
 		moved++
-		row.Plan.Version, row.Plan.FirstChoice, l.record.Attempts[0].Channel = before.Version, choice, choice
+		row.Plan.Version, row.Plan.FirstChoice, l.record.Attempts[0].Channel = before.Version,
+			choice, choice
 		found := l.verified(t)
-		if len(found) != 1 || found[0].What != whatVersion || !strings.Contains(found[0].Derived, "until 2026-11-21T12:01:00Z") {
+		if len(found) != 1 || found[0].What != whatVersion ||
+			!strings.Contains(found[0].Derived, "until 2026-11-21T12:01:00Z") {
 			t.Fatalf("%d: %+v", i, found)
 		}
 	}
@@ -552,17 +766,28 @@ func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 		change func(*Edition)
 		found  bool
 	}{
-		"open":                         {func(*Edition) {}, false},
-		"until then":                   {func(e *Edition) { e.Until = noon }, false},
-		"the clock was set back":       {func(e *Edition) { e.Until = noon.Add(-clockTolerance) }, false},
-		"replaced before":              {func(e *Edition) { e.Until = noon.Add(-clockTolerance - time.Microsecond) }, true},
-		"replaced by effects":          {func(e *Edition) { e.Until, e.Overlap = noon.Add(-clockTolerance-time.Second), time.Second }, false},
-		"effects long before":          {func(e *Edition) { e.Until, e.Overlap = noon.Add(-clockTolerance-time.Minute), time.Second }, true},
-		"from then":                    {func(e *Edition) { e.From = noon }, false},
-		"from, the clock was set back": {func(e *Edition) { e.From = noon.Add(clockTolerance) }, false},
-		"not yet":                      {func(e *Edition) { e.From = noon.Add(clockTolerance + time.Microsecond) }, true},
+		"open":                   {func(*Edition) {}, false},
+		"until then":             {func(e *Edition) { e.Until = noon }, false},
+		"the clock was set back": {func(e *Edition) { e.Until = noon.Add(-clockTolerance) }, false},
+		"replaced before": {func(e *Edition) {
+			e.Until = noon.Add(-clockTolerance - time.Microsecond)
+		}, true},
+		"replaced by effects": {func(e *Edition) {
+			e.Until, e.Overlap = noon.Add(-clockTolerance-time.Second), time.Second
+		}, false},
+		"effects long before": {func(e *Edition) {
+			e.Until, e.Overlap = noon.Add(-clockTolerance-time.Minute), time.Second
+		}, true},
+		"from then": {func(e *Edition) { e.From = noon }, false},
+		"from, the clock was set back": {func(e *Edition) {
+			e.From = noon.Add(clockTolerance)
+		}, false},
+		"not yet": {func(e *Edition) {
+			e.From = noon.Add(clockTolerance + time.Microsecond)
+		}, true},
 	} {
-		for what, l := range map[string]*life{"attempt": drawLife(t), "turn": turnLife(t), "planned alone": waitLife(t)} {
+		for what, l := range map[string]*life{"attempt": drawLife(t), "turn": turnLife(t),
+			"planned alone": waitLife(t)} {
 			if what == "planned alone" { // received at noon, decided a while later
 				l.record.Attempts, l.record.Message.Attempts, l.record.Seen = nil, 0, nil
 				l.record.Message.State, l.record.FinishedAt = ledger.Failed, noon
@@ -574,7 +799,9 @@ func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 			tc.change(&e)
 			l.editions[version] = e
 			found := l.verified(t)
-			if got := slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatVersion }); got != tc.found {
+			if got := slices.ContainsFunc(found, func(m Mismatch) bool {
+				return m.What == whatVersion
+			}); got != tc.found {
 				t.Errorf("%s, %s: %+v", what, name, found)
 			}
 		}
@@ -585,7 +812,8 @@ func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 	t.Parallel()
 	l := fallbackLife(t)
-	l.record.Message.Plan = ledger.Plan{Version: l.live.Version, Route: "x", Draw: 3, Size: 4, KeyID: "1", FirstChoice: "q"}
+	l.record.Message.Plan = ledger.Plan{Version: l.live.Version, Route: "x", Draw: 3, Size: 4,
+		KeyID: "1", FirstChoice: "q"}
 	raw, err := json.Marshal(l.verified(t))
 	if err != nil || strings.Contains(string(raw), "7700900123") {
 		t.Errorf("%v %s", err, raw)
@@ -596,11 +824,14 @@ func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 // goes on.
 func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 	t.Parallel()
-	lives := []func(testing.TB) *life{fallbackLife, resentLife, partLife, waitLife, turnLife, scoreLife, drawLife}
+	lives := []func(testing.TB) *life{fallbackLife, resentLife, partLife, waitLife, turnLife,
+		scoreLife, drawLife}
 	tier.Check(t, func(rt *rapid.T) {
 		l := rapid.SampledFrom(lives).Draw(rt, "life")(t)
 		number := rapid.SampledFrom([]int{-1 << 31, -1, 0, 1, 2, 3, 7, 8, 40, 1 << 31})
-		word := rapid.SampledFrom([]string{"", "a", "b", "zzz", "wait", "load_ratio", "best_worker", "round_robin", "redraw", "function", "expression", decide.Removed, decide.NoSlot, "5778f985"})
+		word := rapid.SampledFrom([]string{"", "a", "b", "zzz", "wait", "load_ratio", "best_worker",
+			"round_robin", "redraw", "function", "expression", decide.Removed, decide.NoSlot,
+			"5778f985"})
 		plan := &l.record.Message.Plan
 		for range rapid.IntRange(1, 4).Draw(rt, "damages") {
 			n, w := number.Draw(rt, "number"), word.Draw(rt, "word")
@@ -618,7 +849,9 @@ func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 			case 5:
 				l.record.Attempts[0].Channel, l.record.Attempts[0].Number = w, n
 			case 6:
-				l.record.Attempts[0].Outcome, l.record.Attempts[0].Answers = rapid.SampledFrom([]string{"unknown", "refused", "throttled", w}).Draw(rt, "outcome"), n
+				outcomes := []string{"unknown", "refused", "throttled", w}
+				first := &l.record.Attempts[0]
+				first.Outcome, first.Answers = rapid.SampledFrom(outcomes).Draw(rt, "outcome"), n
 			case 7:
 				l.record.Message.Lane, l.record.Message.ID = w, w
 			case 8:
@@ -634,16 +867,21 @@ func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 }
 
 // drawnDamage is a ranking that makes no sense.
-func drawnDamage(t *rapid.T, number *rapid.Generator[int], word *rapid.Generator[string]) decide.Ranking {
+func drawnDamage(t *rapid.T, number *rapid.Generator[int],
+	word *rapid.Generator[string]) decide.Ranking {
 	r := decide.Ranking{
-		Version: int64(rapid.SampledFrom([]int{7, 7, 8, 9}).Draw(t, "version")), By: word.Draw(t, "by"), Attempts: rapid.IntRange(-1, 3).Draw(t, "attempts"),
-		Cursor: word.Draw(t, "cursor"), KeyID: word.Draw(t, "key"), Scoring: word.Draw(t, "scoring"), Trouble: word.Draw(t, "trouble"), More: number.Draw(t, "more"),
+		Version: int64(rapid.SampledFrom([]int{7, 7, 8, 9}).Draw(t, "version")),
+		By:      word.Draw(t, "by"), Attempts: rapid.IntRange(-1, 3).Draw(t, "attempts"),
+		Cursor: word.Draw(t, "cursor"), KeyID: word.Draw(t, "key"),
+		Scoring: word.Draw(t, "scoring"), Trouble: word.Draw(t, "trouble"),
+		More: number.Draw(t, "more"),
 	}
 	if rapid.Bool().Draw(t, "turn") {
 		r.After = new(number.Draw(t, "after"))
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "candidates") {
-		one := decide.Ranked{Channel: word.Draw(t, "channel"), Active: int64(number.Draw(t, "active")), Capacity: 100, Reason: word.Draw(t, "reason")}
+		one := decide.Ranked{Channel: word.Draw(t, "channel"),
+			Active: int64(number.Draw(t, "active")), Capacity: 100, Reason: word.Draw(t, "reason")}
 		if rapid.Bool().Draw(t, "scored") {
 			one.Score = new(1.5)
 		}

@@ -13,8 +13,10 @@ import (
 // limit gives a limit to a channel, or to all when channel is empty, and shows it with so much
 // granted. The counter is good until the next limit of the same channel.
 func (w *world) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
-	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // the rest is told by the routing
-	counter := admission.Counter{Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC), Granted: granted, Max: l.Max}
+	// the rest is told by the routing
+	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max}
+	counter := admission.Counter{Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC),
+		Granted: granted, Max: l.Max}
 	limits := &w.routing.Limits
 	if channel != "" {
 		limits = &w.routing.Channels[w.routing.Channel(channel)].Limits
@@ -26,7 +28,8 @@ func (w *world) limit(channel string, l admission.Limit, granted int64) *admissi
 		return &gate.Counters[len(gate.Counters)-1]
 	}
 	w.seen.Scoped = append(w.seen.Scoped, ledger.ScopeState{
-		ScopeRef: ledger.ScopeRef{Channel: channel, Scope: l.Scope}, Counters: []admission.Counter{counter},
+		ScopeRef: ledger.ScopeRef{Channel: channel, Scope: l.Scope},
+		Counters: []admission.Counter{counter},
 	})
 	return &w.seen.Scoped[len(w.seen.Scoped)-1].Counters[0]
 }
@@ -53,23 +56,27 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	daily := func(s admission.Scope, u admission.Unit) admission.Limit {
-		return admission.Limit{Scope: s, Window: admission.Day, Unit: u, Max: 1_000_000, Currency: "GBP"}
+		return admission.Limit{Scope: s, Window: admission.Day, Unit: u, Max: 1_000_000,
+			Currency: "GBP"}
 	}
 	counted := map[string]*admission.Counter{
-		"the channel's messages":       w.limit("a", daily(admission.Scope{}, admission.Messages), 0),
-		"the tenant on the channel":    w.limit("a", daily(shop, admission.Segments), 0),
-		"the prefix on the channel":    w.limit("a", daily(british, admission.Messages), 0),
-		"a longer prefix":              w.limit("a", daily(admission.Scope{Prefix: "+447700"}, admission.Messages), 0),
+		"the channel's messages":    w.limit("a", daily(admission.Scope{}, admission.Messages), 0),
+		"the tenant on the channel": w.limit("a", daily(shop, admission.Segments), 0),
+		"the prefix on the channel": w.limit("a", daily(british, admission.Messages), 0),
+		"a longer prefix": w.limit("a",
+			daily(admission.Scope{Prefix: "+447700"}, admission.Messages), 0),
 		"the tenant over all channels": w.limit("", daily(shop, admission.Messages), 0),
 		"the prefix over all channels": w.limit("", daily(british, admission.Segments), 0),
 	}
 	spent := w.limit("", daily(admission.Scope{Prefix: "+"}, admission.Money), 0)
 	others := map[string]*admission.Counter{
-		"another channel":              w.limit("b", daily(admission.Scope{}, admission.Messages), 0),
-		"the tenant on another":        w.limit("b", daily(shop, admission.Messages), 0),
-		"another tenant":               w.limit("a", daily(admission.Scope{Tenant: "bank"}, admission.Messages), 0),
-		"another tenant over channels": w.limit("", daily(admission.Scope{Tenant: "bank"}, admission.Messages), 0),
-		"another prefix":               w.limit("", daily(admission.Scope{Prefix: "+49"}, admission.Messages), 0),
+		"another channel":       w.limit("b", daily(admission.Scope{}, admission.Messages), 0),
+		"the tenant on another": w.limit("b", daily(shop, admission.Messages), 0),
+		"another tenant": w.limit("a",
+			daily(admission.Scope{Tenant: "bank"}, admission.Messages), 0),
+		"another tenant over channels": w.limit("",
+			daily(admission.Scope{Tenant: "bank"}, admission.Messages), 0),
+		"another prefix": w.limit("", daily(admission.Scope{Prefix: "+49"}, admission.Messages), 0),
 	}
 	task := w.shopTask()
 	task.common = 3
@@ -91,7 +98,8 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	if spent.Granted != 90_000 {
 		t.Errorf("%d micros are spent", spent.Granted)
 	}
-	want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Prefix: "+"}}, Window: admission.Day, Micros: 90_000}}
+	want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Prefix: "+"}},
+		Window: admission.Day, Micros: 90_000}}
 	if diff := cmp.Diff(want, d.refunds); diff != "" {
 		t.Errorf("what goes back if nothing is spent: %s", diff)
 	}
@@ -101,14 +109,16 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, s := range []admission.Scope{{}, shop} {
-		w.limit("a", admission.Limit{Scope: s, Window: admission.Hour, Unit: admission.Money, Max: 1_000_000, Currency: "GBP"}, 0)
+		w.limit("a", admission.Limit{Scope: s, Window: admission.Hour, Unit: admission.Money,
+			Max: 1_000_000, Currency: "GBP"}, 0)
 	}
 	w.limit("a", admission.Limit{Window: admission.Hour, Max: 10}, 0)
 	a := w.assigner()
 	d := a.decide(w.shopTask())
 	want := []ledger.Refund{
 		{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000},
-		{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Window: admission.Hour, Micros: 30_000},
+		{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Window: admission.Hour,
+			Micros: 30_000},
 	}
 	if diff := cmp.Diff(want, d.refunds); diff != "" {
 		t.Error(diff)
@@ -128,11 +138,14 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	for granted, want := range map[int64]string{30_000: NoShare, 95_000: NoBudget} {
 		w := newWorld(t).onlyA()
 		w.routing.Channels[0].Policy = admission.Even{}
-		counter := w.limit("a", admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 100_000, Currency: "GBP"}, granted)
+		counter := w.limit("a", admission.Limit{Window: admission.Hour, Unit: admission.Money,
+			Max: 100_000, Currency: "GBP"}, granted)
 		counter.Taken = map[string]int64{"worker:7": 30_000}
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
 		if d := a.decide(w.task("a")); d.Reason != want || d.WaitsFor != "a 1h money" {
-			t.Errorf("with %d of 100000 granted: %s for %q, want %s", granted, d.Reason, d.WaitsFor, want)
+			t.Errorf("with %d of 100000 granted: %s for %q, want %s", granted, d.Reason,
+				d.WaitsFor, want)
 		}
 	}
 }
@@ -147,17 +160,22 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		before int64 // taken of the region's own 947 000
 		want   admission.Tallies
 	}{
-		"nothing apart":           {},
-		"exact":                   {policy: admission.Exact{}},
-		"a reserve":               {kept: true, want: admission.Tallies{Lane: "lane:bulk"}},
-		"even":                    {policy: admission.Even{}, want: admission.Tallies{Pool: "worker:7"}},
-		"curve, and a reserve":    {policy: admission.Curve{Factor: 1}, kept: true, want: admission.Tallies{Lane: "lane:bulk", Pool: "worker:7"}},
-		"counter, of its region":  {policy: admission.CounterPolicy{}, want: admission.Tallies{Pool: "region:eu"}},
-		"counter, the last of it": {policy: admission.CounterPolicy{}, before: 910_000, want: admission.Tallies{Pool: "region:eu"}},
-		"counter, of no region":   {policy: admission.CounterPolicy{}, before: 940_000, want: admission.Tallies{Pool: "anywhere"}},
+		"nothing apart": {},
+		"exact":         {policy: admission.Exact{}},
+		"a reserve":     {kept: true, want: admission.Tallies{Lane: "lane:bulk"}},
+		"even":          {policy: admission.Even{}, want: admission.Tallies{Pool: "worker:7"}},
+		"curve, and a reserve": {policy: admission.Curve{Factor: 1}, kept: true,
+			want: admission.Tallies{Lane: "lane:bulk", Pool: "worker:7"}},
+		"counter, of its region": {policy: admission.CounterPolicy{},
+			want: admission.Tallies{Pool: "region:eu"}},
+		"counter, the last of it": {policy: admission.CounterPolicy{}, before: 910_000,
+			want: admission.Tallies{Pool: "region:eu"}},
+		"counter, of no region": {policy: admission.CounterPolicy{}, before: 940_000,
+			want: admission.Tallies{Pool: "anywhere"}},
 	} {
 		w := newWorld(t).onlyA()
-		budget := admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 1_000_000, Currency: "GBP"}
+		budget := admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 1_000_000,
+			Currency: "GBP"}
 		if tc.kept {
 			budget.Reserve = []admission.Reserve{{Lane: "bulk", Percent: 20}}
 		}
@@ -166,9 +184,11 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		w.routing.Channels[0].Policy = tc.policy
 		f := &Instances{}
 		f.Join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
 		d := a.decide(w.task("a"))
-		want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000, Tallies: tc.want}}
+		want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour,
+			Micros: 30_000, Tallies: tc.want}}
 		if diff := cmp.Diff(want, d.refunds); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -186,7 +206,8 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	minute := func(s admission.Scope, u admission.Unit) admission.Limit {
-		return admission.Limit{Scope: s, Window: admission.Minute, Unit: u, Max: 10, Currency: "GBP"}
+		return admission.Limit{Scope: s, Window: admission.Minute, Unit: u, Max: 10,
+			Currency: "GBP"}
 	}
 	for name, tc := range map[string]struct {
 		set  func(*world)
@@ -194,15 +215,41 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 		on   string
 		next time.Duration
 	}{
-		"its window":        {func(w *world) { w.limit("a", minute(admission.Scope{}, admission.Messages), 10) }, NoSlot, "a 1m messages", time.Minute},
-		"closed":            {func(w *world) { l := minute(admission.Scope{}, admission.Messages); l.Max = 0; w.limit("a", l, 0) }, NoSlot, "a 1m messages", lookForRoute},
-		"tenant on it":      {func(w *world) { w.limit("a", minute(shop, admission.Segments), 10) }, TenantLimit, "a tenant:shop 1m segments", time.Minute},
-		"tenant over all":   {func(w *world) { w.limit("", minute(shop, admission.Messages), 10) }, TenantLimit, "tenant:shop 1m messages", time.Minute},
-		"prefix on it":      {func(w *world) { w.limit("a", minute(british, admission.Messages), 10) }, PrefixLimit, "a prefix:+44 1m messages", time.Minute},
-		"prefix over all":   {func(w *world) { w.limit("", minute(british, admission.Messages), 10) }, PrefixLimit, "prefix:+44 1m messages", time.Minute},
-		"tenant closed":     {func(w *world) { l := minute(shop, admission.Messages); l.Max = 0; w.limit("", l, 0) }, TenantLimit, "tenant:shop 1m messages", lookForRoute},
-		"money":             {func(w *world) { l := minute(admission.Scope{}, admission.Money); l.Max = 1000; w.limit("a", l, 0) }, NoBudget, "a 1m money", lookForRoute},
-		"money of a tenant": {func(w *world) { l := minute(shop, admission.Money); l.Max = 40_000; w.limit("", l, 20_000) }, NoBudget, "tenant:shop 1m money", time.Minute},
+		"its window": {func(w *world) {
+			w.limit("a", minute(admission.Scope{}, admission.Messages), 10)
+		}, NoSlot, "a 1m messages", time.Minute},
+		"closed": {func(w *world) {
+			l := minute(admission.Scope{}, admission.Messages)
+			l.Max = 0
+			w.limit("a", l, 0)
+		}, NoSlot, "a 1m messages", lookForRoute},
+		"tenant on it": {func(w *world) {
+			w.limit("a", minute(shop, admission.Segments), 10)
+		}, TenantLimit, "a tenant:shop 1m segments", time.Minute},
+		"tenant over all": {func(w *world) {
+			w.limit("", minute(shop, admission.Messages), 10)
+		}, TenantLimit, "tenant:shop 1m messages", time.Minute},
+		"prefix on it": {func(w *world) {
+			w.limit("a", minute(british, admission.Messages), 10)
+		}, PrefixLimit, "a prefix:+44 1m messages", time.Minute},
+		"prefix over all": {func(w *world) {
+			w.limit("", minute(british, admission.Messages), 10)
+		}, PrefixLimit, "prefix:+44 1m messages", time.Minute},
+		"tenant closed": {func(w *world) {
+			l := minute(shop, admission.Messages)
+			l.Max = 0
+			w.limit("", l, 0)
+		}, TenantLimit, "tenant:shop 1m messages", lookForRoute},
+		"money": {func(w *world) {
+			l := minute(admission.Scope{}, admission.Money)
+			l.Max = 1000
+			w.limit("a", l, 0)
+		}, NoBudget, "a 1m money", lookForRoute},
+		"money of a tenant": {func(w *world) {
+			l := minute(shop, admission.Money)
+			l.Max = 40_000
+			w.limit("", l, 20_000)
+		}, NoBudget, "tenant:shop 1m money", time.Minute},
 		"reserved": {func(w *world) {
 			l := minute(admission.Scope{}, admission.Messages)
 			l.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
@@ -223,17 +270,26 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
 			w.limit("a", l, 80_000)
 		}, NoBudget, "a 1m money", time.Minute},
-		"slow down":         {func(w *world) { w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second) }, Throttled, "a", 7 * time.Second},
-		"all of its active": {func(w *world) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4} }, NoActive, "a", lookForActive},
-		"not connected":     {func(w *world) { w.unready[0] = "connecting" }, "connecting", "a", lookAgain},
+		"slow down": {func(w *world) {
+			w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second)
+		}, Throttled, "a", 7 * time.Second},
+		"all of its active": {func(w *world) {
+			w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4}
+		}, NoActive, "a", lookForActive},
+		"not connected": {func(w *world) {
+			w.unready[0] = "connecting"
+		}, "connecting", "a", lookAgain},
 		"a long queue here": {func(w *world) { w.unready[0] = Busy }, Busy, "a", lookForActive},
-		"switched off":      {func(w *world) { w.routing.Channels[0].State = Draining }, SwitchedOff, "", lookForRoute},
+		"switched off": {func(w *world) {
+			w.routing.Channels[0].State = Draining
+		}, SwitchedOff, "", lookForRoute},
 	} {
 		w := newWorld(t).onlyA()
 		tc.set(w)
 		d := w.decide(w.shopTask())
 		next := d.NextAt.Sub(noon)
-		if d.State != ledger.Waiting || d.Reason != tc.word || d.WaitsFor != tc.on || (tc.next > 0 && next != tc.next) || next <= 0 {
+		if d.State != ledger.Waiting || d.Reason != tc.word || d.WaitsFor != tc.on ||
+			(tc.next > 0 && next != tc.next) || next <= 0 {
 			t.Errorf("%s: %s for %q, looked at again after %s", name, d.Reason, d.WaitsFor, next)
 		}
 		if d := w.decide(w.task("a")); tc.word == TenantLimit && d.State != ledger.Sending {
@@ -245,7 +301,8 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
-	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
+	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10,
+		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
 	a := w.assigner()
 	if d := a.decide(w.task("a")); d.Reason != Reserved {
 		t.Errorf("bulk: %+v", d)
@@ -261,12 +318,15 @@ func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
-	if d := w.decide(w.shopTask()); d.Reason != Reserved || d.WaitsFor != "tenant:shop 1m messages" {
+	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10,
+		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
+	if d := w.decide(w.shopTask()); d.Reason != Reserved ||
+		d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("bulk: %+v", d)
 	}
 	w = newWorld(t)
-	w.limit("a", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Sliding: true, Burst: 2}, 0)
+	w.limit("a", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Sliding: true,
+		Burst: 2}, 0)
 	a, got := w.onlyA().assigner(), 0
 	for range 5 {
 		if a.decide(w.shopTask()).State == ledger.Sending {
@@ -284,7 +344,8 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	next := func(ease admission.Ease, channel string) time.Duration {
 		w := newWorld(t)
-		counter := w.limit(channel, admission.Limit{Scope: shop, Window: admission.Second, Max: 19}, 0)
+		counter := w.limit(channel, admission.Limit{Scope: shop, Window: admission.Second,
+			Max: 19}, 0)
 		w.seen.Channels[0].Gate.Ease = ease
 		w.decide(w.shopTask())
 		return counter.Next.Sub(noon)
@@ -294,7 +355,8 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 		t.Errorf("on the channel the next place is after %s, at half its rate after %s", full, slow)
 	}
 	if full, slow := next(admission.Ease{}, ""), next(half, ""); slow != full || full == 0 {
-		t.Errorf("over all channels the next place is after %s, with one channel at half its rate after %s", full, slow)
+		t.Errorf("over all channels the next place is after %s, with one channel at half its "+
+			"rate after %s", full, slow)
 	}
 }
 
@@ -311,7 +373,8 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 		w := newWorld(t).onlyA()
 		w.routing.Channels[0].Policy = tc.policy
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 20}, 0)
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: f})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+			Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: f})
 		sent := 0
 		var last ledger.Decision
 		for range 25 {
@@ -319,8 +382,10 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 				sent++
 			}
 		}
-		if sent != tc.sent || last.Reason != tc.word || (len(counter.Taken) > 0) != (tc.word == NoShare) {
-			t.Errorf("policy %v: %d sent, then %s; counted apart %v", tc.policy, sent, last.Reason, counter.Taken)
+		if sent != tc.sent || last.Reason != tc.word ||
+			(len(counter.Taken) > 0) != (tc.word == NoShare) {
+			t.Errorf("policy %v: %d sent, then %s; counted apart %v", tc.policy, sent, last.Reason,
+				counter.Taken)
 		}
 	}
 }
@@ -329,7 +394,9 @@ func TestClosedLimitOfOneChannelLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.limit("a", admission.Limit{Scope: british, Window: admission.Day, Max: 0}, 0)
-	if d := w.decide(w.shopTask()); d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback || rankingOf(t, d.Attempt.Ranking)[0] != "a:prefix_limit" {
+	if d := w.decide(w.shopTask()); d.State != ledger.Sending ||
+		d.Attempt.Reason != ledger.ByFallback ||
+		rankingOf(t, d.Attempt.Ranking)[0] != "a:prefix_limit" {
 		t.Errorf("decision %+v", d)
 	}
 }
@@ -338,7 +405,8 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Second, Max: 10}, 0)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{CommitLatency: 20 * time.Millisecond})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+		Snapshot{CommitLatency: 20 * time.Millisecond})
 	var at []time.Duration
 	for range 3 {
 		d := a.decide(w.task("a"))
@@ -350,7 +418,8 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 			t.Errorf("it may leave until %s", d.release.Latest)
 		}
 	}
-	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] || at[2] > 250*time.Millisecond {
+	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] ||
+		at[2] > 250*time.Millisecond {
 		t.Errorf("places at %v", at)
 	}
 	b := newWorld(t)
@@ -369,12 +438,18 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 		change func(*world, *Task)
 		sent   bool
 	}{
-		"valid":            {func(*world, *Task) {}, true},
-		"over":             {func(w *world, _ *Task) { w.routing.Channels[0].Active.Hold = 9 * time.Second }, false},
-		"none":             {func(_ *world, t *Task) { t.Row.Ticket = nil }, false},
-		"of another":       {func(_ *world, t *Task) { t.Row.Pinned = "b" }, false},
-		"nothing is held":  {func(w *world, _ *Task) { w.routing.Channels[0].Active.Hold = 0 }, false},
-		"window is closed": {func(w *world, _ *Task) { w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1) }, false},
+		"valid": {func(*world, *Task) {}, true},
+		"over": {func(w *world, _ *Task) {
+			w.routing.Channels[0].Active.Hold = 9 * time.Second
+		}, false},
+		"none":       {func(_ *world, t *Task) { t.Row.Ticket = nil }, false},
+		"of another": {func(_ *world, t *Task) { t.Row.Pinned = "b" }, false},
+		"nothing is held": {func(w *world, _ *Task) {
+			w.routing.Channels[0].Active.Hold = 0
+		}, false},
+		"window is closed": {func(w *world, _ *Task) {
+			w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1)
+		}, false},
 	} {
 		w := newWorld(t).onlyA()
 		w.routing.Channels[0].Active.Hold = 10 * time.Second
@@ -390,7 +465,8 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 		if !tc.sent {
 			continue
 		}
-		want := admission.Ticket{Bucket: given.Bucket, AcceptedAt: given.AcceptedAt, LastCheckIn: noon}
+		want := admission.Ticket{Bucket: given.Bucket, AcceptedAt: given.AcceptedAt,
+			LastCheckIn: noon}
 		if d.Attempt.Ticket == nil || *d.Attempt.Ticket != want || window.Granted != 1 {
 			t.Errorf("%s: ticket %+v, %d granted", name, d.Attempt.Ticket, window.Granted)
 		}
@@ -408,17 +484,21 @@ func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 		state   ledger.State
 		left    int64
 	}{
-		"the minute of the plan was used up":           {noon.Add(-time.Minute), 10, ledger.Sending, 1},
-		"others have used up the minute of the claim":  {noon, 10, ledger.Waiting, 10},
-		"others have moved on, and left some":          {noon, 9, ledger.Sending, 10},
-		"the plan's had room, nobody has moved on yet": {noon.Add(-time.Minute), 3, ledger.Sending, 1},
+		"the minute of the plan was used up": {noon.Add(-time.Minute), 10,
+			ledger.Sending, 1},
+		"others have used up the minute of the claim": {noon, 10, ledger.Waiting, 10},
+		"others have moved on, and left some":         {noon, 9, ledger.Sending, 10},
+		"the plan's had room, nobody has moved on yet": {noon.Add(-time.Minute), 3,
+			ledger.Sending, 1},
 	} {
 		w := newWorld(t).onlyA()
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, tc.granted)
 		counter.Start = tc.start
 		task := w.task("a") // planned at 11:59:59.9
-		if d := w.assigner().decide(task); d.State != tc.state || counter.Granted != tc.left || !counter.Start.Equal(noon) {
-			t.Errorf("%s: %s, %d granted in the minute from %s", name, d.State, counter.Granted, counter.Start)
+		if d := w.assigner().decide(task); d.State != tc.state || counter.Granted != tc.left ||
+			!counter.Start.Equal(noon) {
+			t.Errorf("%s: %s, %d granted in the minute from %s", name, d.State, counter.Granted,
+				counter.Start)
 		}
 	}
 }

@@ -45,7 +45,8 @@ func TestTheNumberOfWishesTellsQuestionsOfARowApart(t *testing.T) {
 	scoredByEndpoint(w.routing)
 	task := w.fresh()
 	task.Row.ReceivedAt = noon
-	for _, after := range []time.Duration{0, 3 * time.Second, time.Second, 2 * time.Second, time.Second} {
+	for _, after := range []time.Duration{0, 3 * time.Second, time.Second, 2 * time.Second,
+		time.Second} {
 		task.msg.Selectors = append(task.msg.Selectors, wish(float64(after), after))
 	}
 	questions := map[int]string{}
@@ -70,13 +71,15 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			w := modal(b, BestWorkerMode, LoadRatio)
 			scoredByEndpoint(w.routing)
 			for len(w.routing.Channels) < channels {
-				w.routing.Routes[0].Members = append(w.routing.Routes[0].Members, len(w.routing.Channels))
+				w.routing.Routes[0].Members = append(w.routing.Routes[0].Members,
+					len(w.routing.Channels))
 				w.routing.Channels = append(w.routing.Channels, w.routing.Channels[0])
 			}
 			task := w.fresh()
 			task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
 			r := &Plan{Routing: w.routing}
-			answers := map[int64]RowScores{7: {Version: w.routing.Version, Selectors: 1, Scores: &Scores{}}}
+			answers := map[int64]RowScores{7: {Version: w.routing.Version, Selectors: 1,
+				Scores: &Scores{}}}
 			task.Row.ReceivedAt = noon
 			b.ReportAllocs()
 			for b.Loop() {

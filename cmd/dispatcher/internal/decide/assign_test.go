@@ -39,11 +39,13 @@ func testRouting(t testing.TB) *Routing {
 		t.Fatal(err)
 	}
 	route := Route{
-		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1, 2},
+		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table,
+		Members: []int{0, 1, 2},
 	}
 	r := &Routing{
 		Version: 7, Zone: time.UTC, Routes: []Route{route},
-		Lanes: map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}}},
+		Lanes: map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, Channel{
@@ -72,8 +74,9 @@ func (w *world) task(first string) *Task {
 	return &Task{
 		First: w.routing.Place(route, first),
 		Row: ledger.Message{
-			ID: "m", Lane: "bulk", State: ledger.Sending, ReceivedAt: noon, ExpiresAt: noon.Add(time.Hour),
-			Plan: ledger.Plan{Route: "default", Version: 7, FirstChoice: first, Segments: 1},
+			ID: "m", Lane: "bulk", State: ledger.Sending, ReceivedAt: noon,
+			ExpiresAt: noon.Add(time.Hour),
+			Plan:      ledger.Plan{Route: "default", Version: 7, FirstChoice: first, Segments: 1},
 		},
 		msg:    envelope.Message{ID: "m", To: "+447700900123", Text: "x"},
 		to:     Destination{Number: "+447700900123"},
@@ -110,7 +113,8 @@ func TestFirstChoiceGoesThroughWithoutARecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.decide(w.task("b"))
-	want := ledger.Attempt{Number: 1, Channel: "b", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 30_000, Currency: "GBP"}
+	want := ledger.Attempt{Number: 1, Channel: "b", Reason: ledger.ByFirstChoice, Segments: 1,
+		PriceMicros: 30_000, Currency: "GBP"}
 	if d.State != ledger.Sending || !cmp.Equal(d.Attempt, want) {
 		t.Errorf("decision %+v", d)
 	}
@@ -127,23 +131,42 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 		why    []string
 	}{
 		"at its limit": {func(w *world, _ *Task) {
-			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 0}}}
+			w.seen.Channels[0].Gate.Counters = []admission.Counter{{
+				Limit: admission.Limit{Window: admission.Minute, Max: 0},
+			}}
 		}, "c", []string{"a:no_slot", "c:", "b:"}},
-		"active full":   {func(w *world, _ *Task) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 90, Count: 90} }, "c", []string{"a:no_active", "c:", "b:"}},
-		"open breaker":  {func(w *world, _ *Task) { w.unready[0] = "breaker_open" }, "c", []string{"a:breaker_open", "c:", "b:"}},
-		"throttled":     {func(w *world, _ *Task) { w.unready[0] = Throttled }, "c", []string{"a:throttled", "c:", "b:"}},
-		"disabled":      {func(w *world, _ *Task) { w.routing.Channels[0].State = Disabled }, "c", []string{"a:disabled", "c:", "b:"}},
-		"draining":      {func(w *world, _ *Task) { w.routing.Channels[0].State = Draining }, "c", []string{"a:draining", "c:", "b:"}},
-		"already tried": {func(_ *world, t *Task) { t.Row.Attempts, t.Row.Tried = 1, []string{"a"} }, "c", []string{"a:already_tried", "c:", "b:"}},
+		"active full": {func(w *world, _ *Task) {
+			w.seen.Channels[0].Gate.Active = admission.Active{Max: 90, Count: 90}
+		}, "c", []string{"a:no_active", "c:", "b:"}},
+		"open breaker": {func(w *world, _ *Task) {
+			w.unready[0] = "breaker_open"
+		}, "c", []string{"a:breaker_open", "c:", "b:"}},
+		"throttled": {func(w *world, _ *Task) {
+			w.unready[0] = Throttled
+		}, "c", []string{"a:throttled", "c:", "b:"}},
+		"disabled": {func(w *world, _ *Task) {
+			w.routing.Channels[0].State = Disabled
+		}, "c", []string{"a:disabled", "c:", "b:"}},
+		"draining": {func(w *world, _ *Task) {
+			w.routing.Channels[0].State = Draining
+		}, "c", []string{"a:draining", "c:", "b:"}},
+		"already tried": {func(_ *world, t *Task) {
+			t.Row.Attempts, t.Row.Tried = 1, []string{"a"}
+		}, "c", []string{"a:already_tried", "c:", "b:"}},
 		"price cap": {func(w *world, t *Task) {
 			w.routing.Channels[0].Price = NewPrice("GBP", PriceList{Default: 50_000})
 			t.msg.MaxPrice = new(int64(40_000))
 		}, "c", []string{"a:price_cap", "c:", "b:"}},
 		"failed selector": {func(w *world, t *Task) {
-			w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
-			t.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(5)}}
+			w.routing.Channels[1].Labels = map[string]selector.Value{
+				"quality": selector.NumberValue(9),
+			}
+			t.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan,
+				Value: selector.NumberValue(5)}}
 		}, "b", []string{"a:selector", "c:selector", "b:"}},
-		"next one down too": {func(w *world, _ *Task) { w.unready[0], w.unready[2] = "breaker_open", "connecting" }, "b", []string{"a:breaker_open", "c:connecting", "b:"}},
+		"next one down too": {func(w *world, _ *Task) {
+			w.unready[0], w.unready[2] = "breaker_open", "connecting"
+		}, "b", []string{"a:breaker_open", "c:connecting", "b:"}},
 	} {
 		w := newWorld(t)
 		// b carries 80 of 100, c 40 of 100.
@@ -151,7 +174,8 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 		task := w.task("a")
 		tc.change(w, task)
 		d := w.decide(task)
-		if d.State != ledger.Sending || d.Attempt.Channel != tc.chosen || d.Attempt.Reason != ledger.ByFallback {
+		if d.State != ledger.Sending || d.Attempt.Channel != tc.chosen ||
+			d.Attempt.Reason != ledger.ByFallback {
 			t.Errorf("%s: decision %+v, want channel %s by fallback", name, d, tc.chosen)
 			continue
 		}
@@ -181,7 +205,9 @@ func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range w.seen.Channels {
-		w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 2}}}
+		w.seen.Channels[i].Gate.Counters = []admission.Counter{{
+			Limit: admission.Limit{Window: admission.Second, Max: 2},
+		}}
 	}
 	a := w.assigner()
 	sent, waits := 0, map[time.Duration]int{}
@@ -215,28 +241,43 @@ func TestNobodyCanTakeIt(t *testing.T) {
 		next     time.Duration
 		newRound bool
 	}{
-		"no channel is connected": {func(w *world, _ *Task) { w.unready = []string{"connecting", "connecting", "breaker_open"} }, ledger.Waiting, "connecting", time.Second, false},
-		"all have refused":        {func(_ *world, t *Task) { t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 3, 2, []string{"a", "b", "c"} }, ledger.Waiting, reasonTried, 4 * time.Second, true},
+		"no channel is connected": {func(w *world, _ *Task) {
+			w.unready = []string{"connecting", "connecting", "breaker_open"}
+		}, ledger.Waiting, "connecting", time.Second, false},
+		"all have refused": {func(_ *world, t *Task) {
+			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 3, 2, []string{"a", "b", "c"}
+		}, ledger.Waiting, reasonTried, 4 * time.Second, true},
 		"all are switched off": {func(w *world, _ *Task) {
 			for i := range w.routing.Channels {
 				w.routing.Channels[i].State = Disabled
 			}
 		}, ledger.Waiting, SwitchedOff, lookForRoute, false},
 		"none satisfies the selectors": {func(_ *world, t *Task) {
-			t.msg.Selectors = []selector.Selector{{Key: "k", Operator: selector.Equal, Value: selector.TextValue("v")}}
+			t.msg.Selectors = []selector.Selector{{Key: "k", Operator: selector.Equal,
+				Value: selector.TextValue("v")}}
 		}, ledger.Failed, reasonNoChannel, 0, false},
 		"one is full until midnight, one may be ready soon": {func(w *world, _ *Task) {
-			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Day, Max: 0}}}
+			w.seen.Channels[0].Gate.Counters = []admission.Counter{{
+				Limit: admission.Limit{Window: admission.Day, Max: 0},
+			}}
 			w.unready[1], w.unready[2] = "breaker_open", Throttled
 		}, ledger.Waiting, "breaker_open", time.Second, false},
-		"it was tried a thousand times":       {func(_ *world, t *Task) { t.Row.Attempts = maxAttempts }, ledger.Failed, reasonAttempts, 0, false},
-		"its route allows fewer segments now": {func(_ *world, t *Task) { t.problem = envelope.TooManySegments }, ledger.Failed, "too_many_segments", 0, false},
-		"its deadline has passed":             {func(_ *world, t *Task) { t.Row.ExpiresAt = noon }, ledger.Failed, reasonExpired, 0, false},
+		"it was tried a thousand times": {func(_ *world, t *Task) {
+			t.Row.Attempts = maxAttempts
+		}, ledger.Failed, reasonAttempts, 0, false},
+		"its route allows fewer segments now": {func(_ *world, t *Task) {
+			t.problem = envelope.TooManySegments
+		}, ledger.Failed, "too_many_segments", 0, false},
+		"its deadline has passed": {func(_ *world, t *Task) {
+			t.Row.ExpiresAt = noon
+		}, ledger.Failed, reasonExpired, 0, false},
 		"its deadline comes first": {func(w *world, t *Task) {
 			w.unready = []string{"connecting", "connecting", "connecting"}
 			t.Row.ExpiresAt = noon.Add(300 * time.Millisecond)
 		}, ledger.Waiting, "connecting", 300 * time.Millisecond, false},
-		"its route is gone": {func(_ *world, t *Task) { t.Route = nil }, ledger.Waiting, reasonNoRoute, lookForRoute, false},
+		"its route is gone": {func(_ *world, t *Task) {
+			t.Route = nil
+		}, ledger.Waiting, reasonNoRoute, lookForRoute, false},
 	} {
 		w := newWorld(t)
 		task := w.task("a")
@@ -246,8 +287,10 @@ func TestNobodyCanTakeIt(t *testing.T) {
 		if !d.NextAt.IsZero() {
 			next = d.NextAt.Sub(noon)
 		}
-		if d.State != tc.state || d.Reason != tc.reason || next != tc.next || d.NewRound != tc.newRound {
-			t.Errorf("%s: %s %s after %s, new round %v; want %s %s after %s, %v", name, d.State, d.Reason, next, d.NewRound, tc.state, tc.reason, tc.next, tc.newRound)
+		if d.State != tc.state || d.Reason != tc.reason || next != tc.next ||
+			d.NewRound != tc.newRound {
+			t.Errorf("%s: %s %s after %s, new round %v; want %s %s after %s, %v", name, d.State,
+				d.Reason, next, d.NewRound, tc.state, tc.reason, tc.next, tc.newRound)
 		}
 	}
 }
@@ -256,13 +299,15 @@ func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.routing.Routes[0].Wait = 3 * time.Second
-	full := admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 1}, Start: noon.Add(-59 * time.Second), Granted: 1, Max: 1}
+	full := admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 1},
+		Start: noon.Add(-59 * time.Second), Granted: 1, Max: 1}
 	full.Start = admission.Minute.Start(full.Start, time.UTC)
 	w.seen.Now = noon.Add(-time.Second)
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
 	early := w.task("a")
 	early.Row.ReceivedAt = w.seen.Now
-	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) || d.WaitsFor != "a 1m messages" {
+	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) ||
+		d.WaitsFor != "a 1m messages" {
 		t.Errorf("a full first choice is not waited for: %+v", d)
 	}
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: full.Limit}}
@@ -283,7 +328,8 @@ func TestRestOfAPartlyAcceptedMessageStaysOnItsChannel(t *testing.T) {
 	task := w.task("a")
 	task.common = 3
 	task.Row.Attempts, task.Row.Pinned, task.Row.PartsLeft = 1, "b", []int{1, 2}
-	if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "b" || d.Attempt.Segments != 2 || d.Attempt.Reason != ledger.ByRetry {
+	if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "b" ||
+		d.Attempt.Segments != 2 || d.Attempt.Reason != ledger.ByRetry {
 		t.Errorf("decision %+v", d)
 	}
 	w.unready[1] = "breaker_open"
@@ -296,13 +342,16 @@ func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range w.seen.Channels {
-		w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments}}}
+		w.seen.Channels[i].Gate.Counters = []admission.Counter{{
+			Limit: admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments},
+		}}
 	}
 	w.routing.Channels[1].Segments = func(string) int { return 4 }
 	task := w.task("b")
 	task.common = 3
 	a := w.assigner()
-	if d := a.decide(task); d.Attempt.Channel != "b" || d.Attempt.Segments != 4 || d.Attempt.PriceMicros != 4*30_000 {
+	if d := a.decide(task); d.Attempt.Channel != "b" || d.Attempt.Segments != 4 ||
+		d.Attempt.PriceMicros != 4*30_000 {
 		t.Errorf("decision %+v", d)
 	}
 	if d := a.decide(task); d.Attempt.Channel == "b" {
@@ -329,7 +378,8 @@ func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	task := w.task("a")
-	task.Row.Attempts, task.Row.PossibleDuplicate, task.Row.Tried, task.Row.Reason = 2, true, []string{"a"}, NoSlot
+	task.Row.Attempts, task.Row.PossibleDuplicate, task.Row.Tried, task.Row.Reason = 2, true,
+		[]string{"a"}, NoSlot
 	if d := w.decide(task); d.Attempt.Reason != ledger.ByResend {
 		t.Errorf("the attempt is recorded as %s", d.Attempt.Reason)
 	}
@@ -342,17 +392,23 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	w := newWorld(t)
 	w.routing.Channels, w.seen.Channels, w.unready = nil, nil, make([]string, channels)
 	var entries []selector.Entry
-	route := Route{Route: config.Route{Name: "default", Mode: mode, Fallback: fallback, MaxSegments: 10}}
+	route := Route{Route: config.Route{Name: "default", Mode: mode, Fallback: fallback,
+		MaxSegments: 10}}
 	for c := range channels {
 		name := fmt.Sprintf("c%03d", c)
-		w.routing.Channels = append(w.routing.Channels, Channel{Price: NewPrice("GBP", PriceList{Default: 30_000}), Channel: config.Channel{
-			Name: name, Capacity: 1000,
-			Labels: map[string]selector.Value{
-				"language": selector.TextValue([]string{"en", "fr", "de"}[c%3]), "department": selector.TextValue([]string{"sales", "support"}[c%2]),
-				"quality": selector.NumberValue(float64(c%5 + 1)), "region": selector.TextValue("uk"),
-			},
-		}})
-		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name, LastAssigned: noon.Add(-time.Duration(c%11) * time.Second)})
+		w.routing.Channels = append(w.routing.Channels,
+			Channel{Price: NewPrice("GBP", PriceList{Default: 30_000}), Channel: config.Channel{
+				Name: name, Capacity: 1000,
+				Labels: map[string]selector.Value{
+					"language":   selector.TextValue([]string{"en", "fr", "de"}[c%3]),
+					"department": selector.TextValue([]string{"sales", "support"}[c%2]),
+					"quality":    selector.NumberValue(float64(c%5 + 1)),
+					"region":     selector.TextValue("uk"),
+				},
+			}})
+		w.seen.Channels = append(w.seen.Channels,
+			ledger.ChannelState{Name: name,
+				LastAssigned: noon.Add(-time.Duration(c%11) * time.Second)})
 		route.Members = append(route.Members, c)
 		entries = append(entries, selector.Entry{Name: name, Weight: selector.MustWeight("1")})
 	}
@@ -369,8 +425,10 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 func jobsNamed(prefix string, n int) []Job {
 	jobs := make([]Job, n)
 	for i := range jobs {
-		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123", Text: "Your code is 123456"}
-		jobs[i] = Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil), Origin: Origin{Topic: "sms.bulk", Offset: int64(i)}}
+		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123",
+			Text: "Your code is 123456"}
+		jobs[i] = Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil),
+			Origin: Origin{Topic: "sms.bulk", Offset: int64(i)}}
 	}
 	return jobs
 }

@@ -27,8 +27,9 @@ func TestAFullChannel(t *testing.T) {
 		again   time.Duration
 		ranking []string
 	}{
-		"there is room":              {rooms: []Room{spare, spare, spare}, channel: "a"},
-		"its first choice is prompt": {rooms: []Room{none, spare, spare}, reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"}},
+		"there is room": {rooms: []Room{spare, spare, spare}, channel: "a"},
+		"its first choice is prompt": {rooms: []Room{none, spare, spare}, reason: InFlight,
+			again: lookForActive, ranking: []string{"a:in_flight"}},
 		"it has waited ten seconds": {
 			rooms:   []Room{none, spare, spare},
 			change:  func(_ *world, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
@@ -55,9 +56,12 @@ func TestAFullChannel(t *testing.T) {
 			},
 			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
 		},
-		"its first choice is late":     {rooms: []Room{late, spare, spare}, channel: "b", ranking: []string{"a:bulkhead", "b:", "c:"}},
-		"a late one is not waited for": {rooms: []Room{late, none, late}, reason: InFlight, again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"}},
-		"all are late":                 {rooms: []Room{late, late, late}, reason: Bulkhead, again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"}},
+		"its first choice is late": {rooms: []Room{late, spare, spare}, channel: "b",
+			ranking: []string{"a:bulkhead", "b:", "c:"}},
+		"a late one is not waited for": {rooms: []Room{late, none, late}, reason: InFlight,
+			again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"}},
+		"all are late": {rooms: []Room{late, late, late}, reason: Bulkhead,
+			again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"}},
 		"its route waits for a late one": {
 			rooms:  []Room{late, spare, spare},
 			change: func(w *world, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
@@ -78,7 +82,8 @@ func TestAFullChannel(t *testing.T) {
 		"it is held for a channel": {
 			rooms:  []Room{late, spare, spare},
 			change: func(_ *world, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
-			reason: Bulkhead, again: lookAgain, ranking: []string{"a:bulkhead", "b:pinned_elsewhere", "c:pinned_elsewhere"},
+			reason: Bulkhead, again: lookAgain,
+			ranking: []string{"a:bulkhead", "b:pinned_elsewhere", "c:pinned_elsewhere"},
 		},
 		"what else is in the way comes first": {
 			rooms:   []Room{none, spare, spare},
@@ -102,7 +107,8 @@ func TestAFullChannel(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w, tk)
 			}
-			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: tc.rooms})
+			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+				Snapshot{Rooms: tc.rooms})
 			d := a.decide(tk)
 			record := d.Seen
 			if tc.channel != "" {
@@ -110,7 +116,8 @@ func TestAFullChannel(t *testing.T) {
 				if d.State != ledger.Sending || d.Attempt.Channel != tc.channel {
 					t.Fatalf("%s on %q", d.State, d.Attempt.Channel)
 				}
-			} else if d.State != ledger.Waiting || d.Reason != tc.reason || !d.NextAt.Equal(noon.Add(tc.again)) || d.WaitsFor == "" {
+			} else if d.State != ledger.Waiting || d.Reason != tc.reason ||
+				!d.NextAt.Equal(noon.Add(tc.again)) || d.WaitsFor == "" {
 				t.Fatalf("%s for %q on %q until %s", d.State, d.Reason, d.WaitsFor, d.NextAt)
 			}
 			if tc.ranking == nil {
@@ -130,7 +137,8 @@ func TestAFullChannel(t *testing.T) {
 func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: []Room{{Left: 3}, {Left: 100}, {Left: 100}}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+		Snapshot{Rooms: []Room{{Left: 3}, {Left: 100}, {Left: 100}}})
 	states := map[ledger.State]int{}
 	for range 10 {
 		states[a.decide(w.numbered("a")).State]++
@@ -153,7 +161,8 @@ func (w *world) numbered(first string) *Task {
 func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: []Room{{Late: true}, {Late: true}, {Left: 100}}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+		Snapshot{Rooms: []Room{{Late: true}, {Late: true}, {Left: 100}}})
 	for range 10 {
 		a.decide(w.numbered("a"))
 	}
@@ -174,7 +183,8 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 		next[i] = noon.Add(time.Duration(i) * 30 * time.Second / queue)
 	}
 	looks := 0
-	for w.seen.Now = noon; w.seen.Now.Before(noon.Add(time.Minute)); w.seen.Now = w.seen.Now.Add(50 * time.Millisecond) {
+	for after := time.Duration(0); after < time.Minute; after += 50 * time.Millisecond {
+		w.seen.Now = noon.Add(after)
 		var a *assigner
 		claimed := 0
 		for i := range next {
@@ -182,11 +192,13 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 				continue
 			}
 			if claimed%batch == 0 {
-				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Rooms: []Room{full, full, full}})
+				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+					Snapshot{Rooms: []Room{full, full, full}})
 			}
 			claimed++
 			d := a.decide(w.task("a"))
-			if d.Reason != Bulkhead || !d.NextAt.After(w.seen.Now) || d.NextAt.After(w.seen.Now.Add(lookForRoom)) {
+			if d.Reason != Bulkhead || !d.NextAt.After(w.seen.Now) ||
+				d.NextAt.After(w.seen.Now.Add(lookForRoom)) {
 				t.Fatalf("it waits for %q until %s", d.Reason, d.NextAt)
 			}
 			next[i] = d.NextAt
@@ -210,17 +222,23 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 		fits    int
 		more    bool
 	}{
-		"room for all":              {rooms: []Room{{Left: 2}, {Left: 2}, {Left: 9}}, fits: 6},
-		"the second one of a":       {rooms: []Room{{Left: 1}, {Left: 2}, {Left: 9}}, fits: 3, more: true},
-		"none at all":               {rooms: []Room{{Left: 0}, {Left: 2}, {Left: 9}}, fits: 0, more: true},
-		"a is late: it falls back":  {rooms: []Room{late, {Left: 4}, {Left: 9}}, fits: 6},
-		"a falls back, b gets full": {rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4, more: true},
-		"all are late and full":     {rooms: []Room{late, late, late}, fits: 0, more: true},
-		"a is slow: it waits":       {rooms: []Room{{Slow: true}, {Left: 2}, {Left: 9}}, fits: 6},
-		"nobody has room soon":      {rooms: []Room{slow, slow, slow}, fits: 6},
-		"one will have room soon":   {rooms: []Room{{Left: 1, Late: true}, late, slow}, fits: 1, more: true},
-		"a is not ready":            {rooms: []Room{{Left: 0}, {Left: 4}, {Left: 9}}, unready: []string{"unbound", "", ""}, fits: 6},
-		"nobody is ready":           {rooms: []Room{late, late, late}, unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
+		"room for all": {rooms: []Room{{Left: 2}, {Left: 2}, {Left: 9}}, fits: 6},
+		"the second one of a": {rooms: []Room{{Left: 1}, {Left: 2}, {Left: 9}}, fits: 3,
+			more: true},
+		"none at all": {rooms: []Room{{Left: 0}, {Left: 2}, {Left: 9}}, fits: 0,
+			more: true},
+		"a is late: it falls back": {rooms: []Room{late, {Left: 4}, {Left: 9}}, fits: 6},
+		"a falls back, b gets full": {rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4,
+			more: true},
+		"all are late and full": {rooms: []Room{late, late, late}, fits: 0, more: true},
+		"a is slow: it waits":   {rooms: []Room{{Slow: true}, {Left: 2}, {Left: 9}}, fits: 6},
+		"nobody has room soon":  {rooms: []Room{slow, slow, slow}, fits: 6},
+		"one will have room soon": {rooms: []Room{{Left: 1, Late: true}, late, slow}, fits: 1,
+			more: true},
+		"a is not ready": {rooms: []Room{{Left: 0}, {Left: 4}, {Left: 9}},
+			unready: []string{"unbound", "", ""}, fits: 6},
+		"nobody is ready": {rooms: []Room{late, late, late},
+			unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Plan{Routing: w.routing}
@@ -254,7 +272,8 @@ func TestSlotsAreShared(t *testing.T) {
 			for range tc.jobs {
 				r.Tasks, r.Jobs = append(r.Tasks, *w.task("a")), append(r.Jobs, Job{})
 			}
-			if due := r.Share(tc.slots, tc.due); due != tc.wantDue || len(r.Jobs) != tc.wantJobs || len(r.Tasks) != tc.wantJobs {
+			if due := r.Share(tc.slots, tc.due); due != tc.wantDue || len(r.Jobs) != tc.wantJobs ||
+				len(r.Tasks) != tc.wantJobs {
 				t.Errorf("%d jobs and %d due rows", len(r.Jobs), due)
 			}
 		})
@@ -279,15 +298,28 @@ func TestPortionsFollowTheWeights(t *testing.T) {
 		change func(*Routing)
 		want   []float64
 	}{
-		"weights":        {func(r *Routing) { r.Routes[0].Table = weights("60", "30", "10") }, []float64{.6, .3, .1}},
-		"a weight of 0":  {func(r *Routing) { r.Routes[0].Table = weights("40", "0", "60") }, []float64{.369, .077, .554}},
-		"another mode":   {func(r *Routing) { r.Routes[0].Mode = LongestIdle }, []float64{.333, .333, .333}},
-		"in no route":    {func(r *Routing) { r.Routes = nil }, []float64{.333, .333, .333}},
-		"a takes none":   {func(r *Routing) { r.Routes[0].Table = weights("60", "20", "20"); r.Channels[0].State = Draining }, []float64{.172, .414, .414}},
-		"a switched off": {func(r *Routing) { r.Routes[0].Table = weights("60", "20", "20"); r.Channels[0].State = Disabled }, []float64{0, .5, .5}},
+		"weights": {func(r *Routing) {
+			r.Routes[0].Table = weights("60", "30", "10")
+		}, []float64{.6, .3, .1}},
+		"a weight of 0": {func(r *Routing) {
+			r.Routes[0].Table = weights("40", "0", "60")
+		}, []float64{.369, .077, .554}},
+		"another mode": {func(r *Routing) {
+			r.Routes[0].Mode = LongestIdle
+		}, []float64{.333, .333, .333}},
+		"in no route": {func(r *Routing) { r.Routes = nil }, []float64{.333, .333, .333}},
+		"a takes none": {func(r *Routing) {
+			r.Routes[0].Table = weights("60", "20", "20")
+			r.Channels[0].State = Draining
+		}, []float64{.172, .414, .414}},
+		"a switched off": {func(r *Routing) {
+			r.Routes[0].Table = weights("60", "20", "20")
+			r.Channels[0].State = Disabled
+		}, []float64{0, .5, .5}},
 		"two routes": {func(r *Routing) {
 			r.Routes = append(r.Routes, r.Routes[0])
-			r.Routes[0].Table, r.Routes[1].Table = weights("60", "30", "10"), weights("20", "30", "50")
+			r.Routes[0].Table, r.Routes[1].Table = weights("60", "30", "10"),
+				weights("20", "30", "50")
 		}, []float64{.4, .3, .3}},
 	} {
 		w := newWorld(t)

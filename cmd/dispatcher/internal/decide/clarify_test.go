@@ -18,7 +18,8 @@ func doubtful(change func(*Attempt)) *Attempt {
 	f.Search = search{
 		steps: []string{"same_key", "lookup", "receipt"}, within: 10 * time.Minute,
 		Begun: noon, reach: 10 * time.Second, account: "acme",
-		Can: provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true, KeyInReceipt: true},
+		Can: provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true,
+			KeyInReceipt: true},
 	}
 	if change != nil {
 		change(f)
@@ -47,79 +48,97 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		"the same key": {
 			nil,
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute, "a", false},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute,
+				"a", false},
 		},
 		"a lookup": {
 			func(f *Attempt) { f.Search.Can.SameKeyFor = 0 },
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
+				"", false},
 		},
 		"a lookup, because the lane has it first": {
 			func(f *Attempt) { f.Search.steps = []string{"lookup", "same_key"} },
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
+				"", false},
 		},
 		"a receipt": {
 			func(f *Attempt) { f.Search.Can.SameKeyFor, f.Search.Can.Lookup = 0, false },
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
+				"", false},
 		},
 		"a receipt, because one key stands for several parts": {
 			nil,
 			provider.Result{Parts: parts},
-			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
+				"", false},
 		},
 		"no receipt without the key in it": {
 			func(f *Attempt) { f.Search.Can = provider.Capabilities{Receipts: true} },
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
+				10 * time.Minute, "", false},
 		},
 		"one resend when there is nothing to ask": {
 			func(f *Attempt) { f.Search.Can, f.Search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{},
-			want{ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute, "", true},
+			want{ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute,
+				"", true},
 		},
 		"half of what is left when it is to be sent again": {
 			func(f *Attempt) { f.Search.resendOnce, f.Expires = true, noon.Add(time.Minute) },
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second, "a", false},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second,
+				"a", false},
 		},
 		"the same key for as long as the provider knows it": {
 			func(f *Attempt) { f.Search.Can.SameKeyFor = time.Minute },
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second, "a", false},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second,
+				"a", false},
 		},
 		"a lookup when the key is about to be forgotten": {
-			func(f *Attempt) { f.Search.Can.SameKeyFor, f.Search.Begun = time.Minute, noon.Add(-50*time.Second) },
+			func(f *Attempt) {
+				f.Search.Can.SameKeyFor, f.Search.Begun = time.Minute, noon.Add(-50*time.Second)
+			},
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
+				"", false},
 		},
 		"no resend of what is known to be taken in part": {
 			func(f *Attempt) { f.Search.Can, f.Search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{Parts: parts},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
+				10 * time.Minute, "", false},
 		},
 		"no resend of the rest of a message": {
 			func(f *Attempt) {
-				f.Search.Can, f.Search.resendOnce, f.Submission.Parts = provider.Capabilities{}, true, []int{2}
+				f.Search.Can, f.Search.resendOnce, f.Submission.Parts = provider.Capabilities{},
+					true, []int{2}
 			},
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
+				10 * time.Minute, "", false},
 		},
 		"nothing when a repeat found no answer in time": {
 			func(f *Attempt) { f.RepeatUntil = noon },
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0,
+				"", false},
 		},
 		"another repeat when there is time": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
+				"a", false},
 		},
 		"another repeat when the provider is not there": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Refused, Code: "dial"},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
+				"a", false},
 		},
 		"certainty when a repeat is accepted": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
@@ -129,13 +148,15 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		"certainty when a repeat is rejected": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Rejected, Code: "bad"},
-			want{ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute, "", false},
+			want{ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute,
+				"", false},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := settle(doubtful(tc.change), &tc.result, noon)
-			got := want{State: s.State, Reason: s.Reason, Pinned: s.Pinned, Flagged: s.PossibleDuplicate}
+			got := want{State: s.State, Reason: s.Reason, Pinned: s.Pinned,
+				Flagged: s.PossibleDuplicate}
 			if d := s.Ambiguity; d != nil {
 				got.Step, got.Verdict, got.Until = d.Step, d.ResolvedAs, d.Until.Sub(noon)
 				if !d.NextAt.IsZero() {
@@ -156,7 +177,9 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	for _, resend := range []bool{false, true} {
 		for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
 			for _, left := range []time.Duration{-time.Second, time.Minute} {
-				f := doubtful(func(f *Attempt) { f.RepeatUntil, f.Search.resendOnce = noon.Add(left), resend })
+				f := doubtful(func(f *Attempt) {
+					f.RepeatUntil, f.Search.resendOnce = noon.Add(left), resend
+				})
 				s := settle(f, &provider.Result{Outcome: outcome}, noon)
 				certain := outcome == provider.Accepted || outcome == provider.Rejected
 				elsewhere := s.State == ledger.Retry && s.Pinned != f.Channel
@@ -166,8 +189,10 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 				if s.Ambiguity == nil {
 					t.Errorf("%s with %s left says nothing about the ambiguity", outcome, left)
 				}
-				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 || s.PriceMicros != 90) {
-					t.Errorf("%s with %s left is settled as %s for %d segments", outcome, left, s.Outcome, s.Segments)
+				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 ||
+					s.PriceMicros != 90) {
+					t.Errorf("%s with %s left is settled as %s for %d segments", outcome, left,
+						s.Outcome, s.Segments)
 				}
 			}
 		}
@@ -183,20 +208,33 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 		want   ledger.State
 		at     time.Time
 	}{
-		"it is its turn":                   {func(*world, *ledger.Message) {}, ledger.Sending, time.Time{}},
-		"after many attempts":              {func(_ *world, m *ledger.Message) { m.Attempts = maxAttempts }, ledger.Sending, time.Time{}},
-		"its text has become too long":     {func(w *world, _ *ledger.Message) { w.routing.Routes[0].MaxSegments = 0 }, ledger.Waiting, noon.Add(lookForRoute)},
-		"its deadline passes":              {func(_ *world, m *ledger.Message) { m.ExpiresAt = noon }, ledger.Waiting, noon.Add(time.Minute)},
-		"the search is over":               {func(_ *world, m *ledger.Message) { m.SameKeyUntil = noon }, ledger.Waiting, noon.Add(time.Second)},
-		"the channel is another account":   {func(w *world, _ *ledger.Message) { w.routing.Channels[0].Account = "other" }, ledger.Waiting, noon.Add(time.Minute)},
-		"the channel has left the routing": {func(_ *world, m *ledger.Message) { m.Pinned = "gone" }, ledger.Waiting, noon.Add(time.Minute)},
+		"it is its turn": {func(*world, *ledger.Message) {}, ledger.Sending, time.Time{}},
+		"after many attempts": {func(_ *world, m *ledger.Message) {
+			m.Attempts = maxAttempts
+		}, ledger.Sending, time.Time{}},
+		"its text has become too long": {func(w *world, _ *ledger.Message) {
+			w.routing.Routes[0].MaxSegments = 0
+		}, ledger.Waiting, noon.Add(lookForRoute)},
+		"its deadline passes": {func(_ *world, m *ledger.Message) {
+			m.ExpiresAt = noon
+		}, ledger.Waiting, noon.Add(time.Minute)},
+		"the search is over": {func(_ *world, m *ledger.Message) {
+			m.SameKeyUntil = noon
+		}, ledger.Waiting, noon.Add(time.Second)},
+		"the channel is another account": {func(w *world, _ *ledger.Message) {
+			w.routing.Channels[0].Account = "other"
+		}, ledger.Waiting, noon.Add(time.Minute)},
+		"the channel has left the routing": {func(_ *world, m *ledger.Message) {
+			m.Pinned = "gone"
+		}, ledger.Waiting, noon.Add(time.Minute)},
 	} {
 		w := modal(t, Weighted, LoadRatio)
 		row := storedRow(ledger.Retry, 1)
 		row.Pinned, row.SameKey, row.SameKeyUntil = "a", "key", noon.Add(time.Minute)
 		tc.change(w, &row)
 		_, d := w.decideDue(row)
-		if d.State != tc.want || d.State == ledger.Sending && d.Attempt.Channel != "a" || d.State == ledger.Waiting && !d.NextAt.Equal(tc.at) {
+		if d.State != tc.want || d.State == ledger.Sending && d.Attempt.Channel != "a" ||
+			d.State == ledger.Waiting && !d.NextAt.Equal(tc.at) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -211,7 +249,8 @@ func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled} {
 		s := settle(f, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
 		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 {
-			t.Errorf("%s: settled as %s, denied %q, %d parts", outcome, s.Outcome, s.Denied, s.DeniedParts)
+			t.Errorf("%s: settled as %s, denied %q, %d parts", outcome, s.Outcome, s.Denied,
+				s.DeniedParts)
 		}
 	}
 }

@@ -31,10 +31,12 @@ func TestExplainListsAllMembersInTheOrderOfConsideration(t *testing.T) {
 	q.Unready[first] = "breaker_open"
 	got := Explain(q)
 	loads := map[string]float64{"a": 0, "b": 0.8, "c": 0.4}
-	want := []Candidate{{Channel: first, LoadRatio: loads[first], Reason: "breaker_open", Segments: 1, Micros: 30_000, Currency: "GBP"}}
+	want := []Candidate{{Channel: first, LoadRatio: loads[first], Reason: "breaker_open",
+		Segments: 1, Micros: 30_000, Currency: "GBP"}}
 	for _, name := range []string{"a", "c", "b"} {
 		if name != first {
-			want = append(want, Candidate{Channel: name, LoadRatio: loads[name], Segments: 1, Micros: 30_000, Currency: "GBP"})
+			want = append(want, Candidate{Channel: name, LoadRatio: loads[name], Segments: 1,
+				Micros: 30_000, Currency: "GBP"})
 		}
 	}
 	if !cmp.Equal(got.Candidates, want) {
@@ -58,7 +60,9 @@ func TestExplainLeavesTheStateAsItWas(t *testing.T) {
 	t.Parallel()
 	q := testQuestion(t)
 	for i := range q.Channels {
-		q.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 5}, Start: noon, Max: 5}}
+		q.Channels[i].Gate.Counters = []admission.Counter{{
+			Limit: admission.Limit{Window: admission.Minute, Max: 5}, Start: noon, Max: 5,
+		}}
 	}
 	before := Explain(q)
 	if after := Explain(q); !cmp.Equal(before, after) {
@@ -74,7 +78,8 @@ func TestExplainSaysWhyAMessageCannotBeSent(t *testing.T) {
 	q := testQuestion(t)
 	q.Routing.Routes[0].Match.Prefixes = []string{"+49"}
 	got := Explain(q)
-	if got.Problem == nil || got.Problem.Code != envelope.NoRoute || got.Problem.Detail == "" || got.Candidates != nil {
+	if got.Problem == nil || got.Problem.Code != envelope.NoRoute || got.Problem.Detail == "" ||
+		got.Candidates != nil {
 		t.Errorf("answer %+v", got)
 	}
 }
@@ -87,18 +92,22 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	if got := Explain(q); got.Decision.State != ledger.Sending {
 		t.Errorf("nothing is taken: %+v", got.Decision)
 	}
-	used := admission.Counter{Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour), Granted: 5, Max: 5}
-	q.Scoped = []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: shop}, Counters: []admission.Counter{used}}}
+	used := admission.Counter{Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour),
+		Granted: 5, Max: 5}
+	q.Scoped = []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: shop},
+		Counters: []admission.Counter{used}}}
 	got := Explain(q)
 	first := got.Candidates[0]
-	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop 1d messages" || first.Reason != TenantLimit {
+	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop 1d messages" ||
+		first.Reason != TenantLimit {
 		t.Errorf("all is taken: %+v", got)
 	}
 	if first.Limit != got.Decision.WaitsFor || first.Never {
 		t.Errorf("the limit that is used up: %+v", first)
 	}
 	q.Scoped, q.Routing.Limits[0].Max = nil, 0
-	if last := Explain(q).Candidates[2]; last.Reason != TenantLimit || last.Limit != "tenant:shop 1d messages" || !last.Never {
+	if last := Explain(q).Candidates[2]; last.Reason != TenantLimit ||
+		last.Limit != "tenant:shop 1d messages" || !last.Never {
 		t.Errorf("the limit is 0: %+v", last)
 	}
 }
@@ -108,7 +117,8 @@ func TestExplainKeepsAScheduledMessage(t *testing.T) {
 	q := testQuestion(t)
 	q.Job.Message.SendAt = noon.Add(time.Hour)
 	got := Explain(q)
-	if got.Decision.State != ledger.Scheduled || !got.Decision.NextAt.Equal(q.Job.Message.SendAt) || len(got.Candidates) != 3 {
+	if got.Decision.State != ledger.Scheduled || !got.Decision.NextAt.Equal(q.Job.Message.SendAt) ||
+		len(got.Candidates) != 3 {
 		t.Errorf("answer %+v", got)
 	}
 }
@@ -124,7 +134,9 @@ func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
 	} {
 		q := testQuestion(t)
 		q.Routing.Routes[0].Mode = mode
-		q.Routing.Channels[1].Labels = map[string]selector.Value{"language": selector.TextValue("en")}
+		q.Routing.Channels[1].Labels = map[string]selector.Value{
+			"language": selector.TextValue("en"),
+		}
 		q.Job.Message.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 		q.Channels[0].LastAssigned = noon
 		q.Cursors = []ledger.Cursor{{Route: "default", Channel: "c", Position: 2}}
@@ -140,10 +152,12 @@ func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
 			}
 			order = append(order, one)
 		}
-		if !cmp.Equal(order, want) || got.Plan.Size != 0 || got.Plan.FirstChoice != "" || got.By != q.Routing.Routes[0].Ranker(0) {
+		if !cmp.Equal(order, want) || got.Plan.Size != 0 || got.Plan.FirstChoice != "" ||
+			got.By != q.Routing.Routes[0].Ranker(0) {
 			t.Errorf("%s: %v by %s, plan %+v; want %v", mode, order, got.By, got.Plan, want)
 		}
-		if got.Decision.Attempt.Channel != got.Candidates[0].Channel || got.Decision.Plan.FirstChoice != got.Candidates[0].Channel {
+		if got.Decision.Attempt.Channel != got.Candidates[0].Channel ||
+			got.Decision.Plan.FirstChoice != got.Candidates[0].Channel {
 			t.Errorf("%s: decision %+v", mode, got.Decision)
 		}
 		if q.Cursors[0].Channel != "c" {

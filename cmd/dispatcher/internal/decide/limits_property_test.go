@@ -18,10 +18,12 @@ import (
 // drawnLimit is any limit of a scope.
 func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	l := admission.Limit{
-		Scope:  scope,
-		Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day}).Draw(t, "window"),
-		Unit:   rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments, admission.Money}).Draw(t, "unit"),
-		Max:    rapid.Int64Range(0, 12).Draw(t, "max"),
+		Scope: scope,
+		Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute,
+			admission.Hour, admission.Day}).Draw(t, "window"),
+		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments,
+			admission.Money}).Draw(t, "unit"),
+		Max: rapid.Int64Range(0, 12).Draw(t, "max"),
 	}
 	if l.Unit == admission.Money {
 		l.Max, l.Currency = l.Max*10_000, "GBP"
@@ -30,7 +32,8 @@ func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 		l.Sliding, l.Burst = true, rapid.Int64Range(1, l.Max).Draw(t, "burst")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "reserves") == 0 {
-		l.Reserve = []admission.Reserve{{Lane: "otp", Percent: rapid.Int64Range(1, 100).Draw(t, "percent")}}
+		l.Reserve = []admission.Reserve{{Lane: "otp",
+			Percent: rapid.Int64Range(1, 100).Draw(t, "percent")}}
 	}
 	return l
 }
@@ -38,17 +41,24 @@ func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 // drawnTerms gives the world any limits, policies, holds, prices and parts.
 func drawnTerms(t *rapid.T, w *world) {
 	limits := func(scopes *rapid.Generator[admission.Scope]) []admission.Limit {
-		one := rapid.Custom(func(t *rapid.T) admission.Limit { return drawnLimit(t, scopes.Draw(t, "scope")) })
-		return rapid.SliceOfNDistinct(one, 0, 4, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
+		one := rapid.Custom(func(t *rapid.T) admission.Limit {
+			return drawnLimit(t, scopes.Draw(t, "scope"))
+		})
+		return rapid.SliceOfNDistinct(one, 0, 4, func(l admission.Limit) admission.Key {
+			return l.Key()
+		}).Draw(t, "limits")
 	}
 	narrow := rapid.Custom(drawnScope)
 	w.routing.Limits = limits(narrow)
 	for c := range w.routing.Channels {
 		ch := &w.routing.Channels[c]
 		ch.Limits = limits(rapid.OneOf(rapid.Just(admission.Scope{}), narrow))
-		ch.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Exact{}, admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}}).Draw(t, "policy")
-		ch.Active.Hold = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "hold")
-		ch.Price = NewPrice("GBP", PriceList{Default: rapid.SampledFrom([]int64{0, 7_000, 30_000}).Draw(t, "price")})
+		ch.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Exact{}, admission.Even{},
+			admission.Curve{Factor: 1}, admission.CounterPolicy{}}).Draw(t, "policy")
+		holds := []time.Duration{0, time.Second, time.Minute}
+		ch.Active.Hold = rapid.SampledFrom(holds).Draw(t, "hold")
+		price := rapid.SampledFrom([]int64{0, 7_000, 30_000}).Draw(t, "price")
+		ch.Price = NewPrice("GBP", PriceList{Default: price})
 		if rapid.IntRange(0, 3).Draw(t, "cuts") == 0 {
 			ch.Segments = func(string) int { return 2 }
 		}
@@ -63,7 +73,8 @@ func drawnTerms(t *rapid.T, w *world) {
 // stored is the state of all limits as the rows of a database hold it.
 func (w *world) stored() {
 	bare := func(l admission.Limit) admission.Counter {
-		return admission.Counter{Limit: admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max}, Max: l.Max}
+		return admission.Counter{Limit: admission.Limit{Scope: l.Scope, Window: l.Window,
+			Unit: l.Unit, Max: l.Max}, Max: l.Max}
 	}
 	for _, n := range w.routing.scopeIndex().narrower {
 		s := ledger.ScopeState{ScopeRef: n.ScopeRef}
@@ -109,7 +120,8 @@ func copied(seen *ledger.Seen) *ledger.Seen {
 		return of
 	}
 	out := *seen
-	out.Channels, out.Scoped, out.Cursors = slices.Clone(seen.Channels), slices.Clone(seen.Scoped), slices.Clone(seen.Cursors)
+	out.Channels, out.Scoped, out.Cursors = slices.Clone(seen.Channels), slices.Clone(seen.Scoped),
+		slices.Clone(seen.Cursors)
 	for i := range out.Channels {
 		out.Channels[i].Gate.Counters = counters(out.Channels[i].Gate.Counters)
 	}
@@ -125,11 +137,14 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 	one.Row.ReceivedAt, one.Row.ExpiresAt = now, now.Add(time.Hour)
 	one.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "news"}).Draw(t, "tenant")
 	one.Row.Lane = rapid.SampledFrom([]string{"bulk", "otp"}).Draw(t, "lane")
-	one.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100", "+33612345678"}).Draw(t, "to")
+	one.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100",
+		"+33612345678"}).Draw(t, "to")
 	one.common = rapid.IntRange(1, 4).Draw(t, "segments")
 	if rapid.IntRange(0, 3).Draw(t, "retry") == 0 {
-		one.Row.Attempts, one.Row.Pinned = 1, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "pinned")
-		ticket := admission.NewTicket(now.Add(-time.Duration(rapid.IntRange(0, 90).Draw(t, "held for")) * time.Second))
+		one.Row.Attempts, one.Row.Pinned = 1,
+			rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "pinned")
+		held := time.Duration(rapid.IntRange(0, 90).Draw(t, "held for")) * time.Second
+		ticket := admission.NewTicket(now.Add(-held))
 		one.Row.Ticket = &ticket
 	}
 	return one
@@ -148,22 +163,29 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 		f := &Instances{}
 		for range rapid.IntRange(0, 3).Draw(rt, "others") {
 			n := rapid.Int64Range(0, 9).Draw(rt, "granted")
-			f.Join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"), map[string]ledger.Grants{"a": {Messages: n, Segments: 2 * n, Micros: 3 * n}})
+			f.Join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"),
+				map[string]ledger.Grants{"a": {Messages: n, Segments: 2 * n, Micros: 3 * n}})
 		}
 		now := noon
 		for range rapid.IntRange(1, 6).Draw(rt, "claims") {
-			now = now.Add(time.Duration(rapid.IntRange(-500, 2500).Draw(rt, "step")) * time.Millisecond)
+			now = now.Add(time.Duration(rapid.IntRange(-500, 2500).Draw(rt,
+				"step")) * time.Millisecond)
 			w.seen.Now = now
 			for c := range w.seen.Channels {
 				gate := &w.seen.Channels[c].Gate
-				gate.Active.Count -= min(gate.Active.Count, rapid.Int64Range(0, 3).Draw(rt, "answered"))
+				gate.Active.Count -= min(gate.Active.Count,
+					rapid.Int64Range(0, 3).Draw(rt, "answered"))
 				if rapid.IntRange(0, 5).Draw(rt, "slow") == 0 {
-					gate.Ease = gate.Ease.SlowDown(now, time.Duration(rapid.IntRange(0, 2).Draw(rt, "pause"))*time.Second)
+					gate.Ease = gate.Ease.SlowDown(now,
+						time.Duration(rapid.IntRange(0, 2).Draw(rt, "pause"))*time.Second)
 				}
 			}
 			stand := Snapshot{
-				CommitLatency: time.Duration(rapid.IntRange(0, 300).Draw(rt, "lead")) * time.Millisecond,
-				Worker:        admission.Worker{ID: rapid.Int64Range(1, 3).Draw(rt, "worker"), Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region")}, Instances: f,
+				CommitLatency: time.Duration(rapid.IntRange(0, 300).Draw(rt,
+					"lead")) * time.Millisecond,
+				Worker: admission.Worker{ID: rapid.Int64Range(1, 3).Draw(rt, "worker"),
+					Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region")},
+				Instances: f,
 			}
 			again := copied(w.seen)
 			keys := newDrawers(testKeys)
@@ -187,10 +209,12 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 }
 
 // decided compares decisions. Their channels have the names that their attempts have.
-var decided = cmp.Options{cmp.AllowUnexported(decision{}), cmpopts.IgnoreFields(decision{}, "channel")}
+var decided = cmp.Options{cmp.AllowUnexported(decision{}),
+	cmpopts.IgnoreFields(decision{}, "channel")}
 
 // asTaken compares what counters have taken, and not at which places.
-var asTaken = []cmp.Option{cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"), cmpopts.EquateEmpty()}
+var asTaken = []cmp.Option{cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"),
+	cmpopts.EquateEmpty()}
 
 // checkRefunds gives back what the message would if nothing of it were spent: then the limits in
 // money stand where they did, and with them what they count apart of lanes and shares.
@@ -200,7 +224,9 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 	if d.State == ledger.Sending {
 		for _, r := range d.refunds {
 			at := slices.IndexFunc(is, func(b book) bool {
-				return b.channel == r.Channel && b.Key() == admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
+				return b.channel == r.Channel &&
+					b.Key() == admission.Key{Scope: r.Scope, Window: r.Window,
+						Unit: admission.Money}
 			})
 			is[at].Granted -= r.Micros
 			for _, tally := range []string{r.Tallies.Lane, r.Tallies.Pool} {
@@ -218,7 +244,8 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 			continue
 		}
 		if diff := cmp.Diff(*was[i].Counter, *is[i].Counter, asTaken...); diff != "" {
-			t.Fatalf("%s: what goes back is not what was taken of %s of %q: %s", d.State, is[i].Key().On(is[i].channel), is[i].channel, diff)
+			t.Fatalf("%s: what goes back is not what was taken of %s of %q: %s", d.State,
+				is[i].Key().On(is[i].channel), is[i].channel, diff)
 		}
 	}
 }
@@ -227,17 +254,22 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 func checkBooks(t *rapid.T, before, after *ledger.Seen, task *Task, d *decision, a *assigner) {
 	was, is := booksOf(before), booksOf(after)
 	sent := d.State == ledger.Sending
-	need := admission.Need{Lane: task.Row.Lane, Segments: d.Attempt.Segments, Micros: d.Attempt.PriceMicros}
+	need := admission.Need{Lane: task.Row.Lane, Segments: d.Attempt.Segments,
+		Micros: d.Attempt.PriceMicros}
 	for i, b := range is {
 		want := int64(0)
-		if sent && (b.channel == "" || b.channel == d.Attempt.Channel) && b.Scope.Covers(task.Row.Tenant, task.msg.To) {
+		if sent && (b.channel == "" || b.channel == d.Attempt.Channel) &&
+			b.Scope.Covers(task.Row.Tenant, task.msg.To) {
 			want = b.Cost(&need)
 			if !d.release.Latest.IsZero() && d.release.Latest.After(b.End(time.UTC)) {
-				t.Fatalf("it may leave until %s, when the window from %s is over", d.release.Latest, b.Start)
+				t.Fatalf("it may leave until %s, when the window from %s is over",
+					d.release.Latest, b.Start)
 			}
 		}
-		if b.Granted-was[i].Granted != want || b.Granted < 0 || b.Granted > b.Max || b.Max > b.Limit.Max {
-			t.Fatalf("%s sent to %q costs %d, and %s of %q went from %d to %d of %d", d.State, d.Attempt.Channel, want, b.Scope, b.channel, was[i].Granted, b.Granted, b.Max)
+		if b.Granted-was[i].Granted != want || b.Granted < 0 || b.Granted > b.Max ||
+			b.Max > b.Limit.Max {
+			t.Fatalf("%s sent to %q costs %d, and %s of %q went from %d to %d of %d", d.State,
+				d.Attempt.Channel, want, b.Scope, b.channel, was[i].Granted, b.Granted, b.Max)
 		}
 	}
 	for i := range after.Channels {
@@ -245,8 +277,10 @@ func checkBooks(t *rapid.T, before, after *ledger.Seen, task *Task, d *decision,
 		if sent && after.Channels[i].Name == d.Attempt.Channel && d.Attempt.Ticket == nil {
 			want = 1
 		}
-		if gate.Active.Count-before.Channels[i].Gate.Active.Count != want || (gate.Active.Max > 0 && gate.Active.Count > gate.Active.Max) {
-			t.Fatalf("%s to %q: active of %s is %+v, was %+v", d.State, d.Attempt.Channel, after.Channels[i].Name, gate.Active, before.Channels[i].Gate.Active)
+		if gate.Active.Count-before.Channels[i].Gate.Active.Count != want ||
+			(gate.Active.Max > 0 && gate.Active.Count > gate.Active.Max) {
+			t.Fatalf("%s to %q: active of %s is %+v, was %+v", d.State, d.Attempt.Channel,
+				after.Channels[i].Name, gate.Active, before.Channels[i].Gate.Active)
 		}
 	}
 	if !sent && (d.Reason == "" || (d.State == ledger.Waiting && !d.NextAt.After(after.Now))) {

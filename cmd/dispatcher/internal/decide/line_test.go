@@ -18,23 +18,32 @@ import (
 
 // disordered is a world in any state: some channels full, down, switched off or unfit.
 func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
-	mode := rapid.SampledFrom([]Mode{"", Weighted, RoundRobinMode, LongestIdle, BestWorkerMode}).Draw(t, "mode")
-	fallback := rapid.SampledFrom([]Ranker{"", LoadRatio, BestWorker, RoundRobin, Redraw}).Draw(t, "fallback")
+	mode := rapid.SampledFrom([]Mode{"", Weighted, RoundRobinMode, LongestIdle,
+		BestWorkerMode}).Draw(t, "mode")
+	fallback := rapid.SampledFrom([]Ranker{"", LoadRatio, BestWorker, RoundRobin, Redraw}).Draw(t,
+		"fallback")
 	n := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(30, 40)).Draw(t, "channels")
 	w := wideWorld(tb, n, mode, fallback)
 	w.routing.Routes[0].BypassSelectors = rapid.Bool().Draw(t, "bypass")
 	for i := range n {
 		ch, state := &w.routing.Channels[i], &w.seen.Channels[i]
 		ch.Capacity = rapid.Int64Range(1, 5).Draw(t, "capacity")
-		ch.State = rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Draining, Disabled}).Draw(t, "state")
-		w.unready[i] = rapid.SampledFrom([]string{"", "", "", "connecting", Throttled, provider.Probing}).Draw(t, "unready")
-		state.Gate.Active = admission.Active{Count: rapid.Int64Range(0, 4).Draw(t, "active"), Max: rapid.SampledFrom([]int64{0, 4, 6}).Draw(t, "active_max")}
-		state.Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: rapid.Int64Range(0, 5).Draw(t, "max")}}}
-		state.LastAssigned = rapid.SampledFrom([]time.Time{{}, noon, noon.Add(-time.Second)}).Draw(t, "last_assigned")
+		ch.State = rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Draining,
+			Disabled}).Draw(t, "state")
+		w.unready[i] = rapid.SampledFrom([]string{"", "", "", "connecting", Throttled,
+			provider.Probing}).Draw(t, "unready")
+		state.Gate.Active = admission.Active{Count: rapid.Int64Range(0, 4).Draw(t, "active"),
+			Max: rapid.SampledFrom([]int64{0, 4, 6}).Draw(t, "active_max")}
+		state.Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute,
+			Max: rapid.Int64Range(0, 5).Draw(t, "max")}}}
+		times := []time.Time{{}, noon, noon.Add(-time.Second)}
+		state.LastAssigned = rapid.SampledFrom(times).Draw(t, "last_assigned")
 	}
-	name := func() string { return fmt.Sprintf("c%03d", rapid.IntRange(0, n).Draw(t, "name")) } // one too many
+	// one too many
+	name := func() string { return fmt.Sprintf("c%03d", rapid.IntRange(0, n).Draw(t, "name")) }
 	if rapid.Bool().Draw(t, "cursor") {
-		w.seen.Cursors[0] = ledger.Cursor{Route: "default", Channel: name(), Position: rapid.IntRange(0, n+1).Draw(t, "position")}
+		w.seen.Cursors[0] = ledger.Cursor{Route: "default", Channel: name(),
+			Position: rapid.IntRange(0, n+1).Draw(t, "position")}
 	}
 	var tasks []*Task
 	for i := range rapid.IntRange(1, 8).Draw(t, "tasks") {
@@ -46,7 +55,9 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 			task.First = w.routing.Place(task.Route, task.Row.Plan.FirstChoice)
 		}
 		if task.Row.Attempts > 0 {
-			task.Row.Tried = rapid.SliceOfN(rapid.Custom(func(*rapid.T) string { return name() }), 0, 3).Draw(t, "tried")
+			task.Row.Tried = rapid.SliceOfN(rapid.Custom(func(*rapid.T) string {
+				return name()
+			}), 0, 3).Draw(t, "tried")
 			if rapid.IntRange(0, 5).Draw(t, "is pinned") == 0 {
 				task.Row.Pinned = name()
 			}
@@ -54,8 +65,10 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 		if rapid.Bool().Draw(t, "selectors") {
 			task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 			task.msg.Selectors = []selector.Selector{{
-				Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(rapid.Float64Range(0, 6).Draw(t, "quality")),
-				ExpiresAfter: rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "expires_after"),
+				Key: "quality", Operator: selector.GreaterThan,
+				Value: selector.NumberValue(rapid.Float64Range(0, 6).Draw(t, "quality")),
+				ExpiresAfter: rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t,
+					"expires_after"),
 			}}
 		}
 		tasks = append(tasks, task)
@@ -115,25 +128,31 @@ func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []ad
 		}
 		gate := &w.seen.Channels[i].Gate
 		if got := gate.Active.Count - before[i].Active.Count; got != want {
-			t.Fatalf("%s was taken and the active count of %s grew by %d", d.Attempt.Channel, w.seen.Channels[i].Name, got)
+			t.Fatalf("%s was taken and the active count of %s grew by %d", d.Attempt.Channel,
+				w.seen.Channels[i].Name, got)
 		}
-		if got := gate.Counters[0].Granted - before[i].Counters[0].Granted; got != want || gate.Counters[0].Granted > gate.Counters[0].Max {
-			t.Fatalf("%s was taken and %s granted %d more, %d of %d", d.Attempt.Channel, w.seen.Channels[i].Name, got, gate.Counters[0].Granted, gate.Counters[0].Max)
+		if got := gate.Counters[0].Granted - before[i].Counters[0].Granted; got != want ||
+			gate.Counters[0].Granted > gate.Counters[0].Max {
+			t.Fatalf("%s was taken and %s granted %d more, %d of %d", d.Attempt.Channel,
+				w.seen.Channels[i].Name, got, gate.Counters[0].Granted, gate.Counters[0].Max)
 		}
 	}
 	first := task.Row.Attempts == 0 && d.Attempt.Channel == d.Plan.FirstChoice
 	if first != (d.Attempt.Reason == ledger.ByFirstChoice) {
-		t.Fatalf("attempt %d on %s, first choice %s: %s", d.Attempt.Number, d.Attempt.Channel, d.Plan.FirstChoice, d.Attempt.Reason)
+		t.Fatalf("attempt %d on %s, first choice %s: %s", d.Attempt.Number, d.Attempt.Channel,
+			d.Plan.FirstChoice, d.Attempt.Reason)
 	}
 	if needless := task.Route.Draws() && first; needless != (d.Attempt.Ranking == nil) {
-		t.Fatalf("attempt %d, reason %s, has the ranking %s", d.Attempt.Number, d.Attempt.Reason, d.Attempt.Ranking)
+		t.Fatalf("attempt %d, reason %s, has the ranking %s", d.Attempt.Number, d.Attempt.Reason,
+			d.Attempt.Ranking)
 	}
 }
 
 // checkRanking derives the order again from what is stored.
 func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranking) {
 	chosen := r.Chosen()
-	if d.State == ledger.Sending && (chosen < 0 || r.Candidates[chosen].Channel != d.Attempt.Channel) {
+	if d.State == ledger.Sending &&
+		(chosen < 0 || r.Candidates[chosen].Channel != d.Attempt.Channel) {
 		t.Fatalf("%s was taken by the ranking %+v", d.Attempt.Channel, r)
 	}
 	stored := r.Candidates
@@ -141,8 +160,10 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 		stored = stored[1:] // a first choice that is gone
 	}
 	stateless := fieldsOf(r).stateless()
-	if least := min(MaxRanked, len(task.Route.Members)); len(stored)+r.More != len(task.Route.Members) ||
-		(stateless && chosen >= 0 && chosen != len(r.Candidates)-1) || ((!stateless || chosen < 0) && len(stored) < least) {
+	members := len(task.Route.Members)
+	if least := min(MaxRanked, members); len(stored)+r.More != members ||
+		(stateless && chosen >= 0 && chosen != len(r.Candidates)-1) ||
+		((!stateless || chosen < 0) && len(stored) < least) {
 		t.Fatalf("%d of %d members stored, %d more", len(stored), len(task.Route.Members), r.More)
 	}
 	if d.State != ledger.Sending && chosen >= 0 {
@@ -161,7 +182,9 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 	want := slices.Clone(candidates)
 	if stateless {
 		for place := range task.Route.Members {
-			if !slices.ContainsFunc(want, func(c selector.Candidate) bool { return c.Index == place }) && (place != task.First || !task.Route.Draws()) {
+			if !slices.ContainsFunc(want, func(c selector.Candidate) bool {
+				return c.Index == place
+			}) && (place != task.First || !task.Route.Draws()) {
 				candidates = append(candidates, selector.Candidate{Index: place})
 			}
 		}
@@ -187,18 +210,21 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 	t.Parallel()
 	w := wideWorld(t, 1000, LongestIdle, LoadRatio)
-	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != MaxRanked || r.More != 1000-MaxRanked || r.Chosen() != 0 {
+	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != MaxRanked ||
+		r.More != 1000-MaxRanked || r.Chosen() != 0 {
 		t.Errorf("%d candidates and %d more", len(r.Candidates), r.More)
 	}
 	for i := range w.unready {
 		w.unready[i] = "connecting"
 	}
-	if d := w.decide(w.fresh()); d.State != ledger.Waiting || len(decoded(t, d).Candidates) != MaxRanked || decoded(t, d).More != 1000-MaxRanked {
+	if d := w.decide(w.fresh()); d.State != ledger.Waiting ||
+		len(decoded(t, d).Candidates) != MaxRanked || decoded(t, d).More != 1000-MaxRanked {
 		t.Errorf("a wait stores %d bytes", len(d.Seen))
 	}
 	w.unready[999] = "" // everybody before it was considered, so everybody is stored
 	w.seen.Channels[999].Gate.Active.Count = 500
-	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != 1000 || r.More != 0 || r.Candidates[r.Chosen()].Channel != "c999" {
+	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != 1000 || r.More != 0 ||
+		r.Candidates[r.Chosen()].Channel != "c999" {
 		t.Errorf("%d candidates and %d more", len(r.Candidates), r.More)
 	}
 }
@@ -213,7 +239,8 @@ func TestThousandWeightsDrawAndRedraw(t *testing.T) {
 		planned := p.plan(&job)
 		w.unready[planned.First] = "connecting"
 		d := a.decide(&planned)
-		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback || d.Attempt.Channel == planned.Row.Plan.FirstChoice {
+		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback ||
+			d.Attempt.Channel == planned.Row.Plan.FirstChoice {
 			t.Fatalf("decision %+v", d)
 		}
 	}

@@ -48,7 +48,8 @@ func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
 	t.Helper()
 	for range n {
 		d := a.decide(w.fresh())
-		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFirstChoice || d.Plan.FirstChoice != d.Attempt.Channel || d.Plan.Size != 0 {
+		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFirstChoice ||
+			d.Plan.FirstChoice != d.Attempt.Channel || d.Plan.Size != 0 {
 			t.Fatalf("decision %+v", d)
 		}
 		channels = append(channels, d.Attempt.Channel)
@@ -69,7 +70,8 @@ func TestRoundRobinIsStrictlyCircularOverClaims(t *testing.T) {
 			t.Fatalf("turn %d went to %s, want %s: %v", i, channel, want, got)
 		}
 	}
-	if want := (ledger.Cursor{Route: "default", Channel: "b", Position: 1}); w.seen.Cursors[0] != want {
+	if want := (ledger.Cursor{Route: "default", Channel: "b",
+		Position: 1}); w.seen.Cursors[0] != want {
 		t.Errorf("cursor %+v, want %+v", w.seen.Cursors[0], want)
 	}
 }
@@ -83,15 +85,24 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 		why    []string
 		after  int
 	}{
-		"first turn":                      {ledger.Cursor{Position: -1}, nil, "a", []string{"a:"}, -1},
-		"after the last":                  {ledger.Cursor{Channel: "c", Position: 2}, nil, "a", []string{"a:"}, 2},
-		"one that cannot is passed over":  {ledger.Cursor{Channel: "a"}, func(w *world) { w.unready[1] = "connecting" }, "c", []string{"b:connecting", "c:"}, 0},
-		"only the cursor's own can":       {ledger.Cursor{Channel: "b", Position: 1}, func(w *world) { w.unready[0], w.unready[2] = "connecting", Throttled }, "b", []string{"c:throttled", "a:connecting", "b:"}, 1},
-		"it has moved within the route":   {ledger.Cursor{Channel: "a", Position: 2}, nil, "b", []string{"b:"}, 0},
-		"it was removed from the middle":  {ledger.Cursor{Channel: "gone", Position: 1}, nil, "b", []string{"b:"}, 0},
-		"it was removed from the front":   {ledger.Cursor{Channel: "gone", Position: 0}, nil, "a", []string{"a:"}, -1},
-		"it was removed from the end":     {ledger.Cursor{Channel: "gone", Position: 3}, nil, "a", []string{"a:"}, 2},
-		"it stood far behind what is now": {ledger.Cursor{Channel: "gone", Position: 40}, nil, "a", []string{"a:"}, 39},
+		"first turn":     {ledger.Cursor{Position: -1}, nil, "a", []string{"a:"}, -1},
+		"after the last": {ledger.Cursor{Channel: "c", Position: 2}, nil, "a", []string{"a:"}, 2},
+		"one that cannot is passed over": {ledger.Cursor{Channel: "a"}, func(w *world) {
+			w.unready[1] = "connecting"
+		}, "c", []string{"b:connecting", "c:"}, 0},
+		"only the cursor's own can": {ledger.Cursor{Channel: "b", Position: 1}, func(w *world) {
+			w.unready[0], w.unready[2] = "connecting", Throttled
+		}, "b", []string{"c:throttled", "a:connecting", "b:"}, 1},
+		"it has moved within the route": {ledger.Cursor{Channel: "a", Position: 2}, nil, "b",
+			[]string{"b:"}, 0},
+		"it was removed from the middle": {ledger.Cursor{Channel: "gone", Position: 1}, nil, "b",
+			[]string{"b:"}, 0},
+		"it was removed from the front": {ledger.Cursor{Channel: "gone", Position: 0}, nil, "a",
+			[]string{"a:"}, -1},
+		"it was removed from the end": {ledger.Cursor{Channel: "gone", Position: 3}, nil, "a",
+			[]string{"a:"}, 2},
+		"it stood far behind what is now": {ledger.Cursor{Channel: "gone", Position: 40}, nil, "a",
+			[]string{"a:"}, 39},
 	} {
 		w := modal(t, RoundRobinMode, LoadRatio)
 		tc.cursor.Route = "default"
@@ -101,7 +112,8 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 		}
 		d := w.decide(w.fresh())
 		r := decoded(t, d)
-		if d.Attempt.Channel != tc.chosen || !cmp.Equal(rankingOf(t, d.Attempt.Ranking), tc.why) || r.By != "round_robin" || r.Cursor != tc.cursor.Channel || *r.After != tc.after {
+		if d.Attempt.Channel != tc.chosen || !cmp.Equal(rankingOf(t, d.Attempt.Ranking), tc.why) ||
+			r.By != "round_robin" || r.Cursor != tc.cursor.Channel || *r.After != tc.after {
 			t.Errorf("%s: took %s by %+v", name, d.Attempt.Channel, r)
 		}
 		if w.seen.Cursors[0].Channel != tc.chosen {
@@ -136,7 +148,8 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 	}
 	retry := w.task("b")
 	retry.Row.Attempts = 1
-	if d := a.decide(retry); d.Attempt.Channel != "b" || d.Attempt.Reason != ledger.ByRetry || !cmp.Equal(rankingOf(t, d.Attempt.Ranking), []string{"b:"}) {
+	if d := a.decide(retry); d.Attempt.Channel != "b" || d.Attempt.Reason != ledger.ByRetry ||
+		!cmp.Equal(rankingOf(t, d.Attempt.Ranking), []string{"b:"}) {
 		t.Errorf("decision %+v", d)
 	}
 	held := w.task("b")
@@ -158,16 +171,19 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 func TestLongestIdleMatchesTheSource(t *testing.T) {
 	t.Parallel()
 	w := wideWorld(t, 4, LongestIdle, LoadRatio)
-	for i, is := range []struct{ active, capacity, minutes int64 }{{3, 5, 5}, {3, 4, 3}, {3, 5, 7}, {0, 4, 2}} {
+	for i, is := range []struct{ active, capacity, minutes int64 }{{3, 5, 5}, {3, 4, 3}, {3, 5, 7},
+		{0, 4, 2}} {
 		w.routing.Channels[i].Capacity = is.capacity
 		w.seen.Channels[i].Gate.Active.Count = is.active
 		w.seen.Channels[i].LastAssigned = noon.Add(-time.Duration(is.minutes) * time.Minute)
 	}
 	d := w.decide(w.fresh())
-	if got, want := rankingOf(t, d.Attempt.Ranking), []string{"c003:", "c002:", "c000:", "c001:"}; !cmp.Equal(got, want) {
+	if got, want := rankingOf(t, d.Attempt.Ranking),
+		[]string{"c003:", "c002:", "c000:", "c001:"}; !cmp.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
-	if r := decoded(t, d); r.By != "load_ratio" || r.Candidates[1].Active != 3 || r.Candidates[1].LastAssigned.Time() != noon.Add(-7*time.Minute) {
+	if r := decoded(t, d); r.By != "load_ratio" || r.Candidates[1].Active != 3 ||
+		r.Candidates[1].LastAssigned.Time() != noon.Add(-7*time.Minute) {
 		t.Errorf("ranking %+v", r)
 	}
 }
@@ -181,7 +197,8 @@ func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 	for i, capacity := range capacities {
 		w.routing.Channels[i].Capacity = capacity
 	}
-	counts, last := make([]int64, 3), []int{-3, -3, -3} // never assigned: all alike, then configured order
+	// never assigned: all alike, then configured order
+	counts, last := make([]int64, 3), []int{-3, -3, -3}
 	a := w.assigner()
 	for turn := range 310 {
 		want := 0
@@ -211,7 +228,8 @@ func TestBestWorkerMatchesTheSource(t *testing.T) {
 	w.routing.Routes[0].BypassSelectors = true
 	for i, is := range []struct{ sales, cost float64 }{{10, 10}, {15, 10}, {10, 9}} {
 		w.routing.Channels[i].Labels = map[string]selector.Value{
-			"language": selector.TextValue("french"), "sales": selector.NumberValue(is.sales), "cost": selector.NumberValue(is.cost),
+			"language": selector.TextValue("french"), "sales": selector.NumberValue(is.sales),
+			"cost": selector.NumberValue(is.cost),
 		}
 	}
 	task := w.fresh()
@@ -237,16 +255,19 @@ func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 	t.Parallel()
 	w := wideWorld(t, 20, BestWorkerMode, LoadRatio)
 	task := w.fresh()
-	task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("fr"), "department": selector.TextValue("sales"), "quality": selector.TextValue("3")}
+	task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("fr"),
+		"department": selector.TextValue("sales"), "quality": selector.TextValue("3")}
 	task.msg.Selectors = []selector.Selector{
 		{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)},
-		{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)}, // a key twice is two terms
+		// a key twice is two terms
+		{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)},
 		{Key: "department", Operator: selector.NotEqual, Value: selector.NumberValue(3)},
 	}
 	for range 2 { // without and with the index that Apply makes
 		for _, c := range decoded(t, w.decide(task)).Candidates {
 			labels := w.routing.Channels[w.routing.Channel(c.Channel)].Labels
-			if want := selector.Match(task.msg.Labels, task.msg.Selectors, labels); *c.Score != want {
+			if want := selector.Match(task.msg.Labels, task.msg.Selectors,
+				labels); *c.Score != want {
 				t.Errorf("%s scores %v, want %v", c.Channel, *c.Score, want)
 			}
 		}
@@ -257,8 +278,10 @@ func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 func TestEqualScoresGoToWhoHasWaitedLongerThenInConfiguredOrder(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
-	w.seen.Channels[0].LastAssigned, w.seen.Channels[1].LastAssigned, w.seen.Channels[2].LastAssigned = noon, noon.Add(-time.Minute), noon.Add(-time.Minute)
-	if got := taken(t, w.assigner(), w, 6); !cmp.Equal(got, []string{"b", "c", "a", "b", "c", "a"}) {
+	w.seen.Channels[0].LastAssigned, w.seen.Channels[1].LastAssigned,
+		w.seen.Channels[2].LastAssigned = noon, noon.Add(-time.Minute), noon.Add(-time.Minute)
+	if got := taken(t, w.assigner(), w, 6); !cmp.Equal(got,
+		[]string{"b", "c", "a", "b", "c", "a"}) {
 		t.Errorf("took %v", got)
 	}
 }
@@ -270,7 +293,8 @@ func TestSelectorsDecideUnlessTheRouteBypassesThem(t *testing.T) {
 		w.routing.Routes[0].BypassSelectors = bypass
 		w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
 		task := w.fresh()
-		task.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(5)}}
+		task.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan,
+			Value: selector.NumberValue(5)}}
 		w.unready[1] = "connecting"
 		d := w.decide(task)
 		if bypass && d.Attempt.Channel != "a" || !bypass && d.State != ledger.Waiting {
@@ -295,20 +319,26 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 		ascending bool
 		want      []string
 	}{
-		"cheapest":              {`price`, true, []string{"c 0.01", "a 0.03", "b 0.05"}},
-		"dearest":               {`price`, false, []string{"b 0.05", "a 0.03", "c 0.01"}},
-		"least loaded":          {`0 - load_ratio`, false, []string{"a 0", "c -0.25", "b -0.5"}},
-		"by label and priority": {`channel.labels["quality"] * 10 + priority`, false, []string{"b 91", "c 81", "a 71"}},
-		"by name and lane":      {`channel.name == "c" && lane == "bulk" ? 1 : 0`, false, []string{"c 1", "a 0", "b 0"}},
+		"cheapest":     {`price`, true, []string{"c 0.01", "a 0.03", "b 0.05"}},
+		"dearest":      {`price`, false, []string{"b 0.05", "a 0.03", "c 0.01"}},
+		"least loaded": {`0 - load_ratio`, false, []string{"a 0", "c -0.25", "b -0.5"}},
+		"by label and priority": {`channel.labels["quality"] * 10 + priority`, false,
+			[]string{"b 91", "c 81", "a 71"}},
+		"by name and lane": {`channel.name == "c" && lane == "bulk" ? 1 : 0`, false,
+			[]string{"c 1", "a 0", "b 0"}},
 	} {
 		w := modal(t, BestWorkerMode, LoadRatio)
 		w.routing.Lanes["later"] = Lane{Lane: config.Lane{Name: "later"}, Order: 1}
-		w.routing.Lanes["former"] = Lane{Lane: config.Lane{Name: "former"}, Order: 2, former: true} // of an older document
+		// of an older document
+		w.routing.Lanes["former"] = Lane{Lane: config.Lane{Name: "former"}, Order: 2, former: true}
 		w.routing.Routes[0].Scoring = expression(t, tc.source)
 		w.routing.Routes[0].Scoring.Ascending = tc.ascending
-		for i, is := range []struct{ price, active, quality int64 }{{30_000, 0, 7}, {50_000, 50, 9}, {10_000, 25, 8}} {
+		for i, is := range []struct{ price, active, quality int64 }{{30_000, 0, 7}, {50_000, 50, 9},
+			{10_000, 25, 8}} {
 			w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: is.price})
-			w.routing.Channels[i].Labels = map[string]selector.Value{"quality": selector.NumberValue(float64(is.quality))}
+			w.routing.Channels[i].Labels = map[string]selector.Value{
+				"quality": selector.NumberValue(float64(is.quality)),
+			}
 			w.seen.Channels[i].Gate.Active.Count = is.active
 		}
 		task := w.fresh()
@@ -319,7 +349,8 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %v", c.Channel, *c.Score+0))
 		}
 		if !cmp.Equal(got, tc.want) || r.Scoring != "expression" || r.Trouble != "" {
-			t.Errorf("%s: %v (scoring %q, trouble %q), want %v", name, got, r.Scoring, r.Trouble, tc.want)
+			t.Errorf("%s: %v (scoring %q, trouble %q), want %v", name, got, r.Scoring,
+				r.Trouble, tc.want)
 		}
 	}
 }
@@ -329,13 +360,17 @@ func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 	for _, source := range []string{`1 / (0 * price)`, `channel.labels["quality"] + 1`} {
 		w := modal(t, BestWorkerMode, LoadRatio)
 		w.routing.Routes[0].Scoring = expression(t, source)
-		w.routing.Routes[0].Scoring.Ascending = true // of the expression; the best match goes first all the same
-		w.routing.Channels[1].Labels = map[string]selector.Value{"language": selector.TextValue("en"), "quality": selector.NumberValue(1)}
+		// of the expression; the best match goes first all the same
+		w.routing.Routes[0].Scoring.Ascending = true
+		w.routing.Channels[1].Labels = map[string]selector.Value{
+			"language": selector.TextValue("en"), "quality": selector.NumberValue(1),
+		}
 		task := w.fresh()
 		task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 		a := w.assigner()
 		r := decoded(t, a.decide(task).Decision)
-		if r.Trouble != "expression_failed" || r.Scoring != "" || r.Candidates[0].Channel != "b" || *r.Candidates[0].Score != 1 || *r.Candidates[1].Score != 0 {
+		if r.Trouble != "expression_failed" || r.Scoring != "" || r.Candidates[0].Channel != "b" ||
+			*r.Candidates[0].Score != 1 || *r.Candidates[1].Score != 0 {
 			t.Errorf("%s: %+v", source, r)
 		}
 		if a.troubles["expression_failed"] != 1 {
@@ -352,7 +387,8 @@ func TestBestWorkerMayBeTheFallbackOfADraw(t *testing.T) {
 	task := w.task("a")
 	task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 	d := w.decide(task)
-	if got := rankingOf(t, d.Attempt.Ranking); !cmp.Equal(got, []string{"a:breaker_open", "c:", "b:"}) || d.Attempt.Reason != ledger.ByFallback {
+	if got := rankingOf(t, d.Attempt.Ranking); !cmp.Equal(got,
+		[]string{"a:breaker_open", "c:", "b:"}) || d.Attempt.Reason != ledger.ByFallback {
 		t.Errorf("ranking %v", got)
 	}
 }
@@ -375,7 +411,8 @@ func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 			want = append(want, w.routing.Channels[place].Name)
 		}
 		got := []string{r.Candidates[0].Channel, r.Candidates[1].Channel}
-		if !cmp.Equal(got, want[:2]) || r.More != 1 || r.By != "redraw" || r.KeyID != drawer.KeyID() || d.Attempt.Channel != want[1] {
+		if !cmp.Equal(got, want[:2]) || r.More != 1 || r.By != "redraw" ||
+			r.KeyID != drawer.KeyID() || d.Attempt.Channel != want[1] {
 			t.Fatalf("%s: %v by %+v, want %v", task.Row.ID, got, r, want)
 		}
 		counts[d.Attempt.Channel]++
@@ -393,14 +430,16 @@ func TestRedrawOfARouteThatDoesNotDrawTakesAllMembers(t *testing.T) {
 	task.Row.Attempts, task.Row.Tried = 1, []string{"b"}
 	r := decoded(t, w.decide(task))
 	var want []string
-	for _, place := range w.routing.Routes[0].Table.Redraw(selector.NewDrawer(testKeys[0]), "m", -1) {
+	for _, place := range w.routing.Routes[0].Table.Redraw(selector.NewDrawer(testKeys[0]),
+		"m", -1) {
 		want = append(want, w.routing.Channels[place].Name)
 	}
 	var got []string
 	for _, c := range r.Candidates {
 		got = append(got, c.Channel)
 	}
-	if n := len(want); len(got) == 0 || len(got) > n || !cmp.Equal(got, want[:len(got)]) || r.More != n-len(got) || r.KeyID == "" {
+	if n := len(want); len(got) == 0 || len(got) > n || !cmp.Equal(got, want[:len(got)]) ||
+		r.More != n-len(got) || r.KeyID == "" {
 		t.Errorf("order %v, want %v", got, want)
 	}
 }
@@ -409,17 +448,21 @@ func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	t.Parallel()
 	w := modal(t, Weighted, Redraw)
 	var err error
-	w.routing.Routes[0].Table, err = selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")}, {Name: "b"}, {Name: "c", Weight: selector.MustWeight("1")}})
+	w.routing.Routes[0].Table, err = selector.NewTable([]selector.Entry{{Name: "a",
+		Weight: selector.MustWeight("1")}, {Name: "b"},
+		{Name: "c", Weight: selector.MustWeight("1")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.unready[0] = "breaker_open"
-	if got := rankingOf(t, w.decide(w.task("a")).Attempt.Ranking); !cmp.Equal(got, []string{"a:breaker_open", "c:"}) {
+	if got := rankingOf(t, w.decide(w.task("a")).Attempt.Ranking); !cmp.Equal(got,
+		[]string{"a:breaker_open", "c:"}) {
 		t.Errorf("ranking %v", got)
 	}
 	w.unready[2] = "breaker_open"
 	d := w.decide(w.task("a"))
-	if got := rankingOf(t, d.Seen); d.State != ledger.Waiting || !cmp.Equal(got, []string{"a:breaker_open", "c:breaker_open", "b:weight_zero"}) {
+	if got := rankingOf(t, d.Seen); d.State != ledger.Waiting ||
+		!cmp.Equal(got, []string{"a:breaker_open", "c:breaker_open", "b:weight_zero"}) {
 		t.Errorf("decision %+v, ranking %v", d, got)
 	}
 	task := w.task("a")
@@ -434,7 +477,8 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 	before, after := selector.Key{1}, selector.Key{2}
 	w := modal(t, Weighted, Redraw)
 	job := testJob(envelope.Message{})
-	row := (&planner{routing: w.routing, keys: newDrawers([]selector.Key{before}), now: noon}).plan(&job).Row
+	row := (&planner{routing: w.routing, keys: newDrawers([]selector.Key{before}),
+		now: noon}).plan(&job).Row
 	row.Envelope, row.State = job.Message.Append(nil), ledger.Waiting
 
 	for name, tc := range map[string]struct {
@@ -447,11 +491,13 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 		keys := newDrawers(tc.keys)
 		got := (&planner{routing: w.routing, keys: keys, now: noon}).planDue(row)
 		want := selector.NewDrawer(tc.want)
-		if got.Row.Plan.KeyID != want.KeyID() || got.Row.Plan.Draw != int64(want.Draw(row.ID, 1, 100)) {
+		if got.Row.Plan.KeyID != want.KeyID() ||
+			got.Row.Plan.Draw != int64(want.Draw(row.ID, 1, 100)) {
 			t.Errorf("%s: plan %+v", name, got.Row.Plan)
 		}
 		got.Row.Attempts, got.Row.Tried = 1, []string{got.Row.Plan.FirstChoice}
-		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready, Snapshot{}).decide(&got).Decision); r.KeyID != want.KeyID() {
+		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready,
+			Snapshot{}).decide(&got).Decision); r.KeyID != want.KeyID() {
 			t.Errorf("%s: redrawn under %s", name, r.KeyID)
 		}
 	}
@@ -465,10 +511,12 @@ func TestLaterAttemptsGoByTheFallbackOfTheRoute(t *testing.T) {
 		task := w.task("c")
 		task.Row.Attempts, task.Row.Tried = 1, []string{"c"}
 		d := w.decide(task)
-		if got := rankingOf(t, d.Attempt.Ranking); !cmp.Equal(got, []string{"c:already_tried", "b:", "a:"}) || decoded(t, d).By != "load_ratio" {
+		if got := rankingOf(t, d.Attempt.Ranking); !cmp.Equal(got,
+			[]string{"c:already_tried", "b:", "a:"}) || decoded(t, d).By != "load_ratio" {
 			t.Errorf("%s: ranking %v", mode, got)
 		}
-		if d.Attempt.Reason != ledger.ByFallback || d.Plan.FirstChoice != "c" || d.Attempt.Number != 2 {
+		if d.Attempt.Reason != ledger.ByFallback || d.Plan.FirstChoice != "c" ||
+			d.Attempt.Number != 2 {
 			t.Errorf("%s: decision %+v", mode, d)
 		}
 		task.Row.Tried = nil // it was only throttled
@@ -486,17 +534,21 @@ func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
 		w := modal(t, mode, LoadRatio)
-		w.routing.Routes[0].Wait = time.Hour // of no meaning here: there is no first choice to hold for
+		// of no meaning here: there is no first choice to hold for
+		w.routing.Routes[0].Wait = time.Hour
 		w.unready = []string{"connecting", "connecting", "connecting"}
 		p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
 		job := testJob(envelope.Message{})
 		planned := p.plan(&job)
-		if plan := planned.Row.Plan; plan.FirstChoice != "" || plan.Size != 0 || plan.KeyID != "" || plan.Route != "default" || planned.Row.State != ledger.Sending {
+		if plan := planned.Row.Plan; plan.FirstChoice != "" || plan.Size != 0 || plan.KeyID != "" ||
+			plan.Route != "default" || planned.Row.State != ledger.Sending {
 			t.Errorf("%s: plan %+v", mode, plan)
 		}
 		planned.Row.ReceivedAt = noon
 		d := w.decide(&planned)
-		if d.State != ledger.Waiting || d.Reason != "connecting" || !d.NextAt.Equal(noon.Add(lookAgain)) || d.Plan.FirstChoice != "" || len(rankingOf(t, d.Seen)) != 3 {
+		if d.State != ledger.Waiting || d.Reason != "connecting" ||
+			!d.NextAt.Equal(noon.Add(lookAgain)) || d.Plan.FirstChoice != "" ||
+			len(rankingOf(t, d.Seen)) != 3 {
 			t.Errorf("%s: decision %+v", mode, d)
 		}
 		if cursor := w.seen.Cursors[0]; cursor.Channel != "" {
@@ -510,21 +562,27 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
 		w := modal(t, mode, LoadRatio)
 		for i := range w.seen.Channels {
-			w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 4}}}
+			w.seen.Channels[i].Gate.Counters = []admission.Counter{{
+				Limit: admission.Limit{Window: admission.Second, Max: 4},
+			}}
 		}
-		got := taken(t, w.assigner(), w, 9) // of the second's four places three lie within the next half
+		// of the second's four places three lie within the next half
+		got := taken(t, w.assigner(), w, 9)
 		d := w.decide(w.fresh())
-		if d.State != ledger.Waiting || d.Reason != NoSlot || !d.NextAt.Before(noon.Add(time.Second/2)) {
+		if d.State != ledger.Waiting || d.Reason != NoSlot ||
+			!d.NextAt.Before(noon.Add(time.Second/2)) {
 			t.Errorf("%s: the tenth was %+v", mode, d)
 		}
 		w.seen.Now = d.NextAt
 		a := w.assigner()
 		got = append(got, taken(t, a, w, 3)...)
 		slices.Sort(got)
-		if want := []string{"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c", "c"}; !cmp.Equal(got, want) {
+		if want := []string{"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c",
+			"c"}; !cmp.Equal(got, want) {
 			t.Errorf("%s: took %v", mode, got)
 		}
-		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot || d.NextAt.Sub(noon) != 950*time.Millisecond {
+		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot ||
+			d.NextAt.Sub(noon) != 950*time.Millisecond {
 			t.Errorf("%s: the thirteenth was %+v", mode, d)
 		}
 	}

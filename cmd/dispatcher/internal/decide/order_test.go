@@ -23,10 +23,12 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, fates []ledger.Intak
 		one.Row.ID, one.Row.Seq = fmt.Sprint("m-", i), int64(seqs[i])
 		one.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "news"}).Draw(t, "tenant")
 		one.Lane.Order = rapid.IntRange(0, 2).Draw(t, "lane")
-		one.Row.ExpiresAt = noon.Add(time.Duration(rapid.SampledFrom([]int{1, 30, 59, 60, 600}).Draw(t, "seconds left")) * time.Second)
+		seconds := rapid.SampledFrom([]int{1, 30, 59, 60, 600}).Draw(t, "seconds left")
+		one.Row.ExpiresAt = noon.Add(time.Duration(seconds) * time.Second)
 		fate := ledger.Due
 		if i < fresh {
-			fate = rapid.SampledFrom([]ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Duplicate, ledger.Conflict}).Draw(t, "fate")
+			fate = rapid.SampledFrom([]ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Duplicate,
+				ledger.Conflict}).Draw(t, "fate")
 		}
 		tasks, fates = append(tasks, one), append(fates, fate)
 	}
@@ -73,8 +75,10 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 			mine := tenantOf{one.Lane.Order, one.Row.Tenant}
 			for _, later := range got[at+1:] {
 				other := tenantOf{tasks[later].Lane.Order, tasks[later].Row.Tenant}
-				if other.lane == mine.lane && tasks[later].Row.ExpiresAt.Sub(noon) >= urgent && taken[mine] > taken[other] {
-					t.Fatalf("tenant %q has its turn %d before turn %d of %q", mine.tenant, taken[mine]+1, taken[other]+1, other.tenant)
+				if other.lane == mine.lane && tasks[later].Row.ExpiresAt.Sub(noon) >= urgent &&
+					taken[mine] > taken[other] {
+					t.Fatalf("tenant %q has its turn %d before turn %d of %q", mine.tenant,
+						taken[mine]+1, taken[other]+1, other.tenant)
 				}
 			}
 			taken[mine]++
@@ -95,7 +99,8 @@ func checkAge(t *rapid.T, tasks []Task, fates []ledger.Intake, order []int) {
 			switch {
 			case fates[before] == ledger.Fresh && fates[i] == ledger.Due:
 				t.Fatalf("new task %d goes before due task %d", before, i)
-			case fates[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq, fates[before] == fates[i] && fates[i] == ledger.Fresh && before > i:
+			case fates[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq,
+				fates[before] == fates[i] && fates[i] == ledger.Fresh && before > i:
 				t.Fatalf("task %d goes before the older %d", before, i)
 			}
 		}
@@ -111,7 +116,9 @@ func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 		w := newWorld(t)
 		slots := rapid.Int64Range(0, 40).Draw(rt, "slots")
 		for c := range w.seen.Channels {
-			w.seen.Channels[c].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute}}}
+			w.seen.Channels[c].Gate.Counters = []admission.Counter{{
+				Limit: admission.Limit{Window: admission.Minute},
+			}}
 		}
 		w.seen.Channels[0].Gate.Counters[0].Limit.Max = slots
 		demand := map[string]int{"shop": 200, "bank": 14, "news": 14, "": 14}
@@ -124,7 +131,8 @@ func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 			}
 		}
 		a, got := w.assigner(), map[string]int{}
-		for _, i := range turns(tasks, make([]ledger.Intake, len(tasks)), noon.Add(time.Duration(rapid.IntRange(0, 1000).Draw(rt, "at")))) {
+		for _, i := range turns(tasks, make([]ledger.Intake, len(tasks)),
+			noon.Add(time.Duration(rapid.IntRange(0, 1000).Draw(rt, "at")))) {
 			if a.decide(&tasks[i]).State == ledger.Sending {
 				got[tasks[i].Row.Tenant]++
 			}
@@ -148,7 +156,8 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 		tasks[i].Row.Tenant = tenant
 	}
 	for claim := range 4000 {
-		at := turns(tasks, make([]ledger.Intake, 4), noon.Add(time.Duration(claim)*time.Millisecond))
+		at := turns(tasks, make([]ledger.Intake, 4),
+			noon.Add(time.Duration(claim)*time.Millisecond))
 		first[tasks[at[0]].Row.Tenant]++
 	}
 	for tenant, n := range first { // 1000 each, give or take five standard deviations of 27

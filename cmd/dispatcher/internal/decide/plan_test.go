@@ -27,7 +27,8 @@ func testJob(m envelope.Message) Job {
 	if m.Text == "" {
 		m.Text = "Your code is 123456"
 	}
-	return Job{Lane: "bulk", Produced: noon, Raw: []byte("raw"), Message: m, Origin: Origin{Topic: "sms.bulk", Partition: 3, Offset: 9}}
+	return Job{Lane: "bulk", Produced: noon, Raw: []byte("raw"), Message: m,
+		Origin: Origin{Topic: "sms.bulk", Partition: 3, Offset: 9}}
 }
 
 func TestPlanIsTheSameForTheSameID(t *testing.T) {
@@ -38,7 +39,8 @@ func TestPlanIsTheSameForTheSameID(t *testing.T) {
 		t.Errorf("a redelivered record is planned differently: %s", cmp.Diff(first.Row, second.Row))
 	}
 	plan := first.Row.Plan
-	if plan.Size != 100 || plan.Draw < 0 || plan.Draw >= 100 || plan.KeyID == "" || plan.Version != 7 || plan.Route != "default" {
+	if plan.Size != 100 || plan.Draw < 0 || plan.Draw >= 100 || plan.KeyID == "" ||
+		plan.Version != 7 || plan.Route != "default" {
 		t.Errorf("plan %+v", plan)
 	}
 	if first.Row.State != ledger.Sending || !first.Row.ExpiresAt.Equal(noon.Add(time.Hour)) {
@@ -55,15 +57,22 @@ func TestRecordsThatCannotBeSentAreBuried(t *testing.T) {
 		"undecodable": {func(_ *planner, j *Job) {
 			j.Message, j.Problem = envelope.Message{}, &envelope.Problem{Code: envelope.BadJSON}
 		}, envelope.BadJSON},
-		"expired":                   {func(_ *planner, j *Job) { j.Message.ExpiresAt = noon }, envelope.Expired},
-		"older than its lane's ttl": {func(_ *planner, j *Job) { j.Produced = noon.Add(-time.Hour) }, envelope.Expired},
-		"too many segments":         {func(_ *planner, j *Job) { j.Message.Text = strings.Repeat("x", 153*10+1) }, envelope.TooManySegments},
-		"no route":                  {func(p *planner, _ *Job) { p.routing.Routes[0].Match.Prefixes = []string{"+49"} }, envelope.NoRoute},
+		"expired": {func(_ *planner, j *Job) { j.Message.ExpiresAt = noon }, envelope.Expired},
+		"older than its lane's ttl": {func(_ *planner, j *Job) {
+			j.Produced = noon.Add(-time.Hour)
+		}, envelope.Expired},
+		"too many segments": {func(_ *planner, j *Job) {
+			j.Message.Text = strings.Repeat("x", 153*10+1)
+		}, envelope.TooManySegments},
+		"no route": {func(p *planner, _ *Job) {
+			p.routing.Routes[0].Match.Prefixes = []string{"+49"}
+		}, envelope.NoRoute},
 	} {
 		p, job := testPlanner(t), testJob(envelope.Message{})
 		tc.change(p, &job)
 		got := p.plan(&job)
-		if got.Row.State != ledger.Dead || got.Row.Reason != string(tc.reason) || got.letter == nil || got.Wanted() {
+		if got.Row.State != ledger.Dead || got.Row.Reason != string(tc.reason) ||
+			got.letter == nil || got.Wanted() {
 			t.Errorf("%s: %+v", name, got.Row)
 			continue
 		}
@@ -71,7 +80,8 @@ func TestRecordsThatCannotBeSentAreBuried(t *testing.T) {
 			t.Errorf("%s: letter %+v", name, got.letter)
 		}
 		if job.Message.ID == "" && len(got.Row.ID) <= 64 {
-			t.Errorf("%s: a record without id was filed under %q, which a producer could use", name, got.Row.ID)
+			t.Errorf("%s: a record without id was filed under %q, which a producer could use", name,
+				got.Row.ID)
 		}
 	}
 }
@@ -81,7 +91,8 @@ func TestMessageForLaterIsScheduled(t *testing.T) {
 	later := noon.Add(3 * time.Hour)
 	job := testJob(envelope.Message{SendAt: later})
 	got := testPlanner(t).plan(&job)
-	if got.Row.State != ledger.Scheduled || !got.Row.NextAt.Equal(later) || !got.Row.ExpiresAt.Equal(later.Add(time.Hour)) {
+	if got.Row.State != ledger.Scheduled || !got.Row.NextAt.Equal(later) ||
+		!got.Row.ExpiresAt.Equal(later.Add(time.Hour)) {
 		t.Errorf("row %+v", got.Row)
 	}
 }
@@ -108,7 +119,8 @@ func TestFirstMatchingRouteWins(t *testing.T) {
 		msg  envelope.Message
 		lane string
 	}{
-		"label":   {envelope.Message{To: "+447712345678", Labels: map[string]selector.Value{"vip": selector.TextValue("yes")}}, "bulk"},
+		"label": {envelope.Message{To: "+447712345678",
+			Labels: map[string]selector.Value{"vip": selector.TextValue("yes")}}, "bulk"},
 		"tenant":  {envelope.Message{To: "+447712345678", Tenant: "shop"}, "otp"},
 		"prefix":  {envelope.Message{To: "+447712345678", Tenant: "shop"}, "bulk"},
 		"country": {envelope.Message{To: "+33612345678"}, "bulk"},
@@ -129,19 +141,23 @@ func TestDueMessageThatWaitedIsPlannedAgainWithTheSameDraw(t *testing.T) {
 	row.State = ledger.Waiting
 	p.routing.Version = 8
 	again := p.planDue(row)
-	if again.Row.Plan.Draw != row.Plan.Draw || again.Row.Plan.Version != 8 || again.was != ledger.Waiting {
+	if again.Row.Plan.Draw != row.Plan.Draw || again.Row.Plan.Version != 8 ||
+		again.was != ledger.Waiting {
 		t.Errorf("plan %+v, before %+v", again.Row.Plan, row.Plan)
 	}
 	row.Attempts = 1
 	if tried := p.planDue(row); !cmp.Equal(tried.Row.Plan, row.Plan) {
-		t.Errorf("the recorded choice of an attempted message changed: %s", cmp.Diff(row.Plan, tried.Row.Plan))
+		t.Errorf("the recorded choice of an attempted message changed: %s",
+			cmp.Diff(row.Plan, tried.Row.Plan))
 	}
 }
 
 func TestPriceOfTheLongestPrefixCounts(t *testing.T) {
 	t.Parallel()
-	price := NewPrice("GBP", PriceList{Default: 100, Prefixes: map[string]int64{"+4": 40, "+44": 44, "+4477009": 9}})
-	for number, want := range map[string]int64{"+447700900123": 9, "+441234567890": 44, "+49123456789": 40, "+33123456789": 100} {
+	price := NewPrice("GBP", PriceList{Default: 100,
+		Prefixes: map[string]int64{"+4": 40, "+44": 44, "+4477009": 9}})
+	for number, want := range map[string]int64{"+447700900123": 9, "+441234567890": 44,
+		"+49123456789": 40, "+33123456789": 100} {
 		if got := price.Segment(&Destination{Number: number}, noon); got != want {
 			t.Errorf("%s costs %d, want %d", number, got, want)
 		}
@@ -155,7 +171,8 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	w := newWorld(t)
 	seen := &ledger.Seen{OptedOut: []bool{true, true, true}}
 	var tasks []Task
-	for _, row := range []ledger.Message{{Lane: "bulk"}, {Lane: "bulk", PartsLeft: []int{1}}, {Lane: "bulk", SameKey: "k"}} {
+	for _, row := range []ledger.Message{{Lane: "bulk"}, {Lane: "bulk", PartsLeft: []int{1}},
+		{Lane: "bulk", SameKey: "k"}} {
 		tasks = append(tasks, Task{Row: row, Lane: w.routing.Lane(row.Lane)})
 	}
 	excludeOptedOut(tasks, seen)

@@ -16,20 +16,24 @@ import (
 func TestTheClosestPriceCounts(t *testing.T) {
 	t.Parallel()
 	price := NewPrice("EUR", PriceList{
-		Default: 100, Prefixes: map[string]int64{"+33": 33, "+336": 36}, Countries: map[string]int64{"fr": 30, "gb": 44},
-		Networks: map[string]int64{"208": 20, "20801": 21},
+		Default: 100, Prefixes: map[string]int64{"+33": 33, "+336": 36},
+		Countries: map[string]int64{"fr": 30, "gb": 44},
+		Networks:  map[string]int64{"208": 20, "20801": 21},
 	})
 	for name, c := range map[string]struct {
 		to   Destination
 		want int64
 	}{
-		"default":                         {Destination{Number: "+15550100"}, 100},
-		"country":                         {Destination{Number: "+447700900123", Country: "gb"}, 44},
-		"prefix before country":           {Destination{Number: "+33123456789", Country: "fr"}, 33},
-		"the longest prefix":              {Destination{Number: "+33612345678", Country: "fr"}, 36},
-		"network before prefix":           {Destination{Number: "+33612345678", Country: "fr", Network: "20810"}, 20},
-		"the longest network":             {Destination{Number: "+33612345678", Country: "fr", Network: "20801"}, 21},
-		"another network":                 {Destination{Number: "+33612345678", Country: "fr", Network: "23415"}, 36},
+		"default":               {Destination{Number: "+15550100"}, 100},
+		"country":               {Destination{Number: "+447700900123", Country: "gb"}, 44},
+		"prefix before country": {Destination{Number: "+33123456789", Country: "fr"}, 33},
+		"the longest prefix":    {Destination{Number: "+33612345678", Country: "fr"}, 36},
+		"network before prefix": {Destination{Number: "+33612345678", Country: "fr",
+			Network: "20810"}, 20},
+		"the longest network": {Destination{Number: "+33612345678", Country: "fr",
+			Network: "20801"}, 21},
+		"another network": {Destination{Number: "+33612345678", Country: "fr",
+			Network: "23415"}, 36},
 		"a network that is cut off":       {Destination{Number: "+33612345678", Network: "20"}, 36},
 		"a country nobody has a price of": {Destination{Number: "+999", Country: "zz"}, 100},
 	} {
@@ -45,9 +49,11 @@ func TestTheClosestPriceCounts(t *testing.T) {
 
 func TestAPriceListHoldsFromItsMomentOn(t *testing.T) {
 	t.Parallel()
-	price := NewPrice("EUR", PriceList{Default: 1}, PriceList{From: noon, Default: 2}, PriceList{From: noon.Add(time.Hour), Default: 3})
+	price := NewPrice("EUR", PriceList{Default: 1}, PriceList{From: noon, Default: 2},
+		PriceList{From: noon.Add(time.Hour), Default: 3})
 	for at, want := range map[time.Time]int64{
-		{}: 1, noon.Add(-time.Nanosecond): 1, noon: 2, noon.Add(time.Hour - 1): 2, noon.Add(time.Hour): 3, noon.AddDate(9, 0, 0): 3,
+		{}: 1, noon.Add(-time.Nanosecond): 1, noon: 2, noon.Add(time.Hour - 1): 2,
+		noon.Add(time.Hour): 3, noon.AddDate(9, 0, 0): 3,
 	} {
 		if got := price.Segment(&Destination{}, at); got != want {
 			t.Errorf("at %s: %d, want %d", at, got, want)
@@ -59,7 +65,8 @@ func TestThePriceOfTheClaimIsFixedOnTheAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range w.routing.Channels {
-		w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: 30_000}, PriceList{From: noon.Add(time.Second), Default: 40_000})
+		w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: 30_000},
+			PriceList{From: noon.Add(time.Second), Default: 40_000})
 	}
 	if d := w.decide(w.task("a")); d.Attempt.PriceMicros != 30_000 {
 		t.Errorf("before: %d", d.Attempt.PriceMicros)
@@ -80,10 +87,15 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 		wish    *int64
 		ranking []string
 	}{
-		"the route's, each in its currency": {map[string]int64{"GBP": 40_000, "EUR": 60_000}, nil, []string{"a:price_cap", "b:", "c:"}},
-		"the message's, in any":             {nil, new(int64(40_000)), []string{"a:price_cap", "b:price_cap", "c:"}},
-		"both hold":                         {map[string]int64{"GBP": 20_000, "EUR": 99_000}, new(int64(55_000)), []string{"a:price_cap", "b:", "c:"}},
-		"exactly what it costs":             {map[string]int64{"GBP": 50_000, "EUR": 50_000}, new(int64(50_000)), nil}, // a first choice leaves no record
+		"the route's, each in its currency": {map[string]int64{"GBP": 40_000, "EUR": 60_000}, nil,
+			[]string{"a:price_cap", "b:", "c:"}},
+		"the message's, in any": {nil, new(int64(40_000)),
+			[]string{"a:price_cap", "b:price_cap", "c:"}},
+		"both hold": {map[string]int64{"GBP": 20_000, "EUR": 99_000},
+			new(int64(55_000)), []string{"a:price_cap", "b:", "c:"}},
+		// a first choice leaves no record
+		"exactly what it costs": {map[string]int64{"GBP": 50_000, "EUR": 50_000},
+			new(int64(50_000)), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +112,8 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 				}
 				return
 			}
-			if got := rankingOf(t, d.Attempt.Ranking); d.State != ledger.Sending || !slices.Equal(got, c.ranking) {
+			if got := rankingOf(t, d.Attempt.Ranking); d.State != ledger.Sending ||
+				!slices.Equal(got, c.ranking) {
 				t.Errorf("%s: ranking %v, want %v", d.State, got, c.ranking)
 			}
 		})
@@ -111,7 +124,8 @@ func TestTheNetworkIsWhatTheLabelSays(t *testing.T) {
 	t.Parallel()
 	r := &Routing{}
 	for label, want := range map[string]selector.Value{
-		"20801": selector.TextValue("20801"), "23415": selector.NumberValue(23415), "": selector.TextValue("Orange"),
+		"20801": selector.TextValue("20801"), "23415": selector.NumberValue(23415),
+		"": selector.TextValue("Orange"),
 	} {
 		m := envelope.Message{To: "+33612345678", Labels: map[string]selector.Value{"mccmnc": want}}
 		if got := r.destination(&m); got.Network != label || got.Number != m.To {
@@ -125,7 +139,8 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 	asked := 0
 	country := func(string) string { asked++; return "gb" }
 	m := envelope.Message{To: "+447700900123"}
-	r := &Routing{Country: country, Channels: []Channel{{Price: NewPrice("GBP", PriceList{Default: 1})}}}
+	r := &Routing{Country: country,
+		Channels: []Channel{{Price: NewPrice("GBP", PriceList{Default: 1})}}}
 	for _, prepared := range []bool{false, true} {
 		if prepared {
 			r.Prepare()
@@ -138,8 +153,10 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 		"price": func(r *Routing) {
 			r.Channels[0].Price = NewPrice("GBP", PriceList{Countries: map[string]int64{"gb": 1}})
 		},
-		"sender": func(r *Routing) { r.Channels[0].Senders.Rules = []SenderRule{{Countries: []string{"us"}}} },
-		"block":  func(r *Routing) { r.Blocked.Countries = []string{"kp"} },
+		"sender": func(r *Routing) {
+			r.Channels[0].Senders.Rules = []SenderRule{{Countries: []string{"us"}}}
+		},
+		"block": func(r *Routing) { r.Blocked.Countries = []string{"kp"} },
 	} {
 		r := &Routing{Country: country, Channels: []Channel{{}}}
 		change(r)
@@ -155,7 +172,8 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 func TestSendersPassOrAreReplaced(t *testing.T) {
 	t.Parallel()
 	number := Senders{Default: "ACME", Rules: []SenderRule{
-		{Countries: []string{"us", "ca"}, Allow: []sms.SenderKind{sms.LongCode, sms.ShortCode}, From: "+14155550100"},
+		{Countries: []string{"us", "ca"}, Allow: []sms.SenderKind{sms.LongCode, sms.ShortCode},
+			From: "+14155550100"},
 		{Countries: []string{"fr"}, IDs: []string{"ACME", "36180"}},
 		{Allow: []sms.SenderKind{sms.Alphanumeric}},
 	}}
@@ -165,22 +183,26 @@ func TestSendersPassOrAreReplaced(t *testing.T) {
 		want          string
 		ok            bool
 	}{
-		"no rules":                        {Senders{}, "Anybody", "us", "Anybody", true},
-		"no rules, no sender":             {Senders{}, "", "us", "", true},
-		"no rules, the default":           {Senders{Default: "ACME"}, "", "us", "ACME", true},
-		"a number where numbers pass":     {number, "+447700900123", "us", "+447700900123", true},
-		"a short code":                    {number, "60777", "ca", "60777", true},
-		"a name where numbers pass":       {number, "Shop", "us", "+14155550100", true},
-		"the default where numbers pass":  {number, "", "us", "+14155550100", true},
-		"a registered name":               {number, "ACME", "fr", "ACME", true},
-		"another name":                    {number, "Shop", "fr", "", false},
-		"case counts":                     {number, "acme", "fr", "", false},
-		"the default is registered":       {number, "", "fr", "ACME", true},
-		"everywhere else":                 {number, "Shop", "de", "Shop", true},
-		"a number everywhere else":        {number, "+447700900123", "de", "", false},
-		"a country that nobody knows":     {number, "Shop", "", "Shop", true},
-		"a rule without sender for none":  {Senders{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}}, "", "us", "", true},
-		"a rule that replaces everything": {Senders{Rules: []SenderRule{{From: "60777"}}}, "ACME", "us", "60777", true},
+		"no rules":                       {Senders{}, "Anybody", "us", "Anybody", true},
+		"no rules, no sender":            {Senders{}, "", "us", "", true},
+		"no rules, the default":          {Senders{Default: "ACME"}, "", "us", "ACME", true},
+		"a number where numbers pass":    {number, "+447700900123", "us", "+447700900123", true},
+		"a short code":                   {number, "60777", "ca", "60777", true},
+		"a name where numbers pass":      {number, "Shop", "us", "+14155550100", true},
+		"the default where numbers pass": {number, "", "us", "+14155550100", true},
+		"a registered name":              {number, "ACME", "fr", "ACME", true},
+		"another name":                   {number, "Shop", "fr", "", false},
+		"case counts":                    {number, "acme", "fr", "", false},
+		"the default is registered":      {number, "", "fr", "ACME", true},
+		"everywhere else":                {number, "Shop", "de", "Shop", true},
+		"a number everywhere else":       {number, "+447700900123", "de", "", false},
+		"a country that nobody knows":    {number, "Shop", "", "Shop", true},
+		"a rule without sender for none": {
+			Senders{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}}, "", "us",
+			"", true,
+		},
+		"a rule that replaces everything": {Senders{Rules: []SenderRule{{From: "60777"}}}, "ACME",
+			"us", "60777", true},
 	} {
 		if got, ok := c.senders.For(c.from, c.country); got != c.want || ok != c.ok {
 			t.Errorf("%s: %q, %v; want %q, %v", name, got, ok, c.want, c.ok)
@@ -261,7 +283,8 @@ func TestATextIsRefusedOnlyWhenNoChannelKeepsToTheMost(t *testing.T) {
 	}
 	short := testJob(envelope.Message{})
 	if got := p.plan(&short); got.Row.Reason != string(envelope.TooManySegments) {
-		t.Errorf("every channel takes two segments for it, the route allows one: %q", got.Row.Reason)
+		t.Errorf("every channel takes two segments for it, the route allows one: %q",
+			got.Row.Reason)
 	}
 }
 
@@ -270,14 +293,17 @@ func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 	for name, blocked := range map[string]Blocked{
 		"prefix":  {Blocked: config.Blocked{Prefixes: []string{"+99", "+4477"}}},
 		"country": {Blocked: config.Blocked{Countries: []string{"gb"}}},
-		"premium": {Blocked: config.Blocked{Premium: true}, IsPremium: func(number string) bool { return number == "+447700900123" }},
+		"premium": {Blocked: config.Blocked{Premium: true}, IsPremium: func(number string) bool {
+			return number == "+447700900123"
+		}},
 	} {
 		p := testPlanner(t)
 		p.routing.Blocked = blocked
 		p.routing.Country = func(string) string { return "gb" }
 		job := testJob(envelope.Message{})
 		got := p.plan(&job)
-		if got.Row.State != ledger.Rejected || got.Row.Reason != "blocked_number" || got.letter != nil || got.Wanted() {
+		if got.Row.State != ledger.Rejected || got.Row.Reason != "blocked_number" ||
+			got.letter != nil || got.Wanted() {
 			t.Errorf("%s: %s %s", name, got.Row.State, got.Row.Reason)
 		}
 		other := testJob(envelope.Message{To: "+33612345678"})
@@ -325,7 +351,8 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 	task := p.planDue(row)
 	w := newWorld(t)
 	w.routing.Blocked = p.routing.Blocked
-	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "blocked_number" || d.Plan.Version != row.Plan.Version {
+	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "blocked_number" ||
+		d.Plan.Version != row.Plan.Version {
 		t.Errorf("%+v", d)
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
@@ -336,7 +363,8 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 
 func TestASenderThatNoNetworkCanShowIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	for sender, bad := range map[string]bool{"ACME International": true, "АСМЕ": true, "12": true, "ACME": false, "": false, "+447700900123": false} {
+	for sender, bad := range map[string]bool{"ACME International": true, "АСМЕ": true, "12": true,
+		"ACME": false, "": false, "+447700900123": false} {
 		job := testJob(envelope.Message{From: sender})
 		got := testPlanner(t).plan(&job)
 		if (got.Row.Reason == string(envelope.BadSender)) != bad || (got.letter != nil) != bad {
@@ -355,6 +383,7 @@ func TestTheRecordIsStoredAsItWasUnderstood(t *testing.T) {
 	job.Message.ExpiresAt = noon
 	got := testPlanner(t).plan(&job)
 	if string(got.letter.Value) != "raw" || string(got.Row.Envelope) != "in E.164" {
-		t.Errorf("letter %q, row %q: a dead letter holds what the producer wrote", got.letter.Value, got.Row.Envelope)
+		t.Errorf("letter %q, row %q: a dead letter holds what the producer wrote", got.letter.Value,
+			got.Row.Envelope)
 	}
 }

@@ -19,11 +19,13 @@ import (
 // are compared. bytes is the size of a ranking; claim/none is what a claim costs by one that stores
 // no ranking; former/claim is how much more the former ranking cost. Run it with -benchtime 60x.
 func BenchmarkStoredRankings(b *testing.B) {
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on"})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
-	l, err := ledger.Connect(b.Context(), ledger.Config{URL: s.URL(), MaxConns: 1, Region: "test", Host: "test"})
+	l, err := ledger.Connect(b.Context(),
+		ledger.Config{URL: s.URL(), MaxConns: 1, Region: "test", Host: "test"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +35,9 @@ func BenchmarkStoredRankings(b *testing.B) {
 	}
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode, redrawn} {
 		for _, channels := range []int{3, 10, 20} {
-			b.Run(fmt.Sprintf("%s/%d", mode, channels), func(b *testing.B) { benchmarkStored(b, l, mode, channels) })
+			b.Run(fmt.Sprintf("%s/%d", mode, channels), func(b *testing.B) {
+				benchmarkStored(b, l, mode, channels)
+			})
 		}
 	}
 }
@@ -47,7 +51,8 @@ func benchmarkStored(b *testing.B, l *ledger.Ledger, mode Mode, channels int) {
 	took := make([][]float64, len(forms))
 	for round := 0; b.Loop(); round++ {
 		for i, form := range forms {
-			took[i] = append(took[i], c.run(b, fmt.Sprintf("%s-%d-%d-%d-%d", mode, channels, b.N, round, i), form).Seconds()*1000)
+			took[i] = append(took[i], c.run(b,
+				fmt.Sprintf("%s-%d-%d-%d-%d", mode, channels, b.N, round, i), form).Seconds()*1000)
 		}
 	}
 	for i := range took {
@@ -74,7 +79,8 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 	if mode == redrawn {
 		mode, fallback = Weighted, Redraw
 	}
-	c := &storedClaims{ledger: l, world: wideWorld(b, channels, mode, fallback), jobs: make([]Job, benchmarkedClaim)}
+	c := &storedClaims{ledger: l, world: wideWorld(b, channels, mode, fallback),
+		jobs: make([]Job, benchmarkedClaim)}
 	c.world.routing.Prepare()
 	n := ledger.NewRouting{Routes: []ledger.RouteSpec{{Name: "default"}}}
 	for i := range c.world.routing.Channels {
@@ -90,16 +96,20 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 		c.request.Cursors = []string{"default"}
 	}
 	for i := range c.jobs {
-		c.jobs[i] = Job{Lane: "bulk", Produced: time.Now(), Message: envelope.Message{To: "+447700900123", Text: "Your code is 123456"}}
+		c.jobs[i] = Job{Lane: "bulk", Produced: time.Now(),
+			Message: envelope.Message{To: "+447700900123", Text: "Your code is 123456"}}
 		c.jobs[i].Raw = []byte(`{"to":"+447700900123","text":"Your code is 123456"}`)
-		c.jobs[i].Message.Labels = map[string]selector.Value{"language": selector.TextValue("en"), "department": selector.TextValue("sales")}
-		c.jobs[i].Message.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThanEqual, Value: selector.NumberValue(1)}}
+		c.jobs[i].Message.Labels = map[string]selector.Value{"language": selector.TextValue("en"),
+			"department": selector.TextValue("sales")}
+		c.jobs[i].Message.Selectors = []selector.Selector{{Key: "quality",
+			Operator: selector.GreaterThanEqual, Value: selector.NumberValue(1)}}
 	}
 	return c
 }
 
 // run is how long one claim takes whose rankings are stored in a form.
-func (c *storedClaims) run(b *testing.B, name string, form func(*assigner, *Task, []byte) []byte) time.Duration {
+func (c *storedClaims) run(b *testing.B, name string,
+	form func(*assigner, *Task, []byte) []byte) time.Duration {
 	p := &planner{routing: c.world.routing, keys: newDrawers(testKeys), now: time.Now()}
 	tasks := make([]Task, len(c.jobs))
 	c.request.Messages = make([]ledger.Message, len(c.jobs))
@@ -160,7 +170,8 @@ func asObjects(a *assigner, t *Task, _ []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `,"active":`...), one.Active, 10)
 		dst = strconv.AppendInt(append(dst, `,"capacity":`...), one.Capacity, 10)
 		if one.LastAssigned != 0 {
-			dst = strconv.AppendInt(append(dst, `,"last_assigned":`...), int64(one.LastAssigned), 10)
+			dst = strconv.AppendInt(append(dst, `,"last_assigned":`...),
+				int64(one.LastAssigned), 10)
 		}
 		if one.Score != nil {
 			dst = a.scores.append(append(dst, `,"score":`...), *one.Score)

@@ -16,16 +16,23 @@ import (
 
 // rankings are of every ranker, with all that its stored form keeps.
 func rankings() *rapid.Generator[Ranking] {
-	word := rapid.SampledFrom([]string{"a", "load_ratio", `quote " and \ back`, "é\u2028\x01\xff", "c-1", "a b,c%2", "-", "=", "3/4"})
+	word := rapid.SampledFrom([]string{"a", "load_ratio", `quote " and \ back`, "é\u2028\x01\xff",
+		"c-1", "a b,c%2", "-", "=", "3/4"})
 	optional := rapid.OneOf(rapid.Just(""), rapid.SampledFrom([]string{"a", `"`, "é"}))
-	score := rapid.Ptr(rapid.OneOf(rapid.Float64().Filter(finite), rapid.SampledFrom([]float64{0, 1, 2.0 / 3})), true)
+	score := rapid.Ptr(rapid.OneOf(rapid.Float64().Filter(finite),
+		rapid.SampledFrom([]float64{0, 1, 2.0 / 3})), true)
 	return rapid.Custom(func(t *rapid.T) Ranking {
 		r := Ranking{
-			Version: rapid.Int64Min(0).Draw(t, "version"), By: rapid.SampledFrom([]string{"load_ratio", "best_worker", "round_robin", "redraw", "wait"}).Draw(t, "by"),
-			Attempts: rapid.IntRange(0, 1000).Draw(t, "attempts"), Cursor: optional.Draw(t, "cursor"),
-			After: rapid.Ptr(rapid.IntRange(-1, 1000), true).Draw(t, "after"), KeyID: optional.Draw(t, "key_id"),
-			Scoring: rapid.SampledFrom([]string{"", ByExpression, ByFunction}).Draw(t, "scoring"),
-			Trouble: rapid.SampledFrom([]string{"", ExpressionFailed, "function_timeout"}).Draw(t, "trouble"), More: rapid.IntRange(0, 1000).Draw(t, "more"),
+			Version: rapid.Int64Min(0).Draw(t, "version"),
+			By: rapid.SampledFrom([]string{"load_ratio", "best_worker", "round_robin",
+				"redraw", "wait"}).Draw(t, "by"),
+			Attempts: rapid.IntRange(0, 1000).Draw(t, "attempts"),
+			Cursor:   optional.Draw(t, "cursor"),
+			After:    rapid.Ptr(rapid.IntRange(-1, 1000), true).Draw(t, "after"),
+			KeyID:    optional.Draw(t, "key_id"),
+			Scoring:  rapid.SampledFrom([]string{"", ByExpression, ByFunction}).Draw(t, "scoring"),
+			Trouble: rapid.SampledFrom([]string{"", ExpressionFailed, "function_timeout"}).Draw(t,
+				"trouble"), More: rapid.IntRange(0, 1000).Draw(t, "more"),
 		}
 		f, chosen := fieldsOf(&r), false
 		for range rapid.IntRange(0, 5).Draw(t, "candidates") {
@@ -34,7 +41,8 @@ func rankings() *rapid.Generator[Ranking] {
 			}
 			one := Ranked{Channel: word.Draw(t, "channel")}
 			if f.load {
-				one.Active, one.Capacity = rapid.Int64Min(0).Draw(t, "active"), rapid.OneOf(rapid.Just(int64(100)), rapid.Int64Min(0)).Draw(t, "capacity")
+				one.Active, one.Capacity = rapid.Int64Min(0).Draw(t, "active"),
+					rapid.OneOf(rapid.Just(int64(100)), rapid.Int64Min(0)).Draw(t, "capacity")
 			}
 			if f.idle {
 				one.LastAssigned = Micros(rapid.Int64Range(0, 1<<52).Draw(t, "last_assigned"))
@@ -64,7 +72,8 @@ func TestStoredRankingIsReadBackWhole(t *testing.T) {
 		if diff := cmp.Diff(&want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("%s\n(-want +got):\n%s", raw, diff)
 		}
-		if marshalled, err := json.Marshal(want); err != nil || string(marshalled) != string(raw[4:]) {
+		if marshalled, err := json.Marshal(want); err != nil ||
+			string(marshalled) != string(raw[4:]) {
 			t.Fatalf("%v: encoding/json writes something else:\n%s\n%s", err, raw[4:], marshalled)
 		}
 	})
@@ -74,28 +83,39 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 	t.Parallel()
 	score, other, after := 0.5, 0.25, 0
 	candidates := []Ranked{
-		{Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon), Score: &score, Reason: "no_slot"},
-		{Channel: "b", Active: 4, Capacity: 100, LastAssigned: microsOf(noon.Add(-250 * time.Microsecond)), Score: &score},
+		{Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon), Score: &score,
+			Reason: "no_slot"},
+		{Channel: "b", Active: 4, Capacity: 100,
+			LastAssigned: microsOf(noon.Add(-250 * time.Microsecond)), Score: &score},
 		{Channel: "c", Active: 5, Capacity: 50, Score: &other},
 		{Channel: "d e", Capacity: 50},
 	}
 	for want, r := range map[string]Ranking{
-		`{"version":7,"by":"load_ratio","attempts":2,"latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c 5/50 -,d%20e 0 -","more":12}`: {By: "load_ratio", Attempts: 2},
-		`{"version":7,"by":"wait","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c 5/50 -,d%20e 0 -","more":12}`:                    {By: "wait"},
-		`{"version":7,"by":"best_worker","scoring":"function","latest":1795262400000000,"line":"a 0.5 0 no_slot,b = 250,c 0.25 -,d%20e - -","more":12}`: {
+		`{"version":7,"by":"load_ratio","attempts":2,"latest":1795262400000000,"line":"a 3/100 0 ` +
+			`no_slot,b 4 250,c 5/50 -,d%20e 0 -","more":12}`: {By: "load_ratio", Attempts: 2},
+		`{"version":7,"by":"wait","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c ` +
+			`5/50 -,d%20e 0 -","more":12}`: {By: "wait"},
+		`{"version":7,"by":"best_worker","scoring":"function","latest":1795262400000000,` +
+			`"line":"a 0.5 0 no_slot,b = 250,c 0.25 -,d%20e - -","more":12}`: {
 			By: "best_worker", Scoring: "function",
 		},
-		`{"version":7,"by":"best_worker","trouble":"expression_failed","latest":1795262400000000,"line":"a 0.5 3/100 0 no_slot,b = 4 250,c 0.25 5/50 -,d%20e - 0 -","more":12}`: {
+		`{"version":7,"by":"best_worker","trouble":"expression_failed","latest":1795262400000000,` +
+			`"line":"a 0.5 3/100 0 no_slot,b = 4 250,c 0.25 5/50 -,d%20e - 0 -","more":12}`: {
 			By: "best_worker", Trouble: "expression_failed",
 		},
-		`{"version":7,"by":"round_robin","cursor":"z","after":0,"line":"a no_slot,b","more":14}`: {By: "round_robin", Cursor: "z", After: &after},
-		`{"version":7,"by":"redraw","key_id":"4bf5122f","line":"a no_slot,b","more":14}`:         {By: "redraw", KeyID: "4bf5122f"},
+		`{"version":7,"by":"round_robin","cursor":"z","after":0,"line":"a no_slot,b","more":14}`: {
+			By: "round_robin", Cursor: "z", After: &after,
+		},
+		`{"version":7,"by":"redraw","key_id":"4bf5122f","line":"a no_slot,b","more":14}`: {
+			By: "redraw", KeyID: "4bf5122f",
+		},
 	} {
 		r.Version, r.Candidates, r.More = 7, candidates, 12
 		if got := string(AppendRanking(nil, &r)); got != want {
 			t.Errorf("\n%s\nwant\n%s", got, want)
 		}
-		if got, err := ReadRanking([]byte(want)); err != nil || got.Chosen() != 1 || got.Candidates[1].Channel != "b" {
+		if got, err := ReadRanking([]byte(want)); err != nil || got.Chosen() != 1 ||
+			got.Candidates[1].Channel != "b" {
 			t.Errorf("%v: %+v", err, got)
 		}
 	}
@@ -103,9 +123,11 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 
 func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"a", "a 1/2", "a 1/2 0 why not", "a x/2 0", "a 1/x 0", "a 1/2 x", "a%2 1/2 0", "a 1/2 0 %", "a 1/2 0,", " "} {
+	for _, line := range []string{"a", "a 1/2", "a 1/2 0 why not", "a x/2 0", "a 1/x 0", "a 1/2 x",
+		"a%2 1/2 0", "a 1/2 0 %", "a 1/2 0,", " "} {
 		raw := `{"version":1,"by":"load_ratio","line":"` + line + `"}`
-		if r, err := ReadRanking([]byte(raw)); err == nil || !strings.Contains(err.Error(), "candidate ") {
+		if r, err := ReadRanking([]byte(raw)); err == nil ||
+			!strings.Contains(err.Error(), "candidate ") {
 			t.Errorf("%s was read as %+v, %v", raw, r, err)
 		}
 	}
@@ -121,7 +143,8 @@ func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 
 func TestChosenIsTheFirstWithoutAReason(t *testing.T) {
 	t.Parallel()
-	for want, reasons := range map[int][]string{0: {"", "x", ""}, 1: {"x", "", ""}, -1: {"x", "x"}} {
+	for want, reasons := range map[int][]string{0: {"", "x", ""}, 1: {"x", "", ""},
+		-1: {"x", "x"}} {
 		var r Ranking
 		for _, reason := range reasons {
 			r.Candidates = append(r.Candidates, Ranked{Channel: "a", Reason: reason})
@@ -131,8 +154,10 @@ func TestChosenIsTheFirstWithoutAReason(t *testing.T) {
 		}
 	}
 	score := 0.5
-	one := Ranked{Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon), Score: &score}
-	if c := one.Candidate(4); c != (selector.Candidate{Index: 4, Active: 3, Capacity: 100, LastAssigned: noon, Score: 0.5}) {
+	one := Ranked{Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon),
+		Score: &score}
+	if c := one.Candidate(4); c != (selector.Candidate{Index: 4, Active: 3, Capacity: 100,
+		LastAssigned: noon, Score: 0.5}) {
 		t.Errorf("candidate %+v", c)
 	}
 }

@@ -55,11 +55,13 @@ func TestMaxPriceIsInTheBaseCurrency(t *testing.T) {
 		price Price
 		over  bool
 	}{
-		"without rates, below":  {NewPrice("GBP", PriceList{Default: 28_000}), false},
-		"without rates, above":  {NewPrice("GBP", PriceList{Default: 30_001}), true},
-		"1.17 makes it 0.03276": {NewPrice("GBP", PriceList{Default: 28_000}).In("EUR", 1_170_000_000), true},
-		"0.9 makes it 0.027":    {NewPrice("USD", PriceList{Default: 30_000}).In("EUR", 900_000_000), false},
-		"without a price":       {Price{}, false},
+		"without rates, below": {NewPrice("GBP", PriceList{Default: 28_000}), false},
+		"without rates, above": {NewPrice("GBP", PriceList{Default: 30_001}), true},
+		"1.17 makes it 0.03276": {NewPrice("GBP", PriceList{Default: 28_000}).In("EUR",
+			1_170_000_000), true},
+		"0.9 makes it 0.027": {NewPrice("USD", PriceList{Default: 30_000}).In("EUR",
+			900_000_000), false},
+		"without a price": {Price{}, false},
 	} {
 		w := newWorld(t)
 		task := w.fresh()

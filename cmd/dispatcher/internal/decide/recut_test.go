@@ -34,18 +34,35 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 		state  ledger.State
 		reason string
 	}{
-		"nothing has changed":             {nil, ledger.Sending, ""},
-		"others cut it otherwise":         {func(w *world) { w.cutBy("udh16"); w.routing.Channels[2].Cut = wayOf("udh8") }, ledger.Sending, ""},
-		"its channel cuts it otherwise":   {func(w *world) { w.routing.Channels[2].Cut = wayOf("udh16") }, ledger.Waiting, CutOtherwise},
-		"its channel takes it whole only": {func(w *world) { w.routing.Channels[2].Cut = nil }, ledger.Waiting, CutOtherwise},
+		"nothing has changed": {nil, ledger.Sending, ""},
+		"others cut it otherwise": {func(w *world) {
+			w.cutBy("udh16")
+			w.routing.Channels[2].Cut = wayOf("udh8")
+		}, ledger.Sending, ""},
+		"its channel cuts it otherwise": {func(w *world) {
+			w.routing.Channels[2].Cut = wayOf("udh16")
+		}, ledger.Waiting, CutOtherwise},
+		"its channel takes it whole only": {func(w *world) {
+			w.routing.Channels[2].Cut = nil
+		}, ledger.Waiting, CutOtherwise},
 		"and fits nothing else about it": {func(w *world) {
 			w.routing.Channels[2].Cut = nil
 			w.routing.Routes[0].PriceCap = map[string]int64{"USD": 0, "EUR": 0}
 		}, ledger.Waiting, CutOtherwise},
-		"and has no connection":               {func(w *world) { w.routing.Channels[2].Cut = nil; w.unready[2] = "unbound" }, ledger.Waiting, CutOtherwise},
-		"it is switched off as well":          {func(w *world) { w.routing.Channels[2].Cut, w.routing.Channels[2].State = nil, Disabled }, ledger.Waiting, SwitchedOff},
-		"the channel sends another text":      {func(w *world) { w.routing.Channels[2].Segments = func(string) int { return 2 }; w.otherText() }, ledger.Waiting, CutOtherwise},
-		"other channels would have been free": {func(w *world) { w.routing.Channels[2].Cut = wayOf("sar") }, ledger.Waiting, CutOtherwise},
+		"and has no connection": {func(w *world) {
+			w.routing.Channels[2].Cut = nil
+			w.unready[2] = "unbound"
+		}, ledger.Waiting, CutOtherwise},
+		"it is switched off as well": {func(w *world) {
+			w.routing.Channels[2].Cut, w.routing.Channels[2].State = nil, Disabled
+		}, ledger.Waiting, SwitchedOff},
+		"the channel sends another text": {func(w *world) {
+			w.routing.Channels[2].Segments = func(string) int { return 2 }
+			w.otherText()
+		}, ledger.Waiting, CutOtherwise},
+		"other channels would have been free": {func(w *world) {
+			w.routing.Channels[2].Cut = wayOf("sar")
+		}, ledger.Waiting, CutOtherwise},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 			w := modal(t, mode, LoadRatio)
@@ -65,8 +82,10 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 				continue
 			}
 			f := newAttempt(&planned, &d)
-			if d.Attempt.Channel != "c" || !slices.Equal(f.Submission.Parts, []int{1}) || f.Submission.Cut != planned.Row.PartsCut || f.Submission.Cut == "" {
-				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel, f.Submission.Parts, f.Submission.Cut)
+			if d.Attempt.Channel != "c" || !slices.Equal(f.Submission.Parts, []int{1}) ||
+				f.Submission.Cut != planned.Row.PartsCut || f.Submission.Cut == "" {
+				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel,
+					f.Submission.Parts, f.Submission.Cut)
 			}
 		}
 	}
@@ -79,7 +98,9 @@ func wayOf(way string) func(string) string {
 // otherText lets channel c replace look-alikes.
 func (w *world) otherText() {
 	w.routing.Routes[0].Substitute = true
-	w.routing.Channels[2].Substitute = func(text string) string { return strings.ToUpper(text) + "!" }
+	w.routing.Channels[2].Substitute = func(text string) string {
+		return strings.ToUpper(text) + "!"
+	}
 }
 
 func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
@@ -99,7 +120,8 @@ func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
 // it.
 func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	for waited, want := range map[string]string{CutOtherwise: CutOtherwise, Removed: reasonExpired, NoSlot: reasonExpired} {
+	for waited, want := range map[string]string{CutOtherwise: CutOtherwise, Removed: reasonExpired,
+		NoSlot: reasonExpired} {
 		w := modal(t, Weighted, LoadRatio)
 		w.cutBy("udh16")
 		row := restRow("udh8")
@@ -108,7 +130,8 @@ func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 			t.Errorf("after %s: %s %s", waited, d.State, d.Reason)
 		}
 		row.ExpiresAt = noon.Add(10 * time.Second)
-		if _, d := w.decideDue(row); d.State != ledger.Waiting || d.Reason != CutOtherwise || d.NextAt.After(row.ExpiresAt) {
+		if _, d := w.decideDue(row); d.State != ledger.Waiting || d.Reason != CutOtherwise ||
+			d.NextAt.After(row.ExpiresAt) {
 			t.Errorf("before its deadline: %+v", d)
 		}
 	}
@@ -120,7 +143,8 @@ func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	row := restRow("udh8")
 	f := RecordedAttempt(&row, &ledger.Attempt{Number: 2, Channel: "c", Segments: 1}, &Lane{})
 	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
-	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) || s.PartsCut != row.PartsCut || s.PartsCut == "" {
+	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) ||
+		s.PartsCut != row.PartsCut || s.PartsCut == "" {
 		t.Errorf("%+v", s)
 	}
 }

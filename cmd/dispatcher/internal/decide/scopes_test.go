@@ -19,9 +19,11 @@ import (
 // drawnScope is a tenant or a prefix.
 func drawnScope(t *rapid.T) admission.Scope {
 	if rapid.Bool().Draw(t, "by tenant") {
-		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t, "tenant")}
+		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t,
+			"tenant")}
 	}
-	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1", "+447700900123", "+4477009001234"}).Draw(t, "prefix")}
+	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1",
+		"+447700900123", "+4477009001234"}).Draw(t, "prefix")}
 }
 
 // drawnLimits are limits of tenants and prefixes.
@@ -29,7 +31,8 @@ func drawnLimits(t *rapid.T) []admission.Limit {
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
 		return admission.Limit{
 			Scope: drawnScope(t), Max: rapid.Int64Range(0, 9).Draw(t, "max"),
-			Window: rapid.SampledFrom([]admission.Window{admission.Minute, admission.Day}).Draw(t, "window"),
+			Window: rapid.SampledFrom([]admission.Window{admission.Minute, admission.Day}).Draw(t,
+				"window"),
 		}
 	}), 0, 8, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
 }
@@ -45,8 +48,10 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		}
 		w.routing.Routes[0].Members = []int{0, 2}
 		task := w.task("a")
-		task.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "other"}).Draw(rt, "of tenant")
-		task.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100", "+4", "+33"}).Draw(rt, "to")
+		task.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "other"}).Draw(rt,
+			"of tenant")
+		task.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100", "+4",
+			"+33"}).Draw(rt, "to")
 		want := map[ledger.ScopeRef]bool{}
 		cover := func(channel string, limits []admission.Limit) {
 			for _, l := range limits {
@@ -63,11 +68,14 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		r.Tasks = append(r.Tasks, *task)
 		got := r.Request(0, nil).Scopes
 		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
-			return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Scope.String(), b.Scope.String()))
+			return cmp.Or(cmp.Compare(a.Channel, b.Channel),
+				cmp.Compare(a.Scope.String(), b.Scope.String()))
 		}) {
 			rt.Fatalf("not in the order of locks: %v", got)
 		}
-		if len(got) != len(want) || slices.ContainsFunc(got, func(ref ledger.ScopeRef) bool { return !want[ref] }) {
+		if len(got) != len(want) || slices.ContainsFunc(got, func(ref ledger.ScopeRef) bool {
+			return !want[ref]
+		}) {
 			rt.Fatalf("asks for %v, want %v", got, want)
 		}
 	})
@@ -76,16 +84,24 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.routing.Lanes = map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk"}, Order: 2}, "otp": {Lane: config.Lane{Name: "otp"}}, "old": {Lane: config.Lane{Name: "old"}, Order: lastOrder, former: true}, "later": {Lane: config.Lane{Name: "later"}, Order: 1}}
+	w.routing.Lanes = map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk"}, Order: 2},
+		"otp":   {Lane: config.Lane{Name: "otp"}},
+		"old":   {Lane: config.Lane{Name: "old"}, Order: lastOrder, former: true},
+		"later": {Lane: config.Lane{Name: "later"}, Order: 1}}
 	for _, tenant := range []string{"shop", "bank", "news"} {
-		w.routing.Limits = append(w.routing.Limits, admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: 5})
+		w.routing.Limits = append(w.routing.Limits,
+			admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: 5})
 	}
 	w.routing.Prepare()
 	jobs := []Job{
-		{Lane: "bulk", Message: envelope.Message{ID: "1", To: "+447700900123", Text: "x", Tenant: "shop"}, Produced: noon},
-		{Lane: "bulk", Message: envelope.Message{ID: "2", To: "+447700900123", Text: "x", Tenant: "shop"}, Produced: noon},
-		{Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"}, Produced: noon},
-		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "1", To: "+447700900123", Text: "x",
+			Tenant: "shop"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "2", To: "+447700900123", Text: "x",
+			Tenant: "shop"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"},
+			Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x",
+			Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour}, Order: 2}
 	r := NewPlan(w.routing, testKeys, noon, jobs)
@@ -104,7 +120,8 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 	t.Helper()
 	w := newWorld(t)
-	w.routing.Limits = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day, Max: 3}}
+	w.routing.Limits = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"},
+		Window: admission.Day, Max: 3}}
 	var due []ledger.Message
 	for i := range rows {
 		row := storedRow(ledger.Waiting, 0)
@@ -125,7 +142,8 @@ func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen
 	for _, ref := range refs {
 		state := ledger.ScopeState{ScopeRef: ref}
 		for _, l := range index.narrower[index.places[ref]].limits {
-			bare := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // what a row holds
+			// what a row holds
+			bare := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max}
 			state.Counters = append(state.Counters, admission.Counter{Limit: bare, Max: l.Max})
 		}
 		seen.Scoped = append(seen.Scoped, state)
@@ -156,7 +174,8 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 		}
 	}
 	if !r.Unlocked || len(r.Attempts) != 1 || len(r.Unasked) > 0 {
-		t.Errorf("unlocked %v, %d attempts, %d to ask about", r.Unlocked, len(r.Attempts), len(r.Unasked))
+		t.Errorf("unlocked %v, %d attempts, %d to ask about", r.Unlocked, len(r.Attempts),
+			len(r.Unasked))
 	}
 	r = claim(r.Needed)
 	sent := 0
@@ -164,12 +183,14 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 		switch {
 		case d.State == ledger.Sending:
 			sent++
-		case d.State != ledger.Waiting || d.Reason != TenantLimit || d.WaitsFor != "tenant:shop 1d messages" || !d.NextAt.Equal(noon.Add(12*time.Hour)):
+		case d.State != ledger.Waiting || d.Reason != TenantLimit ||
+			d.WaitsFor != "tenant:shop 1d messages" || !d.NextAt.Equal(noon.Add(12*time.Hour)):
 			t.Errorf("decision %+v", d)
 		}
 	}
 	if r.Unlocked || sent != 4 {
-		t.Errorf("unlocked %v, %d sent, want the three of the limit and one that it does not count", r.Unlocked, sent)
+		t.Errorf("unlocked %v, %d sent, want the three of the limit and one that it does not count",
+			r.Unlocked, sent)
 	}
 	if r := claim(r.Needed); r.Unlocked {
 		t.Error("what due rows needed before was not locked")

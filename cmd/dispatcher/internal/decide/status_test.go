@@ -19,7 +19,8 @@ func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
 		r.Outcome = provider.Combine(r.Parts)
 		return &r
 	}
-	const a, no, busy, lost = provider.Accepted, provider.Rejected, provider.Throttled, provider.Unknown
+	const a, no, busy, lost = provider.Accepted, provider.Rejected, provider.Throttled,
+		provider.Unknown
 	for name, test := range map[string]struct {
 		before int // parts that were taken by earlier attempts
 		result *provider.Result

@@ -14,7 +14,8 @@ import (
 
 // wish asks for a quality above n, for a while unless that is 0.
 func wish(n float64, expiresAfter time.Duration) selector.Selector {
-	return selector.Selector{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
+	return selector.Selector{Key: "quality", Operator: selector.GreaterThan,
+		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
 }
 
 func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
@@ -28,26 +29,62 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		next      time.Duration
 		round     bool
 	}{
-		"the wish still counts":                {[]selector.Selector{wish(5, 30*time.Second)}, 10 * time.Second, nil, ledger.Waiting, unfit, 20 * time.Second, false},
-		"to the last moment":                   {[]selector.Selector{wish(5, 30*time.Second)}, 30*time.Second - time.Microsecond, nil, ledger.Waiting, unfit, time.Microsecond, false},
-		"it has expired":                       {[]selector.Selector{wish(5, 30*time.Second)}, 30 * time.Second, nil, ledger.Sending, "", 0, false},
-		"one stays for ever":                   {[]selector.Selector{wish(5, 30*time.Second), wish(6, 0)}, 0, nil, ledger.Failed, reasonNoChannel, 0, false},
-		"a wish for ever that is met":          {[]selector.Selector{wish(5, 30*time.Second), wish(1, 0)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"the earliest of several":              {[]selector.Selector{wish(5, 30*time.Second), wish(6, 20*time.Second)}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
-		"one that is met is not waited for":    {[]selector.Selector{wish(5, 30*time.Second), wish(1, 10*time.Second)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"but never beyond its deadline":        {[]selector.Selector{wish(5, 2*time.Hour)}, 0, nil, ledger.Waiting, unfit, 59 * time.Minute, false},
-		"a fit channel may be ready sooner":    {[]selector.Selector{wish(5, 30*time.Second)}, 0, func(w *world, _ *Task) { w.fit(1); w.unready[1] = "connecting" }, ledger.Waiting, "connecting", lookAgain, false},
-		"the wish may expire sooner":           {[]selector.Selector{wish(5, 30*time.Second)}, 29500 * time.Millisecond, func(w *world, _ *Task) { w.fit(1); w.unready[1] = "connecting" }, ledger.Waiting, unfit, 500 * time.Millisecond, false},
-		"it expires before the next round":     {[]selector.Selector{wish(5, time.Second)}, 500 * time.Millisecond, func(w *world, t *Task) { w.fit(1); t.tried("b") }, ledger.Waiting, unfit, 500 * time.Millisecond, false},
-		"the next round comes first":           {[]selector.Selector{wish(5, time.Minute)}, 0, func(w *world, t *Task) { w.fit(1); t.tried("b") }, ledger.Waiting, reasonTried, time.Second, true},
-		"it expires before operators are back": {[]selector.Selector{wish(5, 10*time.Second)}, 0, func(w *world, _ *Task) { w.fit(1); w.routing.Channels[1].State = Disabled }, ledger.Waiting, unfit, 10 * time.Second, false},
-		"bypassed selectors hold nobody up":    {[]selector.Selector{wish(5, 30*time.Second)}, 0, func(w *world, _ *Task) { w.routing.Routes[0].BypassSelectors = true }, ledger.Sending, "", 0, false},
-		"over its price cap as well":           {[]selector.Selector{wish(5, 30*time.Second)}, 30 * time.Second, func(_ *world, t *Task) { t.msg.MaxPrice = new(int64(1)) }, ledger.Failed, reasonNoChannel, 0, false},
+		"the wish still counts": {[]selector.Selector{wish(5, 30*time.Second)},
+			10 * time.Second, nil, ledger.Waiting, unfit, 20 * time.Second, false},
+		"to the last moment": {[]selector.Selector{wish(5, 30*time.Second)},
+			30*time.Second - time.Microsecond, nil, ledger.Waiting, unfit, time.Microsecond, false},
+		"it has expired": {[]selector.Selector{wish(5, 30*time.Second)},
+			30 * time.Second, nil, ledger.Sending, "", 0, false},
+		"one stays for ever": {[]selector.Selector{wish(5, 30*time.Second),
+			wish(6, 0)}, 0, nil, ledger.Failed, reasonNoChannel, 0, false},
+		"a wish for ever that is met": {[]selector.Selector{wish(5, 30*time.Second),
+			wish(1, 0)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
+		"the earliest of several": {[]selector.Selector{wish(5, 30*time.Second),
+			wish(6, 20*time.Second)}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
+		"one that is met is not waited for": {[]selector.Selector{wish(5, 30*time.Second),
+			wish(1, 10*time.Second)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
+		"but never beyond its deadline": {[]selector.Selector{wish(5, 2*time.Hour)}, 0, nil,
+			ledger.Waiting, unfit, 59 * time.Minute, false},
+		"a fit channel may be ready sooner": {[]selector.Selector{wish(5, 30*time.Second)}, 0,
+			func(w *world, _ *Task) {
+				w.fit(1)
+				w.unready[1] = "connecting"
+			}, ledger.Waiting, "connecting", lookAgain, false},
+		"the wish may expire sooner": {[]selector.Selector{wish(5, 30*time.Second)},
+			29500 * time.Millisecond, func(w *world, _ *Task) {
+				w.fit(1)
+				w.unready[1] = "connecting"
+			}, ledger.Waiting, unfit, 500 * time.Millisecond, false},
+		"it expires before the next round": {[]selector.Selector{wish(5, time.Second)},
+			500 * time.Millisecond, func(w *world, t *Task) {
+				w.fit(1)
+				t.tried("b")
+			}, ledger.Waiting, unfit, 500 * time.Millisecond, false},
+		"the next round comes first": {[]selector.Selector{wish(5, time.Minute)}, 0,
+			func(w *world, t *Task) {
+				w.fit(1)
+				t.tried("b")
+			}, ledger.Waiting, reasonTried, time.Second, true},
+		"it expires before operators are back": {[]selector.Selector{wish(5, 10*time.Second)}, 0,
+			func(w *world, _ *Task) {
+				w.fit(1)
+				w.routing.Channels[1].State = Disabled
+			}, ledger.Waiting, unfit, 10 * time.Second, false},
+		"bypassed selectors hold nobody up": {[]selector.Selector{wish(5, 30*time.Second)}, 0,
+			func(w *world, _ *Task) {
+				w.routing.Routes[0].BypassSelectors = true
+			}, ledger.Sending, "", 0, false},
+		"over its price cap as well": {[]selector.Selector{wish(5, 30*time.Second)},
+			30 * time.Second, func(_ *world, t *Task) {
+				t.msg.MaxPrice = new(int64(1))
+			}, ledger.Failed, reasonNoChannel, 0, false},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 			w := modal(t, mode, LoadRatio)
 			for i := range w.routing.Channels {
-				w.routing.Channels[i].Labels = map[string]selector.Value{"quality": selector.NumberValue(5)}
+				w.routing.Channels[i].Labels = map[string]selector.Value{
+					"quality": selector.NumberValue(5),
+				}
 			}
 			task := w.fresh()
 			if mode == Weighted {
@@ -62,8 +99,10 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 			if !d.NextAt.IsZero() {
 				next = d.NextAt.Sub(noon)
 			}
-			if d.State != tc.state || d.Reason != tc.reason || next != tc.next || d.NewRound != tc.round {
-				t.Errorf("%s, %s: %s %s after %s, new round %v", name, mode, d.State, d.Reason, next, d.NewRound)
+			if d.State != tc.state || d.Reason != tc.reason || next != tc.next ||
+				d.NewRound != tc.round {
+				t.Errorf("%s, %s: %s %s after %s, new round %v", name, mode, d.State, d.Reason,
+					next, d.NewRound)
 			}
 		}
 	}
@@ -107,12 +146,20 @@ func TestWrongTypesNeverMatchAndNeverBreak(t *testing.T) {
 		wish  selector.Selector
 		fits  bool
 	}{
-		"a text above a number":          {&text, selector.Selector{Key: "k", Operator: selector.GreaterThan, Value: selector.NumberValue(1)}, false},
-		"a number above a text":          {&number, selector.Selector{Key: "k", Operator: selector.GreaterThan, Value: selector.TextValue("1")}, false},
-		"a text equal to a number":       {&text, selector.Selector{Key: "k", Operator: selector.Equal, Value: number}, false},
-		"a text not equal to a number":   {&text, selector.Selector{Key: "k", Operator: selector.NotEqual, Value: number}, true},
-		"nothing below a number":         {nil, selector.Selector{Key: "k", Operator: selector.LessThan, Value: number}, false},
-		"nothing is not equal to a text": {nil, selector.Selector{Key: "k", Operator: selector.NotEqual, Value: text}, true},
+		"a text above a number": {&text,
+			selector.Selector{Key: "k", Operator: selector.GreaterThan,
+				Value: selector.NumberValue(1)}, false},
+		"a number above a text": {&number,
+			selector.Selector{Key: "k", Operator: selector.GreaterThan,
+				Value: selector.TextValue("1")}, false},
+		"a text equal to a number": {&text,
+			selector.Selector{Key: "k", Operator: selector.Equal, Value: number}, false},
+		"a text not equal to a number": {&text,
+			selector.Selector{Key: "k", Operator: selector.NotEqual, Value: number}, true},
+		"nothing below a number": {nil,
+			selector.Selector{Key: "k", Operator: selector.LessThan, Value: number}, false},
+		"nothing is not equal to a text": {nil,
+			selector.Selector{Key: "k", Operator: selector.NotEqual, Value: text}, true},
 	} {
 		w := modal(t, BestWorkerMode, LoadRatio)
 		w.unready[0], w.unready[2] = "connecting", "connecting"
@@ -137,15 +184,21 @@ func TestRouteOfOneChannelSendsOrWaits(t *testing.T) {
 		for _, fallback := range []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw} {
 			w := wideWorld(t, 1, mode, fallback)
 			task := w.task("c000")
-			if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "c000" || d.Attempt.Reason != ledger.ByFirstChoice {
+			if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "c000" ||
+				d.Attempt.Reason != ledger.ByFirstChoice {
 				t.Errorf("%s/%s: %+v", mode, fallback, d)
 			}
-			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 1}, Start: noon, Granted: 1, Max: 1}}
-			if d := w.decide(task); d.State != ledger.Waiting || d.Reason != NoSlot || !d.NextAt.Equal(noon.Add(time.Minute)) {
+			w.seen.Channels[0].Gate.Counters = []admission.Counter{{
+				Limit: admission.Limit{Window: admission.Minute, Max: 1}, Start: noon,
+				Granted: 1, Max: 1,
+			}}
+			if d := w.decide(task); d.State != ledger.Waiting || d.Reason != NoSlot ||
+				!d.NextAt.Equal(noon.Add(time.Minute)) {
 				t.Errorf("%s/%s, full: %+v", mode, fallback, d)
 			}
 			task.tried("c000")
-			if d := w.decide(task); d.State != ledger.Waiting || d.Reason != reasonTried || !d.NewRound {
+			if d := w.decide(task); d.State != ledger.Waiting || d.Reason != reasonTried ||
+				!d.NewRound {
 				t.Errorf("%s/%s, refused: %+v", mode, fallback, d)
 			}
 		}
@@ -159,7 +212,8 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 			w := modal(t, mode, fallback)
 			w.unready = []string{"connecting", "breaker_open", Throttled}
 			d := w.decide(w.task("a"))
-			if d.State != ledger.Waiting || !d.NextAt.Equal(noon.Add(lookAgain)) || len(decoded(t, d).Candidates) != 3 {
+			if d.State != ledger.Waiting || !d.NextAt.Equal(noon.Add(lookAgain)) ||
+				len(decoded(t, d).Candidates) != 3 {
 				t.Errorf("%s/%s: %+v", mode, fallback, d)
 			}
 		}
@@ -170,7 +224,8 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 func withoutC(t testing.TB, mode Mode, fallback Ranker) *world {
 	t.Helper()
 	w := modal(t, mode, fallback)
-	table, err := selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")}, {Name: "b", Weight: selector.MustWeight("1")}})
+	table, err := selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")},
+		{Name: "b", Weight: selector.MustWeight("1")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +241,9 @@ func storedRow(state ledger.State, attempts int) ledger.Message {
 	return ledger.Message{
 		Seq: 1, ID: m.ID, Lane: "bulk", Envelope: m.Append(nil), State: state, Attempts: attempts,
 		ReceivedAt: noon.Add(-time.Minute), ExpiresAt: noon.Add(time.Hour),
-		Plan: ledger.Plan{Route: "default", Version: 7, Draw: 90, Size: 100, KeyID: newDrawers(testKeys).of("").KeyID(), FirstChoice: "c", Segments: 1, Alphabet: "gsm7"},
+		Plan: ledger.Plan{Route: "default", Version: 7, Draw: 90, Size: 100,
+			KeyID: newDrawers(testKeys).of("").KeyID(), FirstChoice: "c", Segments: 1,
+			Alphabet: "gsm7"},
 	}
 }
 
@@ -200,13 +257,16 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 	for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 		w := withoutC(t, mode, LoadRatio)
 		waited, d := w.decideDue(storedRow(ledger.Waiting, 0))
-		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFirstChoice || d.Plan.Version != 8 || d.Plan.FirstChoice != d.Attempt.Channel || waited.was != ledger.Waiting {
+		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFirstChoice ||
+			d.Plan.Version != 8 || d.Plan.FirstChoice != d.Attempt.Channel ||
+			waited.was != ledger.Waiting {
 			t.Errorf("%s: one that had not been tried is not planned again: %+v", mode, d)
 		}
 
 		w, row := withoutC(t, mode, LoadRatio), storedRow(ledger.Retry, 1)
 		_, d = w.decideDue(row)
-		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback || d.Plan != row.Plan {
+		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback ||
+			d.Plan != row.Plan {
 			t.Errorf("%s: the choice that was recorded changed, or nobody was found: %+v", mode, d)
 		}
 		want := []string{"a:", "b:"}
@@ -223,7 +283,8 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 		}
 		row.PartsLeft = []int{1} // the other part is with c's subscriber
 		_, d = w.decideDue(row)
-		if d.State != ledger.Waiting || d.Reason != Removed || !d.NextAt.Equal(noon.Add(lookForRoute)) {
+		if d.State != ledger.Waiting || d.Reason != Removed ||
+			!d.NextAt.Equal(noon.Add(lookForRoute)) {
 			t.Errorf("%s: the rest of a message without its channel: %+v", mode, d)
 		}
 	}
@@ -244,7 +305,8 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 			t.Errorf("state %s: the flight to %s is pinned to %s", state, f.Channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}
-		if _, d := w.decideDue(row); state != Enabled && (d.State != ledger.Waiting || d.Reason == PinnedElsewhere) {
+		if _, d := w.decideDue(row); state != Enabled &&
+			(d.State != ledger.Waiting || d.Reason == PinnedElsewhere) {
 			t.Errorf("state %s: the rest of a message: %+v", state, d)
 		}
 	}
@@ -259,13 +321,15 @@ func TestRouteDeletedWhileMessagesReferenceIt(t *testing.T) {
 		w.routing.Routes = []Route{other}
 		row := storedRow(ledger.Retry, attempts)
 		_, d := w.decideDue(row)
-		if d.State != ledger.Sending || d.Attempt.Channel != "b" || (d.Plan.Route == "other") != (attempts == 0) {
+		if d.State != ledger.Sending || d.Attempt.Channel != "b" ||
+			(d.Plan.Route == "other") != (attempts == 0) {
 			t.Errorf("%d attempts, another route takes it: %+v", attempts, d)
 		}
 
 		w.routing.Routes[0].Match.Prefixes = []string{"+49"}
 		_, d = w.decideDue(row)
-		if d.State != ledger.Waiting || d.Reason != reasonNoRoute || !d.NextAt.Equal(noon.Add(lookForRoute)) || d.Plan != row.Plan {
+		if d.State != ledger.Waiting || d.Reason != reasonNoRoute ||
+			!d.NextAt.Equal(noon.Add(lookForRoute)) || d.Plan != row.Plan {
 			t.Errorf("%d attempts, no route takes it: %+v", attempts, d)
 		}
 		row.ExpiresAt = noon.Add(time.Second)
@@ -311,7 +375,8 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 		row := storedRow(ledger.Waiting, 0)
 		row.ExpiresAt = noon.Add(left)
 		if _, d := w.decideDue(row); d.State != ledger.Waiting || d.NextAt.Sub(noon) != want {
-			t.Errorf("with %s left it is looked at after %s, want %s", left, d.NextAt.Sub(noon), want)
+			t.Errorf("with %s left it is looked at after %s, want %s", left,
+				d.NextAt.Sub(noon), want)
 		}
 	}
 }
@@ -320,7 +385,8 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
-	w.limit("a", admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 1_000_000, Currency: "GBP"}, 1_000_000)
+	w.limit("a", admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 1_000_000,
+		Currency: "GBP"}, 1_000_000)
 	if d := w.decide(w.task("a")); d.Reason != NoBudget || d.NextAt.Sub(noon) != lookForMoney {
 		t.Errorf("%s, looked at after %s", d.Reason, d.NextAt.Sub(noon))
 	}
@@ -329,7 +395,8 @@ func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 // TestLateAttemptsEndNoMessage: nobody was asked in them.
 func TestLateAttemptsEndNoMessage(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[string]ledger.State{CodeLate: ledger.Sending, "refused": ledger.Failed} {
+	for reason, want := range map[string]ledger.State{CodeLate: ledger.Sending,
+		"refused": ledger.Failed} {
 		row := storedRow(ledger.Retry, 0)
 		row.Attempts, row.Reason = maxAttempts, reason
 		if _, d := newWorld(t).decideDue(row); d.State != want {

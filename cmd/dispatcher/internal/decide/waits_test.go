@@ -29,26 +29,36 @@ func looks(t *testing.T, w *world, n int) (at []time.Duration) {
 // ends.
 func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 	t.Parallel()
-	const next = 950 * time.Millisecond // from then on release times of the next second are given away
+	// from then on release times of the next second are given away
+	const next = 950 * time.Millisecond
 	for name, tc := range map[string]struct {
 		limit   admission.Limit
 		granted int64
 		ease    admission.Ease
 		want    []time.Duration
 	}{
-		"a minute of 2": {admission.Limit{Window: admission.Minute, Max: 2}, 2, admission.Ease{}, []time.Duration{
-			time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 3 * time.Minute,
-		}},
-		"a second of 4": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{}, []time.Duration{
-			next, next, next + 250*time.Millisecond, next + 250*time.Millisecond, next + 500*time.Millisecond,
-		}},
-		"at half the rate": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{Rate: 0.5, Since: noon}, []time.Duration{
-			next, next, next + 500*time.Millisecond, next + 500*time.Millisecond, next + time.Second,
-		}},
-		"sliding": {admission.Limit{Window: admission.Minute, Max: 2, Sliding: true, Burst: 1}, 2, admission.Ease{}, []time.Duration{
-			time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
-		}},
-		"closed": {admission.Limit{Window: admission.Minute}, 0, admission.Ease{}, []time.Duration{lookForRoute, lookForRoute}},
+		"a minute of 2": {admission.Limit{Window: admission.Minute, Max: 2}, 2, admission.Ease{},
+			[]time.Duration{
+				time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
+				2 * time.Minute,
+				2 * time.Minute, 2 * time.Minute, 3 * time.Minute,
+			}},
+		"a second of 4": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{},
+			[]time.Duration{
+				next, next, next + 250*time.Millisecond, next + 250*time.Millisecond,
+				next + 500*time.Millisecond,
+			}},
+		"at half the rate": {admission.Limit{Window: admission.Second, Max: 4}, 4,
+			admission.Ease{Rate: 0.5, Since: noon}, []time.Duration{
+				next, next, next + 500*time.Millisecond, next + 500*time.Millisecond,
+				next + time.Second,
+			}},
+		"sliding": {admission.Limit{Window: admission.Minute, Max: 2, Sliding: true, Burst: 1}, 2,
+			admission.Ease{}, []time.Duration{
+				time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
+			}},
+		"closed": {admission.Limit{Window: admission.Minute}, 0, admission.Ease{},
+			[]time.Duration{lookForRoute, lookForRoute}},
 	} {
 		w := newWorld(t).onlyA()
 		w.limit("a", tc.limit, tc.granted)
@@ -78,8 +88,10 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	for range 10 {
 		f.Join("eu", nil)
 	}
-	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, 0).Taken = map[string]int64{"worker:1": 1}
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: f})
+	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10},
+		0).Taken = map[string]int64{"worker:1": 1}
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+		Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: f})
 	var got []time.Duration
 	for range 24 {
 		d := a.decide(w.task("a"))
@@ -97,7 +109,8 @@ func TestThoseThatWaitForActiveSlotsAreSpread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
 	w.seen.Channels[0].Gate.Active = admission.Active{Max: 2, Count: 2}
-	want := []time.Duration{lookForActive, lookForActive, 2 * lookForActive, 2 * lookForActive, 3 * lookForActive}
+	want := []time.Duration{lookForActive, lookForActive, 2 * lookForActive, 2 * lookForActive,
+		3 * lookForActive}
 	if got := looks(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -113,7 +126,8 @@ func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 	for i, want := range []struct {
 		on string
 		at time.Duration
-	}{{"b 1m messages", time.Minute}, {"b 1m messages", time.Minute}, {"b 1m messages", 2 * time.Minute}} {
+	}{{"b 1m messages", time.Minute}, {"b 1m messages", time.Minute},
+		{"b 1m messages", 2 * time.Minute}} {
 		if d := a.decide(w.task("a")); d.WaitsFor != want.on || d.NextAt.Sub(noon) != want.at {
 			t.Errorf("message %d waits for %s until %s", i, d.WaitsFor, d.NextAt)
 		}
@@ -125,11 +139,15 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	w := newWorld(t).onlyA()
 	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 1}, 1)
 	row := storedRow(ledger.Waiting, 0)
-	row.Tenant, row.Reason, row.WaitsFor, row.WaitingSince = "shop", NoSlot, "a", noon.Add(-1500*time.Millisecond)
-	row.Waits = []ledger.Wait{{Reason: NoActive, On: "a", For: time.Second}, {Reason: NoSlot, On: "a", For: 2 * time.Second}}
+	row.Tenant, row.Reason, row.WaitsFor, row.WaitingSince = "shop", NoSlot, "a",
+		noon.Add(-1500*time.Millisecond)
+	row.Waits = []ledger.Wait{{Reason: NoActive, On: "a", For: time.Second},
+		{Reason: NoSlot, On: "a", For: 2 * time.Second}}
 	_, d := w.decideDue(row)
-	want := []ledger.Wait{{Reason: NoActive, On: "a", For: time.Second}, {Reason: NoSlot, On: "a", For: 3500 * time.Millisecond}}
-	if diff := cmp.Diff(want, d.Waits); diff != "" || d.Reason != TenantLimit || d.WaitsFor != "tenant:shop 1m messages" {
+	want := []ledger.Wait{{Reason: NoActive, On: "a", For: time.Second},
+		{Reason: NoSlot, On: "a", For: 3500 * time.Millisecond}}
+	if diff := cmp.Diff(want, d.Waits); diff != "" || d.Reason != TenantLimit ||
+		d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("%s waits for %s: %s", d.Reason, d.WaitsFor, diff)
 	}
 	if row.Waits[1].For != 2*time.Second {
@@ -138,7 +156,8 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	row.Reason, row.WaitsFor, row.Tenant = TenantLimit, "tenant:shop", "" // its limit is gone
 	_, d = w.decideDue(row)
 	want[1].For = 2 * time.Second
-	want = append(want, ledger.Wait{Reason: TenantLimit, On: "tenant:shop", For: 1500 * time.Millisecond})
+	want = append(want, ledger.Wait{Reason: TenantLimit, On: "tenant:shop",
+		For: 1500 * time.Millisecond})
 	if diff := cmp.Diff(want, d.Waits); diff != "" || d.State != ledger.Sending {
 		t.Errorf("%s: %s", d.State, diff)
 	}
@@ -152,9 +171,11 @@ func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	var waits []ledger.Wait
 	for i := range 2 * maxWaits {
-		waits = addWait(waits, ledger.Wait{Reason: NoSlot, On: fmt.Sprint("c", i), For: time.Second})
+		waits = addWait(waits, ledger.Wait{Reason: NoSlot, On: fmt.Sprint("c", i),
+			For: time.Second})
 	}
-	if len(waits) != maxWaits || waits[maxWaits-1].For != (maxWaits+1)*time.Second || waits[0].For != time.Second {
+	if len(waits) != maxWaits || waits[maxWaits-1].For != (maxWaits+1)*time.Second ||
+		waits[0].For != time.Second {
 		t.Errorf("%v", waits)
 	}
 	if got := addWait(nil, ledger.Wait{For: -time.Hour}); got[0].For != 0 {

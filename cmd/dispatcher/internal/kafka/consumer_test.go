@@ -30,7 +30,8 @@ func TestEveryRecordBecomesAJobOfItsLane(t *testing.T) {
 			t.Errorf("%+v is in lane %s", job.Origin, job.Lane)
 		case job.Problem != nil:
 			t.Errorf("%+v: %v", job.Origin, job.Problem)
-		case !strings.HasPrefix(job.Message.ID, job.Origin.Topic+"-") || !strings.Contains(string(job.Raw), job.Message.ID):
+		case !strings.HasPrefix(job.Message.ID, job.Origin.Topic+"-") ||
+			!strings.Contains(string(job.Raw), job.Message.ID):
 			t.Errorf("%+v has id %q and bytes %s", job.Origin, job.Message.ID, job.Raw)
 		case time.Since(job.Produced) > time.Minute:
 			t.Errorf("%+v was produced at %v", job.Origin, job.Produced)
@@ -63,7 +64,8 @@ func TestPoisonRecordsPassOnWithTheirProblemAndBytes(t *testing.T) {
 	want := []struct {
 		id   string
 		code envelope.Code
-	}{{"", envelope.BadJSON}, {"", envelope.BadJSON}, {"known", envelope.BadNumber}, {"big", envelope.TooLarge}, {"good", ""}}
+	}{{"", envelope.BadJSON}, {"", envelope.BadJSON}, {"known", envelope.BadNumber},
+		{"big", envelope.TooLarge}, {"good", ""}}
 	for i, job := range s.awaitDistinct(t, len(poison)) {
 		var code envelope.Code
 		if job.Problem != nil {
@@ -234,7 +236,8 @@ func TestAnAbortedTransactionIsNotRead(t *testing.T) {
 		if err := producer.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
-		id := map[kgo.TransactionEndTry]string{kgo.TryAbort: "taken back", kgo.TryCommit: "meant"}[commit]
+		id := map[kgo.TransactionEndTry]string{kgo.TryAbort: "taken back",
+			kgo.TryCommit: "meant"}[commit]
 		record := &kgo.Record{
 			Topic: "sms.otp",
 			Key:   []byte("k"),
@@ -257,14 +260,22 @@ func TestConsumerConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	for want, spoil := range map[string]func(*kafka.ConsumerConfig){
-		"Group is required":                      func(c *kafka.ConsumerConfig) { c.Group = "" },
-		"at least one lane":                      func(c *kafka.ConsumerConfig) { c.Lanes = nil },
-		"lane otp has no topic":                  func(c *kafka.ConsumerConfig) { c.Lanes = []kafka.Lane{{Name: "otp"}} },
-		"topic t feeds the lanes a and b":        func(c *kafka.ConsumerConfig) { c.Lanes = []kafka.Lane{{"a", []string{"t"}}, {"b", []string{"t"}}} },
-		"Batch must be at least 1":               func(c *kafka.ConsumerConfig) { c.Batch = 0 },
-		"Handle and Paused":                      func(c *kafka.ConsumerConfig) { c.Handle = nil },
-		"kafka client of lane otp":               func(c *kafka.ConsumerConfig) { c.Client = []kgo.Opt{kgo.AutoCommitInterval(-1)} },
-		"lane otp: config erroneously has no se": func(c *kafka.ConsumerConfig) { c.Client = []kgo.Opt{kgo.SeedBrokers()} },
+		"Group is required": func(c *kafka.ConsumerConfig) { c.Group = "" },
+		"at least one lane": func(c *kafka.ConsumerConfig) { c.Lanes = nil },
+		"lane otp has no topic": func(c *kafka.ConsumerConfig) {
+			c.Lanes = []kafka.Lane{{Name: "otp"}}
+		},
+		"topic t feeds the lanes a and b": func(c *kafka.ConsumerConfig) {
+			c.Lanes = []kafka.Lane{{"a", []string{"t"}}, {"b", []string{"t"}}}
+		},
+		"Batch must be at least 1": func(c *kafka.ConsumerConfig) { c.Batch = 0 },
+		"Handle and Paused":        func(c *kafka.ConsumerConfig) { c.Handle = nil },
+		"kafka client of lane otp": func(c *kafka.ConsumerConfig) {
+			c.Client = []kgo.Opt{kgo.AutoCommitInterval(-1)}
+		},
+		"lane otp: config erroneously has no se": func(c *kafka.ConsumerConfig) {
+			c.Client = []kgo.Opt{kgo.SeedBrokers()}
+		},
 	} {
 		cfg := config(c, newStore())
 		spoil(&cfg)

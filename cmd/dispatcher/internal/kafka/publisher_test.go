@@ -530,7 +530,9 @@ func TestPublisherConfigurationsThatLackAPartAreRefused(t *testing.T) {
 		"Outbox is required":         func(c *kafka.PublisherConfig) { c.Outbox = nil },
 		"DeadTopic and InboundTopic": func(c *kafka.PublisherConfig) { c.InboundTopic = "" },
 		"is none of none, gzip":      func(c *kafka.PublisherConfig) { c.Compression = "LZ4" },
-		"kafka client of the publis": func(c *kafka.PublisherConfig) { c.Client = []kgo.Opt{kgo.SeedBrokers()} },
+		"kafka client of the publis": func(c *kafka.PublisherConfig) {
+			c.Client = []kgo.Opt{kgo.SeedBrokers()}
+		},
 	} {
 		cfg := good
 		spoil(&cfg)

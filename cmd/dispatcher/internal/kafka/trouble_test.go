@@ -47,7 +47,9 @@ func TestABrokerThatComesBackIsReadFromWithoutARestart(t *testing.T) {
 	log.await(t, "no Kafka broker answers")
 	p.awaitState(
 		t,
-		func(lane kafka.LaneState) bool { return strings.Contains(lane.Away, "no Kafka broker answers") },
+		func(lane kafka.LaneState) bool {
+			return strings.Contains(lane.Away, "no Kafka broker answers")
+		},
 	)
 	c = cluster(t, kfake.DataDir(folder), kfake.SyncWrites(), kfake.Ports(at))
 	produce(t, c, "sms.otp", 300)

@@ -39,7 +39,8 @@ func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{}, 1)
-		slow := &scriptedScorer{answer: func(ctx context.Context, q *decide.ScoreQuestion) decide.Scores {
+		slow := &scriptedScorer{answer: func(ctx context.Context,
+			q *decide.ScoreQuestion) decide.Scores {
 			select {
 			case turn <- struct{}{}:
 				time.Sleep(time.Second) // on the fake clock
@@ -71,7 +72,8 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 		var under atomic.Int32
 		all := make(chan struct{})
 		q := inquiries(t, 300)
-		ask(t.Context(), &scriptedScorer{answer: func(ctx context.Context, q *decide.ScoreQuestion) decide.Scores {
+		ask(t.Context(), &scriptedScorer{answer: func(ctx context.Context,
+			q *decide.ScoreQuestion) decide.Scores {
 			if under.Add(1) == 300 {
 				close(all)
 			}
@@ -124,7 +126,8 @@ type heldScorer struct {
 	asked atomic.Int64
 }
 
-func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function, q *decide.ScoreQuestion) decide.Scores {
+func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
+	q *decide.ScoreQuestion) decide.Scores {
 	s.asked.Add(1)
 	select {
 	case <-s.free:
@@ -143,7 +146,8 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	p := setupScored(t, func(r *decide.Routing) {
 		scoredByEndpoint(r)
 		r.Routes[0].Match = decide.Match{Tenants: []string{"slow"}}
-		r.Routes = append(r.Routes, decide.Route{Route: config.Route{Name: "other", Mode: decide.RoundRobinMode, MaxSegments: 10}, Members: r.Routes[0].Members})
+		r.Routes = append(r.Routes, decide.Route{Route: config.Route{Name: "other",
+			Mode: decide.RoundRobinMode, MaxSegments: 10}, Members: r.Routes[0].Members})
 	}, scorer)
 	release := sync.OnceFunc(func() { close(scorer.free) })
 	t.Cleanup(release)
@@ -158,15 +162,19 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	p.handle(t, of("slow", 600))
 	p.handle(t, of("other", 300))
 	p.comeDue(t)
-	const sent = `select tenant, count(*) from dispatcher.messages where state = 'accepted' group by 1`
+	const sent = `select tenant, count(*) from dispatcher.messages where state = 'accepted' ` +
+		`group by 1`
 	p.eventually(t, sent, map[string]int64{"other": 300})
-	p.eventually(t, `select state, count(*) from dispatcher.messages where tenant = 'slow' group by 1`, map[string]int64{"scheduled": 600})
+	p.eventually(t, `select state, count(*) from dispatcher.messages where tenant = 'slow' group `+
+		`by 1`, map[string]int64{"scheduled": 600})
 	if n := scorer.asked.Load(); n < 1 || n > maxAsking {
 		t.Errorf("600 equal questions of due rows were asked %d times while there was no answer", n)
 	}
 	release()
 	p.eventually(t, sent, map[string]int64{"other": 300, "slow": 600})
-	p.eventually(t, `select coalesce(ranking->>'trouble', '-'), count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+	p.eventually(t,
+		`select coalesce(ranking->>'trouble', '-'), count(*)
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 		where tenant = 'slow' group by 1`, map[string]int64{"-": 600})
 }
 
@@ -186,7 +194,8 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 		}
 	}
 	p.stop()
-	p.eventually(t, `select state, count(*) from dispatcher.messages group by 1`, map[string]int64{"scheduled": 3})
+	p.eventually(t, `select state, count(*) from dispatcher.messages group by 1`,
+		map[string]int64{"scheduled": 3})
 	if open := p.answers.open(); len(open) != 0 {
 		t.Errorf("%d rows are still being asked about", len(open))
 	}

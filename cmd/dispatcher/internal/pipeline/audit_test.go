@@ -32,7 +32,8 @@ func (a *archive) keep(r *decide.Routing) {
 }
 
 // edition reads from the ledger when a version was in force.
-func (a *archive) edition(ctx context.Context, l *ledger.Ledger, version int64) (audit.Edition, error) {
+func (a *archive) edition(ctx context.Context, l *ledger.Ledger,
+	version int64) (audit.Edition, error) {
 	a.mu.Lock()
 	e := audit.Edition{Routing: a.versions[version], Bounds: map[string]audit.Bound{}}
 	a.mu.Unlock()
@@ -58,7 +59,9 @@ func (a *archive) edition(ctx context.Context, l *ledger.Ledger, version int64) 
 // audited verifies all that the ledger has.
 func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []audit.Mismatch) {
 	t.Helper()
-	v := audit.NewVerifier(verifyKeys, func(version int64) (audit.Edition, error) { return a.edition(t.Context(), p.ledger, version) })
+	v := audit.NewVerifier(verifyKeys, func(version int64) (audit.Edition, error) {
+		return a.edition(t.Context(), p.ledger, version)
+	})
 	filter := ledger.ChoiceFilter{From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}
 	err := p.ledger.Messages.EachChoice(t.Context(), filter, func(r *ledger.Record) error {
 		mismatches, err := v.Verify(r)
@@ -78,7 +81,8 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}, limited: true}
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100, Ambiguous: "resend_once"}}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100, Ambiguous: "resend_once"}}
 	})
 
 	// A claim that finds a newer version takes the one that was made for it; only steps below make
@@ -102,7 +106,8 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	for name, answer := range map[string]func(provider.Submission) provider.Result{
 		"b": func(s provider.Submission) provider.Result {
 			return []provider.Result{
-				{Outcome: provider.Refused, Code: "dial"}, {Outcome: provider.Throttled}, {Outcome: provider.Unknown, Code: "timeout"}, {Outcome: provider.Accepted},
+				{Outcome: provider.Refused, Code: "dial"}, {Outcome: provider.Throttled},
+				{Outcome: provider.Unknown, Code: "timeout"}, {Outcome: provider.Accepted},
 			}[(len(s.ID)+int(s.ID[len(s.ID)-1])+s.Attempt)%4]
 		},
 	} {
@@ -116,7 +121,8 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 		change(&next.Routes[0])
 		a.keep(&next)
 		p.routing = &next
-		if got := p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: limit}}); got != next.Version {
+		if got := p.applyRouting(t, []admission.Limit{{Window: admission.Day,
+			Max: limit}}); got != next.Version {
 			t.Fatalf("version %d, want %d", got, next.Version)
 		}
 		records += 60
@@ -129,8 +135,12 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	step(25, func(r *decide.Route) { r.Fallback = decide.Redraw })
 	step(30, func(r *decide.Route) { r.Mode, r.Fallback = decide.RoundRobinMode, decide.LoadRatio })
 	step(35, func(r *decide.Route) { r.Mode, r.HoldThrottled = decide.LongestIdle, true })
-	step(40, func(r *decide.Route) { r.Mode, r.Fallback = decide.BestWorkerMode, decide.RoundRobin })
-	step(1000, func(r *decide.Route) { r.Mode, r.Fallback, r.HoldThrottled = decide.Weighted, decide.BestWorker, false })
+	step(40, func(r *decide.Route) {
+		r.Mode, r.Fallback = decide.BestWorkerMode, decide.RoundRobin
+	})
+	step(1000, func(r *decide.Route) {
+		r.Mode, r.Fallback, r.HoldThrottled = decide.Weighted, decide.BestWorker, false
+	})
 	for open, began := int64(1), time.Now(); open > 0; {
 		counts := p.counts(t, byState)
 		if time.Since(began) > 30*time.Second {
@@ -156,7 +166,8 @@ func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	table := r.Routes[0].Table
 	entries := make([]selector.Entry, table.Len())
 	for i := range entries {
-		entries[i] = selector.Entry{Name: table.Entry(i).Name, Weight: table.Entry(len(entries) - 1 - i).Weight}
+		entries[i] = selector.Entry{Name: table.Entry(i).Name,
+			Weight: table.Entry(len(entries) - 1 - i).Weight}
 	}
 	var err error
 	if next.Routes[0].Table, err = selector.NewTable(entries); err != nil {

@@ -19,7 +19,8 @@ import (
 
 // wide lets every channel have as many submissions out as the process may have under way.
 func wide(r *decide.Routing) {
-	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}}
+	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+		MaxWaiting: 10_000}}
 	for i := range r.Channels {
 		r.Channels[i].Concurrency = 500
 	}
@@ -100,7 +101,8 @@ func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int
 	carried := p.counts(t, `select channel, count(*) from audit.attempts group by 1`)
 	for _, channel := range []string{"a", "b", "c"} {
 		if off := carried[channel] - drawn[channel]; off*33 > messages || off*33 < -messages {
-			t.Errorf("%d of %d were drawn for %s, which carried %d", drawn[channel], messages, channel, carried[channel])
+			t.Errorf("%d of %d were drawn for %s, which carried %d", drawn[channel], messages,
+				channel, carried[channel])
 		}
 	}
 }
@@ -114,7 +116,8 @@ func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages - 1, "sending": 1})
-	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
+	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`,
+		map[string]int64{"first_choice": messages})
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
@@ -127,7 +130,8 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	answer := p.silence(t, "c", "")
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
-	most := int64(p.cfg.MaxUnsettled - p.shareOf("a") - p.shareOf("b")) // before anything is known of it
+	// before anything is known of it
+	most := int64(p.cfg.MaxUnsettled - p.shareOf("a") - p.shareOf("b"))
 	p.eventually(t, `select 'all', count(*) from audit.attempts
 		where outcome = 'accepted' and channel <> 'c' or outcome is null and channel = 'c'`,
 		map[string]int64{"all": messages})
@@ -143,7 +147,8 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 	p.handle(t, jobsNamed("after", 100))
 	p.eventually(t, byState, map[string]int64{"accepted": messages + 100})
-	p.eventually(t, `select 'by c', least(count(*), 1) from audit.attempts where channel = 'c' and message_id like 'after-%'`, map[string]int64{"by c": 1})
+	p.eventually(t, `select 'by c', least(count(*), 1) from audit.attempts where channel = 'c' `+
+		`and message_id like 'after-%'`, map[string]int64{"by c": 1})
 }
 
 // TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in
@@ -160,9 +165,11 @@ func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	const messages = 450
 	p.handle(t, jobsNamed("m", messages))
 	narrow := underWay{senders: 2, usual: 100 * time.Millisecond}
-	counts := p.counts(t, `select channel || ' ' || reason, count(*) from audit.attempts group by 1`)
+	counts := p.counts(t,
+		`select channel || ' ' || reason, count(*) from audit.attempts group by 1`)
 	if held, most := counts["c first_choice"], int64(narrow.clears()); held == 0 || held > most {
-		t.Errorf("c got %d of the messages that were drawn for it, and submits %d in time", held, most)
+		t.Errorf("c got %d of the messages that were drawn for it, and submits %d in time",
+			held, most)
 	}
 	if counts["a fallback"]+counts["b fallback"] == 0 {
 		t.Errorf("nothing went to the others: %v", counts)
@@ -199,12 +206,14 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	})
 	p.answersAfter(30 * time.Millisecond)
 	for _, l := range p.loads {
-		l.usual.Store(int64(slowAnswers) - 1) // so that no stall of a busy machine looks like a fault
+		// so that no stall of a busy machine looks like a fault
+		l.usual.Store(int64(slowAnswers) - 1)
 	}
 	messages := tier.Size[int64](1500, 4000)
 	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
-	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": messages})
+	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`,
+		map[string]int64{"first_choice": messages})
 }
 
 // TestAChannelThatFallsSilentHasItsShareAtMost: it has answered before. As soon as a submission is
@@ -225,7 +234,8 @@ func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("m", messages))
 	most := int64(p.shareOf("c"))
-	p.eventually(t, `select 'others', least(count(*), `+fmt.Sprint(before+messages-most)+`) from audit.messages where state = 'accepted'`,
+	p.eventually(t, `select 'others', least(count(*), `+fmt.Sprint(before+messages-most)+
+		`) from audit.messages where state = 'accepted'`,
 		map[string]int64{"others": before + messages - most})
 	if held := len(p.channels["c"].submits()) - carried; int64(held) > most {
 		t.Errorf("the silent channel got %d messages, its share is %d", held, most)

@@ -12,7 +12,8 @@ import (
 // rankings are stored, for every ranker: why the first choice was passed over is read with SQL.
 func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 	t.Parallel()
-	for _, by := range []decide.Ranker{decide.LoadRatio, decide.RoundRobin, decide.BestWorker, decide.Redraw} {
+	for _, by := range []decide.Ranker{decide.LoadRatio, decide.RoundRobin, decide.BestWorker,
+		decide.Redraw} {
 		t.Run(string(by), func(t *testing.T) {
 			t.Parallel()
 			p := setup(t, func(r *decide.Routing) {
@@ -33,7 +34,8 @@ func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 				}
 				causes[row.FirstChoice], all = row.Cause, all+row.Messages
 			}
-			if len(carried) != 3 || causes["a"] != "refused" || causes["b"] != "draining" || causes["c"] != "" || all != 100 {
+			if len(carried) != 3 || causes["a"] != "refused" || causes["b"] != "draining" ||
+				causes["c"] != "" || all != 100 {
 				t.Errorf("%+v", carried)
 			}
 		})

@@ -38,15 +38,17 @@ func doubting(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline
 	channel.scriptedChannel = p.channels["a"]
 	next := *p.routing
 	next.Version = p.applyRouting(t, nil)
-	if err := p.Apply(&next, map[string]provider.Channel{"a": channel, "b": channel, "c": channel}); err != nil {
+	if err := p.Apply(&next, map[string]provider.Channel{"a": channel, "b": channel,
+		"c": channel}); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
 const (
-	byVerdict  = `select coalesce(verdict, 'open'), count(*) from audit.ambiguous group by 1`
-	billedFor  = `select coalesce(outcome, 'pending'), sum(segments)::bigint from audit.attempts group by 1`
+	byVerdict = `select coalesce(verdict, 'open'), count(*) from audit.ambiguous group by 1`
+	billedFor = `select coalesce(outcome, 'pending'), sum(segments)::bigint from audit.attempts ` +
+		`group by 1`
 	duplicates = `select 'flagged', count(*) filter (where possible_duplicate) from audit.messages`
 )
 
@@ -127,7 +129,8 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
 			p.eventually(t, byState, map[string]int64{tc.state: 1})
 			p.eventually(t, duplicates, map[string]int64{"flagged": 0})
-			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`, map[string]int64{"expected": 1})
+			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`,
+				map[string]int64{"expected": 1})
 			log := channel.submits()
 			if len(log) != tc.submits || <-asked != log[0].Key {
 				t.Errorf("%d submits", len(log))
@@ -149,7 +152,8 @@ func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channel := &knowingChannel{can: provider.Capabilities{Receipts: true, KeyInReceipt: true}}
+			channel := &knowingChannel{can: provider.Capabilities{Receipts: true,
+				KeyInReceipt: true}}
 			lane := config.Lane{ClarifyFor: time.Second}
 			if tc.resend {
 				lane.Ambiguous = "resend_once"
@@ -165,7 +169,8 @@ func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
 			p.eventually(t, byState, map[string]int64{tc.state: 1})
 			p.eventually(t, duplicates, map[string]int64{"flagged": tc.flagged})
-			p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages group by 1`, map[string]int64{
+			p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages `+
+				`group by 1`, map[string]int64{
 				map[bool]string{false: "ambiguous_final"}[tc.resend]: 1,
 			})
 		})

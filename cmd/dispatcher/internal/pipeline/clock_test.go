@@ -40,7 +40,8 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 		} {
 			reading(c, ahead, millis(way.there), millis(way.back))
 			if behind := time.Now().Add(ahead).Sub(c.now()); behind != millis(way.behind) {
-				t.Errorf("reading %d: %s behind the database, want %s", i, behind, millis(way.behind))
+				t.Errorf("reading %d: %s behind the database, want %s", i, behind,
+					millis(way.behind))
 			}
 		}
 		at := time.Now().Add(ahead + time.Second)
@@ -98,13 +99,18 @@ func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 		clock := newClock()
 		asked := clock.epoch.Add(time.Hour)
 		clock.read(noon, asked, asked.Add(millis(200)))
-		leave, latest := clock.span(&admission.Release{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
-		if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != c.leave || until != c.until {
-			t.Errorf("%s: from %s until %s, want %s until %s", c.name, from, until, c.leave, c.until)
+		leave, latest := clock.span(&admission.Release{At: opens.Add(c.at),
+			Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		if from, until := leave.Sub(clock.here(opens)),
+			latest.Sub(clock.here(opens)); from != c.leave || until != c.until {
+			t.Errorf("%s: from %s until %s, want %s until %s", c.name, from, until,
+				c.leave, c.until)
 		}
 		clock.read(noon, asked, asked) // known exactly
-		leave, latest = clock.span(&admission.Release{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
-		if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != c.at || until != c.latest {
+		leave, latest = clock.span(&admission.Release{At: opens.Add(c.at),
+			Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		if from, until := leave.Sub(clock.here(opens)),
+			latest.Sub(clock.here(opens)); from != c.at || until != c.latest {
 			t.Errorf("%s: from %s until %s with a clock known exactly", c.name, from, until)
 		}
 		if leave, latest := clock.span(&admission.Release{}); !leave.IsZero() || !latest.IsZero() {
@@ -121,8 +127,10 @@ func TestADatabaseASecondAwayLeavesTimeToSend(t *testing.T) {
 	asked := clock.epoch.Add(time.Hour)
 	clock.read(noon, asked, asked.Add(time.Second))
 	opens, closes := noon, noon.Add(time.Second)
-	leave, latest := clock.span(&admission.Release{At: opens, Latest: closes, Opens: opens, Closes: closes})
-	if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != mostWrong || until != time.Second-mostWrong {
+	leave, latest := clock.span(&admission.Release{At: opens, Latest: closes, Opens: opens,
+		Closes: closes})
+	if from, until := leave.Sub(clock.here(opens)),
+		latest.Sub(clock.here(opens)); from != mostWrong || until != time.Second-mostWrong {
 		t.Errorf("from %s until %s", from, until)
 	}
 }

@@ -20,7 +20,8 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 		first := &openAttempt{Attempt: &decide.Attempt{}, claimed: now}
 		second := &openAttempt{Attempt: &decide.Attempt{}, claimed: now}
 		first.Submission.ID, second.Submission.ID = "first", "second"
-		first.Submission.Deadline, second.Submission.Deadline = now.Add(time.Second), now.Add(2*time.Second)
+		first.Submission.Deadline, second.Submission.Deadline = now.Add(time.Second),
+			now.Add(2*time.Second)
 		w.put(first)
 		synctest.Wait()
 		w.put(second)
@@ -51,16 +52,19 @@ func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"sending": 1})
 	jobs := jobsNamed("short", 3)
 	for i := range jobs {
-		jobs[i].Message.ExpiresAt = p.now().Add(1500 * time.Millisecond).UTC().Truncate(time.Millisecond)
+		soon := p.now().Add(1500 * time.Millisecond)
+		jobs[i].Message.ExpiresAt = soon.UTC().Truncate(time.Millisecond)
 		jobs[i].Raw = jobs[i].Message.Append(nil)
 	}
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"sending": 1, "failed": 3})
 	open()
 	p.eventually(t, byState, map[string]int64{"accepted": 1, "failed": 3})
-	p.eventually(t, `select coalesce(outcome, '') || ' ' || coalesce(provider_code, '') || ' ' || price_micros, count(*) from audit.attempts where message_id like 'short%' group by 1`,
+	p.eventually(t, `select coalesce(outcome, '') || ' ' || coalesce(provider_code, '') || ' ' `+
+		`|| price_micros, count(*) from audit.attempts where message_id like 'short%' group by 1`,
 		map[string]int64{"refused expired 0": 3})
-	p.eventually(t, `select 'active', active from audit.active where channel = 'a'`, map[string]int64{"active": 0})
+	p.eventually(t, `select 'active', active from audit.active where channel = 'a'`,
+		map[string]int64{"active": 0})
 	if n := len(p.channels["a"].submits()); n != 1 {
 		t.Errorf("%d messages were submitted", n)
 	}
@@ -74,7 +78,8 @@ func TestASubmissionCarriesItsDeadline(t *testing.T) {
 		c, asked := newClock(), time.Now()
 		time.Sleep(20 * time.Millisecond)
 		here := time.Now()
-		c.read(here.Add(-time.Hour), asked, here) // the database's clock is an hour behind, give or take 10 ms
+		// the database's clock is an hour behind, give or take 10 ms
+		c.read(here.Add(-time.Hour), asked, here)
 		expires := c.now().Add(time.Minute)
 		if got := c.deadline(expires).Sub(here); got != time.Minute-10*time.Millisecond {
 			t.Errorf("in %s", got)

@@ -57,7 +57,9 @@ func accepts(s provider.Submission) provider.Result {
 }
 
 func always(o provider.Outcome) func(provider.Submission) provider.Result {
-	return func(provider.Submission) provider.Result { return provider.Result{Outcome: o, Code: "scripted"} }
+	return func(provider.Submission) provider.Result {
+		return provider.Result{Outcome: o, Code: "scripted"}
+	}
 }
 
 // pipeline is a dispatcher over a real ledger and scripted channels.
@@ -97,9 +99,10 @@ func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pip
 	}
 	p.routing.Version = p.applyRouting(t, nil)
 	p.Dispatcher, err = New(Config{
-		Ledger: l, Keys: testKeys, Scorer: scorer, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
-		Metrics: NewMetrics(prometheus.NewRegistry()),
-		Trouble: func(where string, err error) { t.Logf("%s: %v", where, err) },
+		Ledger: l, Keys: testKeys, Scorer: scorer, MaxUnsettled: 500, SendTimeout: 5 * time.Second,
+		DeadAfter: time.Minute,
+		Metrics:   NewMetrics(prometheus.NewRegistry()),
+		Trouble:   func(where string, err error) { t.Logf("%s: %v", where, err) },
 		Reload: func(context.Context) error {
 			next := *p.routing
 			next.Version++
@@ -166,8 +169,10 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 func jobsNamed(prefix string, n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
-		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123", Text: "Your code is 123456"}
-		jobs[i] = decide.Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil), Origin: decide.Origin{Topic: "sms.bulk", Offset: int64(i)}}
+		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123",
+			Text: "Your code is 123456"}
+		jobs[i] = decide.Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil),
+			Origin: decide.Origin{Topic: "sms.bulk", Offset: int64(i)}}
 	}
 	return jobs
 }
@@ -185,7 +190,8 @@ func forLater(jobs []decide.Job) []decide.Job {
 // comeDue makes all messages due that are for later, those that came first before the others.
 func (p *pipeline) comeDue(t *testing.T) {
 	t.Helper()
-	const sql = `update dispatcher.messages set next_at = now() - interval '1 minute' + seq * interval '1 microsecond' where state = 'scheduled'`
+	const sql = `update dispatcher.messages set next_at = now() - interval '1 minute' + seq * ` +
+		`interval '1 microsecond' where state = 'scheduled'`
 	if tag, err := p.sql.Exec(t.Context(), sql); err != nil || tag.RowsAffected() == 0 {
 		t.Fatal(tag, err)
 	}
@@ -206,7 +212,10 @@ func (p *pipeline) counts(t *testing.T, sql string) map[string]int64 {
 		t.Fatal(err)
 	}
 	out, key, n := map[string]int64{}, "", int64(0)
-	if _, err := pgx.ForEachRow(rows, []any{&key, &n}, func() error { out[key] = n; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&key, &n}, func() error {
+		out[key] = n
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -242,7 +251,9 @@ func TestEveryMessageIsSentOnceToItsFirstChoice(t *testing.T) {
 	for name, c := range p.channels {
 		for _, s := range c.submits() {
 			seen[s.ID]++
-			if first := p.routing.Routes[0].Table.Entry(p.routing.Routes[0].Table.Pick(selector.NewDrawer(selector.Key{1}).Draw(s.ID, 1, 100))).Name; first != name {
+			table, draw := p.routing.Routes[0].Table,
+				selector.NewDrawer(selector.Key{1}).Draw(s.ID, 1, 100)
+			if first := table.Entry(table.Pick(draw)).Name; first != name {
 				t.Errorf("%s went to %s, its draw picked %s", s.ID, name, first)
 			}
 		}
@@ -255,7 +266,8 @@ func TestEveryMessageIsSentOnceToItsFirstChoice(t *testing.T) {
 			t.Errorf("%s was submitted %d times", id, n)
 		}
 	}
-	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})
+	p.eventually(t, `select channel, active from audit.active`,
+		map[string]int64{"a": 0, "b": 0, "c": 0})
 }
 
 func TestRedeliveredRecordIsDroppedAndChangedOneIsAConflict(t *testing.T) {
@@ -270,7 +282,8 @@ func TestRedeliveredRecordIsDroppedAndChangedOneIsAConflict(t *testing.T) {
 	}
 	p.handle(t, append(append(jobs, jobs[:5]...), changed...))
 	p.eventually(t, byState, map[string]int64{"accepted": 10})
-	p.eventually(t, `select kind, sum(cardinality(keys)) from dispatcher.outbox group by 1`, map[string]int64{"status": 23, "dead": 3})
+	p.eventually(t, `select kind, sum(cardinality(keys)) from dispatcher.outbox group by 1`,
+		map[string]int64{"status": 23, "dead": 3})
 }
 
 func TestRefusedMessageGoesToTheNextChannelAndFirstChoicesStillCount(t *testing.T) {
@@ -280,8 +293,10 @@ func TestRefusedMessageGoesToTheNextChannelAndFirstChoicesStillCount(t *testing.
 	p.handle(t, jobsNamed("m", 300))
 	p.eventually(t, byState, map[string]int64{"accepted": 300})
 	first := p.counts(t, `select first_choice, count(*) from audit.messages group by 1`)
-	moved := p.counts(t, `select reason, count(*) from audit.attempts where outcome = 'accepted' group by 1`)
-	if first["c"] < 140 || first["c"] != moved["fallback"] || moved["first_choice"] != 300-first["c"] {
+	moved := p.counts(t, `select reason, count(*) from audit.attempts where outcome = 'accepted' `+
+		`group by 1`)
+	if first["c"] < 140 || first["c"] != moved["fallback"] ||
+		moved["first_choice"] != 300-first["c"] {
 		t.Errorf("first choices %v, accepted attempts by reason %v", first, moved)
 	}
 }
@@ -317,8 +332,10 @@ func TestLaneMayResendOnceFlagged(t *testing.T) {
 	p.handle(t, jobsNamed("m", 50))
 	p.eventually(t, byState, map[string]int64{"unknown": 50})
 	p.eventually(t, byOutcome, map[string]int64{"unknown": 100})
-	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`, map[string]int64{"first_choice": 50, "resend": 50})
-	p.eventually(t, `select 'flagged', count(*) from audit.messages where possible_duplicate`, map[string]int64{"flagged": 50})
+	p.eventually(t, `select reason, count(*) from audit.attempts group by 1`,
+		map[string]int64{"first_choice": 50, "resend": 50})
+	p.eventually(t, `select 'flagged', count(*) from audit.messages where possible_duplicate`,
+		map[string]int64{"flagged": 50})
 }
 
 func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
@@ -330,14 +347,17 @@ func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
 			if _, again := once.LoadOrStore(s.ID, true); again {
 				return accepts(s)
 			}
-			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058", RetryAfter: 50 * time.Millisecond}
+			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058",
+				RetryAfter: 50 * time.Millisecond}
 		}
 	}
 	p.handle(t, jobsNamed("m", 40))
 	p.eventually(t, byState, map[string]int64{"accepted": 40})
 	// What was queued behind a throttled one did not leave during the pause.
-	p.eventually(t, `select outcome, count(*) from audit.attempts where outcome <> 'refused' group by 1`, map[string]int64{"accepted": 40, "throttled": 40})
-	p.eventually(t, `select provider_code, 1 from audit.attempts where outcome = 'refused' group by 1`, map[string]int64{"late": 1})
+	p.eventually(t, `select outcome, count(*) from audit.attempts where outcome <> 'refused' `+
+		`group by 1`, map[string]int64{"accepted": 40, "throttled": 40})
+	p.eventually(t, `select provider_code, 1 from audit.attempts where outcome = 'refused' group `+
+		`by 1`, map[string]int64{"late": 1})
 }
 
 func TestNothingIsSentTwiceWhenEveryChannelRefusesForAWhile(t *testing.T) {
@@ -354,7 +374,8 @@ func TestNothingIsSentTwiceWhenEveryChannelRefusesForAWhile(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("m", 30))
 	p.eventually(t, byState, map[string]int64{"accepted": 30})
-	p.eventually(t, `select 'accepted', count(*) from audit.attempts where outcome = 'accepted'`, map[string]int64{"accepted": 30})
+	p.eventually(t, `select 'accepted', count(*) from audit.attempts where outcome = 'accepted'`,
+		map[string]int64{"accepted": 30})
 }
 
 func TestClaimUnderAnOldRoutingIsPlannedAgain(t *testing.T) {
@@ -362,17 +383,21 @@ func TestClaimUnderAnOldRoutingIsPlannedAgain(t *testing.T) {
 	p := setup(t, nil)
 	p.applyRouting(t, nil) // the dispatcher does not know yet
 	p.handle(t, jobsNamed("m", 20))
-	p.eventually(t, `select routing_version::text, count(*) from audit.messages group by 1`, map[string]int64{"2": 20})
+	p.eventually(t, `select routing_version::text, count(*) from audit.messages group by 1`,
+		map[string]int64{"2": 20})
 }
 
 func TestLimitHoldsMessagesBackAndNeverLetsOneTooManyThrough(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
-	p.applyRouting(t, []admission.Limit{{Window: admission.Second, Max: 20}, {Window: admission.Minute, Max: 30}})
+	p.applyRouting(t, []admission.Limit{{Window: admission.Second, Max: 20},
+		{Window: admission.Minute, Max: 30}})
 	p.handle(t, jobsNamed("m", 200))
 	// At least one minute window of 30 per channel; two when the test crosses the turn of a minute.
-	p.eventually(t, `select 'enough', least(90, count(*)) from audit.attempts`, map[string]int64{"enough": 90})
-	over := p.counts(t, `select channel, granted - max from audit.limit_windows where granted > max`)
+	p.eventually(t, `select 'enough', least(90, count(*)) from audit.attempts`,
+		map[string]int64{"enough": 90})
+	over := p.counts(t,
+		`select channel, granted - max from audit.limit_windows where granted > max`)
 	if len(over) != 0 {
 		t.Errorf("over the limit: %v", over)
 	}
@@ -390,7 +415,8 @@ func TestScheduledMessageLeavesAtItsTime(t *testing.T) {
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"scheduled": 1})
 	p.eventually(t, byState, map[string]int64{"accepted": 1})
-	early := p.counts(t, fmt.Sprintf(`select 'early', count(*) from audit.attempts where claimed_at < '%s'`, jobs[0].Message.SendAt.Format(time.RFC3339Nano)))
+	early := p.counts(t, fmt.Sprintf(`select 'early', count(*) from audit.attempts where `+
+		`claimed_at < '%s'`, jobs[0].Message.SendAt.Format(time.RFC3339Nano)))
 	if early["early"] != 0 {
 		t.Error("it was sent before its time")
 	}
@@ -411,11 +437,13 @@ func TestRemovedChannelIsDrainedAndClosed(t *testing.T) {
 	next := *p.routing
 	next.Version = p.applyRouting(t, nil)
 	next.Channels = next.Channels[:2]
-	table, err := selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")}, {Name: "b", Weight: selector.MustWeight("1")}})
+	table, err := selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")},
+		{Name: "b", Weight: selector.MustWeight("1")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.Routes = []decide.Route{{Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1}}}
+	next.Routes = []decide.Route{{Route: config.Route{Name: "default", MaxSegments: 10},
+		Table: table, Members: []int{0, 1}}}
 	if err := p.Apply(&next, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -431,23 +459,30 @@ func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	if _, err := p.sql.Exec(t.Context(), `
-		with gone as (insert into dispatcher.instances (region, host, last_seen) values ('test', 'gone', now() - interval '1 hour') returning id),
-		m as (insert into dispatcher.messages (id, lane, state, attempts, digest, envelope, expires_at)
+		with gone as (insert into dispatcher.instances (region, host, last_seen)
+		  values ('test', 'gone', now() - interval '1 hour') returning id),
+		m as (insert into dispatcher.messages
+		    (id, lane, state, attempts, digest, envelope, expires_at)
 		  values ('lost', 'bulk', 'sending', 1, 1, '{}', now() + interval '1 hour') returning seq)
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
-		select m.seq, 1, 'a', 'first_choice', 1, 0, 'GBP', now() - interval '1 hour', gone.id from m, gone`); err != nil {
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
+		  price_micros, currency, claimed_at, instance)
+		select m.seq, 1, 'a', 'first_choice', 1, 0, 'GBP', now() - interval '1 hour', gone.id
+		from m, gone`); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range []string{
 		`update dispatcher.channels set active = 1 where channel = 'a'`,
-		`update dispatcher.instances set beating_since = now() - interval '1 hour' where host <> 'gone'`, // others had time to be heard of
+		// others had time to be heard of
+		`update dispatcher.instances set beating_since = now() - interval '1 hour' where host <> ` +
+			`'gone'`,
 	} {
 		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.eventually(t, byState, map[string]int64{"unknown": 1})
-	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})
+	p.eventually(t, `select channel, active from audit.active`,
+		map[string]int64{"a": 0, "b": 0, "c": 0})
 }
 
 // TestRaisedLimitWakesThoseWhoWait parks messages behind a day limit of nothing and

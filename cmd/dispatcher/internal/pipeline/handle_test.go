@@ -22,7 +22,8 @@ func TestSecondRecordWithAnIDOfTheBatchComesLater(t *testing.T) {
 		jobs = append(jobs, decide.Job{Message: envelope.Message{ID: id}})
 	}
 	first, again := distinct(jobs)
-	if !cmp.Equal(ids(first), []string{"a", "b", "", "", "c"}) || !cmp.Equal(ids(again), []string{"a", "b", "a"}) {
+	if !cmp.Equal(ids(first), []string{"a", "b", "", "", "c"}) ||
+		!cmp.Equal(ids(again), []string{"a", "b", "a"}) {
 		t.Errorf("first %q, again %q", ids(first), ids(again))
 	}
 }

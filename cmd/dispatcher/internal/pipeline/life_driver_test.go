@@ -34,11 +34,14 @@ var lifeChannels = map[string]provider.Capabilities{
 
 // lifeLanes differ in what is done about a submission that nobody answered.
 var lifeLanes = map[string]decide.Lane{
-	"never": {Lane: config.Lane{Clarify: []string{"same_key", "lookup", "receipt"}, ClarifyFor: 10 * time.Minute}},
-	"once":  {Lane: config.Lane{Clarify: []string{"lookup", "same_key", "receipt"}, ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
+	"never": {Lane: config.Lane{Clarify: []string{"same_key", "lookup", "receipt"},
+		ClarifyFor: 10 * time.Minute}},
+	"once": {Lane: config.Lane{Clarify: []string{"lookup", "same_key", "receipt"},
+		ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
 	"bare":  {},
 	"hasty": {Lane: config.Lane{Ambiguous: "resend_once"}},
-	"keyed": {Lane: config.Lane{Clarify: []string{"same_key", "receipt"}, ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
+	"keyed": {Lane: config.Lane{Clarify: []string{"same_key", "receipt"},
+		ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
 }
 
 // lifeAwait is for how long receipts are awaited.
@@ -77,23 +80,30 @@ func newLifeRig(t *testing.T) *lifeRig {
 	channels := map[string]provider.Channel{}
 	spec := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
 	for _, name := range names {
-		c := decide.Channel{Channel: config.Channel{Name: name, Capacity: 100}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name, AwaitReceipts: lifeAwait}
+		c := decide.Channel{Channel: config.Channel{Name: name, Capacity: 100},
+			Price: decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name,
+			AwaitReceipts: lifeAwait}
 		if name == "a" || name == "b" {
-			c.Cut, c.Active = func(string) string { return "cut" }, config.ActiveLimit{Hold: time.Hour, Until: "receipt"}
+			c.Cut, c.Active = func(string) string {
+				return "cut"
+			}, config.ActiveLimit{Hold: time.Hour, Until: "receipt"}
 		}
 		routing.Channels = append(routing.Channels, c)
 		spec.Channels = append(spec.Channels, ledger.ChannelSpec{Name: name, ActiveMax: 100})
-		channels[name] = &knowingChannel{scriptedChannel: &scriptedChannel{answer: accepts}, can: lifeChannels[name], find: rig.find}
+		channels[name] = &knowingChannel{scriptedChannel: &scriptedChannel{answer: accepts},
+			can: lifeChannels[name], find: rig.find}
 	}
 	for i, first := range names {
 		var entries []selector.Entry
-		route := decide.Route{Route: config.Route{Name: "to-" + first, Match: decide.Match{Tenants: []string{first}}, MaxSegments: 10}}
+		route := decide.Route{Route: config.Route{Name: "to-" + first,
+			Match: decide.Match{Tenants: []string{first}}, MaxSegments: 10}}
 		for j := range names { // the first choice is certain, the others follow in turn
 			weight := "0"
 			if j == i {
 				weight = "1"
 			}
-			entries = append(entries, selector.Entry{Name: names[j], Weight: selector.MustWeight(weight)})
+			entries = append(entries, selector.Entry{Name: names[j],
+				Weight: selector.MustWeight(weight)})
 			route.Members = append(route.Members, j)
 		}
 		if route.Table, err = selector.NewTable(entries); err != nil {
@@ -106,8 +116,11 @@ func newLifeRig(t *testing.T) *lifeRig {
 		t.Fatal(err)
 	}
 	rig.d, err = New(Config{
-		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
-		Metrics: NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error { return nil },
+		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 5 * time.Second,
+		DeadAfter: time.Minute,
+		Metrics:   NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error {
+			return nil
+		},
 		Trouble: func(where string, err error) { t.Errorf("%s: %v", where, err) },
 	})
 	if err != nil {
@@ -117,7 +130,9 @@ func newLifeRig(t *testing.T) *lifeRig {
 		t.Fatal(err)
 	}
 	rig.verifier = audit.NewVerifier(testKeys, func(int64) (audit.Edition, error) {
-		return audit.Edition{Routing: routing, Bounds: map[string]audit.Bound{"a": {Active: true}, "b": {Active: true}, "c": {Active: true}, "d": {Active: true}}}, nil
+		return audit.Edition{Routing: routing,
+			Bounds: map[string]audit.Bound{"a": {Active: true}, "b": {Active: true},
+				"c": {Active: true}, "d": {Active: true}}}, nil
 	})
 	if rig.sql, err = pgx.Connect(ctx, url); err != nil {
 		t.Fatal(err)
@@ -183,17 +198,22 @@ type heldAttempt struct {
 }
 
 // begin stores a message and lets a process claim it.
-func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string, segments int) *messageLife {
+func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string,
+	segments int) *messageLife {
 	r.n++
-	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes", since: map[int]time.Duration{}}
+	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes",
+		since: map[int]time.Duration{}}
 	r.now = m
-	m.history.Lane, m.history.Expects = lifeLanes[lane], map[string]bool{"a": true, "b": true, "c": true}
+	m.history.Lane, m.history.Expects = lifeLanes[lane],
+		map[string]bool{"a": true, "b": true, "c": true}
 	text := "Your code is 123456"
 	if segments == 2 {
 		text = strings.Repeat("0123456789", 20)
 	}
-	message := envelope.Message{ID: m.id, To: "+447700900123", Text: text, Tenant: first, Metadata: map[string]string{"at": `,"at":"`}}
-	m.claim([]decide.Job{{Lane: lane, Produced: time.Now(), Message: message, Raw: message.Append(nil), Origin: decide.Origin{Topic: "sms." + lane}}}, 0)
+	message := envelope.Message{ID: m.id, To: "+447700900123", Text: text, Tenant: first,
+		Metadata: map[string]string{"at": `,"at":"`}}
+	m.claim([]decide.Job{{Lane: lane, Produced: time.Now(), Message: message,
+		Raw: message.Append(nil), Origin: decide.Origin{Topic: "sms." + lane}}}, 0)
 	m.seq = queryLife[int64](m, `select seq from dispatcher.messages where id = $1`, m.id)
 	return m
 }
@@ -210,11 +230,15 @@ type row struct {
 func (m *messageLife) row() (r row) {
 	m.t.Helper()
 	err := m.rig.sql.QueryRow(m.ctx, `
-		select m.state, coalesce(m.reason, ''), m.attempts, m.possible_duplicate, count(u.value), coalesce((array_agg(u.value order by u.place, u.nr))[count(u.value)], '')
+		select m.state, coalesce(m.reason, ''), m.attempts, m.possible_duplicate, count(u.value),
+		  coalesce((array_agg(u.value order by u.place, u.nr))[count(u.value)], '')
 		from dispatcher.messages m left join (
-		  select o.seq as place, u.nr, u.key, convert_from(u.value, 'UTF8')::jsonb ->> 'state' as value
-		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr) where o.kind = 'status') u on u.key = m.id
-		where m.seq = $1 group by m.seq`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged, &r.events, &r.told)
+		  select o.seq as place, u.nr, u.key,
+		    convert_from(u.value, 'UTF8')::jsonb ->> 'state' as value
+		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr)
+		  where o.kind = 'status') u on u.key = m.id
+		where m.seq = $1 group by m.seq`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged,
+		&r.events, &r.told)
 	if err != nil {
 		m.t.Fatalf("%v\n%s", err, m.told())
 	}
@@ -301,13 +325,16 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 			continue
 		}
 		m.log = append(m.log, fmt.Sprintf("[attempt %d on %s]", f.Submission.Attempt, f.Channel))
-		if queryLife[bool](m, `select exists (select from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		if queryLife[bool](m,
+			`select exists (select
+			from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
 			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.told())
 		}
 		known := func(s submission) bool { return s.known == provider.Accepted }
 		if !f.Repeats() && slices.ContainsFunc(m.history.submissions(), known) {
-			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s", m.told())
+			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s",
+				m.told())
 		}
 		first := f.Submission.Attempt
 		for i, a := range m.history.Attempts {
@@ -325,7 +352,9 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 				parts = append([]int{0}, parts...)
 			}
 		}
-		m.history.Attempts = append(m.history.Attempts, attemptFacts{Number: f.Submission.Attempt, Channel: f.Channel, First: first, Parts: parts})
+		m.history.Attempts = append(m.history.Attempts,
+			attemptFacts{Number: f.Submission.Attempt, Channel: f.Channel, First: first,
+				Parts: parts})
 		m.held = append(m.held, &heldAttempt{flight: f})
 	}
 }
@@ -337,7 +366,9 @@ func (m *messageLife) facts(number int) *attemptFacts { return &m.history.Attemp
 
 // took reports whether the carrier has any part of a submission.
 func (m *messageLife) took(first int) bool {
-	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool { return a.First == first && len(a.Taken) > 0 })
+	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool {
+		return a.First == first && len(a.Taken) > 0
+	})
 }
 
 func (m *messageLife) reference(first, part int) string {
@@ -366,7 +397,8 @@ func (m *messageLife) submit(answers ...string) *heldAttempt {
 	h := m.held[at]
 	f, facts := h.flight, m.facts(h.flight.Submission.Attempt)
 	outcomes := map[string]provider.Outcome{
-		"yes": provider.Accepted, "no": provider.Rejected, "busy": provider.Refused, "slow": provider.Throttled, "lost": provider.Unknown, "void": provider.Unknown,
+		"yes": provider.Accepted, "no": provider.Rejected, "busy": provider.Refused,
+		"slow": provider.Throttled, "lost": provider.Unknown, "void": provider.Unknown,
 	}
 	result := &provider.Result{}
 	worst := provider.Accepted
@@ -456,7 +488,9 @@ func (m *messageLife) recover() bool {
 		f := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
 		m.rig.d.lookForReceipts(m.ctx, f)
 		lost := decide.SettleLost(f, m.rig.d.now())
-		m.step("recover", func() { m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{lost})) })
+		m.step("recover", func() {
+			m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{lost}))
+		})
 	}
 	return any
 }
@@ -469,7 +503,10 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 	}
 	facts := m.facts(number)
 	can := lifeChannels[facts.Channel]
-	taken := facts.First == number && slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool { return a.First == number && slices.Contains(a.Taken, part) })
+	taken := facts.First == number &&
+		slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool {
+			return a.First == number && slices.Contains(a.Taken, part)
+		})
 	if !taken || !can.Receipts || by != "reference" && !can.KeyInReceipt {
 		return false
 	}
@@ -487,7 +524,9 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 		_, err := m.rig.l.Receipts.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
 		m.must(err)
 	})
-	m.history.Receipts = append(m.history.Receipts, partReceipt{First: number, Part: part, ByKey: by != "reference", ByReference: by != "key", AfterLost: facts.Lost && facts.Answer == nil, State: state})
+	m.history.Receipts = append(m.history.Receipts,
+		partReceipt{First: number, Part: part, ByKey: by != "reference", ByReference: by != "key",
+			AfterLost: facts.Lost && facts.Answer == nil, State: state})
 	m.learn()
 	return true
 }
@@ -514,14 +553,16 @@ func (m *messageLife) operator(final bool) bool {
 		verdict = ledger.Taken
 		facts := m.facts(o.First)
 		for _, part := range facts.Parts {
-			if m.takes(o.First, part) && !strings.Contains(o.Reference, m.reference(o.First, part)) {
+			if m.takes(o.First, part) && !strings.Contains(o.Reference,
+				m.reference(o.First, part)) {
 				reference += " " + m.reference(o.First, part)
 			}
 		}
 	case o.Partly:
 		return false
 	}
-	j := decide.Resolve(&o, verdict, decide.CodeOperator, strings.TrimSpace(reference), m.rig.d.now())
+	j := decide.Resolve(&o, verdict, decide.CodeOperator, strings.TrimSpace(reference),
+		m.rig.d.now())
 	j.Author, j.Note = "ops", "in its log"
 	var ended bool
 	m.step("operator", func() {
@@ -540,7 +581,9 @@ func (m *messageLife) operator(final bool) bool {
 }
 
 func (m *messageLife) takes(first, part int) bool {
-	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool { return a.First == first && slices.Contains(a.Taken, part) })
+	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool {
+		return a.First == first && slices.Contains(a.Taken, part)
+	})
 }
 
 // pass lets time pass for the message: everything about it is so much older.
@@ -550,12 +593,23 @@ func (m *messageLife) pass(by time.Duration) {
 		m.recover() // nobody holds an attempt for so long
 	}
 	for _, sql := range []string{
-		`update dispatcher.messages set received_at = received_at - $2::interval, expires_at = expires_at - $2::interval, next_at = next_at - $2::interval, same_key_until = same_key_until - $2::interval where seq = $1`,
-		`update dispatcher.attempts set claimed_at = claimed_at - $2::interval, settled_at = settled_at - $2::interval, held_until = held_until - $2::interval where message_seq = $1`,
-		`update dispatcher.attempts set ranking = jsonb_set(ranking, '{latest}', to_jsonb((ranking ->> 'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where message_seq = $1 and ranking ? 'latest'`,
-		`update dispatcher.messages set seen = jsonb_set(seen, '{latest}', to_jsonb((seen ->> 'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where seq = $1 and seen ? 'latest'`,
-		`update dispatcher.ambiguous set until = until - $2::interval, next_at = next_at - $2::interval, opened_at = opened_at - $2::interval where message_seq = $1`,
-		`update dispatcher.receipts set due_at = due_at - $2::interval, received_at = received_at - $2::interval where message_seq = $1 or channel || reference like '_life-' || lpad($1::text, 6, '0') || '%'`,
+		`update dispatcher.messages set received_at = received_at - $2::interval, expires_at = ` +
+			`expires_at - $2::interval, next_at = next_at - $2::interval, same_key_until = ` +
+			`same_key_until - $2::interval where seq = $1`,
+		`update dispatcher.attempts set claimed_at = claimed_at - $2::interval, settled_at = ` +
+			`settled_at - $2::interval, held_until = held_until - $2::interval where message_seq ` +
+			`= $1`,
+		`update dispatcher.attempts set ranking = jsonb_set(ranking, '{latest}', ` +
+			`to_jsonb((ranking ->> 'latest')::bigint - (extract(epoch from $2::interval) * ` +
+			`1e6)::bigint)) where message_seq = $1 and ranking ? 'latest'`,
+		`update dispatcher.messages set seen = jsonb_set(seen, '{latest}', to_jsonb((seen ->> ` +
+			`'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where seq = ` +
+			`$1 and seen ? 'latest'`,
+		`update dispatcher.ambiguous set until = until - $2::interval, next_at = next_at - ` +
+			`$2::interval, opened_at = opened_at - $2::interval where message_seq = $1`,
+		`update dispatcher.receipts set due_at = due_at - $2::interval, received_at = ` +
+			`received_at - $2::interval where message_seq = $1 or channel || reference like ` +
+			`'_life-' || lpad($1::text, 6, '0') || '%'`,
 	} {
 		if _, err := m.rig.sql.Exec(m.ctx, sql, m.seq, by); err != nil {
 			m.must(err)
@@ -563,7 +617,8 @@ func (m *messageLife) pass(by time.Duration) {
 	}
 	for _, h := range m.held {
 		f := h.flight
-		f.Expires, f.claimed, f.Search.Begun = f.Expires.Add(-by), f.claimed.Add(-by), f.Search.Begun.Add(-by)
+		f.Expires, f.claimed, f.Search.Begun = f.Expires.Add(-by), f.claimed.Add(-by),
+			f.Search.Begun.Add(-by)
 		if f.Repeats() {
 			f.RepeatUntil = f.RepeatUntil.Add(-by)
 		}
@@ -581,7 +636,8 @@ func (m *messageLife) nextDue() (time.Duration, bool) {
 		select extract(epoch from min(at) - now())::float8 from (
 		  select next_at as at from dispatcher.messages where seq = $1
 		  union all select next_at from dispatcher.ambiguous where message_seq = $1
-		  union all select due_at from dispatcher.receipts where message_seq = $1) s`, m.seq).Scan(&at))
+		  union all select due_at from dispatcher.receipts where message_seq = $1) s`,
+		m.seq).Scan(&at))
 	if at == nil {
 		return 0, false
 	}
@@ -611,7 +667,8 @@ func (m *messageLife) sweep() {
 		r := &m.history.Receipts[i]
 		if facts := m.facts(r.First); r.ByKey && facts.Lost && facts.Answer == nil {
 			r.AfterLost = r.AfterLost || queryLife[bool](m, `
-				select coalesce(proved, false) from dispatcher.attempts where message_seq = $1 and attempt = `+fmt.Sprint(r.First), m.seq)
+				select coalesce(proved, false) from dispatcher.attempts
+				where message_seq = $1 and attempt = `+fmt.Sprint(r.First), m.seq)
 		}
 	}
 }
@@ -649,14 +706,15 @@ func (m *messageLife) end() {
 // events are those that were published of the message, in order.
 func (m *messageLife) events() (all []ledger.Notice) {
 	for {
-		n, err := m.rig.l.Outbox.Publish(m.ctx, 1000, func(_ context.Context, notices []ledger.Notice) error {
-			for _, one := range notices {
-				if one.Key == m.id && one.Kind == ledger.Status {
-					all = append(all, one)
+		n, err := m.rig.l.Outbox.Publish(m.ctx, 1000,
+			func(_ context.Context, notices []ledger.Notice) error {
+				for _, one := range notices {
+					if one.Key == m.id && one.Kind == ledger.Status {
+						all = append(all, one)
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
 		m.must(err)
 		if n == 0 {
 			return all
@@ -692,7 +750,8 @@ func (m *messageLife) check() {
 	}
 	must, may := m.history.flags()
 	if r.Message.PossibleDuplicate && !may || must && !r.Message.PossibleDuplicate {
-		wrong("flagged as possible duplicate: %t; it must be: %t, it may be: %t", r.Message.PossibleDuplicate, must, may)
+		wrong("flagged as possible duplicate: %t; it must be: %t, it may be: %t",
+			r.Message.PossibleDuplicate, must, may)
 	}
 	for _, s := range m.history.submissions() {
 		m.checkSubmission(&s, &r, wrong)
@@ -712,14 +771,16 @@ func (m *messageLife) check() {
 	events := m.events()
 	for i := range events {
 		if i > 0 && (events[i].Seq <= events[i-1].Seq || events[i].At.Before(events[i-1].At)) {
-			wrong("event %d has seq %d at %s after seq %d at %s", i, events[i].Seq, events[i].At, events[i-1].Seq, events[i-1].At)
+			wrong("event %d has seq %d at %s after seq %d at %s", i, events[i].Seq, events[i].At,
+				events[i-1].Seq, events[i-1].At)
 		}
 	}
 	var told []event
 	for i := range events {
 		told = append(told, eventOf(&events[i]))
 	}
-	if is := (event{string(r.Message.State), r.Message.PossibleDuplicate}); len(told) == 0 || told[len(told)-1] != is {
+	if is := (event{string(r.Message.State), r.Message.PossibleDuplicate}); len(told) == 0 ||
+		told[len(told)-1] != is {
 		wrong("it is %v, and its events were %v", is, told)
 	}
 }
@@ -741,7 +802,8 @@ func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong fun
 			wrong("attempt %d costs %d for %d segments", a.Number, one.PriceMicros, one.Segments)
 		}
 		accepted = accepted || one.Outcome == provider.Accepted.String()
-		denied = (denied || s.repeats) && one.Outcome != provider.Unknown.String() && one.Outcome != provider.Accepted.String()
+		denied = (denied || s.repeats) && one.Outcome != provider.Unknown.String() &&
+			one.Outcome != provider.Accepted.String()
 	}
 	switch s.known {
 	case provider.Accepted:
@@ -750,7 +812,8 @@ func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong fun
 		}
 	case provider.Unknown:
 		if accepted || denied {
-			wrong("nobody knows of the submission of attempt %d; accepted: %t, denied: %t", s.first, accepted, denied)
+			wrong("nobody knows of the submission of attempt %d; accepted: %t, denied: %t", s.first,
+				accepted, denied)
 		}
 	default:
 		if !denied {
@@ -762,17 +825,20 @@ func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong fun
 		per = r.Message.Plan.Segments // one part stands for all
 	}
 	if least, most := m.history.billed(s); segments < least*per || segments > most*per {
-		wrong("%d segments are billed for the submission of attempt %d, and should be %d to %d", segments, s.first, least*per, most*per)
+		wrong("%d segments are billed for the submission of attempt %d, and should be %d to %d",
+			segments, s.first, least*per, most*per)
 	}
 }
 
 // books is what the ledger says, for people.
 func (m *messageLife) books(r *ledger.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %q flagged %t", r.Message.State, r.Message.Reason, r.Message.PossibleDuplicate)
+	fmt.Fprintf(&b, "%s %q flagged %t", r.Message.State, r.Message.Reason,
+		r.Message.PossibleDuplicate)
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
-		fmt.Fprintf(&b, "; %d on %s: %s (%s) %d segments, %s, ref %q", a.Number, a.Channel, a.Outcome, a.Code, a.Segments, a.Receipt, a.Reference)
+		fmt.Fprintf(&b, "; %d on %s: %s (%s) %d segments, %s, ref %q", a.Number, a.Channel,
+			a.Outcome, a.Code, a.Segments, a.Receipt, a.Reference)
 	}
 	for i := range r.Ambiguities {
 		d := &r.Ambiguities[i]

@@ -13,25 +13,30 @@ import (
 // no database, no order of writing and no time. TestAMessageEndsAsTheOracleSays compares it with
 // the ledger.
 //
-//   - An attempt is one submit. Attempts under the same key are one submission: the provider takes it once.
-//   - A submission is accepted when an answer, a lookup or an operator said so, or when a receipt came that
-//     carried its key. It is denied when its provider, a lookup or an operator said that it was not taken.
-//     Where attempts repeat one under its key, a refusal is about one of them only. Otherwise it is unknown.
+//   - An attempt is one submit. Attempts under the same key are one submission: the provider takes
+//     it once.
+//   - A submission is accepted when an answer, a lookup or an operator said so, or when a receipt
+//     came that carried its key. It is denied when its provider, a lookup or an operator said that
+//     it was not taken. Where attempts repeat one under its key, a refusal is about one of them
+//     only. Otherwise it is unknown.
 //   - A part has a last word when a receipt said delivered or undelivered that the dispatcher can
-//     attribute: by its key, or by a reference that it was told for this submission. Delivered is better
-//     than undelivered, in whatever order they come.
-//   - A copy of the message is one accepted submission, with the parts that other attempts on the same
-//     channel got taken before the rest was refused.
-//   - A message is delivered when every part of a copy is. It stays accepted when no receipts are to come
-//     for a copy, has no receipt when a part of a copy has no last word, and is undelivered when all
-//     parts have theirs, or one was certainly not taken. Where there are several copies and none is
-//     delivered, it is as one of them. An undelivered copy says nothing about a submission that is
-//     unknown: beside that the message may stay accepted, or unknown.
-//   - A message is unknown, for good, when no submission is accepted and one is unknown: somebody may have it.
-//   - A message is rejected when every submission was denied and the last one as the message's fault, and
-//     failed when its deadline passed and nobody took it. It may be either when an earlier one was rejected late.
-//   - It is flagged as possible duplicate whenever two submissions were taken, and never when it was not
-//     sent again while somebody might have it. Two submissions are taken only where its lane resends once.
+//     attribute: by its key, or by a reference that it was told for this submission. Delivered is
+//     better than undelivered, in whatever order they come.
+//   - A copy of the message is one accepted submission, with the parts that other attempts on the
+//     same channel got taken before the rest was refused.
+//   - A message is delivered when every part of a copy is. It stays accepted when no receipts are
+//     to come for a copy, has no receipt when a part of a copy has no last word, and is
+//     undelivered when all parts have theirs, or one was certainly not taken. Where there are
+//     several copies and none is delivered, it is as one of them. An undelivered copy says nothing
+//     about a submission that is unknown: beside that the message may stay accepted, or unknown.
+//   - A message is unknown, for good, when no submission is accepted and one is unknown: somebody
+//     may have it.
+//   - A message is rejected when every submission was denied and the last one as the message's
+//     fault, and failed when its deadline passed and nobody took it. It may be either when an
+//     earlier one was rejected late.
+//   - It is flagged as possible duplicate whenever two submissions were taken, and never when it
+//     was not sent again while somebody might have it. Two submissions are taken only where its
+//     lane resends once.
 
 // attemptFacts is everything about one attempt.
 type attemptFacts struct {
@@ -66,8 +71,9 @@ type hearing struct {
 type partReceipt struct {
 	First, Part        int
 	ByKey, ByReference bool
-	AfterLost          bool // its attempt had been taken for lost when it was looked at, and its owner had said nothing
-	State              provider.ReceiptState
+	// its attempt had been taken for lost when it was looked at, and its owner had said nothing
+	AfterLost bool
+	State     provider.ReceiptState
 }
 
 // history is all that happened to one message.
@@ -170,7 +176,9 @@ func (h *history) known(s *submission) provider.Outcome {
 // provedFirst reports whether a receipt with our key proved a submission that had been taken for
 // lost before its owner said anything. What the owner says of its parts comes too late then.
 func (h *history) provedFirst(s *submission) bool {
-	return slices.ContainsFunc(h.Receipts, func(r partReceipt) bool { return r.First == s.first && r.AfterLost && r.ByKey })
+	return slices.ContainsFunc(h.Receipts, func(r partReceipt) bool {
+		return r.First == s.first && r.AfterLost && r.ByKey
+	})
 }
 
 // answered are the parts of a submission that an answer named: a receipt about one of them says
@@ -191,7 +199,8 @@ func (h *history) word(s *submission, part int) provider.ReceiptState {
 		if r.First != s.first || r.Part != part || !r.ByKey && !slices.Contains(s.named, part) {
 			continue
 		}
-		if r.State == provider.Delivered || r.State == provider.Undelivered && best == provider.Pending {
+		if r.State == provider.Delivered || r.State == provider.Undelivered &&
+			best == provider.Pending {
 			best = r.State
 		}
 	}
@@ -224,7 +233,8 @@ func (h *history) ends() []ledger.State {
 		return []ledger.State{ledger.Unknown}
 	case len(all) > 0 && all[len(all)-1].known == provider.Rejected:
 		end = []ledger.State{ledger.Rejected}
-	case slices.ContainsFunc(all, func(s submission) bool { return s.known == provider.Rejected }): // told late
+		// told late
+	case slices.ContainsFunc(all, func(s submission) bool { return s.known == provider.Rejected }):
 		end = append(end, ledger.Rejected)
 	}
 	return end

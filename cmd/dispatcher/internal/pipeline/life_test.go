@@ -40,7 +40,9 @@ func (m *messageLife) act(word string) {
 		done = m.submit(f[1:]...) != nil
 	case "settle":
 		number, _ := strconv.Atoi(f[1])
-		at := slices.IndexFunc(m.held, func(h *heldAttempt) bool { return h.flight.Submission.Attempt == number })
+		at := slices.IndexFunc(m.held, func(h *heldAttempt) bool {
+			return h.flight.Submission.Attempt == number
+		})
 		if done = at >= 0; done {
 			m.settle(m.held[at])
 		}
@@ -51,7 +53,8 @@ func (m *messageLife) act(word string) {
 	case "receipt":
 		number, _ := strconv.Atoi(f[1])
 		part, _ := strconv.Atoi(f[2])
-		states := map[string]provider.ReceiptState{"pending": provider.Pending, "delivered": provider.Delivered, "undelivered": provider.Undelivered}
+		states := map[string]provider.ReceiptState{"pending": provider.Pending,
+			"delivered": provider.Delivered, "undelivered": provider.Undelivered}
 		done = m.receipt(number, part, f[3], states[f[4]])
 	case "due":
 		done = m.due()
@@ -92,13 +95,15 @@ type script struct {
 }
 
 func (s script) String() string {
-	return fmt.Sprintf("%s %s %d %s: %s", s.lane, s.first, s.segments, s.again, strings.Join(s.words, "; "))
+	return fmt.Sprintf("%s %s %d %s: %s", s.lane, s.first, s.segments, s.again,
+		strings.Join(s.words, "; "))
 }
 
 // play runs a script to the message's end and compares.
 func (r *lifeRig) play(t failing, tt *testing.T, s script) {
 	m := r.begin(tt.Context(), t, s.lane, s.first, s.segments)
-	m.log = append([]string{s.lane + " " + s.first + " " + strconv.Itoa(s.segments) + " " + s.again + ":"}, m.log...)
+	m.log = append([]string{s.lane + " " + s.first + " " + strconv.Itoa(s.segments) + " " +
+		s.again + ":"}, m.log...)
 	m.again = s.again
 	defer r.clear(tt, m)
 	for _, word := range s.words {
@@ -114,7 +119,8 @@ func (r *lifeRig) clear(t *testing.T, m *messageLife) {
 	for _, sql := range []string{
 		`update dispatcher.receipts set due_at = null where message_seq = $1`,
 		`delete from dispatcher.ambiguous where message_seq = $1`,
-		`update dispatcher.messages set next_at = null, finished_at = coalesce(finished_at, now()), state = 'failed' where seq = $1 and next_at is not null`,
+		`update dispatcher.messages set next_at = null, finished_at = coalesce(finished_at, ` +
+			`now()), state = 'failed' where seq = $1 and next_at is not null`,
 		`update dispatcher.channels set active = 0 where $1 > 0`,
 		`update dispatcher.attempts set freed = true where message_seq = $1`,
 	} {
@@ -134,27 +140,35 @@ func scripts() *rapid.Generator[script] {
 	word := rapid.Custom(func(t *rapid.T) string {
 		switch kind := rapid.IntRange(0, 19).Draw(t, "kind"); {
 		case kind < 4:
-			return "answer " + rapid.SampledFrom(answers).Draw(t, "first") + " " + rapid.SampledFrom(answers).Draw(t, "second")
+			return "answer " + rapid.SampledFrom(answers).Draw(t, "first") + " " +
+				rapid.SampledFrom(answers).Draw(t, "second")
 		case kind < 7:
-			return "submit " + rapid.SampledFrom(answers).Draw(t, "first") + " " + rapid.SampledFrom(answers).Draw(t, "second")
+			return "submit " + rapid.SampledFrom(answers).Draw(t, "first") + " " +
+				rapid.SampledFrom(answers).Draw(t, "second")
 		case kind < 12:
-			return fmt.Sprintf("receipt %d %d %s %s", rapid.IntRange(1, 3).Draw(t, "attempt"), rapid.IntRange(0, 1).Draw(t, "part"),
+			return fmt.Sprintf("receipt %d %d %s %s", rapid.IntRange(1, 3).Draw(t, "attempt"),
+				rapid.IntRange(0, 1).Draw(t, "part"),
 				rapid.SampledFrom([]string{"reference", "key", "both"}).Draw(t, "by"),
-				rapid.SampledFrom([]string{"pending", "delivered", "delivered", "undelivered"}).Draw(t, "state"))
+				rapid.SampledFrom([]string{"pending", "delivered", "delivered",
+					"undelivered"}).Draw(t, "state"))
 		case kind < 14:
 			return "due"
 		case kind < 15:
 			return fmt.Sprintf("settle %d", rapid.IntRange(1, 3).Draw(t, "settled"))
 		}
-		return rapid.SampledFrom([]string{"wake", "wake", "recover", "recover", "minute", "deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "mute", "speak"}).Draw(t, "other")
+		return rapid.SampledFrom([]string{"wake", "wake", "recover", "recover", "minute",
+			"deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "mute",
+			"speak"}).Draw(t, "other")
 	})
 	return rapid.Custom(func(t *rapid.T) script {
 		return script{
-			lane:     rapid.SampledFrom([]string{"never", "once", "bare", "hasty", "keyed"}).Draw(t, "lane"),
+			lane: rapid.SampledFrom([]string{"never", "once", "bare", "hasty", "keyed"}).Draw(
+				t, "lane"),
 			first:    rapid.SampledFrom([]string{"b", "a", "c", "d"}).Draw(t, "channel"),
 			segments: rapid.IntRange(1, 2).Draw(t, "segments"),
-			again:    rapid.SampledFrom([]string{"yes", "busy", "lost", "void", "no"}).Draw(t, "again"),
-			words:    rapid.SliceOfN(word, 1, 14).Draw(t, "words"),
+			again: rapid.SampledFrom([]string{"yes", "busy", "lost", "void", "no"}).Draw(t,
+				"again"),
+			words: rapid.SliceOfN(word, 1, 14).Draw(t, "words"),
 		}
 	})
 }
@@ -162,9 +176,9 @@ func scripts() *rapid.Generator[script] {
 // lifeSeeds is how many lives with fixed seeds are played.
 func lifeSeeds() int { return tier.Size(24, 80) }
 
-// TestAMessageEndsAsTheOracleSays plays lives with fixed seeds, the same in each run. In the long tier
-// fresh ones follow, as many as -rapid.checks says; one that ends otherwise is made as short as
-// possible.
+// TestAMessageEndsAsTheOracleSays plays lives with fixed seeds, the same in each run. In the long
+// tier fresh ones follow, as many as -rapid.checks says; one that ends otherwise is made as short
+// as possible.
 func TestAMessageEndsAsTheOracleSays(t *testing.T) {
 	t.Parallel()
 	rig := newLifeRig(t)

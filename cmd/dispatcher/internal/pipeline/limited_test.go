@@ -34,7 +34,8 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	const perSecond, seconds = 50, 4
 	carrier := &timedChannel{takes: 5 * time.Millisecond}
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 10_000}}
 		for i := range r.Channels {
 			r.Channels[i].Concurrency = 20
 			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: perSecond}}
@@ -55,11 +56,13 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	}
 	p.applyRouting(t, p.routing.Channels[0].Limits)
 	for i, d := range []*Dispatcher{p.Dispatcher, other} {
-		if err := d.Handle(t.Context(), jobsNamed(string(rune('x'+i)), 3*perSecond*(seconds+2)/2)); err != nil {
+		if err := d.Handle(t.Context(),
+			jobsNamed(string(rune('x'+i)), 3*perSecond*(seconds+2)/2)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.eventually(t, `select 'enough', least(600, count(*)) from audit.attempts where outcome = 'accepted'`, map[string]int64{"enough": 3 * perSecond * seconds})
+	p.eventually(t, `select 'enough', least(600, count(*)) from audit.attempts where outcome = `+
+		`'accepted'`, map[string]int64{"enough": 3 * perSecond * seconds})
 	at, _ := carrier.submits()
 	in := map[time.Time]int{}
 	for _, a := range at {
@@ -70,7 +73,8 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	most := 0
 	for _, second := range whole {
 		if in[second] > 3*perSecond {
-			t.Errorf("%d submits in the second from %s, the limit is %d", in[second], second.Format("05"), 3*perSecond)
+			t.Errorf("%d submits in the second from %s, the limit is %d", in[second],
+				second.Format("05"), 3*perSecond)
 		}
 		most = max(most, in[second])
 		begin, _ := slices.BinarySearchFunc(at, second, time.Time.Compare)
@@ -96,11 +100,13 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	})
 	next := *p.routing
 	next.Version = p.applyRouting(t, p.routing.Channels[0].Limits)
-	if err := p.Apply(&next, map[string]provider.Channel{"a": carrier, "b": carrier, "c": carrier}); err != nil {
+	if err := p.Apply(&next, map[string]provider.Channel{"a": carrier, "b": carrier,
+		"c": carrier}); err != nil {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("one", 1))
-	p.eventually(t, byState, map[string]int64{"accepted": 1}) // it may have waited for the next second
+	// it may have waited for the next second
+	p.eventually(t, byState, map[string]int64{"accepted": 1})
 	lane := laneOf(jobsNamed("one", 1))
 	p.commitLatencies.mu.Lock()
 	if len(p.commitLatencies.of) == 0 {
@@ -119,7 +125,8 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	p.handle(t, jobsNamed("two", 1))
 	p.eventually(t, byState, map[string]int64{"accepted": 2})
 	var claimed time.Time
-	if err := p.sql.QueryRow(t.Context(), `select max(claimed_at) from audit.attempts`).Scan(&claimed); err != nil {
+	if err := p.sql.QueryRow(t.Context(),
+		`select max(claimed_at) from audit.attempts`).Scan(&claimed); err != nil {
 		t.Fatal(err)
 	}
 	if at, _ := carrier.submits(); at[1].Sub(claimed) < slow/2 {
@@ -139,11 +146,13 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	})
 	for _, c := range p.channels {
 		c.answer = func(provider.Submission) provider.Result {
-			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058", RetryAfter: time.Minute}
+			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058",
+				RetryAfter: time.Minute}
 		}
 	}
 	p.handle(t, jobsNamed("m", 60))
-	p.eventually(t, `select channel, 1 from audit.attempts where outcome = 'throttled' group by 1`, map[string]int64{"a": 1, "b": 1, "c": 1})
+	p.eventually(t, `select channel, 1 from audit.attempts where outcome = 'throttled' group by 1`,
+		map[string]int64{"a": 1, "b": 1, "c": 1})
 	if err := p.present(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,9 +169,12 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	if err := other.Handle(t.Context(), jobsNamed("n", 30)); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(t, `select state, count(*) from audit.messages where id like 'n-%' group by 1`, map[string]int64{"waiting": 30})
+	p.eventually(t, `select state, count(*) from audit.messages where id like 'n-%' group by 1`,
+		map[string]int64{"waiting": 30})
 	held := p.counts(t, `select 'held', sum(active)::bigint from audit.active`)
-	if throttledOnes := p.counts(t, `select 'held', count(*) from audit.attempts where outcome = 'throttled'`); !cmp.Equal(held, throttledOnes) {
+	if throttledOnes := p.counts(t,
+		`select 'held', count(*) from audit.attempts where outcome = 'throttled'`); !cmp.Equal(held,
+		throttledOnes) {
 		t.Errorf("%v slots are held by %v throttled messages", held, throttledOnes)
 	}
 }
@@ -183,7 +195,9 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	if f.Total != 2 || f.Workers["test"] != 2 {
 		t.Errorf("%d processes, by region %v", f.Total, f.Workers)
 	}
-	if got := f.Granted["a"]["test"]; got != (ledger.Grants{Messages: 7, Segments: 35, Micros: 196_000}) && time.Since(last) < 2*time.Minute { // later it is no longer the last minute
+	// later it is no longer the last minute
+	if got := f.Granted["a"]["test"]; got != (ledger.Grants{Messages: 7, Segments: 35,
+		Micros: 196_000}) && time.Since(last) < 2*time.Minute {
 		t.Errorf("%+v granted", got)
 	}
 }
@@ -198,7 +212,8 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	r := testRouting(t)
 	r.Zone = time.UTC
 	r.Channels[0].Limits = []admission.Limit{
-		{Window: admission.Second, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}},
+		{Window: admission.Second, Max: 100,
+			Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}},
 		{Scope: shop, Window: admission.Day, Max: 1000, Unit: admission.Money},
 	}
 	r.Channels[0].Policy = admission.Even{}
@@ -209,16 +224,24 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	g.latest.Store(gaugeStateOf(presentOf(shop), r, f, "test"))
 	got := gathered(t, registry)
 	want := map[string]float64{
-		"limit_max a channel 1s messages": 100, "limit_effective a channel 1s messages": 75, "limit_granted a channel 1s messages": 30,
-		"limit_free a channel 1s messages": 70, "limit_reserved a channel 1s messages": 15, "limit_share a channel 1s messages": 25,
-		"limit_max a tenant:shop 1d money": 1000, "limit_effective a tenant:shop 1d money": 1000, "limit_granted a tenant:shop 1d money": 1000,
-		"limit_free a tenant:shop 1d money": 0, "limit_reserved a tenant:shop 1d money": 0, "limit_share a tenant:shop 1d money": 1000,
-		"limit_max  tenant:shop 1m segments": 60, "limit_effective  tenant:shop 1m segments": 60, "limit_granted  tenant:shop 1m segments": 0,
-		"limit_free  tenant:shop 1m segments": 60, "limit_reserved  tenant:shop 1m segments": 0, "limit_share  tenant:shop 1m segments": 60,
-		"limit_window_end_timestamp_seconds a channel 1s messages":    unix(noon.Add(time.Second)),
-		"limit_window_end_timestamp_seconds a tenant:shop 1d money":   unix(noon.Add(12 * time.Hour)),
-		"limit_window_end_timestamp_seconds  tenant:shop 1m segments": unix(noon.Add(time.Minute)), // that of noon: the one before is over
-		"channel_active a": 3, "channel_rate_ratio a": 0.75, "channel_active gone": 0, "channel_rate_ratio gone": 0,
+		"limit_max a channel 1s messages": 100, "limit_effective a channel 1s messages": 75,
+		"limit_granted a channel 1s messages": 30,
+		"limit_free a channel 1s messages":    70, "limit_reserved a channel 1s messages": 15,
+		"limit_share a channel 1s messages": 25,
+		"limit_max a tenant:shop 1d money":  1000, "limit_effective a tenant:shop 1d money": 1000,
+		"limit_granted a tenant:shop 1d money": 1000,
+		"limit_free a tenant:shop 1d money":    0, "limit_reserved a tenant:shop 1d money": 0,
+		"limit_share a tenant:shop 1d money": 1000,
+		"limit_max  tenant:shop 1m segments": 60, "limit_effective  tenant:shop 1m segments": 60,
+		"limit_granted  tenant:shop 1m segments": 0,
+		"limit_free  tenant:shop 1m segments":    60, "limit_reserved  tenant:shop 1m segments": 0,
+		"limit_share  tenant:shop 1m segments":                      60,
+		"limit_window_end_timestamp_seconds a channel 1s messages":  unix(noon.Add(time.Second)),
+		"limit_window_end_timestamp_seconds a tenant:shop 1d money": unix(noon.Add(12 * time.Hour)),
+		// that of noon: the one before is over
+		"limit_window_end_timestamp_seconds  tenant:shop 1m segments": unix(noon.Add(time.Minute)),
+		"channel_active a": 3, "channel_rate_ratio a": 0.75, "channel_active gone": 0,
+		"channel_rate_ratio gone":          0,
 		"waiting_for_messages a no_active": 12,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -234,7 +257,8 @@ func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	r.Zone = time.UTC
 	r.Channels[0].Limits = []admission.Limit{{Window: admission.Minute, Max: 100}}
 	eased := admission.Ease{Rate: 0.5, Since: noon}
-	present := &ledger.Present{Now: noon.Add(time.Second), Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}}}
+	present := &ledger.Present{Now: noon.Add(time.Second),
+		Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}}}
 	if s := gaugeStateOf(present, r, nil, "test"); s.channels[0].rate != 1 {
 		t.Errorf("rate %v", s.channels[0].rate)
 	}

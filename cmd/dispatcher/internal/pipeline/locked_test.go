@@ -23,11 +23,13 @@ func TestALockOnAChannelsRowIsReported(t *testing.T) {
 	if _, err := operator.Exec(t.Context(), `begin`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.Exec(t.Context(), `select from dispatcher.channels where channel = 'a' for update`); err != nil {
+	if _, err := operator.Exec(t.Context(),
+		`select from dispatcher.channels where channel = 'a' for update`); err != nil {
 		t.Fatal(err)
 	}
 	locks, err := p.ledger.ChannelLocks(t.Context())
-	if err != nil || len(locks) != 1 || locks[0].Channel != "a" || locks[0].PID != int(operator.PgConn().PID()) {
+	if err != nil || len(locks) != 1 || locks[0].Channel != "a" ||
+		locks[0].PID != int(operator.PgConn().PID()) {
 		t.Errorf("got %+v, %v", locks, err)
 	}
 	handled := make(chan error, 1)

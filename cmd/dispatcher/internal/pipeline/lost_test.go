@@ -14,18 +14,24 @@ func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	t.Helper()
 	for _, sql := range []string{
 		`update dispatcher.channels set active = 1`,
-		`update dispatcher.instances set beating_since = now() - interval '1 hour'`, // others had time to be heard of
+		// others had time to be heard of
+		`update dispatcher.instances set beating_since = now() - interval '1 hour'`,
 	} {
 		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := p.sql.Exec(t.Context(), `
-		with gone as (insert into dispatcher.instances (region, host, last_seen) values ('test', 'gone', now() - interval '1 hour') returning id),
-		m as (insert into dispatcher.messages (id, lane, state, attempts, digest, envelope, expires_at)
-		  select name, 'bulk', 'sending', 1, 1, '{}', now() + interval '1 hour' from unnest($1::text[]) name returning seq, id)
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
-		select m.seq, 1, m.id, 'first_choice', 3, 0, 'GBP', now() - interval '1 hour', gone.id from m, gone`, channels); err != nil {
+		with gone as (insert into dispatcher.instances (region, host, last_seen)
+		  values ('test', 'gone', now() - interval '1 hour') returning id),
+		m as (insert into dispatcher.messages
+		    (id, lane, state, attempts, digest, envelope, expires_at)
+		  select name, 'bulk', 'sending', 1, 1, '{}', now() + interval '1 hour'
+		  from unnest($1::text[]) name returning seq, id)
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
+		  price_micros, currency, claimed_at, instance)
+		select m.seq, 1, m.id, 'first_choice', 3, 0, 'GBP', now() - interval '1 hour', gone.id
+		from m, gone`, channels); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -42,16 +48,22 @@ func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 	})
 	next := *p.routing
 	next.Version = p.applyRouting(t, nil)
-	if err := p.Apply(&next, map[string]provider.Channel{ // a cannot be used here: it does not even say what it promises
+	// a cannot be used here: it does not even say what it promises
+	if err := p.Apply(&next, map[string]provider.Channel{
 		"b": &knowingChannel{scriptedChannel: p.channels["b"]},
-		"c": &knowingChannel{scriptedChannel: p.channels["c"], can: provider.Capabilities{Receipts: true}},
+		"c": &knowingChannel{scriptedChannel: p.channels["c"],
+			can: provider.Capabilities{Receipts: true}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	p.loseAttempts(t, "a", "b", "c", "gone")
 	p.eventually(t, byState, map[string]int64{"unknown": 4})
-	p.eventually(t, `select concat_ws(' ', channel, 'owes', receipts_owed, 'within', coalesce(receipts_within::text, 'nothing')), count(*)
+	p.eventually(t,
+		`select concat_ws(' ', channel, 'owes', receipts_owed, 'within',
+		  coalesce(receipts_within::text, 'nothing')), count(*)
 		from dispatcher.attempts group by 1`, map[string]int64{
-		"a owes 3 within 01:00:00": 1, "b owes 1 within nothing": 1, "c owes 1 within 01:00:00": 1, "gone owes 3 within 72:00:00": 1,
-	})
+			"a owes 3 within 01:00:00": 1, "b owes 1 within nothing": 1,
+			"c owes 1 within 01:00:00":    1,
+			"gone owes 3 within 72:00:00": 1,
+		})
 }

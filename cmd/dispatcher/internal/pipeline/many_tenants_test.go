@@ -23,7 +23,8 @@ func tenantNumber(i int) string { return fmt.Sprintf("t%04d", i%manyTenants) }
 func generous() []admission.Limit {
 	limits := make([]admission.Limit, manyTenants)
 	for i := range limits {
-		limits[i] = admission.Limit{Scope: admission.Scope{Tenant: tenantNumber(i)}, Window: admission.Day, Max: 1000}
+		limits[i] = admission.Limit{Scope: admission.Scope{Tenant: tenantNumber(i)},
+			Window: admission.Day, Max: 1000}
 	}
 	return limits
 }
@@ -68,7 +69,8 @@ func (p *pipeline) open(t *testing.T, most int) {
 		t.Fatal(err)
 	}
 	for _, change := range []string{
-		fmt.Sprintf(`update dispatcher.limits set configured_max = %d, max = %[1]d where scope = 'channel'`, most),
+		fmt.Sprintf(`update dispatcher.limits set configured_max = %d, max = %[1]d where scope = `+
+			`'channel'`, most),
 		`update dispatcher.messages set next_at = now()`,
 	} {
 		if _, err := tx.Exec(t.Context(), change); err != nil {
@@ -87,7 +89,8 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", manyTenants))
 	p.open(t, 100*manyTenants)
-	const old = `select 'old', count(*) from audit.messages where id like 'old-%' and state <> 'waiting'`
+	const old = `select 'old', count(*) from audit.messages where id like 'old-%' and state <> ` +
+		`'waiting'`
 	for batch := range slices.Chunk(campaign("new"), 50) {
 		p.handle(t, batch)
 		if p.counts(t, old)["old"] == manyTenants {
@@ -97,7 +100,8 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 	if sent := p.counts(t, old)["old"]; sent < manyTenants {
 		t.Errorf("%d of %d that waited were sent before as many new ones", sent, manyTenants)
 	}
-	p.eventually(t, `select state, count(*) from audit.messages where id like 'old-%' group by 1`, map[string]int64{"accepted": manyTenants})
+	p.eventually(t, `select state, count(*) from audit.messages where id like 'old-%' group by 1`,
+		map[string]int64{"accepted": manyTenants})
 }
 
 // TestManyLimitedTenantsTakeTurns: with as many slots as there are tenants nearly each sends one
@@ -107,10 +111,12 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, append(campaign("many"), jobsOf("some", 2*manyTenants)...))
 	p.open(t, manyTenants)
-	p.eventually(t, `select 'sent', count(*) from audit.messages where state = 'accepted'`, map[string]int64{"sent": manyTenants})
+	p.eventually(t, `select 'sent', count(*) from audit.messages where state = 'accepted'`,
+		map[string]int64{"sent": manyTenants})
 	most := p.counts(t, `select 'most', max(n)::bigint from (
 		select count(*) as n from dispatcher.messages where state = 'accepted' group by tenant) s`)
-	if tenants := p.counts(t, `select 'sent', count(distinct tenant) from dispatcher.messages where state = 'accepted'`)["sent"]; tenants < manyTenants*3/4 {
+	if tenants := p.counts(t, `select 'sent', count(distinct tenant) from dispatcher.messages `+
+		`where state = 'accepted'`)["sent"]; tenants < manyTenants*3/4 {
 		t.Errorf("%d of %d tenants had a turn", tenants, manyTenants)
 	}
 	if most["most"] > 2 {
@@ -128,14 +134,16 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	holder, held := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(holder)
-		first := sync.OnceFunc(func() { p.neededScopes.age(); close(held) }) // nothing is known of before
+		// nothing is known of before
+		first := sync.OnceFunc(func() { p.neededScopes.age(); close(held) })
 		for {
 			got, err := p.slots.acquire(ctx, p.slots.size(), p.slots.size())
 			if err != nil {
 				return
 			}
 			first()
-			sleep(ctx, 200*time.Millisecond) // so that the next claim has read what is needed and stands in line
+			// so that the next claim has read what is needed and stands in line
+			sleep(ctx, 200*time.Millisecond)
 			p.neededScopes.age()
 			p.slots.release(got)
 		}

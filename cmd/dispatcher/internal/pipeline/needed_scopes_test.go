@@ -24,7 +24,8 @@ func TestNeededScopesAreBoundedAndTheLatestGoFirst(t *testing.T) {
 	n.note(earlier, began)
 	n.note(later, began.Add(time.Second))
 	got := n.open(began.Add(time.Second))
-	if len(got) != decide.MaxNeeded || !slices.Contains(got, later[0]) || !slices.Contains(got, later[1]) {
+	if len(got) != decide.MaxNeeded || !slices.Contains(got, later[0]) ||
+		!slices.Contains(got, later[1]) {
 		t.Errorf("%d of %d are remembered", len(got), decide.MaxNeeded)
 	}
 	got = n.open(began.Add(neededFor + time.Second/2))

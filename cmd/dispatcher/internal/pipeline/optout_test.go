@@ -40,7 +40,8 @@ func (p *pipeline) submitted() map[string]bool {
 }
 
 // stateAndReason counts messages by both.
-const stateAndReason = `select state || coalesce(' ' || reason, ''), count(*) from dispatcher.messages group by 1`
+const stateAndReason = `select state || coalesce(' ' || reason, ''), count(*) from ` +
+	`dispatcher.messages group by 1`
 
 func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 	t.Parallel()
@@ -49,26 +50,33 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 	first := *p.routing
 	a.keep(&first)
 	soon := time.Now().Add(300 * time.Millisecond)
-	p.handle(t, []decide.Job{jobTo("scheduled", "bulk", "shop", stopped, soon), jobTo("scheduled-else", "bulk", "bank", stopped, soon)})
+	p.handle(t, []decide.Job{jobTo("scheduled", "bulk", "shop", stopped, soon),
+		jobTo("scheduled-else", "bulk", "bank", stopped, soon)})
 	p.optOut(t, "shop", stopped)
 	p.handle(t, []decide.Job{
-		jobTo("new", "bulk", "shop", stopped, time.Time{}), jobTo("else", "bulk", "bank", stopped, time.Time{}),
-		jobTo("nobody", "bulk", "", stopped, time.Time{}), jobTo("other", "bulk", "shop", "+447700900124", time.Time{}),
+		jobTo("new", "bulk", "shop", stopped, time.Time{}),
+		jobTo("else", "bulk", "bank", stopped, time.Time{}),
+		jobTo("nobody", "bulk", "", stopped, time.Time{}),
+		jobTo("other", "bulk", "shop", "+447700900124", time.Time{}),
 	})
 	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 2, "accepted": 4})
 	p.stop()
-	for id, want := range map[string]bool{"scheduled": false, "new": false, "scheduled-else": true, "else": true, "nobody": true, "other": true} {
+	for id, want := range map[string]bool{"scheduled": false, "new": false, "scheduled-else": true,
+		"else": true, "nobody": true, "other": true} {
 		if p.submitted()[id] != want {
 			t.Errorf("%s was submitted: %t", id, !want)
 		}
 	}
 	want := map[string]int64{"0": 2, "1": 4}
 	p.eventually(t, `select attempts::text, count(*) from dispatcher.messages group by 1`, want)
-	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})
+	p.eventually(t, `select channel, active from audit.active`,
+		map[string]int64{"a": 0, "b": 0, "c": 0})
 	if records, found := p.audited(t, a); records != 6 || len(found) > 0 {
 		t.Errorf("%d records: %+v", records, found)
 	}
-	events := p.counts(t, `select convert_from(v, 'UTF8')::json ->> 'reason', count(*) from dispatcher.outbox, unnest("values") v
+	events := p.counts(t,
+		`select convert_from(v, 'UTF8')::json ->> 'reason', count(*)
+		from dispatcher.outbox, unnest("values") v
 		where convert_from(v, 'UTF8')::json ->> 'state' = 'rejected' group by 1`)
 	if events["opted_out"] != 2 {
 		t.Errorf("status events of rejected messages: %v", events)
@@ -78,10 +86,12 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 func TestALaneMayIgnoreOptOuts(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["codes"] = decide.Lane{Lane: config.Lane{Name: "codes", TTL: time.Hour, MaxWaiting: 100, IgnoreOptOut: true}}
+		r.Lanes["codes"] = decide.Lane{Lane: config.Lane{Name: "codes", TTL: time.Hour,
+			MaxWaiting: 100, IgnoreOptOut: true}}
 	})
 	p.optOut(t, "shop", stopped)
-	p.handle(t, []decide.Job{jobTo("code", "codes", "shop", stopped, time.Time{}), jobTo("offer", "bulk", "shop", stopped, time.Time{})})
+	p.handle(t, []decide.Job{jobTo("code", "codes", "shop", stopped, time.Time{}),
+		jobTo("offer", "bulk", "shop", stopped, time.Time{})})
 	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 1, "accepted": 1})
 }
 
@@ -106,15 +116,19 @@ func TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther(t *testing.T) {
 	}
 	var jobs []decide.Job
 	for i := range 9 {
-		jobs = append(jobs, jobTo(fmt.Sprint("m", i), "bulk", "shop", fmt.Sprintf("+44770090012%d", i), time.Time{}))
+		jobs = append(jobs, jobTo(fmt.Sprint("m", i), "bulk", "shop",
+			fmt.Sprintf("+44770090012%d", i), time.Time{}))
 	}
 	p.handle(t, jobs)
 	// The recipient may have what nobody answered: that is not called rejected.
-	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 6, "unknown ambiguous_final": 3})
+	p.eventually(t, stateAndReason,
+		map[string]int64{"rejected opted_out": 6, "unknown ambiguous_final": 3})
 	// What was queued behind a throttled one did not leave at all.
-	p.eventually(t, `select outcome, count(*) from audit.attempts where provider_code = 'scripted' group by 1`,
+	p.eventually(t, `select outcome, count(*) from audit.attempts where provider_code = `+
+		`'scripted' group by 1`,
 		map[string]int64{"refused": 3, "throttled": 3, "unknown": 3})
-	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})
+	p.eventually(t, `select channel, active from audit.active`,
+		map[string]int64{"a": 0, "b": 0, "c": 0})
 	if records, found := p.audited(t, a); records != 9 || len(found) > 0 {
 		t.Errorf("%d records: %+v", records, found)
 	}

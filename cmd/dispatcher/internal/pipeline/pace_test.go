@@ -67,9 +67,11 @@ type testWorker struct {
 // standWorker starts a worker in a bubble; it is closed at the end of the test.
 func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
 	t.Helper()
-	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
+	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour,
+		Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
-	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency}, channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency},
+		channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	l := &testWorker{worker: w, answers: answers}
 	t.Cleanup(func() {
 		if !l.closed() {
@@ -113,7 +115,8 @@ type limiter struct {
 }
 
 func perSecond(n int64) *limiter {
-	return &limiter{counter: admission.Counter{Limit: admission.Limit{Window: admission.Second, Max: n}, Max: n}, lead: 5 * time.Millisecond}
+	return &limiter{counter: admission.Counter{Limit: admission.Limit{Window: admission.Second,
+		Max: n}, Max: n}, lead: 5 * time.Millisecond}
 }
 
 // claim takes places for up to n attempts; those that find none wait.
@@ -130,7 +133,8 @@ func (l *limiter) claim(n int) []*openAttempt {
 			break
 		}
 		admission.Take(&m, accounts, &need, at)
-		out = append(out, &openAttempt{Attempt: &decide.Attempt{Segments: 1}, claimed: now, leave: at.At, latest: at.Latest})
+		out = append(out, &openAttempt{Attempt: &decide.Attempt{Segments: 1}, claimed: now,
+			leave: at.At, latest: at.Latest})
 	}
 	return out
 }
@@ -175,9 +179,12 @@ func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
 	for _, a := range at {
 		in[a.Truncate(time.Second)]++
 	}
-	for second := began.Truncate(time.Second); second.Before(began.Add(5 * time.Second)); second = second.Add(time.Second) {
+	end := began.Add(5 * time.Second)
+	for second := began.Truncate(time.Second); second.Before(end); second = second.Add(
+		time.Second) {
 		if in[second] != want {
-			t.Errorf("%d a second: %d submits in second %d", want, in[second], second.Sub(began)/time.Second)
+			t.Errorf("%d a second: %d submits in second %d", want, in[second],
+				second.Sub(began)/time.Second)
 		}
 	}
 }
@@ -209,7 +216,11 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 			{Latest: now.Add(time.Hour)},    // at once as well, behind the fourth
 			{At: now.Add(11 * time.Second)}, // beyond the send deadline
 		} {
-			w.put(&openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: string(rune('1' + i))}}, claimed: now, leave: place.At, latest: place.Latest})
+			id := string(rune('1' + i))
+			w.put(&openAttempt{
+				Attempt: &decide.Attempt{Submission: provider.Submission{ID: id}},
+				claimed: now, leave: place.At, latest: place.Latest,
+			})
 		}
 		time.Sleep(12 * time.Second)
 		got := map[string]time.Duration{}
@@ -218,14 +229,16 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 			got[id] = at[i].Sub(now)
 		}
 		want := map[string]time.Duration{
-			"1": 300 * time.Millisecond, "2": 100 * time.Millisecond, "3": 200 * time.Millisecond, "4": 0, "6": time.Millisecond,
+			"1": 300 * time.Millisecond, "2": 100 * time.Millisecond, "3": 200 * time.Millisecond,
+			"4": 0, "6": time.Millisecond,
 		}
 		for id, at := range want {
 			if left, sent := got[id]; !sent || left < at || left > at+3*time.Millisecond {
 				t.Errorf("flight %s left after %s (%v), want %s", id, left, sent, at)
 			}
 		}
-		if codes := w.codes(); len(got) != len(want) || codes[decide.CodeLate] != 1 || codes[decide.CodeStale] != 1 || codes[""] != 5 {
+		if codes := w.codes(); len(got) != len(want) || codes[decide.CodeLate] != 1 ||
+			codes[decide.CodeStale] != 1 || codes[""] != 5 {
 			t.Errorf("%d left; %v", len(got), codes)
 		}
 	})
@@ -239,14 +252,21 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 5 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: "bulk"}}, claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond)})
+			w.put(&openAttempt{
+				Attempt: &decide.Attempt{Submission: provider.Submission{ID: "bulk"}},
+				claimed: now, leave: now.Add(time.Duration(100+i) * time.Millisecond),
+			})
 		}
 		synctest.Wait()
-		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true, Submission: provider.Submission{ID: "code"}}, claimed: now})
-		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true, Submission: provider.Submission{ID: "code"}}, claimed: now, leave: now.Add(104 * time.Millisecond)})
+		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true,
+			Submission: provider.Submission{ID: "code"}}, claimed: now})
+		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true,
+			Submission: provider.Submission{ID: "code"}}, claimed: now,
+			leave: now.Add(104 * time.Millisecond)})
 		time.Sleep(time.Second)
 		at, ids := channel.submits()
-		if want := []string{"code", "bulk", "code", "bulk", "bulk", "bulk", "bulk"}; !slices.Equal(ids, want) {
+		if want := []string{"code", "bulk", "code", "bulk", "bulk", "bulk",
+			"bulk"}; !slices.Equal(ids, want) {
 			t.Errorf("left as %v", ids)
 		}
 		if first := at[0].Sub(now); first != 0 {
@@ -262,7 +282,8 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
 		for i := range 5 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(500 * time.Millisecond)})
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now,
+				latest: now.Add(500 * time.Millisecond)})
 			synctest.Wait()
 			want := ""
 			if i >= 3 { // two with the senders and two that wait for them
@@ -289,7 +310,8 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
 		for range 5 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: now.Add(time.Hour)})
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now,
+				latest: now.Add(time.Hour)})
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now})
 		}
 		synctest.Wait()
@@ -308,10 +330,12 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond}, time.Now()
+		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond},
+			time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 10 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
+			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now,
+				leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ready(time.Now()); got != decide.Throttled {
@@ -324,8 +348,10 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		for _, at := range all {
 			left = append(left, at.Sub(now).Round(10*time.Millisecond))
 		}
-		want := []time.Duration{0, 350 * time.Millisecond, 400 * time.Millisecond, 450 * time.Millisecond}
-		if codes := w.codes(); !slices.Equal(left, want) || codes[decide.CodeLate] != 6 || codes[""] != 4 {
+		want := []time.Duration{0, 350 * time.Millisecond, 400 * time.Millisecond,
+			450 * time.Millisecond}
+		if codes := w.codes(); !slices.Equal(left, want) || codes[decide.CodeLate] != 6 ||
+			codes[""] != 4 {
 			t.Errorf("left at %v, came back %v", left, codes)
 		}
 	})
@@ -339,7 +365,8 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		w := standWorker(t, channel, 1)
 		w.heartbeat.deadAfter = 6 * time.Second
 		w.heartbeat.beat(now.Add(time.Second))
-		for _, at := range []time.Duration{0, 5999 * time.Millisecond, 6001 * time.Millisecond, 7 * time.Second, 8 * time.Second} {
+		for _, at := range []time.Duration{0, 5999 * time.Millisecond, 6001 * time.Millisecond,
+			7 * time.Second, 8 * time.Second} {
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, leave: now.Add(at)})
 		}
 		time.Sleep(7500 * time.Millisecond)
@@ -378,7 +405,8 @@ func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 			t.Errorf("at once came back %v", codes)
 		}
 		<-closed
-		if codes := w.codes(); codes[""] != 2 || len(codes) != 1 || time.Since(now) != 2*time.Second {
+		if codes := w.codes(); codes[""] != 2 || len(codes) != 1 ||
+			time.Since(now) != 2*time.Second {
 			t.Errorf("after %s came back %v", time.Since(now), codes)
 		}
 	})
@@ -412,14 +440,19 @@ func (p *pipeline) worker(name string) *worker {
 func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 	t.Parallel()
 	d, err := New(Config{
-		Ledger: setup(t, nil).ledger, Keys: testKeys, MaxUnsettled: 10, SendTimeout: time.Second, DeadAfter: time.Minute,
-		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(string, error) {}, Reload: func(context.Context) error { return nil },
+		Ledger: setup(t, nil).ledger, Keys: testKeys, MaxUnsettled: 10, SendTimeout: time.Second,
+		DeadAfter: time.Minute,
+		Metrics:   NewMetrics(prometheus.NewRegistry()), Trouble: func(string, error) {},
+		Reload: func(context.Context) error {
+			return nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := testRouting(t)
-	if err := d.Apply(r, map[string]provider.Channel{"a": &scriptedChannel{answer: accepts}}); err == nil {
+	if err := d.Apply(r,
+		map[string]provider.Channel{"a": &scriptedChannel{answer: accepts}}); err == nil {
 		t.Error("a routing without connections was applied")
 	}
 	if err := d.Stop(t.Context()); err != nil { // TestMain finds senders that were started
@@ -429,11 +462,14 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 
 // BenchmarkWorker is what it costs to bring an attempt through a worker, place and answer included.
 func BenchmarkWorker(b *testing.B) {
-	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
+	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,
+		Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
-	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200},
+		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
-	f := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: "m", Attempt: 2}}, claimed: time.Now()}
+	f := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: "m",
+		Attempt: 2}}, claimed: time.Now()}
 	b.ReportAllocs()
 	open := 0
 	for b.Loop() {

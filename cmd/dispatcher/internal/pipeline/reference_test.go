@@ -28,10 +28,13 @@ func TestReferencesOpenWhatTheyMade(t *testing.T) {
 	t.Parallel()
 	before, after := references(t, 1), references(t, 2, 1)
 	tier.Check(t, func(t *rapid.T) {
-		seq, attempt := rapid.Int64Range(1, math.MaxInt64).Draw(t, "seq"), rapid.IntRange(1, math.MaxInt16).Draw(t, "attempt")
+		seq, attempt := rapid.Int64Range(1, math.MaxInt64).Draw(t, "seq"),
+			rapid.IntRange(1, math.MaxInt16).Draw(t, "attempt")
 		for _, made := range []string{before.Key(seq, attempt), after.Key(seq, attempt)} {
-			if gotSeq, gotAttempt, ok := after.Open(made); !ok || gotSeq != seq || gotAttempt != attempt {
-				t.Fatalf("%s opens as %d/%d %t, want %d/%d", made, gotSeq, gotAttempt, ok, seq, attempt)
+			if gotSeq, gotAttempt, ok := after.Open(made); !ok || gotSeq != seq ||
+				gotAttempt != attempt {
+				t.Fatalf("%s opens as %d/%d %t, want %d/%d", made, gotSeq, gotAttempt, ok,
+					seq, attempt)
 			}
 		}
 		if _, _, ok := before.Open(after.Key(seq, attempt)); ok {
@@ -45,7 +48,8 @@ func TestReferencesRefuseWhatNobodyMade(t *testing.T) {
 	r := references(t, 1)
 	made := r.Key(7, 1)
 	for _, text := range []string{
-		"", made[:31], made + "0", strings.Repeat("0", 32), strings.Repeat("g", 32), strings.Repeat("f", 32),
+		"", made[:31], made + "0", strings.Repeat("0", 32), strings.Repeat("g", 32),
+		strings.Repeat("f", 32),
 		flip(made, 0), flip(made, 31),
 	} {
 		if seq, attempt, ok := r.Open(text); ok {

@@ -13,7 +13,8 @@ import (
 
 // dailyBudget allows three messages a day, at 30000 micros each.
 func dailyBudget() admission.Limit {
-	return admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 90_000, Currency: "GBP"}
+	return admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 90_000,
+		Currency: "GBP"}
 }
 
 // atNoon puts the business days so that it is about noon: no day ends and no reserve decays
@@ -35,7 +36,8 @@ func rejectsBad(s provider.Submission) provider.Result {
 // on messages that nobody takes, and still has all of it for those that somebody does.
 func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []admission.Policy{admission.Exact{}, admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
+	for _, policy := range []admission.Policy{admission.Exact{}, admission.Even{},
+		admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
 			p := setup(t, func(r *decide.Routing) {
@@ -50,7 +52,8 @@ func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 			p.handle(t, jobsNamed("good", 3))
 			p.eventually(t, byState, map[string]int64{"rejected": 7, "accepted": 3})
 			p.handle(t, jobsNamed("more", 1))
-			p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages where state = 'waiting' group by 1`, map[string]int64{decide.NoBudget: 1})
+			p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages `+
+				`where state = 'waiting' group by 1`, map[string]int64{decide.NoBudget: 1})
 		})
 	}
 }
@@ -63,8 +66,11 @@ func TestWhoWaitsForMoneyLooksOnceItIsBack(t *testing.T) {
 	p.limitTo(t, []admission.Limit{dailyBudget()}, nil)
 	p.channels["a"].answer = rejectsBad
 	for _, sql := range []string{
-		`create function dispatcher.doze() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end'`, // longer than dueInterval
-		`create trigger doze before update on dispatcher.attempts for each statement execute function dispatcher.doze()`,
+		// longer than dueInterval
+		`create function dispatcher.doze() returns trigger language plpgsql as 'begin perform ` +
+			`pg_sleep(1); return null; end'`,
+		`create trigger doze before update on dispatcher.attempts for each statement execute ` +
+			`function dispatcher.doze()`,
 	} {
 		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -81,7 +87,8 @@ func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	p := setup(t, func(r *decide.Routing) {
 		onlyA(r)
 		atNoon(r)
-		r.Lanes["otp"] = decide.Lane{Lane: config.Lane{Name: "otp", TTL: time.Hour, MaxWaiting: 100}}
+		r.Lanes["otp"] = decide.Lane{Lane: config.Lane{Name: "otp", TTL: time.Hour,
+			MaxWaiting: 100}}
 	})
 	kept := dailyBudget()
 	kept.Reserve = []admission.Reserve{{Lane: "otp", Percent: 34}} // one message
@@ -97,7 +104,8 @@ func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	p.handle(t, codes("bad", 2))
 	p.eventually(t, byState, map[string]int64{"rejected": 2})
 	p.handle(t, jobsNamed("campaign", 3))
-	p.eventually(t, byState, map[string]int64{"rejected": 2, "accepted": 1, "waiting": 2}) // 30600 are kept, so a second one finds too little
+	// 30600 are kept, so a second one finds too little
+	p.eventually(t, byState, map[string]int64{"rejected": 2, "accepted": 1, "waiting": 2})
 	p.handle(t, codes("good", 2))
 	p.eventually(t, byState, map[string]int64{"rejected": 2, "accepted": 3, "waiting": 2})
 }

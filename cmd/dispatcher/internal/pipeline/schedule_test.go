@@ -10,13 +10,15 @@ func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	s, at := newSchedule(), func(d time.Duration) time.Time { return noon.Add(d) }
 	for _, d := range []time.Duration{
-		time.Second, time.Second - 2*time.Millisecond, time.Second, time.Hour, 3 * time.Millisecond, 7 * time.Millisecond,
+		time.Second, time.Second - 2*time.Millisecond, time.Second, time.Hour, 3 * time.Millisecond,
+		7 * time.Millisecond,
 		0, -time.Second, farthest + time.Second, // of these nobody need be told
 	} {
 		s.add(at(d), noon)
 	}
 	now := noon
-	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, time.Second, time.Hour} {
+	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, time.Second,
+		time.Hour} {
 		got, ok := s.soonest(now)
 		if !ok || !got.Equal(at(want)) {
 			t.Errorf("after %s comes %s, want %s", now.Sub(noon), got.Sub(noon), want)
@@ -82,7 +84,8 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 			d.due.add(began.Add(90*time.Millisecond), time.Now())
 		}()
 		timer := time.NewTimer(time.Hour)
-		if d.awaitDue(t.Context(), timer, began); time.Since(began) != 90*time.Millisecond+clockSlack {
+		if d.awaitDue(t.Context(), timer,
+			began); time.Since(began) != 90*time.Millisecond+clockSlack {
 			t.Errorf("looked after %s", time.Since(began))
 		}
 		// What comes due while the last look is under way is not forgotten either.

@@ -25,7 +25,8 @@ type scriptedScorer struct {
 	asked []decide.ScoreQuestion // guarded by mu
 }
 
-func (s *scriptedScorer) Scores(ctx context.Context, _ *decide.Function, q *decide.ScoreQuestion) decide.Scores {
+func (s *scriptedScorer) Scores(ctx context.Context, _ *decide.Function,
+	q *decide.ScoreQuestion) decide.Scores {
 	s.mu.Lock()
 	s.asked = append(s.asked, *q)
 	s.mu.Unlock()
@@ -54,7 +55,8 @@ func favours(channel string) func(context.Context, *decide.ScoreQuestion) decide
 // scoredByEndpoint makes the only route rank by the scores of a function.
 func scoredByEndpoint(r *decide.Routing) {
 	r.Routes[0].Mode = decide.BestWorkerMode
-	r.Routes[0].Scoring = decide.Scoring{Function: &decide.Function{URL: "http://127.0.0.1/score", Deadline: 200 * time.Millisecond}}
+	r.Routes[0].Scoring = decide.Scoring{Function: &decide.Function{URL: "http://127.0.0.1/score",
+		Deadline: 200 * time.Millisecond}}
 }
 
 func TestFunctionDecidesWhereMessagesGo(t *testing.T) {
@@ -63,9 +65,12 @@ func TestFunctionDecidesWhereMessagesGo(t *testing.T) {
 	p := setupScored(t, scoredByEndpoint, scorer)
 	p.handle(t, jobsNamed("m", 300))
 	p.eventually(t, byState, map[string]int64{"accepted": 300})
-	p.eventually(t, `select channel || ' ' || reason, count(*) from audit.attempts group by 1`, map[string]int64{"b first_choice": 300})
-	p.eventually(t, `select first_choice || coalesce(draw_size, 0), count(*) from audit.messages group by 1`, map[string]int64{"b0": 300})
-	p.eventually(t, `select coalesce(ranking->>'scoring', '-'), count(*) from dispatcher.attempts group by 1`, map[string]int64{"function": 300})
+	p.eventually(t, `select channel || ' ' || reason, count(*) from audit.attempts group by 1`,
+		map[string]int64{"b first_choice": 300})
+	p.eventually(t, `select first_choice || coalesce(draw_size, 0), count(*) from audit.messages `+
+		`group by 1`, map[string]int64{"b0": 300})
+	p.eventually(t, `select coalesce(ranking->>'scoring', '-'), count(*) from `+
+		`dispatcher.attempts group by 1`, map[string]int64{"function": 300})
 	if n := len(scorer.questions()); n != 1 {
 		t.Errorf("300 equal messages of one batch were asked about %d times", n)
 	}
@@ -103,7 +108,9 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	p := setupScored(t, scoredByEndpoint, scorer)
 	jobs := jobsNamed("m", 40)
 	for i := range jobs {
-		jobs[i].Message.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i % 4))}
+		jobs[i].Message.Labels = map[string]selector.Value{
+			"n": selector.NumberValue(float64(i % 4)),
+		}
 	}
 	p.handle(t, forLater(jobs))
 	if n := len(scorer.questions()); n != 0 {
@@ -111,11 +118,13 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	}
 	p.comeDue(t)
 	p.eventually(t, byState, map[string]int64{"accepted": 40})
-	p.eventually(t, `select channel || ' ' || coalesce(ranking->>'scoring', '-'), count(*) from dispatcher.attempts group by 1`, map[string]int64{"b function": 40})
+	p.eventually(t, `select channel || ' ' || coalesce(ranking->>'scoring', '-'), count(*) from `+
+		`dispatcher.attempts group by 1`, map[string]int64{"b function": 40})
 	if n := len(scorer.questions()); n != 4 {
 		t.Errorf("%d questions, want the 4 distinct ones", n)
 	}
-	p.eventually(t, `select 'status', sum(cardinality(keys)) from dispatcher.outbox where kind = 'status'`, map[string]int64{"status": 120})
+	p.eventually(t, `select 'status', sum(cardinality(keys)) from dispatcher.outbox where kind = `+
+		`'status'`, map[string]int64{"status": 120})
 	p.answers.mu.Lock()
 	defer p.answers.mu.Unlock()
 	if n := len(p.answers.rows); n != 0 {
@@ -125,10 +134,11 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 
 func TestSilentFunctionDelaysButStopsNothing(t *testing.T) {
 	t.Parallel()
-	p := setupScored(t, scoredByEndpoint, &scriptedScorer{answer: func(ctx context.Context, _ *decide.ScoreQuestion) decide.Scores {
-		<-ctx.Done()
-		return decide.Scores{Trouble: decide.FunctionTimeout}
-	}})
+	p := setupScored(t, scoredByEndpoint,
+		&scriptedScorer{answer: func(ctx context.Context, _ *decide.ScoreQuestion) decide.Scores {
+			<-ctx.Done()
+			return decide.Scores{Trouble: decide.FunctionTimeout}
+		}})
 	for _, c := range p.channels {
 		c.answer = always(provider.Refused) // each message comes due again
 	}
@@ -137,7 +147,8 @@ func TestSilentFunctionDelaysButStopsNothing(t *testing.T) {
 	p.eventually(t, fmt.Sprintf(`
 		select reason, count(*) from audit.attempts where attempt <= %d group by 1`, rounds),
 		map[string]int64{"first_choice": 20, "fallback": int64(20 * (rounds - 1))})
-	p.eventually(t, `select ranking->>'trouble', count(*) from dispatcher.attempts where attempt = 1 group by 1`, map[string]int64{"function_timeout": 20})
+	p.eventually(t, `select ranking->>'trouble', count(*) from dispatcher.attempts where attempt `+
+		`= 1 group by 1`, map[string]int64{"function_timeout": 20})
 }
 
 // lockProbingScorer needs the lock of every channel to answer. A claim that asked while it
@@ -147,7 +158,8 @@ type lockProbingScorer struct {
 	sql *pgx.Conn // guarded by mu; nil until the pipeline is up
 }
 
-func (s *lockProbingScorer) Scores(ctx context.Context, _ *decide.Function, q *decide.ScoreQuestion) decide.Scores {
+func (s *lockProbingScorer) Scores(ctx context.Context, _ *decide.Function,
+	q *decide.ScoreQuestion) decide.Scores {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -174,7 +186,8 @@ func TestNobodyIsAskedInsideAClaim(t *testing.T) {
 	forLater(jobs[:10])
 	p.handle(t, jobs)
 	p.comeDue(t)
-	p.eventually(t, `select channel || coalesce(ranking->>'trouble', ''), count(*) from dispatcher.attempts group by 1`, map[string]int64{"c": 20})
+	p.eventually(t, `select channel || coalesce(ranking->>'trouble', ''), count(*) from `+
+		`dispatcher.attempts group by 1`, map[string]int64{"c": 20})
 }
 
 func TestRoundRobinIsCircularOverClaimsOfTheLedger(t *testing.T) {
@@ -189,7 +202,9 @@ func TestRoundRobinIsCircularOverClaimsOfTheLedger(t *testing.T) {
 	}
 	p.eventually(t, byState, map[string]int64{"accepted": 28})
 	var got []string
-	err := p.sql.QueryRow(t.Context(), `select array_agg(a.channel order by m.id collate "C") from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq`).Scan(&got)
+	err := p.sql.QueryRow(t.Context(),
+		`select array_agg(a.channel order by m.id collate "C") from dispatcher.attempts a join `+
+			`dispatcher.messages m on m.seq = a.message_seq`).Scan(&got)
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v: turns %v", err, got)
 	}
@@ -202,7 +217,8 @@ func TestConcurrentClaimsShareOneCursor(t *testing.T) {
 	for i := range 6 {
 		producers.Go(func() {
 			for batch := range 5 {
-				if err := p.Handle(t.Context(), jobsNamed(fmt.Sprintf("p%d-%d", i, batch), 10)); err != nil {
+				if err := p.Handle(t.Context(),
+					jobsNamed(fmt.Sprintf("p%d-%d", i, batch), 10)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -210,7 +226,8 @@ func TestConcurrentClaimsShareOneCursor(t *testing.T) {
 	}
 	producers.Wait()
 	p.eventually(t, byState, map[string]int64{"accepted": 300})
-	p.eventually(t, `select channel, count(*) from audit.attempts group by 1`, map[string]int64{"a": 100, "b": 100, "c": 100})
+	p.eventually(t, `select channel, count(*) from audit.attempts group by 1`,
+		map[string]int64{"a": 100, "b": 100, "c": 100})
 }
 
 func TestRolledBackClaimTakesNoTurn(t *testing.T) {
@@ -221,7 +238,8 @@ func TestRolledBackClaimTakesNoTurn(t *testing.T) {
 	p.handle(t, append(bad, jobsNamed("good", 2)...))
 	p.handle(t, jobsNamed("more", 1))
 	p.eventually(t, byState, map[string]int64{"accepted": 3, "dead": 1})
-	p.eventually(t, `select channel, count(*) from audit.attempts group by 1`, map[string]int64{"a": 1, "b": 1, "c": 1})
+	p.eventually(t, `select channel, count(*) from audit.attempts group by 1`,
+		map[string]int64{"a": 1, "b": 1, "c": 1})
 }
 
 func TestSelectorThatExpiresLetsItsMessageGo(t *testing.T) {
@@ -233,8 +251,11 @@ func TestSelectorThatExpiresLetsItsMessageGo(t *testing.T) {
 		jobs[i].Raw = jobs[i].Message.Append(nil)
 	}
 	p.handle(t, jobs)
-	p.eventually(t, `select state || ' ' || reason, count(*) from dispatcher.messages group by 1`, map[string]int64{"waiting selector": 3})
+	p.eventually(t, `select state || ' ' || reason, count(*) from dispatcher.messages group by 1`,
+		map[string]int64{"waiting selector": 3})
 	p.eventually(t, byState, map[string]int64{"accepted": 3})
-	p.eventually(t, `select 'early', count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+	p.eventually(t,
+		`select 'early', count(*)
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 		where a.claimed_at < m.received_at + interval '700 ms'`, map[string]int64{"early": 0})
 }

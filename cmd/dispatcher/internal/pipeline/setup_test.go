@@ -26,11 +26,13 @@ func testRouting(t testing.TB) *decide.Routing {
 		t.Fatal(err)
 	}
 	route := decide.Route{
-		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1, 2},
+		Route: config.Route{Name: "default", MaxSegments: 10}, Table: table,
+		Members: []int{0, 1, 2},
 	}
 	r := &decide.Routing{
 		Version: 7, Zone: time.UTC, Routes: []decide.Route{route},
-		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}}},
+		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, decide.Channel{
@@ -55,7 +57,8 @@ func expression(t testing.TB, source string) decide.Scoring {
 
 // wish asks for a quality above n, for a while unless that is 0.
 func wish(n float64, expiresAfter time.Duration) selector.Selector {
-	return selector.Selector{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
+	return selector.Selector{Key: "quality", Operator: selector.GreaterThan,
+		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
 }
 
 func TestMain(m *testing.M) {

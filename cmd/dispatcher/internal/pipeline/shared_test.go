@@ -12,7 +12,9 @@ import (
 func TestMinutesTellTheLastWholeOne(t *testing.T) {
 	t.Parallel()
 	var m minutes
-	messages := func(n int64) ledger.Grants { return ledger.Grants{Messages: n, Segments: 5 * n, Micros: 28_000 * n} }
+	messages := func(n int64) ledger.Grants {
+		return ledger.Grants{Messages: n, Segments: 5 * n, Micros: 28_000 * n}
+	}
 	if got := m.last(noon); len(got) > 0 {
 		t.Errorf("nothing was granted yet, and it tells %v", got)
 	}
@@ -20,14 +22,16 @@ func TestMinutesTellTheLastWholeOne(t *testing.T) {
 	m.add(noon.Add(59*time.Second), "a", messages(4))
 	m.add(noon.Add(-time.Hour), "b", messages(1)) // the clock stepped back: no minute opens again
 	m.add(noon.Add(60*time.Second), "a", messages(100))
-	if got := m.last(noon.Add(61 * time.Second)); !cmp.Equal(got, map[string]ledger.Grants{"a": messages(7), "b": messages(1)}) {
+	if got := m.last(noon.Add(61 * time.Second)); !cmp.Equal(got,
+		map[string]ledger.Grants{"a": messages(7), "b": messages(1)}) {
 		t.Errorf("in the next minute: %v", got)
 	}
 	m.last(noon.Add(61 * time.Second))["a"] = messages(0)
 	if got := m.last(noon.Add(61 * time.Second)); got["a"] != messages(7) {
 		t.Error("the caller's copy is the counter itself")
 	}
-	if got := m.last(noon.Add(2 * time.Minute)); !cmp.Equal(got, map[string]ledger.Grants{"a": messages(100)}) {
+	if got := m.last(noon.Add(2 * time.Minute)); !cmp.Equal(got,
+		map[string]ledger.Grants{"a": messages(100)}) {
 		t.Errorf("two minutes later: %v", got)
 	}
 	m.add(noon.Add(2*time.Minute), "a", messages(5))

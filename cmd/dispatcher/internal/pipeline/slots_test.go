@@ -46,8 +46,10 @@ func TestAClaimTakesWhatIsFree(t *testing.T) {
 				s, began := newSlots(10), time.Now()
 				s.hold(t, tc.held)
 				got, err := s.acquire(t.Context(), tc.want, tc.enough)
-				if err != nil || got != tc.got || time.Since(began) != tc.after || s.left() != 10-tc.held-tc.got {
-					t.Errorf("%d slots after %s, %d left: %v", got, time.Since(began), s.left(), err)
+				if err != nil || got != tc.got || time.Since(began) != tc.after ||
+					s.left() != 10-tc.held-tc.got {
+					t.Errorf("%d slots after %s, %d left: %v", got, time.Since(began),
+						s.left(), err)
 				}
 			})
 		})
@@ -147,9 +149,12 @@ func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
 				for i, s := range both {
 					s.hold(t, s.size()-tc.free[i])
 				}
-				from, got, err := either(t.Context(), tc.want, tc.enough, both[shared], both[express])
-				if err != nil || from != both[tc.from] || got != tc.got || time.Since(began) != tc.after {
-					t.Errorf("%d slots after %s, shared: %v: %v", got, time.Since(began), from == both[shared], err)
+				from, got, err := either(t.Context(), tc.want, tc.enough, both[shared],
+					both[express])
+				if err != nil || from != both[tc.from] || got != tc.got ||
+					time.Since(began) != tc.after {
+					t.Errorf("%d slots after %s, shared: %v: %v", got, time.Since(began),
+						from == both[shared], err)
 				}
 				tc.free[tc.from] -= tc.got
 				if left := [2]int{both[shared].left(), both[express].left()}; left != tc.free {

@@ -18,7 +18,8 @@ import (
 
 // onlyA switches all other channels off.
 func onlyA(r *decide.Routing) {
-	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}}
+	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+		MaxWaiting: 10_000}}
 	for i := range r.Channels {
 		r.Channels[i].Concurrency = 100
 		if r.Channels[i].Name != "a" {
@@ -57,9 +58,12 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	p := setup(t, onlyA)
 	p.limitTo(t, []admission.Limit{{Window: admission.Second, Max: rate}}, carrier)
 	for _, sql := range []string{
-		`create function dispatcher.doze() returns trigger language plpgsql as 'begin perform pg_sleep(0.45); return null; end'`,
-		`create trigger doze after insert on dispatcher.attempts for each statement execute function dispatcher.doze()`,
-		`create trigger doze after update on dispatcher.limits for each statement execute function dispatcher.doze()`,
+		`create function dispatcher.doze() returns trigger language plpgsql as 'begin perform ` +
+			`pg_sleep(0.45); return null; end'`,
+		`create trigger doze after insert on dispatcher.attempts for each statement execute ` +
+			`function dispatcher.doze()`,
+		`create trigger doze after update on dispatcher.limits for each statement execute ` +
+			`function dispatcher.doze()`,
 	} {
 		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -68,7 +72,8 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	if err := p.Handle(t.Context(), jobsNamed("slow", rate*(seconds+6))); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(t, `select 'enough', least(240, count(*)) from audit.attempts where outcome = 'accepted'`, map[string]int64{"enough": rate * seconds})
+	p.eventually(t, `select 'enough', least(240, count(*)) from audit.attempts where outcome = `+
+		`'accepted'`, map[string]int64{"enough": rate * seconds})
 	at, _ := carrier.submits()
 	in := map[time.Time]int{}
 	for _, a := range at {
@@ -77,7 +82,8 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	whole := slices.SortedFunc(maps.Keys(in), time.Time.Compare)
 	for _, second := range whole {
 		if in[second] > rate {
-			t.Errorf("%d submits in the second from %s, the limit is %d", in[second], second.Format("05"), rate)
+			t.Errorf("%d submits in the second from %s, the limit is %d", in[second],
+				second.Format("05"), rate)
 		}
 	}
 	// From the second that the claims have learned in, less the last one, which was not over.
@@ -86,10 +92,12 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	for _, second := range settled {
 		sum += in[second]
 	}
-	if sum < int(span)*rate/2 { // a busy machine loses a second now and then; without leads hardly anything leaves
+	// a busy machine loses a second now and then; without leads hardly anything leaves
+	if sum < int(span)*rate/2 {
 		t.Errorf("%d submits in %d s, the limit is %d a second: %v", sum, span, rate, in)
 	}
-	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code = 'late'`)["late"]; late > 2*rate {
+	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code `+
+		`= 'late'`)["late"]; late > 2*rate {
 		t.Errorf("%d came late", late)
 	}
 }
@@ -101,7 +109,8 @@ func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
 	give := sync.OnceFunc(func() { close(answer) })
 	p := setup(t, onlyA)
 	t.Cleanup(give) // before the pipeline stops
-	p.limitTo(t, []admission.Limit{{Window: admission.Day, Unit: admission.Money, Max: 30_000, Currency: "GBP"}}, nil)
+	p.limitTo(t, []admission.Limit{{Window: admission.Day, Unit: admission.Money, Max: 30_000,
+		Currency: "GBP"}}, nil)
 	p.channels["a"].answer = func(s provider.Submission) provider.Result {
 		if s.ID != "first-0" {
 			return accepts(s)
@@ -111,7 +120,8 @@ func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("first", 1))
 	p.handle(t, jobsNamed("second", 1))
-	p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages where state = 'waiting' group by 1`, map[string]int64{decide.NoBudget: 1})
+	p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages where state `+
+		`= 'waiting' group by 1`, map[string]int64{decide.NoBudget: 1})
 	give()
 	p.eventually(t, byState, map[string]int64{"accepted": 1, "rejected": 1})
 }
@@ -123,12 +133,15 @@ func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 		onlyA(r)
 		r.Channels[0].Active.Until, r.Channels[0].Active.Hold = "receipt", 2*time.Second
 	})
-	if _, err := p.sql.Exec(t.Context(), `update dispatcher.channels set active_max = 1 where channel = 'a'`); err != nil {
+	if _, err := p.sql.Exec(t.Context(),
+		`update dispatcher.channels set active_max = 1 where channel = 'a'`); err != nil {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("first", 1))
 	p.handle(t, jobsNamed("second", 1))
-	if tag, err := p.sql.Exec(t.Context(), `update dispatcher.messages set next_at = now() + interval '1 hour' where state = 'waiting'`); err != nil || tag.RowsAffected() != 1 {
+	tag, err := p.sql.Exec(t.Context(), `update dispatcher.messages
+		set next_at = now() + interval '1 hour' where state = 'waiting'`)
+	if err != nil || tag.RowsAffected() != 1 {
 		t.Fatal(tag, err)
 	}
 	p.eventually(t, byState, map[string]int64{"accepted": 2})
@@ -148,7 +161,8 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.express.size() {
 		t.Errorf("%d ride along with two codes", n)
 	}
-	if _, err := p.sql.Exec(t.Context(), `update dispatcher.messages set next_at = now()`); err != nil {
+	if _, err := p.sql.Exec(t.Context(),
+		`update dispatcher.messages set next_at = now()`); err != nil {
 		t.Fatal(err)
 	}
 	next := *p.routing
@@ -163,7 +177,8 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	if err := other.Handle(t.Context(), jobsNamed("new", 1)); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(t, `select id, count(*) from audit.messages where state <> 'waiting' group by 1`, map[string]int64{"old-0": 1})
+	p.eventually(t, `select id, count(*) from audit.messages where state <> 'waiting' group by 1`,
+		map[string]int64{"old-0": 1})
 	other.coded.Store(false)
 	if n := other.dueShare(jobsNamed("new", 2)); n != 0 {
 		t.Errorf("%d ride along though no code waits", n)
@@ -175,7 +190,8 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 // early, and nobody exceeds the limit.
 func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
+	for _, policy := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1},
+		admission.CounterPolicy{}} {
 		p := setup(t, func(r *decide.Routing) {
 			onlyA(r)
 			r.Channels[0].Policy = policy
@@ -197,15 +213,18 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := two.instances.Load().Granted["a"]["eu"]; got != (ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}) {
+		want := ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}
+		if got := two.instances.Load().Granted["a"]["eu"]; got != want {
 			t.Errorf("%s: the other process heard of %+v", policy, got)
 		}
 		handle(two, "quiet", 20)
-		if n := p.counts(t, `select 'no_share', count(*) from dispatcher.messages where reason = 'no_share'`)["no_share"]; n == 0 {
+		if n := p.counts(t, `select 'no_share', count(*) from dispatcher.messages where reason = `+
+			`'no_share'`)["no_share"]; n == 0 {
 			t.Errorf("%s: nothing queues in a region without history", policy)
 		}
 		handle(one, "busy", 100)
-		if n := p.counts(t, `select 'all', count(*) from audit.attempts`)["all"]; n <= 10 || n > most {
+		if n := p.counts(t, `select 'all', count(*) from audit.attempts`)["all"]; n <= 10 ||
+			n > most {
 			t.Errorf("%s: %d attempts, the limit is %d", policy, n, most)
 		}
 	}

@@ -22,14 +22,20 @@ import (
 // is a fallback; the others have different capacities.
 func fallen(fallback decide.Ranker) func(*decide.Routing) {
 	return func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}, Order: 1} // the first lane has few slots of its own
+		// the first lane has few slots of its own
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100}, Order: 1}
 		route := &r.Routes[0]
 		entries := []selector.Entry{{Name: "off", Weight: selector.MustWeight("1")}}
-		r.Channels = []decide.Channel{{Channel: config.Channel{Name: "off", Capacity: 100, State: decide.Disabled}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}), Concurrency: 500}}
+		r.Channels = []decide.Channel{{Channel: config.Channel{Name: "off", Capacity: 100,
+			State: decide.Disabled}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}),
+			Concurrency: 500}}
 		route.Fallback, route.Members = fallback, []int{0}
 		for i, capacity := range []int64{7, 10, 13, 10} {
 			name := string(rune('a' + i))
-			r.Channels = append(r.Channels, decide.Channel{Channel: config.Channel{Name: name, Capacity: capacity}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}), Concurrency: 500})
+			r.Channels = append(r.Channels,
+				decide.Channel{Channel: config.Channel{Name: name, Capacity: capacity},
+					Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}), Concurrency: 500})
 			route.Members = append(route.Members, i+1)
 			entries = append(entries, selector.Entry{Name: name})
 		}
@@ -49,7 +55,8 @@ func (p *pipeline) second(t *testing.T) *Dispatcher {
 // secondIn is second in a region of its own.
 func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 	t.Helper()
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: p.sql.Config().ConnString(), Region: region, Host: "other"})
+	l, err := ledger.Connect(t.Context(),
+		ledger.Config{URL: p.sql.Config().ConnString(), Region: region, Host: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +65,11 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		t.Fatal(err)
 	}
 	d, err := New(Config{
-		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 20 * time.Second, DeadAfter: time.Minute, Region: region,
-		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(where string, err error) { t.Logf("%s: %v", where, err) },
+		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 20 * time.Second,
+		DeadAfter: time.Minute, Region: region,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(where string, err error) {
+			t.Logf("%s: %v", where, err)
+		},
 		Reload: func(context.Context) error { return nil },
 	})
 	if err != nil {
@@ -105,7 +115,8 @@ func (p *pipeline) choices(t *testing.T) []string {
 func nextByLoad(r *decide.Routing, active, assigned []int) int {
 	best := 1
 	for c := 2; c < len(r.Channels); c++ {
-		mine, its := int64(active[c])*r.Channels[best].Capacity, int64(active[best])*r.Channels[c].Capacity
+		mine, its := int64(active[c])*r.Channels[best].Capacity,
+			int64(active[best])*r.Channels[c].Capacity
 		if mine < its || mine == its && assigned[c] < assigned[best] {
 			best = c
 		}
@@ -152,17 +163,20 @@ func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 		if len(all) != total {
 			t.Fatalf("%s: %d fallbacks of %d messages", fallback, len(all), total)
 		}
-		if n := p.counts(t, `select 'instances', count(distinct instance) from dispatcher.attempts`)["instances"]; n != 2 {
+		const claimers = `select 'n', count(distinct instance) from dispatcher.attempts`
+		if n := p.counts(t, claimers)["n"]; n != 2 {
 			t.Errorf("%s: %d instances made attempts", fallback, n)
 		}
-		active, assigned := make([]int, len(p.routing.Channels)), make([]int, len(p.routing.Channels))
+		active, assigned := make([]int, len(p.routing.Channels)),
+			make([]int, len(p.routing.Channels))
 		for i, got := range all {
 			want := 1 + i%4
 			if fallback == decide.LoadRatio {
 				want = nextByLoad(p.routing, active, assigned)
 			}
 			if name := p.routing.Channels[want].Name; got != name {
-				t.Fatalf("%s: choice %d of %d went to %s, one process would have taken %s: %v", fallback, i, total, got, name, all[:i+1])
+				t.Fatalf("%s: choice %d of %d went to %s, one process would have taken %s: %v",
+					fallback, i, total, got, name, all[:i+1])
 			}
 			active[want]++
 			assigned[want] = i + 1

@@ -27,16 +27,19 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	if err != nil || len(faults) != 3 {
 		t.Fatal(faults, err)
 	}
-	carried, err := p.ledger.Reports.Carried(t.Context(), p.routing.Routes[0].Name, time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
+	carried, err := p.ledger.Reports.Carried(t.Context(), p.routing.Routes[0].Name,
+		time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
 	if err != nil || len(carried) != 3 {
 		t.Fatal(carried, err)
 	}
 	for i, f := range faults {
-		want := ledger.Fault{Channel: f.Channel, Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt}
+		want := ledger.Fault{Channel: f.Channel,
+			Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt}
 		if f.Channel == "c" {
 			want.Errors = want.Attempts
 		}
-		if f != want || f.Attempts == 0 || carried[i].Errors != want.Errors || carried[i].Attempts != want.Attempts {
+		if f != want || f.Attempts == 0 || carried[i].Errors != want.Errors ||
+			carried[i].Attempts != want.Attempts {
 			t.Errorf("counted %+v and %+v, want %+v", f, carried[i], want)
 		}
 	}
@@ -54,7 +57,8 @@ func checkOutcomes(t *testing.T, p *pipeline, want map[string]string) {
 	}
 	for _, m := range families[0].GetMetric() {
 		channel, outcome := m.GetLabel()[0].GetValue(), m.GetLabel()[1].GetValue()
-		if n := int(m.GetCounter().GetValue()); outcome != want[channel] || n != len(p.channels[channel].submits()) {
+		if n := int(m.GetCounter().GetValue()); outcome != want[channel] ||
+			n != len(p.channels[channel].submits()) {
 			t.Errorf("%d of %s are counted as %s", n, channel, outcome)
 		}
 	}
