@@ -15,10 +15,11 @@ type Step string
 
 // Steps, in the order in which they are thought of. A receipt counts under all of them.
 const (
-	SameKey      Step = "same_key" // submit again under the same key: the provider knows whether it is a second one
-	Lookup       Step = "lookup"   // ask the provider for the key
-	AwaitReceipt Step = "receipt"  // wait for a receipt that carries the key
-	NoStep       Step = "none"     // the provider offers nothing
+	// submit again under the same key: the provider knows whether it is a second one
+	SameKey      Step = "same_key"
+	Lookup       Step = "lookup"  // ask the provider for the key
+	AwaitReceipt Step = "receipt" // wait for a receipt that carries the key
+	NoStep       Step = "none"    // the provider offers nothing
 )
 
 // ResolvedAs is how an ambiguity ended.

@@ -61,24 +61,30 @@ func (f *AmbiguousFilter) arguments() []any {
 }
 
 // List lists the attempts that match, oldest first, limit at most; 0 lists all.
-func (s *Ambiguities) List(ctx context.Context, f *AmbiguousFilter, limit int) ([]AmbiguityRecord, error) {
-	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
+func (s *Ambiguities) List(
+	ctx context.Context, f *AmbiguousFilter, limit int,
+) ([]AmbiguityRecord, error) {
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+
+		` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
 		append(f.arguments(), limit)...)
 }
 
 // Count is how many attempts match.
 func (s *Ambiguities) Count(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
-	err = s.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
+	err = s.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches,
+		f.arguments()...).Scan(&n)
 	return n, wrap("count ambiguous attempts", err)
 }
 
 // of are all ambiguities about one message.
 func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
-	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+`d.message_seq = $1 order by d.attempt`, seq)
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+
+		`d.message_seq = $1 order by d.attempt`, seq)
 }
 
 func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
-	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments, &d.PriceMicros, &d.Currency, &d.Code,
+	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments,
+		&d.PriceMicros, &d.Currency, &d.Code,
 		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note)
 	d.OpenedAt, d.Until = d.OpenedAt.UTC(), d.Until.UTC()
 	return d, err
@@ -102,7 +108,9 @@ const recentContradictions = 7 * 24 * time.Hour
 
 // Contradictions lists those that match, oldest first, limit at most. Those that are older than
 // seven days count as ended.
-func (s *Ambiguities) Contradictions(ctx context.Context, f *AmbiguousFilter, limit int) ([]ContradictionRecord, error) {
+func (s *Ambiguities) Contradictions(
+	ctx context.Context, f *AmbiguousFilter, limit int,
+) ([]ContradictionRecord, error) {
 	return rows(ctx, s.db, scanContradiction, `
 		select m.id, m.lane, m.tenant, a.channel, a.attempt, a.outcome,
 		  coalesce(a.provider_code, ''), coalesce(r.reference, a.provider_reference, ''),
@@ -116,11 +124,13 @@ func (s *Ambiguities) Contradictions(ctx context.Context, f *AmbiguousFilter, li
 		where a.contradicted_at is not null and ($1 or a.contradicted_at > now() - $5::interval)
 		  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
 		    and ($4::timestamptz is null or a.contradicted_at < $4)
-		order by a.contradicted_at, a.message_seq limit $6`, append(f.arguments(), recentContradictions, limit)...)
+		order by a.contradicted_at, a.message_seq
+		  limit $6`, append(f.arguments(), recentContradictions, limit)...)
 }
 
 func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) {
-	err = r.Scan(&c.ID, &c.Lane, &c.Tenant, &c.Channel, &c.Attempt, &c.Outcome, &c.Code, &c.Reference, &c.ReceivedAt, &c.State, &c.PossibleDuplicate)
+	err = r.Scan(&c.ID, &c.Lane, &c.Tenant, &c.Channel, &c.Attempt, &c.Outcome, &c.Code,
+		&c.Reference, &c.ReceivedAt, &c.State, &c.PossibleDuplicate)
 	c.ReceivedAt = c.ReceivedAt.UTC()
 	return c, err
 }

@@ -78,11 +78,13 @@ func ambiguityArrays(order []*Settlement) []any {
 		if d == nil {
 			continue
 		}
-		seq, attempt = append(seq, s.Seq), append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
+		seq, attempt = append(seq, s.Seq),
+			append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
 		key, account = append(key, d.Key), append(account, d.Account)
 		step, verdict = append(step, string(d.Step)), append(verdict, string(d.ResolvedAs))
 		until, next = append(until, instant(d.Until)), append(next, instant(d.NextAt))
-		repeat, partly = append(repeat, d.Step == SameKey && d.ResolvedAs == "" && s.State == Retry), append(partly, d.Partly)
+		repeat, partly = append(repeat, d.Step == SameKey && d.ResolvedAs == "" &&
+			s.State == Retry), append(partly, d.Partly)
 	}
 	if seq == nil {
 		return nil
@@ -111,9 +113,11 @@ func repeatArrays(order []*Settlement) []any {
 	if !slices.ContainsFunc(order, (*Settlement).afterUnknown) {
 		return nil
 	}
-	seq, attempt, after := make([]int64, len(order)), make([]int16, len(order)), make([]bool, len(order))
+	seq, attempt, after := make([]int64, len(order)), make([]int16, len(order)),
+		make([]bool, len(order))
 	for i, s := range order {
-		seq[i], attempt[i], after[i] = s.Seq, int16(s.Attempt), s.afterUnknown() //nolint:gosec // The column is a smallint.
+		seq[i], attempt[i], after[i] = s.Seq, int16(s.Attempt),
+			s.afterUnknown() //nolint:gosec // The column is a smallint.
 	}
 	return []any{seq, attempt, after}
 }
@@ -159,15 +163,19 @@ const leaseAmbiguities = `
 // here.
 const readAmbiguities = `
 	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
-	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + ambiguityJoins + `
+	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key
+	  and d.closed_at is null` + ambiguityJoins + `
 	order by d.opened_at`
 
 // Due picks up to limit open ambiguities that are due, or have been answered meanwhile,
 // and keeps others from those that are due for the lease.
-func (s *Ambiguities) Due(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
+func (s *Ambiguities) Due(
+	ctx context.Context, limit int, lease time.Duration,
+) ([]OpenAmbiguity, error) {
 	var seqs []int64
 	var keys []string
-	if err := s.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
+	if err := s.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil ||
+		seqs == nil {
 		return nil, wrap("look for ambiguities", err)
 	}
 	r, err := s.hot.Query(ctx, readAmbiguities, seqs, keys)
@@ -182,8 +190,10 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	var d OpenAmbiguity
 	var m messageRow
 	a := &d.Attempt
-	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency,
-		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Settled, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
+	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros,
+		&a.Currency,
+		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer,
+		&d.Settled, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
 	d.Message = m.message()
 	d.Until, d.OpenedAt = d.Until.UTC(), d.OpenedAt.UTC()
 	return d, err
@@ -196,7 +206,8 @@ func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguit
 	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`
 		from dispatcher.ambiguous d`+ambiguityJoins+`
-		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc limit 1`, id, last)
+		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc
+		  limit 1`, id, last)
 	if err != nil {
 		return OpenAmbiguity{}, wrap("look for an ambiguity", err)
 	}
@@ -213,7 +224,8 @@ var ErrNotAmbiguous = errors.New("this message is not ambiguous")
 // Postpone sets when an ambiguity is looked at again, unless it has been closed.
 func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
 	_, err := s.hot.Exec(ctx, `
-		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2 and closed_at is null`, seq, key, until)
+		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2
+		  and closed_at is null`, seq, key, until)
 	return wrap("postpone an ambiguity", err)
 }
 
@@ -221,8 +233,9 @@ func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until
 // statements of their own: resolveAmbiguity has to see what those it waited for have committed. A
 // settlement that goes before has the attempt locked already.
 const (
-	lockResolved = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
-	lockMessage  = `select from dispatcher.messages where seq = $1 for update`
+	lockResolved = `select from dispatcher.attempts where message_seq = $1
+		order by attempt for update`
+	lockMessage = `select from dispatcher.messages where seq = $1 for update`
 )
 
 // resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its
@@ -252,7 +265,8 @@ const resolveAmbiguity = `
 	    same_key_account = null,
 	    state = case when t.moves then @state else m.state end,
 	      reason = case when t.moves then nullif(@reason, '') else m.reason end,
-	    next_at = case when t.moves then case when @state = 'retry' then now() end else m.next_at end,
+	    next_at = case when t.moves then case when @state = 'retry' then now() end
+	      else m.next_at end,
 	    finished_at = case when t.moves
 	      then case when @state <> 'retry' then coalesce(m.finished_at, now()) end
 	      else m.finished_at end,

@@ -15,7 +15,9 @@ import (
 
 // openAmbiguity settles the attempt of one message without an answer and opens an ambiguity that is
 // due at once.
-func openAmbiguity(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
+func openAmbiguity(
+	t *testing.T, step ledger.Step,
+) (*ledger.Ledger, ledger.Message, func(sql string) string) {
 	t.Helper()
 	l, m, see := one(t)
 	s := unknown(m)
@@ -55,24 +57,28 @@ func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 func final(m ledger.Message) ledger.Resolution {
 	return ledger.Resolution{
 		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Note: "asked the carrier",
-		Move: &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final", Notice: accepted([]ledger.Message{m})[0].Notice},
+		Move: &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final",
+			Notice: accepted([]ledger.Message{m})[0].Notice},
 	}
 }
 
 const seeDoubt = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''), case when d.next_at is null then 'closed' end,
-	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m left join dispatcher.ambiguous d on d.message_seq = m.seq`
+	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m
+	  left join dispatcher.ambiguous d on d.message_seq = m.seq`
 
 func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 	t.Parallel()
 	l, m, _ := openAmbiguity(t, ledger.Lookup)
 	open := ambiguities(t, l)
-	if len(open) != 1 || open[0].Message.ID != m.ID || open[0].Key != "k" || open[0].Attempt.Channel != "a" || open[0].Asked != 1 || open[0].Step != ledger.Lookup {
+	if len(open) != 1 || open[0].Message.ID != m.ID || open[0].Key != "k" ||
+		open[0].Attempt.Channel != "a" || open[0].Asked != 1 || open[0].Step != ledger.Lookup {
 		t.Fatalf("%+v", open)
 	}
 	if again := ambiguities(t, l); len(again) != 0 {
 		t.Error("a leased ambiguity was given away twice")
 	}
-	if err := l.Ambiguities.Postpone(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
+	if err := l.Ambiguities.Postpone(t.Context(), m.Seq, "k",
+		time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if again := ambiguities(t, l); len(again) != 1 || again[0].Asked != 2 {
@@ -83,7 +89,8 @@ func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.Lookup)
-	if err := l.Ambiguities.Postpone(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
+	if err := l.Ambiguities.Postpone(t.Context(), m.Seq, "k",
+		time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if open := ambiguities(t, l); len(open) != 0 {
@@ -91,7 +98,8 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	}
 	settleAll(t, l, accepted([]ledger.Message{m}))
 	open := ambiguities(t, l)
-	if len(open) != 1 || open[0].Answer != "accepted" || open[0].First != 1 || open[0].Attempt.Number != 1 {
+	if len(open) != 1 || open[0].Answer != "accepted" || open[0].First != 1 ||
+		open[0].Attempt.Number != 1 {
 		t.Fatalf("%+v", open)
 	}
 	if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken}) {
@@ -114,20 +122,25 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
 		t.Error(got)
 	}
-	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil || len(list) != 0 {
+	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil ||
+		len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{Ended: true}, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].ResolvedAs != ledger.Unresolved {
+	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{Ended: true},
+		10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" ||
+		list[0].ResolvedAs != ledger.Unresolved {
 		t.Errorf("%+v, %v", list, err)
 	}
-	truth := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0]}
+	truth := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops",
+		Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0]}
 	if !resolve(t, l, truth) {
 		t.Error("a final word could not be overruled")
 	}
 	if got := see(seeDoubt); got != "accepted taken ops closed" {
 		t.Error(got)
 	}
-	if got := see(`select note from dispatcher.ambiguous`); got != "in its log (before: final, ops: asked the carrier)" {
+	if got := see(`select note
+		from dispatcher.ambiguous`); got != "in its log (before: final, ops: asked the carrier)" {
 		t.Error(got)
 	}
 	if resolve(t, l, final(m)) || see(seeDoubt) != "accepted taken ops closed" {
@@ -171,12 +184,14 @@ func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 // claimAgain makes the message of an ambiguity due and claims its next attempt under the key.
 func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 	t.Helper()
-	see(`with w as (update dispatcher.messages set next_at = now() where state = 'retry' returning 1) select count(*)::text from w`)
+	see(`with w as (update dispatcher.messages set next_at = now() where state = 'retry'
+		returning 1) select count(*)::text from w`)
 	var key string
-	err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		key = seen.Messages[0].SameKey
-		return give(seen)
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			key = seen.Messages[0].SameKey
+			return give(seen)
+		})
 	if err != nil || key != "k" {
 		t.Fatalf("the due row repeats %q, %v", key, err)
 	}
@@ -186,11 +201,13 @@ func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 func repeat(m ledger.Message, n int) ledger.Settlement {
 	s := unknown(m)
 	s.Attempt, s.State, s.Pinned, s.NextAt = n, ledger.Retry, "a", time.Now().Add(time.Hour)
-	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute)}
+	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.SameKey,
+		Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute)}
 	return s
 }
 
-const seeBill = `select string_agg(concat_ws(' ', outcome, segments, price_micros > 0), ', ' order by attempt) from dispatcher.attempts`
+const seeBill = `select string_agg(concat_ws(' ', outcome, segments, price_micros > 0), ', '
+	order by attempt) from dispatcher.attempts`
 
 func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	t.Parallel()
@@ -202,7 +219,8 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	}
 	claimAgain(t, l, see)
 	s := accepted([]ledger.Message{m})[0]
-	s.Attempt, s.Ambiguity = 3, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), ResolvedAs: ledger.Taken}
+	s.Attempt, s.Ambiguity = 3, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey,
+		Until: time.Now().Add(time.Minute), ResolvedAs: ledger.Taken}
 	settleAll(t, l, []ledger.Settlement{s})
 	if got := see(seeBill); got != "unknown 0 f, unknown 0 f, accepted 1 t" {
 		t.Error(got)
@@ -224,8 +242,13 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	claimAgain(t, l, func(sql string) string { return scalar[string](t, watch, sql) })
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.attempts where attempt = 1 for update`)
-	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{repeat(m, 2)}) })
-	for _, sql := range []string{`select from dispatcher.attempts where attempt = 2 for update nowait`, `select from dispatcher.messages for update nowait`} {
+	done := waiting(t, watch, func() error {
+		return l.Settlements.Settle(t.Context(), []ledger.Settlement{repeat(m, 2)})
+	})
+	for _, sql := range []string{
+		`select from dispatcher.attempts where attempt = 2 for update nowait`,
+		`select from dispatcher.messages for update nowait`,
+	} {
 		if _, err := watch.Exec(t.Context(), sql); err != nil {
 			t.Errorf("it has locked what comes after: %s: %v", sql, err)
 		}
@@ -258,7 +281,8 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 		t.Error(err)
 	}
 	execute(t, db, `commit`)
-	got := scalar[string](t, db, `select string_agg(concat_ws(' ', state, same_key), ', ') from dispatcher.messages`)
+	got := scalar[string](t, db,
+		`select string_agg(concat_ws(' ', state, same_key), ', ') from dispatcher.messages`)
 	if got != "retry k, retry k" || activeOn(t, db, "a") != 0 {
 		t.Errorf("%s, %d active", got, activeOn(t, db, "a"))
 	}
@@ -270,7 +294,8 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
-	l, other, db, watch := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	l, other, db, watch := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}),
+		raw(t, url), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
 	m := claimAll(t, l, batch("m", 2), "a").Messages
 	for i := range m {
@@ -278,7 +303,8 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 		resend.State, resend.PossibleDuplicate = ledger.Retry, true
 		settleAll(t, l, []ledger.Settlement{resend})
 	}
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	late, again := accepted(m), accepted(m)
@@ -287,10 +313,15 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	}
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
-	first := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{late[0], again[1]}) })
+	first := waiting(t, watch, func() error {
+		return l.Settlements.Settle(t.Context(), []ledger.Settlement{late[0], again[1]})
+	})
 	second := make(chan error, 1)
-	go func() { second <- other.Settlements.Settle(t.Context(), []ledger.Settlement{again[0], late[1]}) }()
-	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	go func() {
+		second <- other.Settlements.Settle(t.Context(), []ledger.Settlement{again[0], late[1]})
+	}()
+	const waiters = `select count(*) from pg_stat_activity where datname = current_database()
+		and wait_event_type = 'Lock'`
 	for scalar[int](t, watch, waiters) < 2 && t.Context().Err() == nil {
 		if len(second) > 0 {
 			t.Fatalf("it did not wait: %v", <-second)
@@ -300,7 +331,9 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	if err := errors.Join(<-first, <-second); err != nil {
 		t.Error(err)
 	}
-	if got := scalar[string](t, db, `select string_agg(state, ', ') from dispatcher.messages`); got != "accepted, accepted" || activeOn(t, db, "a") != 0 {
+	if got := scalar[string](t, db,
+		`select string_agg(state, ', ') from dispatcher.messages`); got != "accepted, accepted" ||
+		activeOn(t, db, "a") != 0 {
 		t.Errorf("%s, %d active", got, activeOn(t, db, "a"))
 	}
 }
@@ -329,7 +362,8 @@ func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 		late := repeat(m, 1)
 		late.Ambiguity.Step, late.Ambiguity.Account, late.Ambiguity.Key = step, "another", "other"
 		settleAll(t, l, []ledger.Settlement{late})
-		if got := see(`select concat_ws(' ', state, same_key, nullif(same_key_account, '')) from dispatcher.messages`); got != "retry k" {
+		if got := see(`select concat_ws(' ', state, same_key, nullif(same_key_account, ''))
+			from dispatcher.messages`); got != "retry k" {
 			t.Errorf("after %s it is %s", step, got)
 		}
 	}
@@ -344,14 +378,17 @@ func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	s := unknown(m)
-	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
+	s.Ambiguity = &ledger.Ambiguity{
+		Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now(),
+	}
 	settleAll(t, l, []ledger.Settlement{s})
 	leased := 0
-	looker := connect(t, ledger.Config{URL: rig.url, Tracer: afterQuery{"for update of d skip locked", func() {
-		if leased++; !resolve(t, l, final(m)) {
-			t.Error("it was not ended")
-		}
-	}}})
+	looker := connect(t,
+		ledger.Config{URL: rig.url, Tracer: afterQuery{"for update of d skip locked", func() {
+			if leased++; !resolve(t, l, final(m)) {
+				t.Error("it was not ended")
+			}
+		}}})
 	if open := ambiguities(t, looker); len(open) != 0 || leased != 1 {
 		t.Errorf("leased %d times, given away %+v", leased, open)
 	}
@@ -361,13 +398,16 @@ func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 // message stands at the second.
 func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	t.Parallel()
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
+	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered,
+		provider.Undelivered} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			l, m, see := openAmbiguity(t, ledger.SameKey)
 			claimAgain(t, l, see)
 			settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
-			_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state}},
+			_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
+				{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state},
+			},
 				func(*ledger.Closing) *ledger.Notice { return nil })
 			if err != nil {
 				t.Fatal(err)
@@ -385,7 +425,8 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 				j.Move = &ledger.Move{State: ledger.State(want)}
 			}
 			if !resolve(t, l, j) || see(`select state from dispatcher.messages`) != want {
-				t.Errorf("the message is %s, want %s", see(`select state from dispatcher.messages`), want)
+				t.Errorf("the message is %s, want %s", see(`select state from dispatcher.messages`),
+					want)
 			}
 			if got := see(seeBill); got != "accepted 0 f, accepted 1 t" {
 				t.Error(got)
@@ -398,14 +439,18 @@ func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
 	no := unknown(m)
-	no.Outcome, no.State, no.Reason, no.Tried, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, "refused", true, 0, 0
+	no.Outcome, no.State, no.Reason, no.Tried, no.Segments, no.PriceMicros = provider.Refused,
+		ledger.Retry, "refused", true, 0, 0
 	j := ledger.Resolution{
-		Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+		Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no,
+		Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
 	}
 	if !resolve(t, l, j) {
 		t.Fatal("nothing was ended")
 	}
-	if got := see(seeDoubt + ` where m.tried = '{a}' and m.pinned is null and m.next_at <= now()`); got != "retry refused not_taken ops closed" {
+	if got := see(seeDoubt +
+		` where m.tried = '{a}' and m.pinned is null
+			and m.next_at <= now()`); got != "retry refused not_taken ops closed" {
 		t.Error(got)
 	}
 }
@@ -415,7 +460,8 @@ func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
 	l, m, see := one(t)
 	settleAll(t, l, accepted([]ledger.Message{m}))
 	late := unknown(m)
-	late.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now(), NextAt: time.Now()}
+	late.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now(),
+		NextAt: time.Now()}
 	settleAll(t, l, []ledger.Settlement{late})
 	if got := see(`select count(*)::text from dispatcher.ambiguous`); got != "0" {
 		t.Errorf("%s ambiguities about what is known", got)
@@ -432,7 +478,8 @@ func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	l := open(t)
 	again := func(m ledger.Message, n int) ledger.Settlement {
 		s := repeat(m, n)
-		s.NextAt, s.Ambiguity.NextAt, s.Receipts, s.Await, s.Reference = time.Time{}, time.Now(), 2, time.Hour, fmt.Sprint(m.ID, n)
+		s.NextAt, s.Ambiguity.NextAt, s.Receipts, s.Await, s.Reference = time.Time{}, time.Now(), 2,
+			time.Hour, fmt.Sprint(m.ID, n)
 		return s
 	}
 	var first, second []ledger.Settlement
@@ -452,7 +499,8 @@ func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 				}
 				for i := range open {
 					d := &open[i]
-					if want := fmt.Sprint(d.Message.ID, d.Attempt.Number); d.Await != time.Hour || d.Reference != want {
+					if want := fmt.Sprint(d.Message.ID, d.Attempt.Number); d.Await != time.Hour ||
+						d.Reference != want {
 						t.Errorf("%s is told with %q and awaits %s", want, d.Reference, d.Await)
 					}
 				}

@@ -33,7 +33,8 @@ func BenchmarkClaimSettle(b *testing.B) {
 			for range connections {
 				workers.Go(func() {
 					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-						seen := claimAll(b, l, batch(fmt.Sprintf("b%06d", n*7919%1000000), 500), "a", "b", "c")
+						seen := claimAll(b, l, batch(fmt.Sprintf("b%06d", n*7919%1000000), 500),
+							"a", "b", "c")
 						settleAll(b, l, accepted(seen.Messages))
 					}
 				})
@@ -49,13 +50,15 @@ func BenchmarkClaimSettle(b *testing.B) {
 // treats them alike, and medians are compared: ratio/1 is the speed with one cursor by that
 // without.
 func BenchmarkCursors(b *testing.B) {
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on"})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
 	l := connect(b, ledger.Config{URL: s.URL(), MaxConns: 1})
 	routes := []string{"r0", "r1", "r2"}
-	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{manyLimits("a"), manyLimits("b"), manyLimits("c")}, Routes: circles([]string{"a", "b", "c"}, routes...)}
+	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{manyLimits("a"), manyLimits("b"),
+		manyLimits("c")}, Routes: circles([]string{"a", "b", "c"}, routes...)}
 	if _, err := l.Routing.Apply(b.Context(), n); err != nil {
 		b.Fatal(err)
 	}
@@ -65,7 +68,8 @@ func BenchmarkCursors(b *testing.B) {
 		for j, cursors := range counts {
 			messages := batch(fmt.Sprintf("b%06d-%d", i*7919%1000000, cursors), 500)
 			began := time.Now()
-			claimMoving(b, l, ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}, Cursors: routes[:cursors]})
+			claimMoving(b, l, ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"},
+				Cursors: routes[:cursors]})
 			took[j] = append(took[j], time.Since(began))
 		}
 	}
@@ -73,7 +77,8 @@ func BenchmarkCursors(b *testing.B) {
 		slices.Sort(took[j])
 	}
 	for j := 1; j < len(counts); j++ {
-		b.ReportMetric(float64(took[0][b.N/2])/float64(took[j][b.N/2]), fmt.Sprintf("ratio/%d", counts[j]))
+		b.ReportMetric(float64(took[0][b.N/2])/float64(took[j][b.N/2]),
+			fmt.Sprintf("ratio/%d", counts[j]))
 	}
 }
 
@@ -106,7 +111,8 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 func BenchmarkClaimers(b *testing.B) {
 	for _, claimers := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprintf("claimers=%d", claimers), func(b *testing.B) {
-			s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+			s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
+				"full_page_writes": "on"})
 			if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 				b.Fatal(err)
 			}
@@ -122,7 +128,8 @@ func BenchmarkClaimers(b *testing.B) {
 						messages := batch(fmt.Sprintf("b%06d", n*7919%1000000), 500)
 						began := time.Now()
 						seen := claimAll(b, l, messages, "a")
-						took[i], waited[i] = append(took[i], time.Since(began)), append(waited[i], seen.LockWait)
+						took[i], waited[i] = append(took[i], time.Since(began)),
+							append(waited[i], seen.LockWait)
 						settleAll(b, l, accepted(seen.Messages))
 					}
 				})
@@ -139,7 +146,8 @@ func BenchmarkClaimers(b *testing.B) {
 func reportPercentiles(b *testing.B, name string, took []time.Duration) {
 	slices.Sort(took)
 	for _, percent := range []int{50, 99} {
-		b.ReportMetric(took[(len(took)-1)*percent/100].Seconds()*1000, fmt.Sprintf("ms-%s-p%d", name, percent))
+		b.ReportMetric(took[(len(took)-1)*percent/100].Seconds()*1000,
+			fmt.Sprintf("ms-%s-p%d", name, percent))
 	}
 }
 
@@ -147,10 +155,13 @@ func reportPercentiles(b *testing.B, name string, took []time.Duration) {
 // and 500 tenants' limits, where 10 and where 1 000 tenants have one. The cases take turns over one
 // server, and medians are reported: what counts are the scopes touched, not those that exist.
 func BenchmarkScopes(b *testing.B) {
-	cases := []struct{ exist, touched int }{{10, 0}, {10, 1}, {10, 10}, {1000, 0}, {1000, 1}, {1000, 10}, {1000, 100}, {1000, 500}}
+	cases := []struct{ exist, touched int }{{10, 0}, {10, 1}, {10, 10}, {1000, 0}, {1000, 1}, {
+		1000, 10,
+	}, {1000, 100}, {1000, 500}}
 	servers := map[int]*ledger.Ledger{}
 	for _, exist := range []int{10, 1000} {
-		s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+		s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
+			"full_page_writes": "on"})
 		if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 			b.Fatal(err)
 		}
@@ -179,16 +190,20 @@ func BenchmarkScopes(b *testing.B) {
 	}
 	for j, c := range cases {
 		slices.Sort(took[j])
-		b.ReportMetric(took[j][b.N/2].Seconds()*1000, fmt.Sprintf("ms-%d-of-%d", c.touched, c.exist))
+		b.ReportMetric(took[j][b.N/2].Seconds()*1000, fmt.Sprintf("ms-%d-of-%d", c.touched,
+			c.exist))
 	}
 }
 
 // timeClaim is how long it takes to claim messages that all fit, each under its tenant's limit. The
 // decision is the least that does it.
-func timeClaim(b *testing.B, l *ledger.Ledger, messages []ledger.Message, scopes []ledger.ScopeRef) time.Duration {
+func timeClaim(
+	b *testing.B, l *ledger.Ledger, messages []ledger.Message, scopes []ledger.ScopeRef,
+) time.Duration {
 	b.Helper()
 	began := time.Now()
-	err := runClaim(b.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(b.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"},
+		Scopes: scopes}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Scoped {
 			seen.Scoped[i].Counters[0].Roll(seen.Now, time.UTC)
@@ -199,9 +214,11 @@ func timeClaim(b *testing.B, l *ledger.Ledger, messages []ledger.Message, scopes
 				seen.Scoped[i%len(scopes)].Counters[0].Granted++
 			}
 			seen.Channels[0].Gate.Active.Count++
-			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
-				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28000, Currency: "GBP",
-			}}
+			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: m.Plan,
+				Attempt: ledger.Attempt{
+					Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
+					PriceMicros: 28000, Currency: "GBP",
+				}}
 		}
 		return d, nil
 	})
@@ -244,7 +261,10 @@ func BenchmarkEachChoice(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f := ledger.ChoiceFilter{From: now.Add(-100 * time.Hour), To: now.Add(time.Hour)}
-		if err := l.Messages.EachChoice(b.Context(), f, func(*ledger.Record) error { visited++; return nil }); err != nil {
+		if err := l.Messages.EachChoice(b.Context(), f, func(*ledger.Record) error {
+			visited++
+			return nil
+		}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -253,7 +273,8 @@ func BenchmarkEachChoice(b *testing.B) {
 
 func manyLimits(name string) ledger.ChannelSpec {
 	return ledger.ChannelSpec{Name: name, ActiveMax: 1e6, Limits: []admission.Limit{
-		limit(admission.Second, 1e9), limit(admission.Minute, 1e9), limit(admission.Hour, 1e9), limit(admission.Day, 1e9),
+		limit(admission.Second, 1e9), limit(admission.Minute, 1e9), limit(admission.Hour, 1e9),
+		limit(admission.Day, 1e9),
 	}}
 }
 
@@ -273,14 +294,20 @@ func BenchmarkAddedLimit(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("%s/%d", scopes[0], len(scopes)), func(b *testing.B) {
 			url := ledgertest.URL(b)
-			l, other, db := connect(b, ledger.Config{URL: url}), connect(b, ledger.Config{URL: url}), raw(b, url)
+			l, other, db := connect(b, ledger.Config{URL: url}),
+				connect(b, ledger.Config{URL: url}), raw(b, url)
 			applyToday(b, l, time.UTC, nil)
 			execute(b, db, `
-				insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, expires_at, attempts)
-				select 'old-' || n, 'bulk', 'shop', n, convert_to(format('{"id":"old-%s","to":"+4477009%s","text":"Your code is 123456"}', n, n), 'UTF8'), 'accepted', now(), 1 from generate_series(1, $1::int) n`, attempts)
+				insert into dispatcher.messages (id, lane, tenant, digest, envelope, state,
+				  expires_at, attempts)
+				select 'old-' || n, 'bulk', 'shop', n,
+				  convert_to(format('{"id":"old-%s","to":"+4477009%s","text":"Your code is 123456"}', n, n), 'UTF8'), 'accepted', now(), 1 from generate_series(1, $1::int) n`, attempts)
 			execute(b, db, `
-				insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
-				select seq, 1, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', now() - interval '70 seconds' * seq / $1::int, now(), 1, 1 from dispatcher.messages`, attempts)
+				insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome,
+				  segments, price_micros, currency, claimed_at, settled_at, instance, answers)
+				select seq, 1, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP',
+				  now() - interval '70 seconds' * seq / $1::int, now(), 1, 1
+				  from dispatcher.messages`, attempts)
 			execute(b, db, `analyze dispatcher.messages, dispatcher.attempts`)
 			var applied, longest time.Duration
 			for i := range b.N {
@@ -322,11 +349,13 @@ func BenchmarkClaimWithOptOuts(b *testing.B) {
 			apply(b, l, ledger.ChannelSpec{Name: "a"})
 			if entries > 0 {
 				if _, err := db.Exec(b.Context(), `
-					insert into dispatcher.opt_outs (tenant, recipient, source) select 'shop', dispatcher.recipient('shop', '44' || n), 'import'
+					insert into dispatcher.opt_outs (tenant, recipient, source) select 'shop',
+					  dispatcher.recipient('shop', '44' || n), 'import'
 					from generate_series(1, $1::bigint) n`, entries); err != nil {
 					b.Fatal(err)
 				}
-				if _, err := db.Exec(b.Context(), `vacuum analyze dispatcher.opt_outs`); err != nil {
+				if _, err := db.Exec(b.Context(),
+					`vacuum analyze dispatcher.opt_outs`); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -335,7 +364,8 @@ func BenchmarkClaimWithOptOuts(b *testing.B) {
 				round++
 				messages := batch(fmt.Sprint("m", round), 500)
 				for i := range messages {
-					messages[i].Recipient = ledger.Recipient("shop", fmt.Sprintf("+447%d%d", round, i))
+					messages[i].Recipient = ledger.Recipient("shop", fmt.Sprintf("+447%d%d", round,
+						i))
 				}
 				claimAll(b, l, messages, "a")
 			}

@@ -95,9 +95,10 @@ type ScopeState struct {
 
 // Wait is for how long a message waited for one and the same thing.
 type Wait struct {
-	Reason string        // a bounded word
-	On     string        // the channel, or the limit as admission.Key.On names it; empty for none in particular
-	For    time.Duration // in all
+	Reason string // a bounded word
+	// the channel, or the limit as admission.Key.On names it; empty for none in particular
+	On  string
+	For time.Duration // in all
 }
 
 // ChannelState is the shared state of one channel.

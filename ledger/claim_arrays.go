@@ -15,7 +15,9 @@ func ascending(messages []Message) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(messages[a].ID, messages[b].ID) })
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Compare(messages[a].ID, messages[b].ID)
+	})
 	return order
 }
 
@@ -29,14 +31,16 @@ type planArrays struct {
 func newPlanArrays(n int) planArrays {
 	text, numbers := make([]string, 4*n), make([]int64, 3*n)
 	return planArrays{
-		route: text[:n:n], keyID: text[n : 2*n : 2*n], firstChoice: text[2*n : 3*n : 3*n], alphabet: text[3*n:],
-		version: numbers[:n:n], draw: numbers[n : 2*n : 2*n], size: numbers[2*n:],
+		route: text[:n:n], keyID: text[n : 2*n : 2*n], firstChoice: text[2*n : 3*n : 3*n],
+		alphabet: text[3*n:],
+		version:  numbers[:n:n], draw: numbers[n : 2*n : 2*n], size: numbers[2*n:],
 		segments: make([]int16, n),
 	}
 }
 
 func (a *planArrays) set(i int, p *Plan) {
-	a.route[i], a.keyID[i], a.firstChoice[i], a.alphabet[i] = p.Route, p.KeyID, p.FirstChoice, p.Alphabet
+	a.route[i], a.keyID[i], a.firstChoice[i], a.alphabet[i] = p.Route, p.KeyID, p.FirstChoice,
+		p.Alphabet
 	a.version[i], a.draw[i], a.size[i], a.segments[i] = p.Version, p.Draw, p.Size, int16(p.Segments)
 }
 
@@ -46,7 +50,8 @@ func (a *planArrays) arguments() []any {
 
 // brief is arguments with columns of one value cut to that.
 func (a *planArrays) brief() []any {
-	return []any{brief(a.route), brief(a.version), a.draw, brief(a.size), brief(a.keyID), a.firstChoice, brief(a.segments), brief(a.alphabet)}
+	return []any{brief(a.route), brief(a.version), a.draw, brief(a.size), brief(a.keyID),
+		a.firstChoice, brief(a.segments), brief(a.alphabet)}
 }
 
 // brief cuts a column that holds one and the same value to that value: most columns of
@@ -63,8 +68,10 @@ func brief[T comparable](column []T) []T {
 // messageArrays are the parameters of insertMessages, in the given order.
 func messageArrays(messages []Message, order []int) []any {
 	n := len(order)
-	id, lane, tenant, topic := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	partition, offset, digest, recipient := make([]int32, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	id, lane, tenant, topic := make([]string, n), make([]string, n), make([]string, n),
+		make([]string, n)
+	partition, offset, digest, recipient := make([]int32, n), make([]int64, n), make([]int64, n),
+		make([]int64, n)
 	envelope, state, expires := make([][]byte, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	var reason []string           // null unless a row has one
 	var next []pgtype.Timestamptz // null unless a row has one
@@ -74,7 +81,8 @@ func messageArrays(messages []Message, order []int) []any {
 		id[i], lane[i], tenant[i], topic[i] = m.ID, m.Lane, m.Tenant, m.Origin.Topic
 		partition[i], offset[i], digest[i] = m.Origin.Partition, m.Origin.Offset, m.Digest
 		recipient[i] = m.Recipient
-		envelope[i], state[i], expires[i] = present(m.Envelope), string(m.State), instant(m.ExpiresAt)
+		envelope[i], state[i], expires[i] = present(m.Envelope), string(m.State),
+			instant(m.ExpiresAt)
 		if m.Reason != "" {
 			reason = room(reason, n)
 			reason[i] = m.Reason
@@ -118,7 +126,8 @@ func split(seen *Seen, each []Decision, fresh int) (attempts, changes []int) {
 		}
 		if d.State == Sending {
 			attempts = append(attempts, i)
-			if i < fresh && len(d.Seen) == 0 && d.Waits == nil && !d.NewRound && (d.Plan.Version == 0 || d.Plan == seen.Messages[i].Plan) {
+			if i < fresh && len(d.Seen) == 0 && d.Waits == nil && !d.NewRound &&
+				(d.Plan.Version == 0 || d.Plan == seen.Messages[i].Plan) {
 				continue // it was inserted as sending, with this plan
 			}
 		}
@@ -133,13 +142,15 @@ func split(seen *Seen, each []Decision, fresh int) (attempts, changes []int) {
 // attemptArrays are the parameters of insertAttempts.
 func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, instance int64) []any {
 	n := len(which)
-	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n)
+	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n),
+		make([]string, n)
 	segments, price, currency := make([]int16, n), make([]int64, n), make([]string, n)
 	var ranking []string                     // null unless an attempt has one
 	var tickets, leaves []pgtype.Timestamptz // likewise
 	for i, at := range which {
 		a := &each[at].Attempt
-		seq[i], number[i], channel[i], reason[i] = seen.Messages[at].Seq, int16(a.Number), a.Channel, string(a.Reason)
+		seq[i], number[i], channel[i], reason[i] = seen.Messages[at].Seq, int16(a.Number),
+			a.Channel, string(a.Reason)
 		segments[i], price[i], currency[i] = int16(a.Segments), a.PriceMicros, a.Currency
 		if len(a.Ranking) > 0 {
 			ranking = room(ranking, n)
@@ -154,20 +165,23 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 			leaves[i] = instant(a.LeavesAt)
 		}
 	}
-	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price), brief(currency), ranking, now, instance, tickets, leaves}
+	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price),
+		brief(currency), ranking, now, instance, tickets, leaves}
 }
 
 // changeArrays are the parameters of updateMessages.
 func changeArrays(seen *Seen, each []Decision, which []int) []any {
 	n := len(which)
-	seq, state, reason, next := make([]int64, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
+	seq, state, reason, next := make([]int64, n), make([]string, n), make([]string, n),
+		make([]pgtype.Timestamptz, n)
 	attempts, newRound, state2 := make([]int16, n), make([]bool, n), make([]string, n)
 	var waitsFor, waits []string // null unless a row has one
 	plans := newPlanArrays(n)
 	for i, at := range which {
 		d := &each[at]
 		seq[i], state[i], reason[i] = seen.Messages[at].Seq, string(d.State), d.Reason
-		attempts[i], newRound[i], state2[i] = int16(seen.Messages[at].Attempts), d.NewRound, string(d.Seen)
+		attempts[i], newRound[i], state2[i] = int16(seen.Messages[at].Attempts), d.NewRound,
+			string(d.Seen)
 		switch d.State { //nolint:exhaustive // check has refused the others
 		case Sending:
 			attempts[i] = int16(d.Attempt.Number)
@@ -184,7 +198,8 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 		}
 		plans.set(i, &d.Plan)
 	}
-	return append(append([]any{seq, state, reason, next, attempts, newRound, state2}, plans.arguments()...), seen.Now, waitsFor, waits)
+	return append(append([]any{seq, state, reason, next, attempts, newRound, state2},
+		plans.arguments()...), seen.Now, waitsFor, waits)
 }
 
 // box is one row of the outbox: the notices of one kind of one transaction.

@@ -48,7 +48,8 @@ func checkOne(m *Message, fate Intake, d *Decision) error {
 			return err
 		}
 		if fate == Fresh && m.State != Sending {
-			return refuse("a message that was stored as %s cannot be sent in the same claim", m.State)
+			return refuse("a message that was stored as %s cannot be sent in the same claim",
+				m.State)
 		}
 	case Waiting:
 		if d.NextAt.IsZero() {
@@ -97,7 +98,8 @@ func checkCursors(seen *Seen, before []Cursor, d *Decisions) error {
 		case c.Position < 0:
 			return refuse("the cursor of route %s moved to position %d", c.Route, c.Position)
 		case !gave(seen, d, c.Route, c.Channel):
-			return refuse("the cursor of route %s moved to channel %q, which got no attempt for it", c.Route, c.Channel)
+			return refuse("the cursor of route %s moved to channel %q, which got no attempt for it",
+				c.Route, c.Channel)
 		}
 	}
 	return nil
@@ -124,8 +126,9 @@ func gave(seen *Seen, d *Decisions, route, channel string) bool {
 // use is what the decisions give to one channel, or to a tenant.
 type use struct {
 	attempts, segments, micros int64
-	tickets                    int64            // attempts that go on with the slot of the one before
-	spent                      map[string]int64 // micros by currency
+	// attempts that go on with the slot of the one before
+	tickets int64
+	spent   map[string]int64 // micros by currency
 }
 
 // useKey is a channel and a tenant; empty stands for all of them.
@@ -139,7 +142,8 @@ type uses struct {
 }
 
 func newUses(seen *Seen) *uses {
-	u := &uses{of: make(map[useKey]*use, len(seen.Channels)+len(seen.Scoped)+1), scoped: len(seen.Scoped) > 0}
+	u := &uses{of: make(map[useKey]*use, len(seen.Channels)+len(seen.Scoped)+1),
+		scoped: len(seen.Scoped) > 0}
 	for i := range seen.Channels {
 		u.of[useKey{channel: seen.Channels[i].Name}] = &use{}
 		u.money = u.money || inMoney(seen.Channels[i].Gate.Counters)
@@ -158,7 +162,9 @@ func newUses(seen *Seen) *uses {
 }
 
 func inMoney(counters []admission.Counter) bool {
-	return slices.ContainsFunc(counters, func(c admission.Counter) bool { return c.Unit == admission.Money })
+	return slices.ContainsFunc(counters, func(c admission.Counter) bool {
+		return c.Unit == admission.Money
+	})
 }
 
 // given is what was given to a channel, a tenant or both; nothing where nothing could be.
@@ -214,14 +220,16 @@ func (u *uses) checkAll(seen *Seen, was *before) error {
 			return refuse("channel %s got %d attempts, %d of them with a ticket, and its active count grew by %d",
 				c.Name, use.attempts, use.tickets, got)
 		}
-		if err := use.checkCounters("channel "+c.Name, was.gates[i].counters, c.Gate.Counters); err != nil {
+		if err := use.checkCounters("channel "+c.Name, was.gates[i].counters,
+			c.Gate.Counters); err != nil {
 			return err
 		}
 	}
 	for i := range seen.Scoped {
 		s := &seen.Scoped[i]
 		use := u.given(s.Channel, s.Scope.Tenant)
-		if err := use.checkCounters("a scope of channel \""+s.Channel+"\"", was.scoped[i], s.Counters); err != nil {
+		if err := use.checkCounters("a scope of channel \""+s.Channel+"\"", was.scoped[i],
+			s.Counters); err != nil {
 			return err
 		}
 	}
@@ -243,7 +251,8 @@ func (u *use) checkCounters(owner string, before, after []admission.Counter) err
 // checkCounter compares only what the row holds: the rest of a limit is added by decide. A place
 // moves back only when it is made at another pace.
 func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
-	if is.Key() != was.Key() || is.Limit.Max != was.Limit.Max || is.Start.Before(was.Start) || is.Pace < 0 ||
+	if is.Key() != was.Key() || is.Limit.Max != was.Limit.Max || is.Start.Before(was.Start) ||
+		is.Pace < 0 ||
 		(is.Pace == was.Pace || was.Next.IsZero()) && is.Next.Before(was.Next) {
 		return refuse("counter %s of %s was replaced or moved back", was.Window, owner)
 	}
@@ -252,12 +261,14 @@ func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 		base, most, taken = was.Granted, was.Max, was.Taken
 	}
 	if is.Max != most {
-		return refuse("counter %s of %s allows %d and should allow %d", is.Window, owner, is.Max, most)
+		return refuse("counter %s of %s allows %d and should allow %d", is.Window, owner, is.Max,
+			most)
 	}
 	least, exact := u.units(was)
 	grew := is.Granted - base
 	if grew < least || grew > exact {
-		return refuse("counter %s of %s stands at %d and should be at %d", is.Window, owner, is.Granted, base+exact)
+		return refuse("counter %s of %s stands at %d and should be at %d", is.Window, owner,
+			is.Granted, base+exact)
 	}
 	if is.Granted > is.Max && grew > 0 {
 		return refuse("counter %s of %s stands at %d of %d", is.Window, owner, is.Granted, is.Max)
@@ -286,7 +297,8 @@ func (u *use) units(c *admission.Counter) (least, most int64) {
 func checkTallies(owner string, was map[string]int64, is *admission.Counter, grew int64) error {
 	for name, n := range is.Taken {
 		if n < was[name] || n-was[name] > grew {
-			return refuse("tally %s of counter %s of %s went from %d to %d while %d were taken", name, is.Window, owner, was[name], n, grew)
+			return refuse("tally %s of counter %s of %s went from %d to %d while %d were taken",
+				name, is.Window, owner, was[name], n, grew)
 		}
 	}
 	for name := range was {

@@ -94,7 +94,8 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	attempts, changes := split(&t.seen, t.decisions.Each, len(t.request.Messages))
 	t.attempts = attempts
 	if len(attempts) > 0 {
-		batch.Queue(insertAttempts, attemptArrays(&t.seen, t.decisions.Each, attempts, t.seen.Now, t.instance)...)
+		batch.Queue(insertAttempts, attemptArrays(&t.seen, t.decisions.Each, attempts, t.seen.Now,
+			t.instance)...)
 	}
 	if len(changes) > 0 {
 		batch.Queue(updateMessages, changeArrays(&t.seen, t.decisions.Each, changes)...)
@@ -169,7 +170,9 @@ func (t *Tx) freeTickets() (seqs []int64, numbers []int16) {
 			continue
 		}
 		if d.State != Sending || d.Attempt.Ticket == nil {
-			at := slices.IndexFunc(t.seen.Channels, func(c ChannelState) bool { return c.Name == m.Pinned })
+			at := slices.IndexFunc(t.seen.Channels, func(c ChannelState) bool {
+				return c.Name == m.Pinned
+			})
 			if at < 0 {
 				continue
 			}
@@ -221,7 +224,8 @@ func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w: nobody could tell whether the transaction was committed: %w", errConnection, lost)
+			return fmt.Errorf("%w: nobody could tell whether the transaction was committed: %w",
+				errConnection, lost)
 		}
 	}
 }
@@ -250,7 +254,8 @@ func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 		return false, errInProgress
 	}
 	first := t.attempts[0]
-	err = conn.QueryRow(ctx, selectCommitted, t.seen.Messages[first].Seq, t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
+	err = conn.QueryRow(ctx, selectCommitted, t.seen.Messages[first].Seq,
+		t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
 	return yes, err
 }
 
@@ -258,7 +263,8 @@ func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 // what it did. Neither a snapshot nor pg_xact_status would do: to them a number that is newer than
 // all completed ones may as well never have been given.
 const selectRunning = `
-	select exists (select from pg_locks where locktype = 'transactionid' and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
+	select exists (select from pg_locks where locktype = 'transactionid'
+	  and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
 
 // selectCommitted looks for an attempt, and commits something after it, see replicationBarrier.
 const selectCommitted = `

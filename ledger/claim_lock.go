@@ -77,7 +77,8 @@ func (t *Tx) open(ctx context.Context) error {
 	}
 	if t.request.Due > 0 {
 		// Null would leave out all.
-		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...), append([]string{}, t.request.Lanes...), t.behind)
+		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...),
+			append([]string{}, t.request.Lanes...), t.behind)
 	}
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)
@@ -104,7 +105,8 @@ func (t *Tx) queueLimits(batch *pgx.Batch) {
 
 // scopeArrays are the parameters of lockScopes.
 func scopeArrays(names []string, scopes []ScopeRef) []any {
-	channel, scope := make([]string, 0, len(names)+len(scopes)), make([]string, 0, len(names)+len(scopes))
+	channel, scope := make([]string, 0, len(names)+len(scopes)),
+		make([]string, 0, len(names)+len(scopes))
 	for _, name := range names {
 		channel, scope = append(channel, name), append(scope, admission.Scope{}.String())
 	}
@@ -127,7 +129,8 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 	if _, err := results.Exec(); err != nil {
 		return err
 	}
-	t.seen.Messages = make([]Message, len(t.request.Messages), len(t.request.Messages)+max(t.request.Due, 0))
+	t.seen.Messages = make([]Message, len(t.request.Messages),
+		len(t.request.Messages)+max(t.request.Due, 0))
 	copy(t.seen.Messages, t.request.Messages)
 	t.seen.Intakes = make([]Intake, len(t.seen.Messages), cap(t.seen.Messages))
 	if len(t.order) > 0 {
@@ -213,7 +216,8 @@ func (t *Tx) readChannels(results pgx.BatchResults) error {
 			return err
 		}
 		var row channelRow
-		if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels, &row); err != nil {
+		if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels,
+			&row); err != nil {
 			return err
 		}
 		t.began = row.began
@@ -248,7 +252,8 @@ func (t *Tx) readCursors(results pgx.BatchResults) error {
 func (t *Tx) readPresent(results pgx.BatchResults) error {
 	var received time.Time
 	var lastSeen pgtype.Timestamptz
-	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version, &lastSeen); err != nil {
+	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version,
+		&lastSeen); err != nil {
 		return err
 	}
 	t.seen.Now = t.seen.Now.UTC()
@@ -312,7 +317,8 @@ const recipientOf = `coalesce(m.recipient, dispatcher.recipient_of(m.tenant, m.e
 // correlated and scalar is never turned into a hash of the whole list.
 func optedOut(recipient string) string {
 	return `case when (select exists (select from dispatcher.opt_outs where until is null))
-	    then coalesce((select true from dispatcher.opt_outs o where o.recipient = ` + recipient + ` and o.until is null), false)
+	    then coalesce((select true from dispatcher.opt_outs o
+	    where o.recipient = ` + recipient + ` and o.until is null), false)
 	    else false end`
 }
 

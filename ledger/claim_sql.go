@@ -2,13 +2,15 @@ package ledger
 
 import "slices"
 
-// Statements of a claim, in the order in which they are sent. An array parameter that is null stands
-// for a column of nulls, and one of a single element for a column of that value (see brief): unnest
-// pads both. The lists of names are in the order of the functions that gather the parameters.
+// Statements of a claim, in the order in which they are sent. An array parameter that is null
+// stands for a column of nulls, and one of a single element for a column of that value (see brief):
+// unnest pads both. The lists of names are in the order of the functions that gather the
+// parameters.
 
 // planNames are of planArrays.
 var planNames = []string{
-	"routes", "versions", "draws", "draw_sizes", "key_ids", "first_choices", "segments", "alphabets",
+	"routes", "versions", "draws", "draw_sizes", "key_ids", "first_choices", "segments",
+	"alphabets",
 }
 
 // messageNames are of messageArrays.

@@ -17,23 +17,34 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l := rig.l
-	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000, Limits: []admission.Limit{limit(admission.Second, 1000), limit(admission.Day, 5000)}})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000, Limits: []admission.Limit{
+		limit(admission.Second, 1000), limit(admission.Day, 5000),
+	}})
 	db := rig.db
 	seen := claimAll(t, l, batch("m", 500), "a")
 	for i, fate := range seen.Intakes {
-		if fate != ledger.Fresh || seen.Messages[i].Seq == 0 || seen.Messages[i].ReceivedAt.IsZero() {
+		if fate != ledger.Fresh || seen.Messages[i].Seq == 0 ||
+			seen.Messages[i].ReceivedAt.IsZero() {
 			t.Fatalf("message %d: fate %d, seq %d", i, fate, seen.Messages[i].Seq)
 		}
 	}
 	got := map[string]int64{
-		"messages": scalar[int64](t, db, `select count(*) from dispatcher.messages where state = 'sending' and attempts = 1`),
-		"attempts": scalar[int64](t, db, `select count(*) from dispatcher.attempts where claimed_at = $1 and outcome is null`, seen.Now),
-		"second":   scalar[int64](t, db, `select granted from dispatcher.limits where window_seconds = 1`),
-		"day":      scalar[int64](t, db, `select granted from dispatcher.limits where window_seconds = 86400`),
-		"active":   scalar[int64](t, db, `select active from dispatcher.channels where channel = 'a'`),
-		"matched":  scalar[int64](t, db, `select count(*) from audit.messages m join audit.attempts a on a.message_id = m.id where a.segments = 1`),
+		"messages": scalar[int64](t, db,
+			`select count(*) from dispatcher.messages where state = 'sending' and attempts = 1`),
+		"attempts": scalar[int64](t, db,
+			`select count(*) from dispatcher.attempts where claimed_at = $1 and outcome is null`,
+			seen.Now),
+		"second": scalar[int64](t, db,
+			`select granted from dispatcher.limits where window_seconds = 1`),
+		"day": scalar[int64](t, db,
+			`select granted from dispatcher.limits where window_seconds = 86400`),
+		"active": scalar[int64](t, db,
+			`select active from dispatcher.channels where channel = 'a'`),
+		"matched": scalar[int64](t, db, `select count(*) from audit.messages m
+			join audit.attempts a on a.message_id = m.id where a.segments = 1`),
 	}
-	want := map[string]int64{"messages": 500, "attempts": 500, "second": 500, "day": 500, "active": 500, "matched": 500}
+	want := map[string]int64{"messages": 500, "attempts": 500, "second": 500, "day": 500,
+		"active": 500, "matched": 500}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -55,7 +66,8 @@ func TestClaimTellsDuplicatesFromConflicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]ledger.Intake{ledger.Fresh, ledger.Duplicate, ledger.Conflict}, fates); diff != "" {
+	if diff := cmp.Diff([]ledger.Intake{ledger.Fresh, ledger.Duplicate, ledger.Conflict},
+		fates); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -66,16 +78,19 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	l := rig.l
 	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Day, 100)}})
 	refused := errors.New("refused")
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		_, _ = give(seen)
-		return ledger.Decisions{}, refused
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			_, _ = give(seen)
+			return ledger.Decisions{}, refused
+		})
 	if !errors.Is(err, refused) || ledger.Unavailable(err) {
 		t.Fatalf("got %v", err)
 	}
 	db := rig.db
-	if n := scalar[int](t, db, `select (select count(*) from dispatcher.messages) + (select count(*) from dispatcher.attempts)
-		+ (select sum(granted) from dispatcher.limits) + (select sum(active) from dispatcher.channels)`); n != 0 {
+	if n := scalar[int](t,
+		db, `select (select count(*) from dispatcher.messages) + (select count(*) from dispatcher.attempts)
+		+ (select sum(granted) from dispatcher.limits) + (select sum(active)
+		from dispatcher.channels)`); n != 0 {
 		t.Errorf("%d traces were left behind", n)
 	}
 	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held
@@ -85,7 +100,8 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 // would wait for, nor a lock.
 func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	t.Parallel()
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), MaxConns: 1, Region: "test", Host: t.Name()})
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), MaxConns: 1,
+		Region: "test", Host: t.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +125,9 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 				t.Error("nobody heard of it")
 			}
 		}()
-		_ = runClaim(t.Context(), l, claim, func(*ledger.Seen) (ledger.Decisions, error) { panic("fault") })
+		_ = runClaim(t.Context(), l, claim, func(*ledger.Seen) (ledger.Decisions, error) {
+			panic("fault")
+		})
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -141,12 +159,27 @@ func TestEveryEndOfAClaimGivesItsConnectionBack(t *testing.T) {
 		missing string
 		durable bool
 	}{
-		"committed":        {end: func(tx *ledger.Tx) error { return commit(t.Context(), tx) }, durable: true},
-		"rolled back":      {end: func(tx *ledger.Tx) error { tx.Rollback(); tx.Rollback(); return errors.New("rolled back") }},
-		"refused":          {end: func(tx *ledger.Tx) error { return tx.Commit(t.Context(), ledger.Decisions{}) }},
-		"missing channel":  {end: func(tx *ledger.Tx) error { return commit(t.Context(), tx) }, missing: "never"},
-		"caller gave up":   {end: func(tx *ledger.Tx) error { return tx.Commit(over, ledger.Decisions{}) }},
-		"after a rollback": {end: func(tx *ledger.Tx) error { tx.Rollback(); return commit(t.Context(), tx) }},
+		"committed": {end: func(tx *ledger.Tx) error {
+			return commit(t.Context(), tx)
+		}, durable: true},
+		"rolled back": {end: func(tx *ledger.Tx) error {
+			tx.Rollback()
+			tx.Rollback()
+			return errors.New("rolled back")
+		}},
+		"refused": {end: func(tx *ledger.Tx) error {
+			return tx.Commit(t.Context(), ledger.Decisions{})
+		}},
+		"missing channel": {end: func(tx *ledger.Tx) error {
+			return commit(t.Context(), tx)
+		}, missing: "never"},
+		"caller gave up": {end: func(tx *ledger.Tx) error {
+			return tx.Commit(over, ledger.Decisions{})
+		}},
+		"after a rollback": {end: func(tx *ledger.Tx) error {
+			tx.Rollback()
+			return commit(t.Context(), tx)
+		}},
 		"twice": {end: func(tx *ledger.Tx) error {
 			err := commit(t.Context(), tx)
 			if tx.Commit(t.Context(), ledger.Decisions{}) == nil {
@@ -177,7 +210,8 @@ func TestEveryEndOfAClaimGivesItsConnectionBack(t *testing.T) {
 			want.Channels = want.Channels[:1]
 			err = runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				if seen.Intakes[0] != intake {
-					t.Errorf("claimed again, the first message is %v, want %v", seen.Intakes[0], intake)
+					t.Errorf("claimed again, the first message is %v, want %v", seen.Intakes[0],
+						intake)
 				}
 				return ledger.Decisions{}, errors.New("enough")
 			})
@@ -189,7 +223,8 @@ func TestEveryEndOfAClaimGivesItsConnectionBack(t *testing.T) {
 			return // there may be no connection for the others
 		}
 	}
-	if _, err := l.Claims.Lock(over, ledger.Claim{Messages: batch("m", 1)}); !errors.Is(err, context.Canceled) || !allGivenBack(l) {
+	if _, err := l.Claims.Lock(over, ledger.Claim{Messages: batch("m", 1)}); !errors.Is(err,
+		context.Canceled) || !allGivenBack(l) {
 		t.Errorf("a claim that cannot begin: %v", err)
 	}
 }
@@ -199,15 +234,17 @@ func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
 	l := open(t, ledger.ChannelSpec{Name: "a"})
 	rows := batch("m", 5)
 	for i := range rows {
-		rows[i].State, rows[i].NextAt = ledger.Scheduled, time.Now().Add(-time.Hour+time.Duration(i)*time.Minute)
+		rows[i].State, rows[i].NextAt = ledger.Scheduled,
+			time.Now().Add(-time.Hour+time.Duration(i)*time.Minute)
 	}
 	var seqs []int64
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: rows}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		for i := range seen.Messages {
-			seqs = append(seqs, seen.Messages[i].Seq)
-		}
-		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: rows},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			for i := range seen.Messages {
+				seqs = append(seqs, seen.Messages[i].Seq)
+			}
+			return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,12 +253,13 @@ func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
 		t.Errorf("%d rows are due: %v", n, err)
 	}
 	var ids []string
-	err = runClaim(t.Context(), l, ledger.Claim{Due: 2, Except: except, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		for i := range seen.Messages {
-			ids = append(ids, seen.Messages[i].ID)
-		}
-		return give(seen)
-	})
+	err = runClaim(t.Context(), l, ledger.Claim{Due: 2, Except: except, Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			for i := range seen.Messages {
+				ids = append(ids, seen.Messages[i].ID)
+			}
+			return give(seen)
+		})
 	if diff := cmp.Diff([]string{rows[1].ID, rows[2].ID}, ids); diff != "" || err != nil {
 		t.Errorf("%v: %s", err, diff)
 	}
@@ -240,14 +278,16 @@ func TestClaimPicksUpDueRowsOldestFirst(t *testing.T) {
 	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
 	}
-	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{past, soon, later}}, nothing); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{past, soon, later}},
+		nothing); err != nil {
 		t.Fatal(err)
 	}
 	var due []ledger.Message
-	err := runClaim(t.Context(), l, ledger.Claim{Due: 10, Channels: []string{"free"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		due = append(due, seen.Messages...)
-		return give(seen)
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 10, Channels: []string{"free"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			due = append(due, seen.Messages...)
+			return give(seen)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,16 +13,19 @@ const (
 	oldRegister = `
 		insert into dispatcher.instances (region, host, version) values ($1, $2, $3) returning id`
 	oldLimits = `
-	select channel, window_seconds, unit, configured_max, max, window_start, granted from dispatcher.limits
+	select channel, window_seconds, unit, configured_max, max, window_start, granted
+	from dispatcher.limits
 	where channel = any($1) and scope = 'channel'
 	order by channel, scope, window_seconds, unit for update`
 	oldUpdateLimits = `
 	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start
 	from unnest($1::text[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[])
 	  as n(channel, window_seconds, unit, granted, max, window_start)
-	where l.channel = n.channel and l.scope = 'channel' and l.window_seconds = n.window_seconds and l.unit = n.unit`
+	where l.channel = n.channel and l.scope = 'channel' and l.window_seconds = n.window_seconds
+	  and l.unit = n.unit`
 	oldHistory = `
-	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max, window_start)
+	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max,
+	  window_start)
 	select n.channel, 'channel', n.window_seconds, n.unit, n.granted, n.max, n.window_start
 	from unnest($1::text[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[])
 	  as n(channel, window_seconds, unit, granted, max, window_start)`
@@ -32,47 +35,63 @@ const (
 	), gone as (
 	  delete from dispatcher.limits l
 	  where l.scope = 'channel' and not exists (
-	    select from wanted n where n.channel = l.channel and n.window_seconds = l.window_seconds and n.unit = l.unit)
+	    select from wanted n where n.channel = l.channel and n.window_seconds = l.window_seconds
+	      and n.unit = l.unit)
 	  returning l.*
 	)
-	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted, reserved)
-	select channel, scope, window_seconds, unit, window_start, max, granted, reserved from gone where granted > 0`
+	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max,
+	  granted, reserved)
+	select channel, scope, window_seconds, unit, window_start, max, granted, reserved from gone
+	where granted > 0`
 	oldUpsert = `
-	insert into dispatcher.limits as l (channel, window_seconds, unit, configured_max, max, window_start, granted)
+	insert into dispatcher.limits as l (channel, window_seconds, unit, configured_max, max,
+	  window_start, granted)
 	select n.channel, n.window_seconds, n.unit, n.max, greatest(n.max, 0), 'epoch', 0
-	from unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) as n(channel, window_seconds, unit, max)
+	from unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) as n(channel, window_seconds, unit,
+	  max)
 	on conflict (channel, scope, window_seconds, unit) do update
-	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max, l.granted)`
+	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max,
+	    l.granted)`
 	oldDue = `
 	select m.seq, m.id, m.lane, m.tenant, m.state, m.next_at, m.tried from dispatcher.messages m
-	where m.next_at <= now() and m.seq <> all($2::bigint[]) order by m.next_at limit $1 for update skip locked`
+	where m.next_at <= now() and m.seq <> all($2::bigint[]) order by m.next_at
+	  limit $1 for update skip locked`
 	oldAttempt = `
-	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, ranking,
+	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
+	  currency, ranking,
 	  claimed_at, instance) values ($1, 1, 'a', 'first_choice', 1, 28000, 'GBP', null, now(), $2)`
 	oldSettle = `
 	with done as (
-	  update dispatcher.attempts a set outcome = 'accepted', provider_reference = 'ref', settled_at = now(), answers = a.answers + 1
+	  update dispatcher.attempts a
+	  set outcome = 'accepted', provider_reference = 'ref', settled_at = now(),
+	    answers = a.answers + 1
 	  where a.message_seq = $1 and a.outcome is null returning a.channel, a.answers
 	), leaving as (
 	  select channel, count(*) as n from done where answers = 1 group by channel
 	)
 	update dispatcher.channels c set active = c.active - l.n,
-	  active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end
+	  active_max = case when c.configured_max = 0 then 0
+	    else greatest(c.configured_max, c.active - l.n) end
 	from leaving l where c.channel = l.channel`
-	oldWindows = `select channel, scope, window_seconds, window_start, unit, max, granted, reserved from audit.limit_windows`
+	oldWindows = `select channel, scope, window_seconds, window_start, unit, max, granted, reserved
+		from audit.limit_windows`
 )
 
 func TestThePreviousReleaseCountsAndSettlesOnTheNewSchema(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	applyLimits(t, l, []admission.Limit{limit(admission.Day, 10)}, scoped(tenant("shop"), admission.Day, 10), budget(tenant("shop"), 1e9))
+	applyLimits(t, l, []admission.Limit{limit(admission.Day, 10)},
+		scoped(tenant("shop"), admission.Day, 10), budget(tenant("shop"), 1e9))
 	mustClaim(t, l, of("shop", 3), shop...)
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	old := scalar[int64](t, db, oldRegister, "r", "h", "0.3")
 	execute(t, db, oldLimits, []string{"a"})
-	execute(t, db, oldUpdateLimits, []string{"a"}, []int32{86400}, []string{"messages"}, []int64{5}, []int64{10}, []time.Time{today})
-	execute(t, db, oldHistory, []string{"a"}, []int32{1}, []string{"messages"}, []int64{5}, []int64{10}, []time.Time{today})
+	execute(t, db, oldUpdateLimits, []string{"a"}, []int32{86400}, []string{"messages"}, []int64{5},
+		[]int64{10}, []time.Time{today})
+	execute(t, db, oldHistory, []string{"a"}, []int32{1}, []string{"messages"}, []int64{5}, []int64{
+		10,
+	}, []time.Time{today})
 	execute(t, db, oldAttempt, int64(999999), old)
 	execute(t, db, `update dispatcher.channels set active = active + 1 where channel = 'a'`)
 	execute(t, db, oldDue, 10, []int64{})

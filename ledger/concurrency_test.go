@@ -25,9 +25,15 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	first := connect(t, ledger.Config{URL: url, MaxConns: 8})
 	second := connect(t, ledger.Config{URL: url, MaxConns: 8})
 	apply(t, first,
-		ledger.ChannelSpec{Name: "a", ActiveMax: 60, Limits: []admission.Limit{limit(admission.Second, 200), limit(admission.Day, 700)}},
-		ledger.ChannelSpec{Name: "b", Limits: []admission.Limit{limit(admission.Hour, 500), {Window: admission.Day, Max: 5000, Unit: admission.Segments}}},
-		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{limit(admission.Minute, 300)}})
+		ledger.ChannelSpec{Name: "a", ActiveMax: 60, Limits: []admission.Limit{
+			limit(admission.Second, 200), limit(admission.Day, 700),
+		}},
+		ledger.ChannelSpec{Name: "b", Limits: []admission.Limit{limit(admission.Hour, 500), {
+			Window: admission.Day, Max: 5000, Unit: admission.Segments,
+		}}},
+		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{
+			limit(admission.Minute, 300),
+		}})
 	rounds := tier.Size(8, 30)
 	subsets := [][]string{{"a", "b", "c"}, {"b", "c"}, {"a", "c"}, {"a", "b"}}
 	var given atomic.Int64
@@ -47,12 +53,15 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	}
 	workers.Wait()
 	for sql, want := range map[string]int64{
-		`select count(*) from dispatcher.attempts`:                                given.Load(),
-		`select count(*) from dispatcher.messages`:                                int64(8 * rounds * 20),
-		`select count(*) from dispatcher.messages where state = 'waiting'`:        int64(8*rounds*20) - given.Load(),
-		`select sum(active) from dispatcher.channels`:                             0,
-		`select count(*) from audit.limit_windows where granted > max`:            0,
-		`select sum(granted) from audit.limit_windows where window_seconds=86400`: scalar[int64](t, db, `select count(*) from dispatcher.attempts where channel <> 'c'`),
+		`select count(*) from dispatcher.attempts`: given.Load(),
+		`select count(*) from dispatcher.messages`: int64(
+			8 * rounds * 20),
+		`select count(*) from dispatcher.messages where state = 'waiting'`: int64(
+			8*rounds*20) - given.Load(),
+		`select sum(active) from dispatcher.channels`:                  0,
+		`select count(*) from audit.limit_windows where granted > max`: 0,
+		`select sum(granted) from audit.limit_windows where window_seconds=86400`: scalar[int64](t,
+			db, `select count(*) from dispatcher.attempts where channel <> 'c'`),
 	} {
 		if got := scalar[int64](t, db, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
@@ -60,25 +69,30 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	}
 	// Every window's counter is the number of attempts in it, whoever made them.
 	if n := scalar[int64](t, db, `
-		select count(*) from audit.limit_windows w where unit = 'messages' and window_seconds <> 86400 and granted <> (
-		  select count(*) from audit.attempts a where a.channel = w.channel and a.claimed_at >= w.window_start
+		select count(*) from audit.limit_windows w where unit = 'messages'
+		  and window_seconds <> 86400 and granted <> (
+		  select count(*) from audit.attempts a where a.channel = w.channel
+		    and a.claimed_at >= w.window_start
 		    and a.claimed_at < w.window_start + make_interval(secs => w.window_seconds))`); n != 0 {
 		t.Errorf("%d windows do not reconcile with their attempts", n)
 	}
 }
 
 // claimAndSettle returns how many messages got a channel.
-func claimAndSettle(t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels []string) (int, error) {
+func claimAndSettle(
+	t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels []string,
+) (int, error) {
 	var sent []ledger.Message
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d, err := give(seen)
-		for i := range d.Each {
-			if d.Each[i].State == ledger.Sending {
-				sent = append(sent, seen.Messages[i])
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: channels},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d, err := give(seen)
+			for i := range d.Each {
+				if d.Each[i].State == ledger.Sending {
+					sent = append(sent, seen.Messages[i])
+				}
 			}
-		}
-		return d, err
-	})
+			return d, err
+		})
 	if err != nil {
 		return 0, err
 	}
@@ -119,8 +133,11 @@ func TestConcurrentSettlementsOfTheSameAttemptsTakeEffectOnce(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := connect(t, ledger.Config{URL: url, MaxConns: 8})
-	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{Name: "b", ActiveMax: 1000})
-	settlements := append(accepted(claimAll(t, l, batch("a", 200), "a").Messages), accepted(claimAll(t, l, batch("b", 200), "b").Messages)...)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{
+		Name: "b", ActiveMax: 1000,
+	})
+	settlements := append(accepted(claimAll(t, l, batch("a", 200), "a").Messages),
+		accepted(claimAll(t, l, batch("b", 200), "b").Messages)...)
 	var workers sync.WaitGroup
 	for worker := range 8 {
 		workers.Go(func() {
@@ -147,20 +164,39 @@ func TestClaimRefusesDecisionsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Day, 5)}})
 	for name, spoil := range map[string]func(*ledger.Seen, *ledger.Decisions){
-		"too few decisions":     func(_ *ledger.Seen, d *ledger.Decisions) { d.Each = d.Each[1:] },
-		"no slot taken":         func(s *ledger.Seen, _ *ledger.Decisions) { s.Channels[0].Gate.Active.Count-- },
-		"no unit taken":         func(s *ledger.Seen, _ *ledger.Decisions) { s.Channels[0].Gate.Counters[0].Granted-- },
-		"limit raised":          func(s *ledger.Seen, _ *ledger.Decisions) { s.Channels[0].Gate.Counters[0].Max++ },
-		"counter dropped":       func(s *ledger.Seen, _ *ledger.Decisions) { s.Channels[0].Gate.Counters = nil },
-		"attempt out of turn":   func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[0].Attempt.Number = 2 },
-		"foreign channel":       func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[0].Attempt.Channel = "z" },
-		"left in state sending": func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[1] = ledger.Decision{} },
-		"accepted":              func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[1].State = ledger.Accepted },
-		"waits without a time":  func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[1] = ledger.Decision{State: ledger.Waiting} },
+		"too few decisions": func(_ *ledger.Seen, d *ledger.Decisions) { d.Each = d.Each[1:] },
+		"no slot taken": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Channels[0].Gate.Active.Count--
+		},
+		"no unit taken": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Channels[0].Gate.Counters[0].Granted--
+		},
+		"limit raised": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Channels[0].Gate.Counters[0].Max++
+		},
+		"counter dropped": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Channels[0].Gate.Counters = nil
+		},
+		"attempt out of turn": func(_ *ledger.Seen, d *ledger.Decisions) {
+			d.Each[0].Attempt.Number = 2
+		},
+		"foreign channel": func(_ *ledger.Seen, d *ledger.Decisions) {
+			d.Each[0].Attempt.Channel = "z"
+		},
+		"left in state sending": func(_ *ledger.Seen, d *ledger.Decisions) {
+			d.Each[1] = ledger.Decision{}
+		},
+		"accepted": func(_ *ledger.Seen, d *ledger.Decisions) {
+			d.Each[1].State = ledger.Accepted
+		},
+		"waits without a time": func(_ *ledger.Seen, d *ledger.Decisions) {
+			d.Each[1] = ledger.Decision{State: ledger.Waiting}
+		},
 	} {
 		// Not in parallel: whoever waits longer than maxSilence for a turn may not claim.
 		t.Run(name, func(t *testing.T) {
-			err := runClaim(t.Context(), l, ledger.Claim{Messages: batch(name, 2), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			err := runClaim(t.Context(), l, ledger.Claim{Messages: batch(name, 2),
+				Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				d, err := give(seen)
 				spoil(seen, &d)
 				return d, err
@@ -178,12 +214,15 @@ func TestClaimNamesChannelsWithoutARowAfterAskingDecide(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	claim := ledger.Claim{Messages: batch("m", 1), Channels: []string{"a", "b", "never"}}
 	err := runClaim(t.Context(), l, claim, give)
-	if missing := (*ledger.MissingChannelsError)(nil); !errors.As(err, &missing) || !slices.Equal(missing.Names, []string{"b", "never"}) {
+	if missing := (*ledger.MissingChannelsError)(nil); !errors.As(err, &missing) ||
+		!slices.Equal(missing.Names, []string{"b", "never"}) {
 		t.Errorf("got %v", err)
 	}
 	stale := errors.New("stale")
 	err = runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		if seen.Version != 2 || seen.Channels[1].Gate.Admit(momentOf(seen), &admission.Need{Segments: 1}) {
+		if seen.Version != 2 || seen.Channels[1].Gate.Admit(momentOf(seen), &admission.Need{
+			Segments: 1,
+		}) {
 			t.Errorf("version %d, removed channel admits", seen.Version)
 		}
 		return ledger.Decisions{}, stale

@@ -35,13 +35,17 @@ func (r *channelRow) targets() []any {
 func (r *channelRow) state() ChannelState {
 	return ChannelState{
 		Name: r.name, LastAssigned: moment(r.last),
-		Gate: admission.Gate{Active: r.active, Ease: admission.Ease{Rate: r.rate.Float64, Since: moment(r.since), Until: moment(r.until)}},
+		Gate: admission.Gate{Active: r.active, Ease: admission.Ease{
+			Rate: r.rate.Float64, Since: moment(r.since), Until: moment(r.until),
+		}},
 	}
 }
 
 // collectChannels reads channel rows into one entry per name, names ascending. A name without a
 // row gets a closed gate, so that decide gives nothing to it, and is returned as missing.
-func collectChannels(rows pgx.Rows, names []string, r *channelRow) (states []ChannelState, missing []string, err error) {
+func collectChannels(
+	rows pgx.Rows, names []string, r *channelRow,
+) (states []ChannelState, missing []string, err error) {
 	states = make([]ChannelState, len(names))
 	_, err = pgx.ForEachRow(rows, r.targets(), func() error {
 		if i := slices.Index(names, r.name); i >= 0 {
@@ -72,7 +76,9 @@ func collectLimits(rows pgx.Rows, channels []ChannelState, scoped []ScopeState) 
 			return err
 		}
 		if c.Scope == (admission.Scope{}) {
-			if i := slices.IndexFunc(channels, func(s ChannelState) bool { return s.Name == r.channel }); i >= 0 {
+			if i := slices.IndexFunc(channels, func(s ChannelState) bool {
+				return s.Name == r.channel
+			}); i >= 0 {
 				channels[i].Gate.Counters = append(channels[i].Gate.Counters, c)
 			}
 			return nil
@@ -107,7 +113,8 @@ func channelArrays(states []ChannelState) []any {
 	n := len(states)
 	channel, active, last := make([]string, n), make([]int64, n), make([]pgtype.Timestamptz, n)
 	for i := range states {
-		channel[i], active[i], last[i] = states[i].Name, states[i].Gate.Active.Count, instant(states[i].LastAssigned)
+		channel[i], active[i], last[i] = states[i].Name, states[i].Gate.Active.Count,
+			instant(states[i].LastAssigned)
 	}
 	return []any{channel, active, last}
 }
@@ -163,7 +170,8 @@ func remember(seen *Seen) before {
 	b := before{gates: make([]gateBefore, len(seen.Channels)), turns: slices.Clone(seen.Cursors)}
 	for i := range seen.Channels {
 		c := &seen.Channels[i]
-		b.gates[i] = gateBefore{counters: keep(c.Gate.Counters), active: c.Gate.Active.Count, last: c.LastAssigned}
+		b.gates[i] = gateBefore{counters: keep(c.Gate.Counters), active: c.Gate.Active.Count,
+			last: c.LastAssigned}
 	}
 	if len(seen.Scoped) > 0 {
 		b.scoped = make([][]admission.Counter, len(seen.Scoped))
@@ -213,7 +221,8 @@ func differ(was *before, seen *Seen) (d differences) {
 func (d *differences) counters(channel string, before, after []admission.Counter) {
 	for i := range after {
 		was, is := &before[i], &after[i]
-		if was.Granted == is.Granted && was.Max == is.Max && was.Start.Equal(is.Start) && was.Next.Equal(is.Next) && was.Pace == is.Pace && maps.Equal(was.Taken, is.Taken) {
+		if was.Granted == is.Granted && was.Max == is.Max && was.Start.Equal(is.Start) &&
+			was.Next.Equal(is.Next) && was.Pace == is.Pace && maps.Equal(was.Taken, is.Taken) {
 			continue
 		}
 		d.changed = append(d.changed, counterRow{channel, *is})
@@ -229,14 +238,17 @@ func (d *differences) counters(channel string, before, after []admission.Counter
 func counterArrays(rows []counterRow) []any {
 	n := len(rows)
 	channel, scope, unit := make([]string, n), make([]string, n), make([]string, n)
-	seconds, granted, limit, start := make([]int32, n), make([]int64, n), make([]int64, n), make([]time.Time, n)
+	seconds, granted, limit, start := make([]int32, n), make([]int64, n), make([]int64, n),
+		make([]time.Time, n)
 	reserved, pace := make([]int64, n), make([]int64, n)
 	var next []pgtype.Timestamptz // null unless a row has one
 	var taken, currency []string  // likewise
 	for i := range rows {
 		r := &rows[i]
-		channel[i], scope[i], unit[i], seconds[i] = r.channel, r.Scope.String(), r.Unit.String(), int32(r.Window.Seconds())
-		granted[i], limit[i], start[i], reserved[i], pace[i] = r.Granted, r.Max, r.Start, r.Reserved(), int64(r.Pace)
+		channel[i], scope[i], unit[i], seconds[i] = r.channel, r.Scope.String(), r.Unit.String(),
+			int32(r.Window.Seconds())
+		granted[i], limit[i], start[i], reserved[i], pace[i] = r.Granted, r.Max, r.Start,
+			r.Reserved(), int64(r.Pace)
 		if !r.Next.IsZero() {
 			next = room(next, n)
 			next[i] = instant(ceil(r.Next))
@@ -250,7 +262,8 @@ func counterArrays(rows []counterRow) []any {
 			currency[i] = r.Currency
 		}
 	}
-	return []any{channel, scope, seconds, unit, granted, limit, start, reserved, next, pace, taken, currency}
+	return []any{channel, scope, seconds, unit, granted, limit, start, reserved, next, pace, taken,
+		currency}
 }
 
 // ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a place

@@ -35,7 +35,9 @@ func (c Cursor) follow(before, after []string) Cursor {
 
 // collectCursors reads the locked cursors into one entry per route. A route without a row
 // gets a cursor before its first turn and is returned as missing.
-func collectCursors(rows pgx.Rows, routes []string) (cursors []Cursor, missing []string, err error) {
+func collectCursors(
+	rows pgx.Rows, routes []string,
+) (cursors []Cursor, missing []string, err error) {
 	cursors = make([]Cursor, len(routes))
 	found := make([]bool, len(routes))
 	var c Cursor
@@ -70,7 +72,8 @@ func cursorArrays(cursors []Cursor) []any {
 	n := len(cursors)
 	route, channel, position := make([]string, n), make([]string, n), make([]int32, n)
 	for i := range cursors {
-		route[i], channel[i], position[i] = cursors[i].Route, cursors[i].Channel, int32(cursors[i].Position)
+		route[i], channel[i], position[i] = cursors[i].Route, cursors[i].Channel,
+			int32(cursors[i].Position)
 	}
 	return []any{route, channel, position}
 }
@@ -81,7 +84,9 @@ func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, tu
 	for i := range n.Routes {
 		route := &n.Routes[i]
 		c := Cursor{Route: route.Name, Position: -1}
-		if at := slices.IndexFunc(turns, func(t turn) bool { return t.Route == route.Name }); at >= 0 {
+		if at := slices.IndexFunc(turns, func(t turn) bool {
+			return t.Route == route.Name
+		}); at >= 0 {
 			c = turns[at].follow(turns[at].members, route.Members)
 		}
 		batch.Queue(putCursor, c.Route, c.Channel, c.Position, route.Members)
@@ -109,8 +114,10 @@ const dropCursors = `
 	)
 	delete from dispatcher.cursors where route in (select route from gone)`
 
-const lockTurns = `select route, channel, position, members from dispatcher.cursors order by route for update`
+const lockTurns = `select route, channel, position, members from dispatcher.cursors
+	order by route for update`
 
 const putCursor = `
 	insert into dispatcher.cursors (route, channel, position, members) values ($1, $2, $3, $4)
-	on conflict (route) do update set channel = excluded.channel, position = excluded.position, members = excluded.members`
+	on conflict (route) do update
+	set channel = excluded.channel, position = excluded.position, members = excluded.members`

@@ -41,7 +41,8 @@ func circles(channels []string, routes ...string) []ledger.RouteSpec {
 
 func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...string) int64 {
 	t.Helper()
-	n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: circles(channels, routes...)}
+	n := ledger.NewRouting{Author: "test", Document: "routes: []",
+		Routes: circles(channels, routes...)}
 	for _, name := range channels {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 	}
@@ -61,24 +62,30 @@ func takeTurnsAmong(seen *ledger.Seen, members []string) (ledger.Decisions, erro
 	for i := range seen.Messages {
 		cursor.Position = (cursor.Position + 1) % len(members)
 		cursor.Channel = members[cursor.Position]
-		at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool { return c.Name == cursor.Channel })
+		at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool {
+			return c.Name == cursor.Channel
+		})
 		seen.Channels[at].Gate.Admit(momentOf(seen), &admission.Need{Segments: 1})
-		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
-			Number: 1, Channel: cursor.Channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
-		}}
+		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan,
+			Attempt: ledger.Attempt{
+				Number: 1, Channel: cursor.Channel, Reason: ledger.ByFirstChoice, Segments: 1,
+				Currency: "GBP",
+			}}
 	}
 	return d, nil
 }
 
 func turnClaim(messages []ledger.Message) ledger.Claim {
-	return ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c", "d", "e"}, Cursors: []string{"default"}}
+	return ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c", "d", "e"},
+		Cursors: []string{"default"}}
 }
 
 // turns is the order in which the channels were given attempts, as the database's clock has it.
 func turns(t testing.TB, url string) string {
 	t.Helper()
 	return scalar[string](t, raw(t, url), `
-		select coalesce(string_agg(channel, '' order by claimed_at, message_seq), '') from dispatcher.attempts`)
+		select coalesce(string_agg(channel, '' order by claimed_at, message_seq), '')
+		from dispatcher.attempts`)
 }
 
 // circle is so many turns in configured order.
@@ -112,7 +119,8 @@ func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 			}
 		}
 		if got := turns(t, url); got != circle(want) {
-			t.Fatalf("generation %d: the circle is broken after %d of %d turns", generation, len(commonStart(got, circle(want))), want)
+			t.Fatalf("generation %d: the circle is broken after %d of %d turns", generation,
+				len(commonStart(got, circle(want))), want)
 		}
 		for i := range ledgers {
 			ledgers[i].Close()
@@ -132,7 +140,8 @@ func commonStart(a, b string) string {
 // claimTurns claims the messages, or takes their turns and then fails.
 func claimTurns(t testing.TB, l *ledger.Ledger, messages []ledger.Message, fail bool) {
 	failure := errors.New("rolled back")
-	err := runClaim(t.Context(), l, turnClaim(messages), func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, turnClaim(messages), func(seen *ledger.Seen) (ledger.Decisions,
+		error) {
 		d, err := takeTurns(seen)
 		if fail {
 			err = failure
@@ -159,7 +168,8 @@ func TestACursorIsLockedWhateverChannelsAClaimNames(t *testing.T) {
 			for n := range claims {
 				claim := turnClaim(batch(fmt.Sprintf("%s-%d", channel, n), 1))
 				claim.Channels = []string{channel}
-				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions,
+					error) {
 					seen.Cursors[0].Channel = channel
 					seen.Cursors[0].Position++
 					return give(seen)
@@ -171,7 +181,8 @@ func TestACursorIsLockedWhateverChannelsAClaimNames(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	if got := scalar[int](t, raw(t, url), `select position from dispatcher.cursors`); got != len(ledgers)*claims-1 {
+	if got := scalar[int](t, raw(t, url), `select position from dispatcher.cursors`); got != len(
+		ledgers)*claims-1 {
 		t.Errorf("%d moves of %d were lost", len(ledgers)*claims-1-got, len(ledgers)*claims)
 	}
 }
@@ -182,10 +193,11 @@ func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
 	show := func(l *ledger.Ledger) (c ledger.Cursor) {
 		t.Helper()
 		stop := errors.New("stop")
-		err := runClaim(t.Context(), l, turnClaim(batch("look", 1)), func(seen *ledger.Seen) (ledger.Decisions, error) {
-			c = seen.Cursors[0]
-			return ledger.Decisions{}, stop
-		})
+		err := runClaim(t.Context(), l, turnClaim(batch("look", 1)),
+			func(seen *ledger.Seen) (ledger.Decisions, error) {
+				c = seen.Cursors[0]
+				return ledger.Decisions{}, stop
+			})
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
@@ -196,12 +208,26 @@ func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
 		want ledger.Cursor
 	}{
 		{func() {}, ledger.Cursor{Route: "default", Position: -1}},
-		{func() { claimTurns(t, ledgers[0], batch("one", 1), false) }, ledger.Cursor{Route: "default", Channel: "c"}},
-		{func() { claimTurns(t, ledgers[0], batch("two", 2), true) }, ledger.Cursor{Route: "default", Channel: "c"}},
-		{func() { claimTurns(t, ledgers[0], batch("three", 3), false) }, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
-		{func() { applyRoutes(t, ledgers[0], members, "another", "default") }, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
-		{func() { ledgers[0].Close(); ledgers[0] = connect(t, ledger.Config{URL: url}) }, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
-		{func() { applyRoutes(t, ledgers[0], members, "another"); applyRoutes(t, ledgers[0], members, "default") }, ledger.Cursor{Route: "default", Position: -1}},
+		{func() {
+			claimTurns(t, ledgers[0], batch("one", 1), false)
+		}, ledger.Cursor{Route: "default", Channel: "c"}},
+		{func() {
+			claimTurns(t, ledgers[0], batch("two", 2), true)
+		}, ledger.Cursor{Route: "default", Channel: "c"}},
+		{func() {
+			claimTurns(t, ledgers[0], batch("three", 3), false)
+		}, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
+		{func() {
+			applyRoutes(t, ledgers[0], members, "another", "default")
+		}, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
+		{func() {
+			ledgers[0].Close()
+			ledgers[0] = connect(t, ledger.Config{URL: url})
+		}, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
+		{func() {
+			applyRoutes(t, ledgers[0], members, "another")
+			applyRoutes(t, ledgers[0], members, "default")
+		}, ledger.Cursor{Route: "default", Position: -1}},
 	}
 	for i, step := range steps {
 		step.do()
@@ -209,7 +235,8 @@ func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
 			t.Errorf("step %d: %s", i, diff)
 		}
 	}
-	if got := scalar[string](t, raw(t, url), `select string_agg(route, ' ') from dispatcher.cursors`); got != "default" {
+	if got := scalar[string](t, raw(t, url),
+		`select string_agg(route, ' ') from dispatcher.cursors`); got != "default" {
 		t.Errorf("cursors of %s", got)
 	}
 }
@@ -219,26 +246,33 @@ func TestClaimRefusesACursorThatMovedWithoutAnAttempt(t *testing.T) {
 	ledgers, _ := openTurns(t, 1)
 	applyRoutes(t, ledgers[0], members, "another", "default")
 	for name, spoil := range map[string]func(*ledger.Seen){
-		"channel without attempt": func(s *ledger.Seen) { s.Cursors[1] = ledger.Cursor{Route: "default", Channel: "a", Position: 1} },
+		"channel without attempt": func(s *ledger.Seen) {
+			s.Cursors[1] = ledger.Cursor{Route: "default", Channel: "a", Position: 1}
+		},
 		"attempt of another route": func(s *ledger.Seen) {
 			s.Cursors[0] = ledger.Cursor{Route: "another", Channel: "c"}
 		},
-		"route replaced":        func(s *ledger.Seen) { s.Cursors[1].Route = "another" },
-		"no position":           func(s *ledger.Seen) { s.Cursors[1] = ledger.Cursor{Route: "default", Channel: "c", Position: -1} },
-		"back before the start": func(s *ledger.Seen) { s.Cursors[1] = ledger.Cursor{Route: "default", Position: 0} },
-		"dropped":               func(s *ledger.Seen) { s.Cursors = s.Cursors[:1] },
+		"route replaced": func(s *ledger.Seen) { s.Cursors[1].Route = "another" },
+		"no position": func(s *ledger.Seen) {
+			s.Cursors[1] = ledger.Cursor{Route: "default", Channel: "c", Position: -1}
+		},
+		"back before the start": func(s *ledger.Seen) {
+			s.Cursors[1] = ledger.Cursor{Route: "default", Position: 0}
+		},
+		"dropped": func(s *ledger.Seen) { s.Cursors = s.Cursors[:1] },
 	} {
 		// Not in parallel: whoever waits longer than maxSilence for a turn may not claim.
 		t.Run(name, func(t *testing.T) {
 			claim := turnClaim(batch(name, 1))
 			claim.Cursors = []string{"another", "default"}
-			err := runClaim(t.Context(), ledgers[0], claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
-				toC := *seen
-				toC.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
-				d, err := takeTurns(&toC)
-				spoil(seen)
-				return d, err
-			})
+			err := runClaim(t.Context(), ledgers[0], claim,
+				func(seen *ledger.Seen) (ledger.Decisions, error) {
+					toC := *seen
+					toC.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
+					d, err := takeTurns(&toC)
+					spoil(seen)
+					return d, err
+				})
 			if refused := (*ledger.DecisionError)(nil); !errors.As(err, &refused) {
 				t.Errorf("got %v", err)
 			}
@@ -252,7 +286,8 @@ func TestClaimNamesRoutesWithoutACursorAfterAskingDecide(t *testing.T) {
 	claim := turnClaim(batch("m", 1))
 	claim.Cursors = []string{"default", "gone", "never"}
 	asked := false
-	err := runClaim(t.Context(), ledgers[0], claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), ledgers[0], claim, func(seen *ledger.Seen) (ledger.Decisions,
+		error) {
 		asked = true
 		if want := (ledger.Cursor{Route: "gone", Position: -1}); seen.Cursors[1] != want {
 			t.Errorf("shown %v", seen.Cursors[1])
@@ -260,7 +295,8 @@ func TestClaimNamesRoutesWithoutACursorAfterAskingDecide(t *testing.T) {
 		return takeTurns(seen)
 	})
 	missing := (*ledger.MissingCursorsError)(nil)
-	if !errors.As(err, &missing) || !slices.Equal(missing.Routes, []string{"gone", "never"}) || !asked || ledger.Unavailable(err) {
+	if !errors.As(err, &missing) || !slices.Equal(missing.Routes, []string{"gone", "never"}) ||
+		!asked || ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -273,7 +309,8 @@ func TestClaimsWithoutCursorsDoNotWaitForThoseWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `lock table dispatcher.cursors in access exclusive mode`); err != nil {
+	if _, err := tx.Exec(t.Context(),
+		`lock table dispatcher.cursors in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
 	claimAll(t, ledgers[0], batch("m", 3), "a")
@@ -305,8 +342,10 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 				claim := turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 5))
 				claim.Cursors = []string{"another", "default"}
 				var sent []ledger.Message
-				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
-					d, err := takeTurns(&ledger.Seen{Messages: seen.Messages, Channels: seen.Channels, Cursors: seen.Cursors[1:]})
+				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions,
+					error) {
+					d, err := takeTurns(&ledger.Seen{Messages: seen.Messages,
+						Channels: seen.Channels, Cursors: seen.Cursors[1:]})
 					sent = slices.Clone(seen.Messages)
 					return d, err
 				})
@@ -324,7 +363,9 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 	}
 	workers.Go(func() {
 		for n := range rounds {
-			applyRoutes(t, ledgers[0], members, [][]string{{"default"}, {"default", "another"}}[n%2]...)
+			applyRoutes(t, ledgers[0], members, [][]string{
+				{"default"}, {"default", "another"},
+			}[n%2]...)
 		}
 	})
 	workers.Go(func() {
@@ -341,7 +382,8 @@ func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	cursor := `select route || ' ' || channel || ' ' || position || ' ' || members::text from dispatcher.cursors where route = 'default'`
+	cursor := `select route || ' ' || channel || ' ' || position || ' ' || members::text
+		from dispatcher.cursors where route = 'default'`
 	circle := func(want string, members ...string) {
 		t.Helper()
 		applyRoutes(t, l, members, "another", "default")
@@ -351,7 +393,9 @@ func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
 	}
 	turn := func(channel string, position int) {
 		t.Helper()
-		if _, err := db.Exec(t.Context(), `update dispatcher.cursors set channel = $1, position = $2 where route = 'default'`, channel, position); err != nil {
+		if _, err := db.Exec(t.Context(),
+			`update dispatcher.cursors set channel = $1, position = $2 where route = 'default'`,
+			channel, position); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -366,11 +410,15 @@ func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
 	turn("y", 0)
 	circle("default y 1 {z,y}", "z", "y")
 	// Another release does not note the circle.
-	if _, err := db.Exec(t.Context(), `update dispatcher.cursors set channel = 'gone', position = 1, members = '{}'`); err != nil {
+	if _, err := db.Exec(t.Context(),
+		`update dispatcher.cursors
+			set channel = 'gone', position = 1, members = '{}'`); err != nil {
 		t.Fatal(err)
 	}
 	circle("default gone 1 {a,b,c}", "a", "b", "c")
-	if got := scalar[string](t, db, `select channel || position from dispatcher.cursors where route = 'another'`); got != "gone1" {
+	if got := scalar[string](t, db,
+		`select channel || position from dispatcher.cursors
+			where route = 'another'`); got != "gone1" {
 		t.Errorf("the other route stands at %s", got)
 	}
 }
@@ -379,10 +427,14 @@ func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	for name, routes := range map[string][]ledger.RouteSpec{
-		"no name": circles(members, ""), "twice": circles(members, "r", "r"), "no members": circles(nil, "r"),
-		"a member twice": circles([]string{"a", "b", "a"}, "r"), "a member without a name": circles([]string{""}, "r"),
+		"no name": circles(members, ""), "twice": circles(members, "r", "r"),
+		"no members":              circles(nil, "r"),
+		"a member twice":          circles([]string{"a", "b", "a"}, "r"),
+		"a member without a name": circles([]string{""}, "r"),
 	} {
-		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "x", Routes: routes}); err == nil || ledger.Unstorable(err) {
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+			Author: "x", Routes: routes,
+		}); err == nil || ledger.Unstorable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -394,9 +446,13 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
 	// Parts of one circle, in which only c and b stay.
-	circles := [][]string{members, {"c", "b"}, {"d", "c", "a", "e", "b"}, {"b", "c"}, {"e", "b", "c"}}
+	circles := [][]string{members, {"c", "b"}, {"d", "c", "a", "e", "b"}, {"b", "c"}, {
+		"e", "b", "c",
+	}}
 	applyCircle := func(circle []string) {
-		n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: []ledger.RouteSpec{{Name: "default", Members: circle}}}
+		n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: []ledger.RouteSpec{
+			{Name: "default", Members: circle},
+		}}
 		for _, name := range members {
 			n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 		}
@@ -409,16 +465,20 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 	for i, l := range ledgers[:3] {
 		workers.Go(func() {
 			for n := range rounds {
-				err := runClaim(t.Context(), l, turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 1+n%4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
-					circle := circles[(int(seen.Version)-1)%len(circles)]
-					if c := &seen.Cursors[0]; c.Channel != "" {
-						c.Position = slices.Index(circle, c.Channel) // it is a member again, whatever was taken out
-						if c.Position < 0 {
-							t.Errorf("version %d: the cursor stands at %s, which is not in %v", seen.Version, c.Channel, circle)
+				err := runClaim(t.Context(), l,
+					turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 1+n%4)),
+					func(seen *ledger.Seen) (ledger.Decisions, error) {
+						circle := circles[(int(seen.Version)-1)%len(circles)]
+						if c := &seen.Cursors[0]; c.Channel != "" {
+							// it is a member again, whatever was taken out
+							c.Position = slices.Index(circle, c.Channel)
+							if c.Position < 0 {
+								t.Errorf("version %d: the cursor stands at %s, which is not in %v",
+									seen.Version, c.Channel, circle)
+							}
 						}
-					}
-					return takeTurnsAmong(seen, circle)
-				})
+						return takeTurnsAmong(seen, circle)
+					})
 				if err != nil {
 					t.Error(err)
 				}
@@ -438,6 +498,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 		return r
 	}, turns(t, url))
 	if want := strings.Repeat("cb", len(stayed)/2+1)[:len(stayed)]; stayed != want {
-		t.Errorf("the circle is broken after %d of %d turns", len(commonStart(stayed, want)), len(stayed))
+		t.Errorf("the circle is broken after %d of %d turns", len(commonStart(stayed, want)),
+			len(stayed))
 	}
 }

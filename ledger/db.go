@@ -24,9 +24,10 @@ const scoutInterval = 10 * time.Second
 
 // db is what the stores share: the pools, and what all connections have in common.
 type db struct {
-	config   Config
-	hot      *pgxpool.Pool   // claims and settlements
-	reports  *pgxpool.Pool   // everything whose plan depends on the data, and changes of the routing
+	config Config
+	hot    *pgxpool.Pool // claims and settlements
+	// everything whose plan depends on the data, and changes of the routing
+	reports  *pgxpool.Pool
 	single   *pgx.ConnConfig // for connections outside the pools
 	guard    primary.Guard   // of all connections
 	instance atomic.Int64    // set by Instances.Register
@@ -131,7 +132,8 @@ func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 	config.ConnConfig.Tracer = c.Tracer
 	maps.Copy(config.ConnConfig.RuntimeParams, settings)
 	d.guard.Configure(&config.ConnConfig.Config)
-	config.PingTimeout = questionTimeout // of an idle connection: a server that hangs is left sooner
+	// of an idle connection: a server that hangs is left sooner
+	config.PingTimeout = questionTimeout
 	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
 		return !d.guard.Replaced(conn.PgConn()), nil
 	}
@@ -139,7 +141,8 @@ func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 }
 
 // errAddress stands for every error in the address, whose text may quote the password.
-var errAddress = errors.New("connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
+var errAddress = errors.New(
+	"connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
 
 // connect opens a connection outside the pools.
 func (d *db) connect(ctx context.Context) (*pgx.Conn, error) {
@@ -154,7 +157,9 @@ func closeConn(conn *pgx.Conn) {
 }
 
 // rows runs a query of a report and collects its rows.
-func rows[T any](ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func rows[T any](
+	ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any,
+) ([]T, error) {
 	r, err := d.reports.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -174,7 +179,9 @@ const edgeSettings = `
 
 // atEdge asks a question about the newest rows, in one round trip. It takes no
 // connection from claims and settlements.
-func atEdge[T any](ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
+func atEdge[T any](
+	ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any,
+) (out []T, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("begin read only")
 	batch.Queue(edgeSettings)
@@ -214,7 +221,8 @@ const seekSeq = `
 // high on at it or later.
 func (d *db) seek(ctx context.Context, at time.Time) (low, high int64, err error) {
 	var from, to, ignored int64
-	if err := d.reports.QueryRow(ctx, seekSeq, at.Add(-disorder)).Scan(&from, &ignored); err != nil {
+	if err := d.reports.QueryRow(ctx, seekSeq, at.Add(-disorder)).
+		Scan(&from, &ignored); err != nil {
 		return 0, 0, wrap("look for an instant", err)
 	}
 	err = d.reports.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)

@@ -31,7 +31,8 @@ func TestTheQueryOfTheGuideFindsReceiptsThatContradict(t *testing.T) {
 	l, m, see := one(t)
 	m = fallback(t, l, m, provider.Refused)
 	settleAll(t, l, expecting(m, "r2"))
-	find := `select coalesce(string_agg(concat_ws(' ', message_id, attempt, reference), ','), '') from (` + queryOf(t, "receipts.md", "r.part is null") + `) found`
+	find := `select coalesce(string_agg(concat_ws(' ', message_id, attempt, reference), ','), '')
+		from (` + queryOf(t, "receipts.md", "r.part is null") + `) found`
 	receive(t, l, receipt("r2", provider.Delivered), keyed(m, 1, "r1", provider.Undelivered))
 	if got := see(find); got != "" {
 		t.Errorf("found %s", got)
@@ -50,17 +51,20 @@ func TestTheQueryOfTheGuideFindsRejectionsThatNoOptOutCovers(t *testing.T) {
 	refuse := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range d.Each {
-			d.Each[i] = ledger.Decision{State: ledger.Rejected, Reason: "opted_out", Plan: seen.Messages[i].Plan}
+			d.Each[i] = ledger.Decision{State: ledger.Rejected, Reason: "opted_out",
+				Plan: seen.Messages[i].Plan}
 		}
 		return d, nil
 	}
-	in := []ledger.Message{to("barred", "shop", subscriber), to("earlier", "shop", subscriber), to("made up", "shop", "+447700900124"), to("another", "bank", subscriber)}
+	in := []ledger.Message{to("barred", "shop", subscriber), to("earlier", "shop", subscriber),
+		to("made up", "shop", "+447700900124"), to("another", "bank", subscriber)}
 	if err := runClaim(t.Context(), l, ledger.Claim{Messages: in}, refuse); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, db, `update dispatcher.messages set recipient = null where id = 'earlier'`)
 	optIn(t, l, byHand, subscriber)
-	find := `select string_agg(id, ', ' order by id) from (` + queryOf(t, "audit.md", "opted_out") + `) found`
+	find := `select string_agg(id, ', ' order by id) from (` + queryOf(t, "audit.md", "opted_out") +
+		`) found`
 	if got := scalar[string](t, db, find); got != "another, made up" {
 		t.Errorf("found %s", got)
 	}

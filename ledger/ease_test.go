@@ -34,12 +34,14 @@ func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 		if _, err := db.Exec(ctx, `delete from dispatcher.channels`); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Exec(ctx, `insert into dispatcher.channels (channel) values ('a')`); err != nil {
+		if _, err := db.Exec(ctx,
+			`insert into dispatcher.channels (channel) values ('a')`); err != nil {
 			t.Fatal(err)
 		}
 		now, want := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), admission.Ease{}
 		for range rapid.IntRange(1, 12).Draw(t, "answers") {
-			now = now.Add(time.Duration(rapid.IntRange(-500_000, 20_000_000).Draw(t, "micros")) * time.Microsecond)
+			now = now.Add(time.Duration(rapid.IntRange(-500_000, 20_000_000).Draw(t,
+				"micros")) * time.Microsecond)
 			wait := time.Duration(rapid.IntRange(0, 300).Draw(t, "seconds")) * time.Second
 			want = want.SlowDown(now, wait)
 			var rate float64
@@ -47,8 +49,10 @@ func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 			if err := db.QueryRow(ctx, sql, now, wait).Scan(&rate, &since, &until); err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(rate-want.Rate) > 1e-9 || !moment(since).Equal(want.Since) || !moment(until).Equal(want.Until) {
-				t.Fatalf("at %s: %v since %s until %s, want %+v", now, rate, moment(since), moment(until), want)
+			if math.Abs(rate-want.Rate) > 1e-9 || !moment(since).Equal(want.Since) ||
+				!moment(until).Equal(want.Until) {
+				t.Fatalf("at %s: %v since %s until %s, want %+v", now, rate, moment(since),
+					moment(until), want)
 			}
 		}
 	})

@@ -85,8 +85,10 @@ func Unavailable(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) || errors.As(err, &network) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errConnection) || pgconn.SafeToRetry(err)
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errConnection) ||
+		pgconn.SafeToRetry(err)
 }
 
 // errConnection marks an error on a connection that carries no type of its own.

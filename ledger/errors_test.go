@@ -17,20 +17,26 @@ import (
 func TestUnavailableTellsPassingTroubleFromBugs(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{
-		"57P01": true, "57P02": true, "57P03": true, "57P05": true, "57014": true, "25P03": true, "08006": true,
+		"57P01": true, "57P02": true, "57P03": true, "57P05": true, "57014": true, "25P03": true,
+		"08006": true,
 		"53300": true, "53100": true, "40001": true, "40P01": true, "55P03": true, "58030": true,
-		"23514": false, "42601": false, "28P01": false, "3D000": false, "42P01": false, "22P02": false,
+		"23514": false, "42601": false, "28P01": false, "3D000": false, "42P01": false,
+		"22P02": false,
 	} {
-		if got := ledger.Unavailable(fmt.Errorf("claim: %w", &pgconn.PgError{Code: code})); got != want {
+		if got := ledger.Unavailable(fmt.Errorf("claim: %w", &pgconn.PgError{
+			Code: code,
+		})); got != want {
 			t.Errorf("%s: %t", code, got)
 		}
 	}
-	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded, ledger.ErrSilent} {
+	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
+		ledger.ErrSilent} {
 		if !ledger.Unavailable(fmt.Errorf("claim: %w", err)) {
 			t.Errorf("%v", err)
 		}
 	}
-	for _, err := range []error{nil, errors.New("bug"), context.Canceled, ledger.ErrNoRouting, &ledger.DecisionError{}} {
+	for _, err := range []error{nil, errors.New("bug"), context.Canceled, ledger.ErrNoRouting,
+		&ledger.DecisionError{}} {
 		if ledger.Unavailable(err) {
 			t.Errorf("%v", err)
 		}
@@ -40,14 +46,16 @@ func TestUnavailableTellsPassingTroubleFromBugs(t *testing.T) {
 func TestErrorsOfTheAddressNeverQuoteIt(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
-		"postgres://user:s3cret@host:notaport/db", "postgres://user:s3cret%zz@host/db", "host=h password=s3cret port=x",
+		"postgres://user:s3cret@host:notaport/db", "postgres://user:s3cret%zz@host/db",
+		"host=h password=s3cret port=x",
 		"postgres://user:s3cret@127.0.0.1:1/db?connect_timeout=2", "sslmode=s3cret",
 	} {
 		_, err := ledger.Connect(t.Context(), ledger.Config{URL: address})
 		if err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("got %v", err)
 		}
-		if err := ledger.Migrate(t.Context(), address); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if err := ledger.Migrate(t.Context(), address); err == nil ||
+			strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -55,7 +63,9 @@ func TestErrorsOfTheAddressNeverQuoteIt(t *testing.T) {
 
 func TestAServerThatIsAwayIsUnavailableAndAWrongPasswordIsNot(t *testing.T) {
 	t.Parallel()
-	_, err := ledger.Connect(t.Context(), ledger.Config{URL: "postgres://user:s3cret@127.0.0.1:1/db"})
+	_, err := ledger.Connect(t.Context(), ledger.Config{
+		URL: "postgres://user:s3cret@127.0.0.1:1/db",
+	})
 	if !ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
@@ -73,12 +83,15 @@ func TestErrorsOfTheDatabaseQuoteNoRow(t *testing.T) {
 	l := open(t)
 	m := message("m")
 	m.Plan.Draw = 1000 // outside of the table
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a"}}, give)
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{
+		"a",
+	}}, give)
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.ConstraintName != "messages_draw" {
 		t.Fatalf("got %v", err)
 	}
-	if s := fmt.Sprintf("%v %+v", err, *pg); strings.Contains(s, "sms.otp") || strings.Contains(s, "shop") {
+	if s := fmt.Sprintf("%v %+v", err, *pg); strings.Contains(s, "sms.otp") ||
+		strings.Contains(s, "shop") {
 		t.Error(s)
 	}
 }

@@ -39,7 +39,8 @@ func (o *outlet) letGo() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.conn != nil {
-		_, _ = o.conn.Exec(context.Background(), `select pg_advisory_unlock_all()`) // it may be broken
+		// it may be broken
+		_, _ = o.conn.Exec(context.Background(), `select pg_advisory_unlock_all()`)
 	}
 	o.dropLeadership()
 	o.latest, o.asked = time.Time{}, time.Time{}

@@ -25,7 +25,8 @@ func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	tier.Check(t, func(rt *rapid.T) {
 		execute(t, db, `delete from dispatcher.messages where next_at is not null`)
-		line := turnsLine{t: t, db: db, waiting: map[string]int{}, passed: map[string]map[string]bool{}}
+		line := turnsLine{t: t, db: db, waiting: map[string]int{},
+			passed: map[string]map[string]bool{}}
 		l.LetGo()
 		for range rapid.IntRange(4, 16).Draw(rt, "rounds") {
 			line.arrive(rt)
@@ -63,7 +64,9 @@ func (q *turnsLine) arrive(rt *rapid.T) {
 	}
 	execute(q.t, q.db, `
 		insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
-		select gen_random_uuid(), lane, tenant, 1, '', 'waiting', now() from unnest($1::text[], $2::text[]) as n(lane, tenant), generate_series(1, 2)`, lanes, tenants)
+		select gen_random_uuid(), lane, tenant, 1, '', 'waiting', now()
+		from unnest($1::text[], $2::text[]) as n(lane, tenant), generate_series(1,
+		  2)`, lanes, tenants)
 }
 
 // laneOf is the lane of a lane/tenant.

@@ -23,7 +23,8 @@ func queue(t testing.TB, db *pgx.Conn, lane, tenant string, n int) {
 	t.Helper()
 	execute(t, db, `
 		insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
-		select concat_ws('-', $1::text, $2::text, lpad(n::text, 5, '0')), $1, $2, 1, '', 'waiting', now() - make_interval(secs => $3 - n + 1)
+		select concat_ws('-', $1::text, $2::text, lpad(n::text, 5, '0')), $1, $2, 1, '', 'waiting',
+		  now() - make_interval(secs => $3 - n + 1)
 		from generate_series(1, $3::int) n`, lane, tenant, n)
 }
 
@@ -41,10 +42,14 @@ func lined(t testing.TB, queues map[string]int) (*ledger.Ledger, *pgx.Conn) {
 }
 
 // pick picks due rows up and leaves them alone, or sends them. It returns them by lane/tenant.
-func pick(t testing.TB, l *ledger.Ledger, due int, send bool) (counts map[string]int, picked []ledger.Message) {
+func pick(
+	t testing.TB, l *ledger.Ledger, due int, send bool,
+) (counts map[string]int, picked []ledger.Message) {
 	t.Helper()
 	counts = map[string]int{}
-	err := runClaim(t.Context(), l, ledger.Claim{Due: due, Lanes: []string{"otp", "transactional", "bulk"}, Channels: []string{"a"}},
+	err := runClaim(t.Context(), l, ledger.Claim{
+		Due: due, Lanes: []string{"otp", "transactional", "bulk"}, Channels: []string{"a"},
+	},
 		func(seen *ledger.Seen) (ledger.Decisions, error) {
 			picked = seen.Messages
 			if !send {
@@ -68,15 +73,27 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 		due    int
 		want   map[string]int
 	}{
-		"a small one beside a campaign":    {map[string]int{"bulk/big": 5000, "bulk/small": 10}, 500, map[string]int{"bulk/big": 490, "bulk/small": 10}},
-		"equal parts":                      {map[string]int{"bulk/x": 900, "bulk/y": 900, "bulk/z": 900}, 300, map[string]int{"bulk/x": 100, "bulk/y": 100, "bulk/z": 100}},
-		"what one does not need":           {map[string]int{"bulk/x": 900, "bulk/y": 50, "bulk/z": 200}, 600, map[string]int{"bulk/x": 350, "bulk/y": 50, "bulk/z": 200}},
-		"one tenant alone":                 {map[string]int{"bulk/x": 900}, 500, map[string]int{"bulk/x": 500}},
-		"all fit":                          {map[string]int{"bulk/x": 9, "otp/y": 5}, 500, map[string]int{"bulk/x": 9, "otp/y": 5}},
-		"lanes by rank":                    {map[string]int{"bulk/x": 900, "otp/y": 30, "transactional/z": 40}, 100, map[string]int{"bulk/x": 30, "otp/y": 30, "transactional/z": 40}},
-		"an urgent lane takes it all":      {map[string]int{"bulk/x": 900, "otp/y": 300}, 100, map[string]int{"otp/y": 100}},
-		"a lane without a rank comes last": {map[string]int{"aaa/x": 900, "bulk/y": 90}, 100, map[string]int{"bulk/y": 90, "aaa/x": 10}},
-		"no tenant":                        {map[string]int{"bulk/": 900, "bulk/y": 10}, 100, map[string]int{"bulk/": 90, "bulk/y": 10}},
+		"a small one beside a campaign": {map[string]int{"bulk/big": 5000, "bulk/small": 10},
+			500, map[string]int{"bulk/big": 490, "bulk/small": 10}},
+		"equal parts": {map[string]int{"bulk/x": 900, "bulk/y": 900,
+			"bulk/z": 900}, 300, map[string]int{"bulk/x": 100, "bulk/y": 100, "bulk/z": 100}},
+		"what one does not need": {map[string]int{"bulk/x": 900, "bulk/y": 50,
+			"bulk/z": 200}, 600, map[string]int{"bulk/x": 350, "bulk/y": 50, "bulk/z": 200}},
+		"one tenant alone": {map[string]int{"bulk/x": 900}, 500, map[string]int{
+			"bulk/x": 500,
+		}},
+		"all fit": {map[string]int{"bulk/x": 9, "otp/y": 5}, 500,
+			map[string]int{"bulk/x": 9, "otp/y": 5}},
+		"lanes by rank": {map[string]int{
+			"bulk/x": 900, "otp/y": 30, "transactional/z": 40,
+		}, 100, map[string]int{"bulk/x": 30, "otp/y": 30, "transactional/z": 40}},
+		"an urgent lane takes it all": {map[string]int{"bulk/x": 900, "otp/y": 300}, 100,
+			map[string]int{"otp/y": 100}},
+		"a lane without a rank comes last": {map[string]int{"aaa/x": 900, "bulk/y": 90}, 100,
+			map[string]int{"bulk/y": 90, "aaa/x": 10}},
+		"no tenant": {map[string]int{"bulk/": 900, "bulk/y": 10}, 100, map[string]int{
+			"bulk/": 90, "bulk/y": 10,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +103,9 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 				t.Errorf("picked %v, want %v", got, tc.want)
 			}
 			oldest := map[string]int{}
-			slices.SortFunc(picked, func(a, b ledger.Message) int { return cmp.Compare(a.ID, b.ID) })
+			slices.SortFunc(picked, func(a, b ledger.Message) int {
+				return cmp.Compare(a.ID, b.ID)
+			})
 			for i := range picked { // those of a tenant are its oldest
 				m := &picked[i]
 				oldest[m.Lane+m.Tenant]++
@@ -133,7 +152,8 @@ func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 	for round := range 20 {
 		execute(t, db, `
 			insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
-			select concat_ws('-', 'code', $1::int, n), 'otp', 't09', 1, '', 'waiting', now() from generate_series(1, 4) n`, round)
+			select concat_ws('-', 'code', $1::int, n), 'otp', 't09', 1, '', 'waiting', now()
+			from generate_series(1, 4) n`, round)
 		if got, _ := pick(t, l, 4, true); !maps.Equal(got, map[string]int{"otp/t09": 4}) {
 			t.Fatalf("round %d began with %v", round, got)
 		}
@@ -152,16 +172,20 @@ func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 func TestWhatIsNotDueOrExceptedIsNotPicked(t *testing.T) {
 	t.Parallel()
 	l, db := lined(t, map[string]int{"bulk/x": 600, "bulk/y": 600})
-	execute(t, db, `update dispatcher.messages set next_at = now() + interval '1 hour' where tenant = 'x' and seq % 2 = 0`)
+	execute(t, db, `update dispatcher.messages set next_at = now() + interval '1 hour'
+		where tenant = 'x' and seq % 2 = 0`)
 	var except []int64
-	if err := db.QueryRow(t.Context(), `select array_agg(seq) from dispatcher.messages where tenant = 'y' and seq % 3 = 0`).Scan(&except); err != nil {
+	if err := db.QueryRow(t.Context(),
+		`select array_agg(seq) from dispatcher.messages where tenant = 'y' and seq % 3 = 0`).
+		Scan(&except); err != nil {
 		t.Fatal(err)
 	}
 	var picked []ledger.Message
-	err := runClaim(t.Context(), l, ledger.Claim{Due: 650, Except: except}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		picked = seen.Messages
-		return ledger.Decisions{Each: make([]ledger.Decision, len(picked))}, nil
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 650, Except: except},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			picked = seen.Messages
+			return ledger.Decisions{Each: make([]ledger.Decision, len(picked))}, nil
+		})
 	if err != nil || len(picked) != 650 {
 		t.Fatalf("%d picked, %v", len(picked), err)
 	}
@@ -182,12 +206,13 @@ func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 	seqs := make([][]ledger.Message, 2)
 	for i := range 2 {
 		claimers.Go(func() {
-			err := runClaim(t.Context(), l, ledger.Claim{Due: 500, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-				seqs[i] = seen.Messages
-				both <- i
-				<-done
-				return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
-			})
+			err := runClaim(t.Context(), l, ledger.Claim{Due: 500, Lanes: []string{"otp", "bulk"}},
+				func(seen *ledger.Seen) (ledger.Decisions, error) {
+					seqs[i] = seen.Messages
+					both <- i
+					<-done
+					return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+				})
 			if err != nil {
 				t.Error(err)
 			}
@@ -226,7 +251,8 @@ func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
 		})
 	}
 	claimers.Wait()
-	if n := scalar[int](t, db, `select count(*) from dispatcher.attempts where attempt = 1`); n != 2500 {
+	if n := scalar[int](t, db,
+		`select count(*) from dispatcher.attempts where attempt = 1`); n != 2500 {
 		t.Errorf("%d of 2500 messages were sent", n)
 	}
 }
@@ -238,12 +264,14 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '1 hour'`)
 	// The last of both tenants' queues, the later ones in it with the earlier deadlines.
 	execute(t, db, `update dispatcher.messages set expires_at = now() + make_interval(secs => 40 - right(id, 1)::int)
-		where id between 'bulk-big-01990' and 'bulk-big-01999' or id between 'bulk-small-00590' and 'bulk-small-00594'`)
+		where id between 'bulk-big-01990' and 'bulk-big-01999' or id between 'bulk-small-00590'
+		  and 'bulk-small-00594'`)
 	for _, tc := range []struct {
 		due  int
 		want map[string]int
 	}{
-		{60, map[string]int{"otp/x": 50, "bulk/big": 10}}, // those that expire first: 9, 8, 7, 6, 5, then 4, 4, ...
+		// those that expire first: 9, 8, 7, 6, 5, then 4, 4, ...
+		{60, map[string]int{"otp/x": 50, "bulk/big": 10}},
 		{165, map[string]int{"otp/x": 50, "bulk/big": 60, "bulk/small": 55}},
 	} {
 		got, picked := pick(t, l, tc.due, false)
@@ -259,29 +287,36 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 		if want := min(tc.due-50, 15); len(near) != want {
 			t.Errorf("%d near their deadline were picked, want %d", len(near), want)
 		}
-		if !slices.IsSortedFunc(near, func(a, b ledger.Message) int { return a.ExpiresAt.Compare(b.ExpiresAt) }) {
+		if !slices.IsSortedFunc(near, func(a, b ledger.Message) int {
+			return a.ExpiresAt.Compare(b.ExpiresAt)
+		}) {
 			t.Error("the earliest deadline does not come first")
 		}
 	}
 	execute(t, db, `analyze dispatcher.messages`)
-	if got, want := plan(t, db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk' and expires_at <= now() + interval '1 minute'
-		order by expires_at, seq limit 500 for update skip locked`), "messages_deadlines"; !strings.Contains(got, want) {
+	if got, want := plan(t,
+		db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk' and expires_at <= now() + interval '1 minute'
+		order by expires_at, seq
+		  limit 500 for update skip locked`), "messages_deadlines"; !strings.Contains(got, want) {
 		t.Error(got)
 	}
 }
 
 // leave picks up rows of one lane and leaves some of them because their limits were not locked, the
 // others because something else is missing. It returns the tenants.
-func leave(t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string) bool) (tenants []string) {
+func leave(
+	t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string) bool,
+) (tenants []string) {
 	t.Helper()
-	err := runClaim(t.Context(), l, ledger.Claim{Due: due, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-		for i := range seen.Messages {
-			tenants = append(tenants, seen.Messages[i].Tenant)
-			d.Each[i].Unlocked = unlocked(seen.Messages[i].Tenant)
-		}
-		return d, nil
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Due: due, Lanes: []string{"otp", "bulk"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+			for i := range seen.Messages {
+				tenants = append(tenants, seen.Messages[i].Tenant)
+				d.Each[i].Unlocked = unlocked(seen.Messages[i].Tenant)
+			}
+			return d, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +327,8 @@ func leave(t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string)
 // for another reason has had its turn.
 func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 	t.Parallel()
-	l, db := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9, "bulk/e": 9, "otp/x": 1})
+	l, db := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9,
+		"bulk/e": 9, "otp/x": 1})
 	only := func(tenants ...string) func(string) bool {
 		return func(tenant string) bool { return slices.Contains(tenants, tenant) }
 	}
@@ -313,8 +349,10 @@ func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 			t.Fatalf("claim %d picked up %s, want %s", i, got, step.want)
 		}
 	}
-	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '30 seconds' where tenant = 'e' and id like '%-00009'`)
-	for i, want := range []string{"xebc", "xede", "xeab"} { // that row near its deadline has no turn that others would lose
+	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '30 seconds'
+		where tenant = 'e' and id like '%-00009'`)
+	// that row near its deadline has no turn that others would lose
+	for i, want := range []string{"xebc", "xede", "xeab"} {
 		unlocked := only("x")
 		if i == 0 {
 			unlocked = only("x", "e")
@@ -330,10 +368,15 @@ func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
 	t.Parallel()
 	l, _ := lined(t, map[string]int{"bulk/a": 1, "bulk/b": 1, "bulk/c": 1})
 	fault := errors.New("fault")
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(*ledger.Seen) (ledger.Decisions, error) { return ledger.Decisions{}, fault }); !errors.Is(err, fault) {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(*ledger.Seen) (ledger.Decisions,
+		error) {
+		return ledger.Decisions{}, fault
+	}); !errors.Is(err, fault) {
 		t.Fatal(err)
 	}
-	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"b"}) {
+	if got := leave(t, l, 1, func(string) bool {
+		return false
+	}); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("picked up %s", got)
 	}
 }
@@ -347,10 +390,13 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	queue(t, db, "bulk", "a", 1)
 	queue(t, db, "bulk", "b", 1)
-	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"a"}) {
+	if got := leave(t, l, 1, func(string) bool {
+		return false
+	}); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf("picked up %s", got)
 	}
-	execute(t, db, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+	execute(t, db, `select pg_terminate_backend(pid) from pg_stat_activity
+		where datname = current_database() and pid <> pg_backend_pid()`)
 	fresh := ledger.Claim{Messages: batch("fresh", 1), Due: 1}
 	if err := runClaim(t.Context(), l, fresh, func(*ledger.Seen) (ledger.Decisions, error) {
 		t.Error("it was asked to decide")
@@ -358,7 +404,9 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 	}); !ledger.Unavailable(err) {
 		t.Fatal(err)
 	}
-	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"b"}) {
+	if got := leave(t, l, 1, func(string) bool {
+		return false
+	}); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("picked up %s", got)
 	}
 }
@@ -366,9 +414,11 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 // TestAClaimThatWasOvertakenTakesNoTurnBack: who had one since it began does not have it again.
 func TestAClaimThatWasOvertakenTakesNoTurnBack(t *testing.T) {
 	t.Parallel()
-	l, _ := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9, "bulk/e": 9})
+	l, _ := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9,
+		"bulk/e": 9})
 	none := func(string) bool { return false }
-	err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(seen *ledger.Seen) (ledger.Decisions,
+		error) {
 		for _, want := range []string{"ab", "cd"} {
 			if got := strings.Join(leave(t, l, 2, none), ""); got != want {
 				t.Errorf("a claim beside it picked up %s, want %s", got, want)

@@ -22,7 +22,8 @@ func answers(t testing.TB, l *ledger.Ledger, prefix, channel string, outcomes ..
 	settlements := accepted(claimAll(t, l, batch(prefix, len(outcomes)/2), channel).Messages)
 	for i := range settlements {
 		s := &settlements[i]
-		s.Outcome, s.Code, s.Notice = outcomes[2*i].(provider.Outcome), outcomes[2*i+1].(string), nil
+		s.Outcome, s.Code, s.Notice = outcomes[2*i].(provider.Outcome), outcomes[2*i+1].(string),
+			nil
 		s.Unfit = s.Code == unfitSender
 		switch s.Outcome {
 		case provider.Accepted:
@@ -41,40 +42,56 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{Name: "c"})
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{
+		Name: "c",
+	})
 	age := func(sql string) {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	answers(t, l, "old", "a", provider.Refused, "503", provider.Refused, "503")
-	age(`update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour', settled_at = settled_at - interval '1 hour'`)
-	answers(t, l, "late", "a", provider.Unknown, "timeout", provider.Unknown, "timeout", provider.Unknown, "timeout")
-	age(`update dispatcher.attempts set claimed_at = claimed_at - interval '20 minutes' where settled_at > now() - interval '1 minute'`)
-	answers(t, l, "before", "a", provider.Refused, "503") // claimed before the window, settled in it
-	age(`update dispatcher.attempts set claimed_at = now() - interval '630 seconds' where claimed_at > now() - interval '1 minute'`)
+	age(`update dispatcher.attempts
+		set claimed_at = claimed_at - interval '1 hour',
+		  settled_at = settled_at - interval '1 hour'`)
+	answers(t, l, "late", "a", provider.Unknown, "timeout", provider.Unknown, "timeout",
+		provider.Unknown, "timeout")
+	age(`update dispatcher.attempts set claimed_at = claimed_at - interval '20 minutes'
+		where settled_at > now() - interval '1 minute'`)
+	// claimed before the window, settled in it
+	answers(t, l, "before", "a", provider.Refused, "503")
+	age(`update dispatcher.attempts set claimed_at = now() - interval '630 seconds'
+		where claimed_at > now() - interval '1 minute'`)
 	answers(t, l, "now", "a",
 		provider.Accepted, "", provider.Rejected, "bad_number", provider.Throttled, "429",
 		provider.Refused, "", provider.Unknown, "timeout",
-		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "expired", provider.Refused, "uncomposed", provider.Unknown, "instance_lost",
-		provider.Refused, unfitSender, provider.Unknown, unfitSender) // the latter repeated a submission that nobody had answered
+		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "expired",
+		provider.Refused, "uncomposed", provider.Unknown, "instance_lost",
+		// the latter repeated a submission that nobody had answered
+		provider.Refused, unfitSender, provider.Unknown, unfitSender)
 	answers(t, l, "good", "b", provider.Accepted, "")
-	answers(t, l, "unfit", "b", provider.Refused, unfitSender, provider.Refused, unfitSender, provider.Refused, unfitSender)
+	answers(t, l, "unfit", "b", provider.Refused, unfitSender, provider.Refused, unfitSender,
+		provider.Refused, unfitSender)
 	claimAll(t, l, batch("pending", 2), "c")
 	got, err := l.Reports.Faults(t.Context(), 10*time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []ledger.Fault{{Channel: "a", Attempts: 13, Errors: 3}, {Channel: "b", Attempts: 4}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Fault{}, "LastErrorAt")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Fault{},
+		"LastErrorAt")); diff != "" {
 		t.Fatal(diff)
 	}
-	last := scalar[time.Time](t, db, `select max(settled_at) from dispatcher.attempts where outcome = 'refused' and provider_code is null`)
+	last := scalar[time.Time](t, db, `select max(settled_at) from dispatcher.attempts
+		where outcome = 'refused' and provider_code is null`)
 	if !got[0].LastErrorAt.Equal(last) || !got[1].LastErrorAt.IsZero() {
-		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt, got[1].LastErrorAt, last)
+		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt,
+			got[1].LastErrorAt, last)
 	}
-	if got, err := l.Reports.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 16 || got[0].Errors != 6 {
-		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err) // those of "late"
+	if got, err := l.Reports.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil ||
+		got[0].Attempts != 16 || got[0].Errors != 6 {
+		// those of "late"
+		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err)
 	}
 }
 
@@ -85,20 +102,26 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
 	answers(t, l, "before", "a", provider.Accepted, "", provider.Refused, "503")
 	old := claimAll(t, l, batch("retried", 1), "b").Messages
-	if _, err := db.Exec(t.Context(), `update dispatcher.messages set received_at = received_at - interval '1 hour'`); err != nil {
+	if _, err := db.Exec(t.Context(),
+		`update dispatcher.messages
+			set received_at = received_at - interval '1 hour'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(t.Context(), `update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour' where channel = 'a'`); err != nil {
+	if _, err := db.Exec(t.Context(), `update dispatcher.attempts
+		set claimed_at = claimed_at - interval '1 hour' where channel = 'a'`); err != nil {
 		t.Fatal(err)
 	}
 	other := message("other")
 	other.Plan.Route = "another"
 	claimAll(t, l, []ledger.Message{other}, "a")
-	answers(t, l, "now", "a", provider.Accepted, "", provider.Accepted, "", provider.Rejected, "bad_number", provider.Unknown, "timeout", provider.Refused, "stale", provider.Refused, unfitSender)
+	answers(t, l, "now", "a", provider.Accepted, "", provider.Accepted, "", provider.Rejected,
+		"bad_number", provider.Unknown, "timeout", provider.Refused, "stale", provider.Refused,
+		unfitSender)
 	toB := batch("to-b", 2)
 	toB[0].Plan.FirstChoice, toB[1].Plan.FirstChoice = "b", ""
 	claimAll(t, l, toB, "b")
-	got, err := l.Reports.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 1)
+	got, err := l.Reports.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute),
+		time.Minute, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +135,9 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	for i := range want {
 		want[i].InForce = 0
 	}
-	got, err = l.Reports.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 2) // all were planned under version 1
+	// all were planned under version 1
+	got, err = l.Reports.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute),
+		time.Minute, 2)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -120,7 +145,8 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Reports.Carried(t.Context(), "default", now, time.Minute, 1); len(got) != 0 || err != nil {
+	if got, err := l.Reports.Carried(t.Context(), "default", now, time.Minute, 1); len(got) != 0 ||
+		err != nil {
 		t.Errorf("since now: %v, %v", got, err)
 	}
 }
@@ -132,12 +158,14 @@ func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	answers(t, l, "early", "a", provider.Accepted, "", provider.Unknown, "timeout") // answered before
+	// answered before
+	answers(t, l, "early", "a", provider.Accepted, "", provider.Unknown, "timeout")
 	since, err := l.Clock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers(t, l, "late", "a", provider.Accepted, "", provider.Unknown, "timeout", provider.Refused, "503")
+	answers(t, l, "late", "a", provider.Accepted, "", provider.Unknown, "timeout", provider.Refused,
+		"503")
 	claimAll(t, l, batch("open", 2), "a") // not answered yet
 	execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '5 minutes'`)
 	answers(t, l, "now", "a", provider.Accepted, "", provider.Unknown, "timeout")
@@ -165,16 +193,19 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	if _, err := db.Exec(t.Context(), `analyze; select pg_stat_force_next_flush()`); err != nil {
 		t.Fatal(err)
 	}
-	scans := `select sum(seq_scan)::bigint from pg_stat_user_tables where relname in ('messages', 'attempts')`
+	scans := `select sum(seq_scan)::bigint from pg_stat_user_tables
+		where relname in ('messages', 'attempts')`
 	before := scalar[int64](t, db, scans)
 	if _, err := l.Reports.Faults(t.Context(), time.Minute, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Reports.Carried(t.Context(), "default", time.Now().Add(-time.Hour), time.Minute, 1); err != nil {
+	if _, err := l.Reports.Carried(t.Context(), "default", time.Now().Add(-time.Hour), time.Minute,
+		1); err != nil {
 		t.Error(err)
 	}
 	l.Close() // a session reports its statistics at its end, at the latest
-	for scalar[int64](t, db, `select idx_scan from pg_stat_user_tables where relname = 'attempts'`) == 0 {
+	for scalar[int64](t, db,
+		`select idx_scan from pg_stat_user_tables where relname = 'attempts'`) == 0 {
 		if t.Context().Err() != nil {
 			t.FailNow()
 		}
@@ -189,17 +220,18 @@ func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 	t.Parallel()
 	l := connect(t, ledger.Config{URL: ledgertest.URL(t), MaxConns: 1})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		if _, err := l.Reports.Faults(ctx, time.Minute, time.Minute); err != nil {
-			t.Error(err)
-		}
-		if _, err := l.Reports.Carried(ctx, "default", time.Now(), time.Minute, 1); err != nil {
-			t.Error(err)
-		}
-		return give(seen)
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := l.Reports.Faults(ctx, time.Minute, time.Minute); err != nil {
+				t.Error(err)
+			}
+			if _, err := l.Reports.Carried(ctx, "default", time.Now(), time.Minute, 1); err != nil {
+				t.Error(err)
+			}
+			return give(seen)
+		})
 	if err != nil {
 		t.Error(err)
 	}

@@ -18,7 +18,9 @@ import (
 
 // holding claims n messages on channel a, of at most ten at once, and settles them as accepted
 // with a slot each that is held for an hour.
-func holding(t testing.TB, n int) (l *ledger.Ledger, db *pgx.Conn, settlements []ledger.Settlement) {
+func holding(
+	t testing.TB, n int,
+) (l *ledger.Ledger, db *pgx.Conn, settlements []ledger.Settlement) {
 	t.Helper()
 	r := lend(t)
 	l, db = r.l, r.db
@@ -33,7 +35,8 @@ func holding(t testing.TB, n int) (l *ledger.Ledger, db *pgx.Conn, settlements [
 
 func activeOn(t testing.TB, db *pgx.Conn, channel string) int64 {
 	t.Helper()
-	return scalar[int64](t, db, `select active from dispatcher.channels where channel = $1`, channel)
+	return scalar[int64](t, db, `select active from dispatcher.channels where channel = $1`,
+		channel)
 }
 
 func release(t testing.TB, l *ledger.Ledger) int64 {
@@ -51,7 +54,8 @@ func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...str
 	t.Helper()
 	receipts := make([]ledger.Receipt, len(references))
 	for i, reference := range references {
-		receipts[i] = ledger.Receipt{Channel: channel, Reference: reference, State: provider.Delivered}
+		receipts[i] = ledger.Receipt{Channel: channel, Reference: reference,
+			State: provider.Delivered}
 	}
 	return receive(t, l, receipts...).Freed
 }
@@ -59,7 +63,8 @@ func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...str
 // beatingForLong lets an instance have sent heart-beats without a break.
 func beatingForLong(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
-	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour' where id = $1`, l.Instances.ID())
+	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour'
+		where id = $1`, l.Instances.ID())
 }
 
 // endHolds lets the time of all slots run out.
@@ -94,8 +99,10 @@ func TestAReceiptFreesTheSlotThatWasHeldOnce(t *testing.T) {
 		{"a", []string{"ref-m-00002", "ref-m-00001", "ref-m-00000", "ref-m-00001"}, 2, 0},
 		{"a", nil, 0, 0},
 	} {
-		if got, n := byReceipt(t, l, step.channel, step.references...), activeOn(t, db, "a"); got != step.freed || n != step.active {
-			t.Errorf("%v on %s freed %d with %d left active, want %d and %d", step.references, step.channel, got, n, step.freed, step.active)
+		if got, n := byReceipt(t, l, step.channel, step.references...),
+			activeOn(t, db, "a"); got != step.freed || n != step.active {
+			t.Errorf("%v on %s freed %d with %d left active, want %d and %d", step.references,
+				step.channel, got, n, step.freed, step.active)
 		}
 	}
 	settleAll(t, l, settlements)
@@ -110,7 +117,8 @@ func TestTheFirstReceiptOfAnyPartFreesTheSlot(t *testing.T) {
 	s := accepted(claimAll(t, l, batch("m", 1), "a").Messages)
 	s[0].Hold, s[0].Await, s[0].Reference = time.Hour, time.Hour, "r1 r2 r3"
 	settleAll(t, l, s)
-	if got := receive(t, l, ledger.Receipt{Channel: "a", Reference: "r1"}); got.Freed != 0 || got.Matched != 1 || activeOn(t, db, "a") != 1 {
+	if got := receive(t, l, ledger.Receipt{Channel: "a", Reference: "r1"}); got.Freed != 0 ||
+		got.Matched != 1 || activeOn(t, db, "a") != 1 {
 		t.Errorf("a receipt that says nothing certain: %+v, %d active", got, activeOn(t, db, "a"))
 	}
 	if got := byReceipt(t, l, "a", "r2"); got != 1 || activeOn(t, db, "a") != 0 {
@@ -127,11 +135,13 @@ func TestAHeldSlotIsFreedWhenItsTimeIsOver(t *testing.T) {
 	if release(t, l) != 0 {
 		t.Fatal("slots were freed before their time")
 	}
-	execute(t, db, `update dispatcher.attempts set held_until = now() where message_seq <> $1`, settlements[0].Seq)
+	execute(t, db, `update dispatcher.attempts set held_until = now() where message_seq <> $1`,
+		settlements[0].Seq)
 	if n := release(t, l); n != 2 || activeOn(t, db, "a") != 1 {
 		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
 	}
-	if got := byReceipt(t, l, "a", "ref-m-00001"); got != 0 || activeOn(t, db, "a") != 1 || release(t, l) != 0 {
+	if got := byReceipt(t, l, "a", "ref-m-00001"); got != 0 || activeOn(t, db, "a") != 1 ||
+		release(t, l) != 0 {
 		t.Errorf("a receipt that came late freed %d, %d active", got, activeOn(t, db, "a"))
 	}
 }
@@ -140,14 +150,17 @@ func TestManyHeldSlotsAreFoundThroughTheirIndex(t *testing.T) {
 	t.Parallel()
 	l, db, _ := holding(t, 0)
 	execute(t, db, `
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at,
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments,
+		  price_micros, currency, claimed_at,
 		  settled_at, instance, answers, held_until)
 		select n, 1, 'a', 'first_choice', 'accepted', 1, 0, 'GBP', now(), now(), 1, 1,
 		  now() + case when n % 10 = 0 then interval '-1 minute' else interval '1 hour' end
 		from generate_series(1, 20000) n`)
-	execute(t, db, `update dispatcher.channels set configured_max = 0, active_max = 0, active = 20000 where channel = 'a'`)
+	execute(t, db, `update dispatcher.channels
+		set configured_max = 0, active_max = 0, active = 20000 where channel = 'a'`)
 	execute(t, db, `analyze dispatcher.attempts`)
-	const held = `select from dispatcher.attempts a where a.held_until <= now() and not a.freed order by a.held_until limit 500 for update skip locked`
+	const held = `select from dispatcher.attempts a where a.held_until <= now() and not a.freed
+		order by a.held_until limit 500 for update skip locked`
 	if got := plan(t, db, held); !strings.Contains(got, "attempts_held_until") {
 		t.Errorf("%s\n%s", held, got)
 	}
@@ -163,8 +176,11 @@ func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlemen
 	for i := range messages {
 		m := &messages[i]
 		settlements[i] = ledger.Settlement{
-			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Throttled, Code: "88", State: ledger.Retry,
-			Reason: "throttled", Pinned: "a", Hold: hold, Slow: &ledger.Slow{RetryAfter: 30 * time.Second},
+			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Throttled, Code: "88",
+			State:  ledger.Retry,
+			Reason: "throttled", Pinned: "a", Hold: hold, Slow: &ledger.Slow{
+				RetryAfter: 30 * time.Second,
+			},
 		}
 	}
 	return settlements
@@ -174,25 +190,27 @@ func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlemen
 // it.
 func again(t testing.TB, l *ledger.Ledger, with bool, then ledger.State) (seen ledger.Seen) {
 	t.Helper()
-	err := runClaim(t.Context(), l, ledger.Claim{Due: 100, Channels: []string{"a"}}, func(s *ledger.Seen) (ledger.Decisions, error) {
-		seen = *s
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(s.Messages))}
-		for i := range s.Messages {
-			m, each := &s.Messages[i], &d.Each[i]
-			each.State, each.Plan, each.Reason = then, m.Plan, "test"
-			if then != ledger.Sending {
-				continue
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 100, Channels: []string{"a"}},
+		func(s *ledger.Seen) (ledger.Decisions, error) {
+			seen = *s
+			d := ledger.Decisions{Each: make([]ledger.Decision, len(s.Messages))}
+			for i := range s.Messages {
+				m, each := &s.Messages[i], &d.Each[i]
+				each.State, each.Plan, each.Reason = then, m.Plan, "test"
+				if then != ledger.Sending {
+					continue
+				}
+				each.Attempt = ledger.Attempt{Number: m.Attempts + 1, Channel: "a",
+					Reason: ledger.ByRetry, Segments: 1, PriceMicros: 28000, Currency: "GBP"}
+				if with && m.Ticket.Valid(s.Now, time.Hour) {
+					ticket := m.Ticket.CheckIn(s.Now)
+					each.Attempt.Ticket = &ticket
+					continue
+				}
+				s.Channels[0].Gate.Active.Count++
 			}
-			each.Attempt = ledger.Attempt{Number: m.Attempts + 1, Channel: "a", Reason: ledger.ByRetry, Segments: 1, PriceMicros: 28000, Currency: "GBP"}
-			if with && m.Ticket.Valid(s.Now, time.Hour) {
-				ticket := m.Ticket.CheckIn(s.Now)
-				each.Attempt.Ticket = &ticket
-				continue
-			}
-			s.Channels[0].Gate.Active.Count++
-		}
-		return d, nil
-	})
+			return d, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +229,8 @@ func TestARetryUnderATicketKeepsItsSlot(t *testing.T) {
 	if len(second.Messages) != 2 || second.Messages[0].Ticket == nil {
 		t.Fatalf("%+v", second.Messages)
 	}
-	if got := second.Messages[0].Ticket; !got.AcceptedAt.Equal(first.Now) || !got.LastCheckIn.Equal(first.Now) || !got.Bucket.Equal(first.Now.Truncate(time.Minute)) {
+	if got := second.Messages[0].Ticket; !got.AcceptedAt.Equal(first.Now) ||
+		!got.LastCheckIn.Equal(first.Now) || !got.Bucket.Equal(first.Now.Truncate(time.Minute)) {
 		t.Errorf("ticket %+v of an attempt at %s", got, first.Now)
 	}
 	if n := activeOn(t, db, "a"); n != 2 || release(t, l) != 0 {
@@ -219,7 +238,8 @@ func TestARetryUnderATicketKeepsItsSlot(t *testing.T) {
 	}
 	settleAll(t, l, throttled(second.Messages, time.Hour))
 	third := again(t, l, true, ledger.Sending)
-	if got := third.Messages[0].Ticket; !got.AcceptedAt.Equal(first.Now) || !got.LastCheckIn.Equal(second.Now) {
+	if got := third.Messages[0].Ticket; !got.AcceptedAt.Equal(first.Now) ||
+		!got.LastCheckIn.Equal(second.Now) {
 		t.Errorf("the ticket of the third attempt is %+v", got)
 	}
 	settleAll(t, l, throttled(first.Messages, time.Hour)) // an old settlement comes again
@@ -229,20 +249,24 @@ func TestARetryUnderATicketKeepsItsSlot(t *testing.T) {
 		t.Errorf("%d active at the end", n)
 	}
 	rows := scalar[string](t, db, `
-		select string_agg(concat_ws(' ', attempt, ticket_accepted_at = $1, ticket_bucket = date_trunc('minute', $1::timestamptz), ticket_last_check_in = claimed_at), ', ' order by attempt)
+		select string_agg(concat_ws(' ', attempt, ticket_accepted_at = $1,
+		  ticket_bucket = date_trunc('minute', $1::timestamptz), ticket_last_check_in = claimed_at),
+		    ', ' order by attempt)
 		from audit.attempts where message_id = 'm-00000'`, first.Now)
 	if want := "1 t t t, 2 t t t, 3 t t t"; rows != want {
 		t.Errorf("audit.attempts has tickets %q, want %q", rows, want)
 	}
 	r, err := l.Messages.Record(t.Context(), "m-00000")
-	if err != nil || r.Attempts[0].Ticket != nil || r.Attempts[2].Ticket == nil || !r.Attempts[2].Ticket.AcceptedAt.Equal(first.Now) {
+	if err != nil || r.Attempts[0].Ticket != nil || r.Attempts[2].Ticket == nil ||
+		!r.Attempts[2].Ticket.AcceptedAt.Equal(first.Now) {
 		t.Errorf("%v %+v", err, r.Attempts)
 	}
 }
 
 func TestATicketThatIsNotUsedGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	for then, active := range map[ledger.State]int64{ledger.Sending: 1, ledger.Failed: 0, ledger.Rejected: 0} {
+	for then, active := range map[ledger.State]int64{ledger.Sending: 1, ledger.Failed: 0,
+		ledger.Rejected: 0} {
 		t.Run(string(then), func(t *testing.T) {
 			t.Parallel()
 			l, db, _ := holding(t, 0)
@@ -264,7 +288,8 @@ func TestATicketThatIsOverIsNotShown(t *testing.T) {
 	if release(t, l) != 1 {
 		t.Fatal("the slot was not freed")
 	}
-	if seen := again(t, l, true, ledger.Sending); seen.Messages[0].Ticket != nil || activeOn(t, db, "a") != 1 {
+	if seen := again(t, l, true, ledger.Sending); seen.Messages[0].Ticket != nil ||
+		activeOn(t, db, "a") != 1 {
 		t.Errorf("ticket %+v, %d active", seen.Messages[0].Ticket, activeOn(t, db, "a"))
 	}
 }
@@ -298,7 +323,8 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 	if release(t, living) != 0 {
 		t.Fatal("slots of living instances were freed")
 	}
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instances.ID())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds'
+		where id = $1`, dead.Instances.ID())
 	if n := release(t, living); n != 3 || activeOn(t, db, "a") != 2 {
 		t.Fatalf("%d freed, %d active", n, activeOn(t, db, "a"))
 	}
@@ -315,7 +341,8 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 		late[i].Hold, late[i].Await = time.Hour, time.Hour
 	}
 	settleAll(t, living, late)
-	if n := activeOn(t, db, "a"); n != 2 || release(t, living) != 0 || byReceipt(t, living, "a", "ref-dead-00002") != 0 {
+	if n := activeOn(t, db, "a"); n != 2 || release(t, living) != 0 ||
+		byReceipt(t, living, "a", "ref-dead-00002") != 0 {
 		t.Errorf("%d active after the late answers", activeOn(t, db, "a"))
 	}
 }
@@ -328,17 +355,21 @@ func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, dead, batch("dead", 3), "a")
 	beatingForLong(t, db, living)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instances.ID())
-	old := scalar[int64](t, db, `insert into dispatcher.instances (region, host, version) values ('r', 'h', 'old') returning id`)
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds'
+		where id = $1`, dead.Instances.ID())
+	old := scalar[int64](t, db, `insert into dispatcher.instances (region, host, version)
+		values ('r', 'h', 'old') returning id`)
 	if n := release(t, living); n != 0 {
 		t.Errorf("%d slots were freed that the earlier release frees again", n)
 	}
 	execute(t, db, `delete from dispatcher.instances where id = $1`, old)
-	execute(t, db, `update dispatcher.instances set counts = null where id = $1`, dead.Instances.ID())
+	execute(t, db, `update dispatcher.instances set counts = null where id = $1`,
+		dead.Instances.ID())
 	if n := release(t, living); n != 0 {
 		t.Errorf("%d slots were freed of an earlier release that may come back", n)
 	}
-	execute(t, db, `update dispatcher.instances set counts = '{}' where id = $1`, dead.Instances.ID())
+	execute(t, db, `update dispatcher.instances set counts = '{}' where id = $1`,
+		dead.Instances.ID())
 	if n := release(t, living); n != 3 {
 		t.Errorf("%d slots were freed", n)
 	}
@@ -361,7 +392,9 @@ func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	}
 	pass := func(ago string) { // so much time passes for all
 		t.Helper()
-		execute(t, db, `update dispatcher.instances set last_seen = last_seen - $1::interval, beating_since = beating_since - $1::interval`, ago)
+		execute(t, db, `update dispatcher.instances
+			set last_seen = last_seen - $1::interval,
+			  beating_since = beating_since - $1::interval`, ago)
 	}
 	pass("1 hour")
 	beat(first)
@@ -392,16 +425,21 @@ func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T)
 		"slow":  func(s *ledger.Settlement) { s.Slow = &ledger.Slow{RetryAfter: time.Second} },
 		"hold":  func(s *ledger.Settlement) { s.Hold, s.Await = time.Hour, time.Hour },
 		"refunds": func(s *ledger.Settlement) {
-			s.Refunds = []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1}}
+			s.Refunds = []ledger.Refund{
+				{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1},
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rig := lend(t)
 			l, db := rig.l, rig.db
-			apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 10, Limits: []admission.Limit{budget(admission.Scope{}, 1e9)}})
+			apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 10, Limits: []admission.Limit{
+				budget(admission.Scope{}, 1e9),
+			}})
 			_, sent := mustClaim(t, l, batch("m", 3))
-			execute(t, db, `update dispatcher.attempts set freed = true where message_seq = $1`, sent[0].Seq)
+			execute(t, db, `update dispatcher.attempts set freed = true where message_seq = $1`,
+				sent[0].Seq)
 			execute(t, db, `update dispatcher.channels set active = active - 1`)
 			s := accepted(sent[:1])
 			add(&s[0])
@@ -411,11 +449,13 @@ func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T)
 					t.Fatalf("%d active, want those of the two others", n)
 				}
 			}
-			if n := scalar[int](t, db, `select count(*) from dispatcher.attempts where held_until is not null`); n != 0 {
+			if n := scalar[int](t, db,
+				`select count(*) from dispatcher.attempts where held_until is not null`); n != 0 {
 				t.Error("it holds a slot that was given back")
 			}
 			beatingForLong(t, db, l)
-			if release(t, l) != 0 || byReceipt(t, l, "a", s[0].Reference) != 0 || activeOn(t, db, "a") != 2 {
+			if release(t, l) != 0 || byReceipt(t, l, "a", s[0].Reference) != 0 ||
+				activeOn(t, db, "a") != 2 {
 				t.Errorf("%d active", activeOn(t, db, "a"))
 			}
 		})
@@ -428,11 +468,14 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
-	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{Name: "b", ActiveMax: 1000})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{
+		Name: "b", ActiveMax: 1000,
+	})
 	rounds := tier.Size(3, 10)
 	for round := range rounds {
 		settlements := accepted(claimAll(t, l, batch(fmt.Sprintf("a%d", round), 100), "a").Messages)
-		settlements = append(settlements, accepted(claimAll(t, l, batch(fmt.Sprintf("b%d", round), 100), "b").Messages)...)
+		settlements = append(settlements,
+			accepted(claimAll(t, l, batch(fmt.Sprintf("b%d", round), 100), "b").Messages)...)
 		var receipts []ledger.Receipt
 		for i := range settlements {
 			settlements[i].Hold, settlements[i].Await = time.Microsecond, time.Hour
@@ -440,7 +483,9 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 				settlements[i].Slow = &ledger.Slow{}
 			}
 			channel := []string{"a", "b"}[i/100]
-			receipts = append(receipts, ledger.Receipt{Channel: channel, Reference: settlements[i].Reference, State: provider.Delivered})
+			receipts = append(receipts, ledger.Receipt{
+				Channel: channel, Reference: settlements[i].Reference, State: provider.Delivered,
+			})
 		}
 		var workers sync.WaitGroup
 		for worker := range 8 {
@@ -465,7 +510,8 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 		receive(t, l, receipts...)
 		overdue(t, l)
 		release(t, l)
-		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+		if n := scalar[int](t, db,
+			`select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
 		if a, b := activeOn(t, db, "a"), activeOn(t, db, "b"); a != 0 || b != 0 {
@@ -482,10 +528,12 @@ func TestAThrottledAnswerSlowsTheChannelDownForAll(t *testing.T) {
 	settleAll(t, l, s) // has no second effect
 	seen := claimAll(t, l, batch("n", 1), "a", "b")
 	ease := seen.Channels[0].Gate.Ease
-	if ease.Rate != 0.5 || ease.Since.IsZero() || ease.Until.Sub(ease.Since) != 30*time.Second || ease.RateAt(seen.Now) > 0.6 {
+	if ease.Rate != 0.5 || ease.Since.IsZero() || ease.Until.Sub(ease.Since) != 30*time.Second ||
+		ease.RateAt(seen.Now) > 0.6 {
 		t.Errorf("%+v", ease)
 	}
-	if other := seen.Channels[1].Gate.Ease; other != (admission.Ease{}) || other.RateAt(seen.Now) != 1 {
+	if other := seen.Channels[1].Gate.Ease; other != (admission.Ease{}) ||
+		other.RateAt(seen.Now) != 1 {
 		t.Errorf("channel b: %+v", other)
 	}
 	p, err := l.Limits.Present(t.Context())

@@ -69,7 +69,8 @@ func (s *Instances) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, err
 	for {
 		var number int
 		var locked bool
-		err := conn.QueryRow(ctx, lockFreeIdentity, pgx.QueryExecModeExec, identityLocks, s.config.Host).Scan(&number, &locked)
+		err := conn.QueryRow(ctx, lockFreeIdentity, pgx.QueryExecModeExec, identityLocks,
+			s.config.Host).Scan(&number, &locked)
 		if err != nil {
 			return Identity{}, err
 		}
@@ -103,15 +104,20 @@ const lockFreeIdentity = `
 
 // lockIdentity tries to lock the number again, and reports whether this process still is the last
 // that took it. It is that also while the server has not noticed that the session before has ended.
-func (s *Instances) lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked, ours bool, err error) {
+func (s *Instances) lockIdentity(
+	ctx context.Context, conn *pgx.Conn, number int,
+) (locked, ours bool, err error) {
 	err = conn.QueryRow(ctx, `
-		select pg_try_advisory_lock($1, $2), exists (select from dispatcher.identities where number = $2 and instance = $3)`,
+		select pg_try_advisory_lock($1, $2), exists (select from dispatcher.identities
+		where number = $2 and instance = $3)`,
 		pgx.QueryExecModeExec, identityLocks, int32(number), s.ID()).Scan(&locked, &ours)
 	return locked, ours, err
 }
 
 // writeIdentity takes the locked number over from whoever had it.
-func (s *Instances) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) (Identity, error) {
+func (s *Instances) writeIdentity(
+	ctx context.Context, conn *pgx.Conn, number int,
+) (Identity, error) {
 	id := Identity{Number: number}
 	err := conn.QueryRow(ctx, `
 		insert into dispatcher.identities as i (number, instance, host, version, taken_at,
@@ -128,14 +134,17 @@ func (s *Instances) writeIdentity(ctx context.Context, conn *pgx.Conn, number in
 		      and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1
 		        else 0 end as n) e)
 		returning early_ends, working_from - taken_at`,
-		pgx.QueryExecModeExec, number, s.ID(), s.config.Host, s.config.Version, earlyEnd, firstPause, longestPause).
+		pgx.QueryExecModeExec, number, s.ID(), s.config.Host, s.config.Version, earlyEnd,
+		firstPause, longestPause).
 		Scan(&id.EarlyEnds, &id.Pause)
 	return id, err
 }
 
 // OthersWork reports whether another process takes messages: one that has an identity, does not
 // pause, and has sent a heart-beat within deadAfter.
-func (s *Instances) OthersWork(ctx context.Context, deadAfter time.Duration) (work bool, err error) {
+func (s *Instances) OthersWork(
+	ctx context.Context, deadAfter time.Duration,
+) (work bool, err error) {
 	err = s.hot.QueryRow(ctx, `
 		select exists (
 		  select from dispatcher.identities i join dispatcher.instances p on p.id = i.instance
@@ -203,7 +212,9 @@ func (s *Instances) confirmIdentity() {
 // leaveIdentity says at an orderly stop that no crash ended this process, and gives its number
 // free.
 func (s *Instances) leaveIdentity(ctx context.Context, instance int64) error {
-	_, err := s.hot.Exec(ctx, `update dispatcher.identities set left_at = clock_timestamp() where instance = $1`, instance)
+	_, err := s.hot.Exec(ctx,
+		`update dispatcher.identities set left_at = clock_timestamp() where instance = $1`,
+		instance)
 	s.dropIdentity()
 	return err
 }

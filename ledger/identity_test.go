@@ -93,7 +93,8 @@ func TestACrashLoopPausesLongerEachTime(t *testing.T) {
 		pauses = append(pauses, id.Pause)
 		crash(t, db, l)
 	}
-	want := []time.Duration{0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute}
+	want := []time.Duration{0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+		16 * time.Second, 32 * time.Second, time.Minute, time.Minute}
 	if diff := cmp.Diff(want, pauses); diff != "" {
 		t.Error(diff)
 	}
@@ -102,7 +103,8 @@ func TestACrashLoopPausesLongerEachTime(t *testing.T) {
 		t.Errorf("another version: %+v", id)
 	}
 	crash(t, db, l)
-	execute(t, db, `update dispatcher.identities set early_ends = 4, working_from = now() - interval '31 seconds'`)
+	execute(t, db, `update dispatcher.identities
+		set early_ends = 4, working_from = now() - interval '31 seconds'`)
 	l, id = start("v2")
 	if id.EarlyEnds != 0 {
 		t.Errorf("after 31 s of work: %+v", id)
@@ -122,20 +124,23 @@ func TestOthersWorkWhileTheyLiveAndDoNotPause(t *testing.T) {
 	take(t, l)
 	check := func(when string, want bool) {
 		t.Helper()
-		if got, err := l.Instances.OthersWork(t.Context(), 6*time.Second); err != nil || got != want {
+		if got, err := l.Instances.OthersWork(t.Context(), 6*time.Second); err != nil ||
+			got != want {
 			t.Errorf("%s: %v, %v", when, got, err)
 		}
 	}
 	check("alone", false)
 	take(t, other)
 	check("beside another", true)
-	execute(t, db, `update dispatcher.identities set working_from = now() + interval '1 minute' where instance = $1`, other.Instances.ID())
+	execute(t, db, `update dispatcher.identities set working_from = now() + interval '1 minute'
+		where instance = $1`, other.Instances.ID())
 	check("the other pauses", false)
 	if err := other.Instances.BeginWork(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check("the other has begun", true)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, other.Instances.ID())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds'
+		where id = $1`, other.Instances.ID())
 	check("the other is dead", false)
 }
 

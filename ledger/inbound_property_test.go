@@ -37,7 +37,8 @@ func TestPartsInAnyOrderGiveEachMessageOnce(t *testing.T) {
 			}
 			wanted = append(wanted, fmt.Sprintf("%d.%d.0 %s %d[]", round, m, &text, n))
 		}
-		for _, again := range rapid.SliceOfN(rapid.SampledFrom(parts), 0, len(parts)).Draw(rt, "repeated") {
+		for _, again := range rapid.SliceOfN(rapid.SampledFrom(parts), 0, len(parts)).
+			Draw(rt, "repeated") {
 			again.ID += " again"
 			if again.Reference == "" && again.Parts > 1 || again.Reference != "" {
 				parts = append(parts, again)
@@ -46,7 +47,8 @@ func TestPartsInAnyOrderGiveEachMessageOnce(t *testing.T) {
 		parts = rapid.Permutation(parts).Draw(rt, "order")
 		for len(parts) > 0 {
 			n := rapid.IntRange(1, len(parts)).Draw(rt, "batch")
-			if _, err := rapid.SampledFrom(processes).Draw(rt, "process").Inbox.Book(t.Context(), parts[:n], publish); err != nil {
+			if _, err := rapid.SampledFrom(processes).Draw(rt, "process").Inbox.Book(t.Context(),
+				parts[:n], publish); err != nil {
 				rt.Fatal(err)
 			}
 			parts = parts[n:]

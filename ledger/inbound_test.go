@@ -23,7 +23,8 @@ const (
 
 // sms is a whole message of a subscriber.
 func sms(id, text string) ledger.Inbound {
-	return ledger.Inbound{ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text, At: time.Now()}
+	return ledger.Inbound{ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text,
+		At: time.Now()}
 }
 
 // pieceOf is one part of a message, from zero; its id tells which.
@@ -36,7 +37,8 @@ func pieceOf(number uint16, part, parts int, text string) ledger.Inbound {
 // publish reacts with a notice that shows the message; STOP and START change the list of tenant
 // shop.
 func publish(m *ledger.Subscribed) ledger.Reaction {
-	r := ledger.Reaction{Tenant: "shop", Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID, m.Text, m.Parts, m.Missing)}
+	r := ledger.Reaction{Tenant: "shop", Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID,
+		m.Text, m.Parts, m.Missing)}
 	switch m.Text {
 	case "STOP":
 		r.Change = ledger.OptOut
@@ -59,15 +61,16 @@ func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
 func published(t testing.TB, l *ledger.Ledger) (values []string) {
 	t.Helper()
 	for {
-		n, err := l.Outbox.PublishInbound(t.Context(), 1000, func(_ context.Context, notices []ledger.Notice) error {
-			for _, n := range notices {
-				if n.Kind != ledger.Heard || n.Key == "" {
-					t.Errorf("a notice of kind %s with key %q", n.Kind, n.Key)
+		n, err := l.Outbox.PublishInbound(t.Context(), 1000,
+			func(_ context.Context, notices []ledger.Notice) error {
+				for _, n := range notices {
+					if n.Kind != ledger.Heard || n.Key == "" {
+						t.Errorf("a notice of kind %s with key %q", n.Kind, n.Key)
+					}
+					values = append(values, string(n.Value))
 				}
-				values = append(values, string(n.Value))
-			}
-			return nil
-		})
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,10 +103,14 @@ func TestAReferenceIsBookedOnce(t *testing.T) {
 		in.Channel, in.Reference = channel, reference
 		return in
 	}
-	first := book(t, l, withReference("1", "a", "r"), withReference("2", "a", "r"), withReference("3", "a", "s"))
+	first := book(t, l, withReference("1", "a", "r"), withReference("2", "a", "r"),
+		withReference("3", "a", "s"))
 	want(t, "in one batch", first, ledger.Booked{Whole: 2, Repeated: 1})
-	want(t, "later", book(t, l, withReference("4", "a", "r"), withReference("5", "b", "r")), ledger.Booked{Whole: 1, Repeated: 1})
-	want(t, "without reference", book(t, l, sms("6", "hello"), sms("7", "hello")), ledger.Booked{Whole: 2})
+	want(t, "later", book(t, l, withReference("4", "a", "r"), withReference("5", "b", "r")),
+		ledger.Booked{Whole: 1, Repeated: 1})
+	want(t, "without reference", book(t, l, sms("6", "hello"), sms("7", "hello")), ledger.Booked{
+		Whole: 2,
+	})
 }
 
 // TestABookingThatIsRepeatedBooksNothingTwice is what a caller does whose connection died while the
@@ -111,7 +118,8 @@ func TestAReferenceIsBookedOnce(t *testing.T) {
 func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"), pieceOf(8, 0, 2, "c")}
+	in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"),
+		pieceOf(8, 0, 2, "c")}
 	want(t, "first", book(t, l, in...), ledger.Booked{Whole: 2, Waiting: 1})
 	want(t, "again", book(t, l, in...), ledger.Booked{Repeated: 4})
 	want(t, "published", published(t, l), []string{"1 one 1[]", "7/0 ab 2[]"})
@@ -150,7 +158,8 @@ func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 		others[i] = pieceOf(7, 1, 2, "b")
 		others[i].ID = fmt.Sprint("other", i)
 	}
-	others[0].From, others[1].To, others[2].Channel, others[3].Group, others[4].Parts = "+447700900124", "12346", "b", 8, 3
+	others[0].From, others[1].To, others[2].Channel, others[3].Group,
+		others[4].Parts = "+447700900124", "12346", "b", 8, 3
 	want(t, "booked", book(t, l, others...), ledger.Booked{Waiting: 5})
 	want(t, "booked", book(t, l, pieceOf(7, 1, 2, "b")), ledger.Booked{Whole: 1})
 }
@@ -158,7 +167,8 @@ func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"), pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
+	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"),
+		pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
 }
 
 // TestJoiningHoldsUpNobodyElse: while parts of one subscriber are joined, those of others are
@@ -191,7 +201,8 @@ func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	book(t, l, pieceOf(7, 1, 4, "b"), pieceOf(7, 2, 4, "c"), pieceOf(8, 0, 2, "x"))
-	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where grp = 7 and part = 2`); err != nil {
+	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts
+		set booked_at = now() - interval '11 minutes' where grp = 7 and part = 2`); err != nil {
 		t.Fatal(err)
 	}
 	for _, wanted := range []ledger.Booked{{Abandoned: 1}, {}} {
@@ -210,7 +221,8 @@ func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	book(t, l, pieceOf(7, 0, 2, "one"), pieceOf(7, 0, 2, "two"), pieceOf(7, 0, 2, "three"))
-	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
+	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts
+		set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
 		t.Fatal(err)
 	}
 	booked, err := l.Inbox.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
@@ -238,7 +250,9 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 			for i := range n {
 				arrived[i].Done()
 				arrived[i].Wait()
-				if _, err := l.Inbox.Book(t.Context(), []ledger.Inbound{pieceOf(uint16(i), part, 2, "x")}, publish); err != nil {
+				if _, err := l.Inbox.Book(t.Context(), []ledger.Inbound{
+					pieceOf(uint16(i), part, 2, "x"),
+				}, publish); err != nil {
 					t.Error(err)
 				}
 			}
@@ -258,13 +272,17 @@ func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 	in.Reference = "r"
 	book(t, l, in, sms("2", "hello"), pieceOf(7, 0, 2, "a"))
 	for after, left := range map[string]int{"9 minutes": 3, "11 minutes": 1} {
-		if _, err := db.Exec(t.Context(), `create table if not exists kept as select * from dispatcher.inbound_seen`); err != nil {
+		if _, err := db.Exec(t.Context(),
+			`create table if not exists kept as select *
+				from dispatcher.inbound_seen`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.Exec(t.Context(), `delete from dispatcher.inbound_seen`); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Exec(t.Context(), `insert into dispatcher.inbound_seen select channel, mark, until - $1::interval from kept`, after); err != nil {
+		if _, err := db.Exec(t.Context(),
+			`insert into dispatcher.inbound_seen select channel, mark, until - $1::interval
+				from kept`, after); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Inbox.Forget(t.Context()); err != nil {
@@ -276,7 +294,8 @@ func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 	}
 	in.ID = "3"
 	want(t, "known by its reference", book(t, l, in), ledger.Booked{Repeated: 1})
-	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_seen set until = now()`); err != nil {
+	if _, err := db.Exec(t.Context(),
+		`update dispatcher.inbound_seen set until = now()`); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "not known any more", book(t, l, in), ledger.Booked{Whole: 1})
@@ -289,7 +308,8 @@ func TestABookingTakesTwoRoundTrips(t *testing.T) {
 	book(t, l, pieceOf(1, 0, 2, "a")) // statements are prepared
 	book(t, l, pieceOf(1, 1, 2, "b"), sms("1", "STOP"))
 	before := w.trips.Load()
-	book(t, l, pieceOf(2, 0, 2, "a"), pieceOf(2, 1, 2, "a"), sms("2", "STOP"), pieceOf(3, 0, 2, "a"))
+	book(t, l, pieceOf(2, 0, 2, "a"), pieceOf(2, 1, 2, "a"), sms("2", "STOP"),
+		pieceOf(3, 0, 2, "a"))
 	if n := w.trips.Load() - before; n != 2 {
 		t.Errorf("%d round trips", n)
 	}
@@ -299,7 +319,9 @@ func TestABookingTakesTwoRoundTrips(t *testing.T) {
 // was.
 func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	for loss, wanted := range map[int32]ledger.Booked{request: {Whole: 1, Waiting: 1}, reply: {Repeated: 2}} {
+	for loss, wanted := range map[int32]ledger.Booked{request: {Whole: 1, Waiting: 1}, reply: {
+		Repeated: 2,
+	}} {
 		w, address := tap(t, ledgertest.URL(t))
 		l := connect(t, ledger.Config{URL: address, MaxConns: 1})
 		book(t, l, pieceOf(1, 0, 2, "a"), sms("0", "x")) // statements are prepared
@@ -316,7 +338,8 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	if _, err := l.Inbox.Book(t.Context(), make([]ledger.Inbound, 501), publish); err == nil || ledger.Unavailable(err) {
+	if _, err := l.Inbox.Book(t.Context(), make([]ledger.Inbound, 501), publish); err == nil ||
+		ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -331,16 +354,20 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 		m := sms(fmt.Sprint("m", i), "hello")
 		m.Reference, m.From = fmt.Sprint("r", i), fmt.Sprintf("+4477009%05d", i)
 		if i%3 > 0 { // parts, of which each sender sends both
-			m.From, m.Group, m.Part, m.Parts = fmt.Sprintf("+4477009%05d", i/3), uint16(i/3), i%3-1, 2
+			m.From, m.Group, m.Part, m.Parts = fmt.Sprintf("+4477009%05d", i/3), uint16(i/3), i%3-1,
+				2
 		}
 		in = append(in, m)
 	}
-	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url}), connect(t, ledger.Config{URL: rig.url})}
+	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url}),
+		connect(t, ledger.Config{URL: rig.url})}
 	var bookings sync.WaitGroup
 	for k, l := range ledgers {
 		bookings.Go(func() {
 			mine := slices.Clone(in)
-			slices.SortFunc(mine, func(a, b ledger.Inbound) int { return strings.Compare(b.Reference, a.Reference) * (1 - 2*(k%2)) })
+			slices.SortFunc(mine, func(a, b ledger.Inbound) int {
+				return strings.Compare(b.Reference, a.Reference) * (1 - 2*(k%2))
+			})
 			for some := range slices.Chunk(mine, 7) {
 				if _, err := l.Inbox.Book(t.Context(), some, publish); err != nil {
 					t.Error(err)
@@ -370,10 +397,14 @@ func TestInboundMessagesAreNotInAuditViews(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, view := range views {
-		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+view+` v`)
-		if strings.Contains(all, "7700900123") || strings.Contains(all, "secret") || strings.Contains(all, fmt.Sprint(ledger.Recipient("shop", subscriber))) {
+		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+
+			view+` v`)
+		if strings.Contains(all, "7700900123") || strings.Contains(all, "secret") ||
+			strings.Contains(all, fmt.Sprint(ledger.Recipient("shop", subscriber))) {
 			t.Errorf("audit.%s shows %q", view, all)
 		}
 	}
-	want(t, "opt-outs", scalar[string](t, db, `select string_agg(tenant || ' ' || source || ' ' || channel, ',') from audit.opt_outs`), "shop keyword a")
+	want(t, "opt-outs", scalar[string](t, db,
+		`select string_agg(tenant || ' ' || source || ' ' || channel, ',') from audit.opt_outs`),
+		"shop keyword a")
 }

@@ -100,7 +100,9 @@ var errBooking = errors.New("a booking has more than 500 messages")
 // first of each part belong together, then the second.
 //
 // react is called for each message in order, inside the transaction, and must be pure.
-func (s *Inbox) Book(ctx context.Context, in []Inbound, react func(*Subscribed) Reaction) (Booked, error) {
+func (s *Inbox) Book(
+	ctx context.Context, in []Inbound, react func(*Subscribed) Reaction,
+) (Booked, error) {
 	if len(in) == 0 {
 		return Booked{}, nil
 	}
@@ -114,7 +116,9 @@ func (s *Inbox) Book(ctx context.Context, in []Inbound, react func(*Subscribed) 
 
 // BookIncomplete publishes messages whose oldest part has waited longer than after for the others,
 // without them, up to about limit parts. Any process may call it at any time.
-func (s *Inbox) BookIncomplete(ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction) (Booked, error) {
+func (s *Inbox) BookIncomplete(
+	ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction,
+) (Booked, error) {
 	t := &inboundTx{after: after, limit: limit, react: react}
 	err := s.book(ctx, t.openOverdue, t)
 	return t.booked, wrap("book incomplete inbound messages", err)
@@ -179,7 +183,8 @@ type marks struct {
 }
 
 func newMarks(in []Inbound) marks {
-	m := marks{each: make([]marked, len(in)), first: make(map[marked]int, len(in)), keep: make(map[marked]time.Duration, len(in))}
+	m := marks{each: make([]marked, len(in)), first: make(map[marked]int, len(in)),
+		keep: make(map[marked]time.Duration, len(in))}
 	for i := range in {
 		one, keep := in[i].mark()
 		at := marked{in[i].Channel, one}
@@ -197,7 +202,8 @@ func newMarks(in []Inbound) marks {
 
 // arguments are the parameters of claimMarks.
 func (m *marks) arguments() []any {
-	channels, hashes, keep := make([]string, len(m.list)), make([][]byte, len(m.list)), make([]int64, len(m.list))
+	channels, hashes, keep := make([]string, len(m.list)), make([][]byte, len(m.list)),
+		make([]int64, len(m.list))
 	for i, at := range m.list {
 		channels[i], hashes[i], keep[i] = at.channel, at.mark[:], int64(m.keep[at].Seconds())
 	}

@@ -84,7 +84,9 @@ func (z *reassembler) heads(g group) (taken []piece) {
 // overdue takes the messages out of which a part has waited too long.
 func (z *reassembler) overdue() (messages [][]piece) {
 	for _, g := range z.order {
-		for slices.ContainsFunc(z.waiting[g], func(q []piece) bool { return len(q) > 0 && q[0].overdue }) {
+		for slices.ContainsFunc(z.waiting[g], func(q []piece) bool {
+			return len(q) > 0 && q[0].overdue
+		}) {
 			messages = append(messages, z.heads(g))
 		}
 	}
@@ -110,7 +112,8 @@ func (z *reassembler) rest() (parts []piece) {
 func joined(parts []piece) *Subscribed {
 	first := &parts[0]
 	m := &Subscribed{
-		ID: first.ID, Channel: first.Channel, From: first.From, To: first.To, Parts: max(first.Parts, 1), At: first.At,
+		ID: first.ID, Channel: first.Channel, From: first.From, To: first.To,
+		Parts: max(first.Parts, 1), At: first.At,
 	}
 	var text strings.Builder
 	next := 0
@@ -134,5 +137,6 @@ func joined(parts []piece) *Subscribed {
 
 // alone is a message that was not split.
 func alone(in *Inbound) *Subscribed {
-	return &Subscribed{ID: in.ID, Channel: in.Channel, From: in.From, To: in.To, Text: in.Text, Parts: 1, At: in.At, SentAt: in.SentAt}
+	return &Subscribed{ID: in.ID, Channel: in.Channel, From: in.From, To: in.To, Text: in.Text,
+		Parts: 1, At: in.At, SentAt: in.SentAt}
 }

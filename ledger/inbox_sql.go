@@ -25,7 +25,8 @@ const claimMarks = `
 
 const dropMarks = `
 	delete from dispatcher.inbound_seen where (channel, mark) in (
-	  select channel, mark from dispatcher.inbound_seen where until <= now() order by until limit $1 for update skip locked)`
+	  select channel, mark from dispatcher.inbound_seen where until <= now() order by until
+	    limit $1 for update skip locked)`
 
 const partColumns = `p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body, p.received_at`
 

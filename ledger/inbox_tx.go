@@ -34,7 +34,9 @@ type inboundTx struct {
 }
 
 // book runs a booking: open is its first round trip.
-func (s *Inbox) book(ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx) error {
+func (s *Inbox) book(
+	ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx,
+) error {
 	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return err
@@ -93,7 +95,8 @@ func (t *inboundTx) readMarks(rows pgx.Rows) error {
 func (t *inboundTx) readParts(rows pgx.Rows) error {
 	var p piece
 	var number int32
-	_, err := pgx.ForEachRow(rows, []any{&p.seq, &p.ID, &p.Channel, &p.From, &p.To, &number, &p.Parts, &p.Part, &p.Text, &p.At, &p.overdue}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&p.seq, &p.ID, &p.Channel, &p.From, &p.To, &number,
+		&p.Parts, &p.Part, &p.Text, &p.At, &p.overdue}, func() error {
 		p.Group = uint16(number)
 		t.waiting = append(t.waiting, p)
 		return nil
@@ -246,7 +249,8 @@ type entry struct {
 }
 
 func newEntry(m *Subscribed, r *Reaction) entry {
-	return entry{what: r.Change, tenant: r.Tenant, channel: m.Channel, heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt}
+	return entry{what: r.Change, tenant: r.Tenant, channel: m.Channel,
+		heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt}
 }
 
 // counts reports whether a change that is booked after another one of the same recipient counts
@@ -257,7 +261,8 @@ func (e *entry) counts(was *entry) bool {
 		return true
 	}
 	if e.what == OptIn && was.what == OptOut && !e.sentAt.IsZero() {
-		if sameClock := e.channel == was.channel && !was.sentAt.IsZero(); sameClock && !e.sentAt.Equal(was.sentAt) {
+		if sameClock := e.channel == was.channel && !was.sentAt.IsZero(); sameClock &&
+			!e.sentAt.Equal(was.sentAt) {
 			return e.sentAt.After(was.sentAt)
 		} else if !sameClock && e.sentAt.Before(was.heardAt) {
 			return false
@@ -292,9 +297,11 @@ func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 type listArrays struct {
 	tenants, channels []string
 	recipients        []int64
-	agos              []int64 // microseconds from its arrival to the beginning of the transaction: the clocks of machines differ
-	sent              []pgtype.Timestamptz
-	ends              []bool
+	// microseconds from its arrival to the beginning of the transaction: the clocks of machines
+	// differ
+	agos []int64
+	sent []pgtype.Timestamptz
+	ends []bool
 }
 
 // changed are the changes of some kinds, ascending by recipient.

@@ -70,13 +70,16 @@ func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
 		select current_setting('synchronous_commit'), current_setting('fsync'),
 		  current_setting('full_page_writes'),
-		  current_setting('synchronous_standby_names'), (select count(*) from pg_stat_replication)`).
-		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites, &d.SynchronousStandbyNames, &d.Followers)
+		  current_setting('synchronous_standby_names'), (select count(*)
+		  from pg_stat_replication)`).
+		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites, &d.SynchronousStandbyNames,
+			&d.Followers)
 	return d, err
 }
 
 func (c *Condition) readVersions(ctx context.Context, conn *pgx.Conn) (err error) {
-	if err := conn.QueryRow(ctx, `select current_setting('server_version_num')::int`).Scan(&c.Server); err != nil {
+	if err := conn.QueryRow(ctx, `select current_setting('server_version_num')::int`).
+		Scan(&c.Server); err != nil {
 		return err
 	}
 	c.Schema, err = migrations.Check(ctx, conn)
@@ -102,7 +105,8 @@ func (c *Condition) readClock(ctx context.Context, conn *pgx.Conn) error {
 // attempt that went out and is not on record any more goes out again, and its slots are given away
 // a second time.
 type Durability struct {
-	SynchronousCommit, Fsync, FullPageWrites string // as the server shows them: on, off, local and so on
+	// as the server shows them: on, off, local and so on
+	SynchronousCommit, Fsync, FullPageWrites string
 	// SynchronousStandbyNames are those that a commit waits for; where there are none, local is the
 	// same as on.
 	SynchronousStandbyNames string
@@ -125,16 +129,21 @@ func (d *Durability) Weaknesses() []Weakness {
 	const last = "what was committed last: counters, and attempts that went out already"
 	var out []Weakness
 	if d.Fsync == "off" {
-		out = append(out, Weakness{"fsync", d.Fsync, true, "a crash of the machine may cost the whole database"})
+		out = append(out, Weakness{
+			"fsync", d.Fsync, true, "a crash of the machine may cost the whole database",
+		})
 	}
 	if d.FullPageWrites == "off" {
-		out = append(out, Weakness{"full_page_writes", d.FullPageWrites, true, "a crash of the machine may leave pages that are half written"})
+		out = append(out, Weakness{"full_page_writes", d.FullPageWrites, true,
+			"a crash of the machine may leave pages that are half written"})
 	}
 	switch {
 	case d.SynchronousCommit == "off":
-		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false, "a crash of the server costs " + last})
+		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false,
+			"a crash of the server costs " + last})
 	case d.SynchronousCommit == "local" && d.SynchronousStandbyNames != "":
-		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false, "a standby that takes over lacks " + last})
+		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false,
+			"a standby that takes over lacks " + last})
 	}
 	return out
 }

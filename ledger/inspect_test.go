@@ -12,7 +12,9 @@ import (
 
 func TestInspectTellsAnEmptyDatabaseFromAMigratedOne(t *testing.T) {
 	t.Parallel()
-	for want, url := range map[int]string{0: ledgertest.Empty(t), migrations.Latest(): ledgertest.URL(t)} {
+	for want, url := range map[int]string{
+		0: ledgertest.Empty(t), migrations.Latest(): ledgertest.URL(t),
+	} {
 		c, err := ledger.Inspect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +39,8 @@ func TestInspectNeverRepeatsAnAddressItCannotRead(t *testing.T) {
 // TestWhatMakesCommitsWeakIsSeenWhereverItIsSet in the sessions of claims as well as by Inspect.
 func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
 	t.Parallel()
-	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on"})
 	if err := ledger.Migrate(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,9 @@ func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
 			t.Errorf("%+v and %+v, want %+v", c.Durability, claims, want)
 		}
 		weak := want.Weaknesses()
-		if bad := value == "off"; bad != (len(weak) == 1) || bad && (weak[0].Setting != "synchronous_commit" || weak[0].Value != value || weak[0].Cost == "") {
+		if bad := value == "off"; bad != (len(weak) == 1) || bad &&
+			(weak[0].Setting != "synchronous_commit" || weak[0].Value != value ||
+				weak[0].Cost == "") {
 			t.Errorf("%s: %+v", value, weak)
 		}
 	}
@@ -79,7 +84,8 @@ func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 	t.Parallel()
 	for names, want := range map[string]int{"": 0, "ANY 1 (a, b)": 1} {
 		server := ledgertest.Server(t, map[string]string{
-			"fsync": "on", "synchronous_commit": "local", "full_page_writes": "on", "synchronous_standby_names": names,
+			"fsync": "on", "synchronous_commit": "local", "full_page_writes": "on",
+			"synchronous_standby_names": names,
 		})
 		c, err := ledger.Inspect(t.Context(), server.URL())
 		if err != nil {
@@ -93,8 +99,10 @@ func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 			t.Errorf("%+v", weak)
 		}
 	}
-	for value, want := range map[string]int{"on": 0, "remote_write": 0, "remote_apply": 0, "off": 1} {
-		d := ledger.Durability{SynchronousCommit: value, Fsync: "on", FullPageWrites: "on", SynchronousStandbyNames: "a"}
+	for value, want := range map[string]int{"on": 0, "remote_write": 0, "remote_apply": 0,
+		"off": 1} {
+		d := ledger.Durability{SynchronousCommit: value, Fsync: "on", FullPageWrites: "on",
+			SynchronousStandbyNames: "a"}
 		if weak := d.Weaknesses(); len(weak) != want {
 			t.Errorf("%s: %+v", value, weak)
 		}

@@ -35,7 +35,8 @@ const unbrokenGap = 2 * time.Second
 func (s *Instances) Register(ctx context.Context) error {
 	var id int64
 	err := s.hot.QueryRow(ctx, `
-		insert into dispatcher.instances (region, host, version, counts, beating_since) values ($1, $2, $3, '{}', clock_timestamp()) returning id`,
+		insert into dispatcher.instances (region, host, version, counts, beating_since)
+		values ($1, $2, $3, '{}', clock_timestamp()) returning id`,
 		s.config.Region, s.config.Host, s.config.Version).Scan(&id)
 	if err != nil {
 		return wrap("register instance", err)
@@ -88,7 +89,8 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
 		    then excluded.last_seen else i.beating_since end
 		returning last_seen`,
-		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).Scan(&b.At)
+		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).
+		Scan(&b.At)
 	if err != nil {
 		s.dropHeart()
 		return Heartbeat{}, wrap("heart-beat", err)
@@ -148,7 +150,8 @@ func (s *Instances) Leave(ctx context.Context) error {
 	return wrap("leave", err)
 }
 
-// LiveInstances is what the live instances know of each other: the shared state that policies go by.
+// LiveInstances is what the live instances know of each other: the shared state that policies go
+// by.
 type LiveInstances struct {
 	// At is the database's clock when it was read.
 	At time.Time
@@ -178,7 +181,9 @@ func (g Grants) Plus(o Grants) Grants {
 
 // Gather writes down what this instance granted per channel in the last whole minute, and reads
 // what all said that have sent a heart-beat within deadAfter, in one round trip.
-func (s *Instances) Gather(ctx context.Context, counts map[string]Grants, deadAfter time.Duration) (LiveInstances, error) {
+func (s *Instances) Gather(
+	ctx context.Context, counts map[string]Grants, deadAfter time.Duration,
+) (LiveInstances, error) {
 	id := s.instance.Load()
 	if id == 0 {
 		return LiveInstances{}, wrap("gather", ErrNotRegistered)
@@ -193,10 +198,13 @@ func (s *Instances) Gather(ctx context.Context, counts map[string]Grants, deadAf
 	batch := &pgx.Batch{}
 	batch.Queue(`update dispatcher.instances set counts = $2::jsonb where id = $1`, id, string(own))
 	var f LiveInstances
-	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.At) })
+	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&f.At)
+	})
 	batch.Queue(`
 		select id, region, coalesce(counts::text, '{}') from dispatcher.instances
-		where left_at is null and last_seen >= clock_timestamp() - $1::interval order by id`, deadAfter).
+		where left_at is null and last_seen >= clock_timestamp() - $1::interval
+		order by id`, deadAfter).
 		Query(func(rows pgx.Rows) (err error) {
 			f.Members, err = pgx.CollectRows(rows, scanMember)
 			return err

@@ -14,7 +14,8 @@ import (
 func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	first, second, third := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	first, second, third := connect(t, ledger.Config{URL: url}),
+		connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	db := raw(t, url)
 	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.LiveInstances {
 		t.Helper()
@@ -24,28 +25,36 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 		}
 		return f
 	}
-	ofFirst := map[string]ledger.Grants{"a": {Messages: 20, Segments: 100, Micros: 2_800_000}, "b": {Messages: 1, Segments: 1}}
+	ofFirst := map[string]ledger.Grants{"a": {Messages: 20, Segments: 100, Micros: 2_800_000},
+		"b": {Messages: 1, Segments: 1}}
 	gather(first, ofFirst)
 	gather(second, nil)
 	f := gather(third, map[string]ledger.Grants{"a": {Messages: 7}})
 	want := []ledger.Member{
 		{ID: first.Instances.ID(), Region: "test", Counts: ofFirst},
 		{ID: second.Instances.ID(), Region: "test", Counts: map[string]ledger.Grants{}},
-		{ID: third.Instances.ID(), Region: "test", Counts: map[string]ledger.Grants{"a": {Messages: 7}}},
+		{ID: third.Instances.ID(), Region: "test", Counts: map[string]ledger.Grants{
+			"a": {Messages: 7},
+		}},
 	}
 	if diff := cmp.Diff(want, f.Members); diff != "" || time.Since(f.At).Abs() > time.Minute {
 		t.Errorf("at %s: %s", f.At, diff)
 	}
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, first.Instances.ID())
-	execute(t, db, `insert into dispatcher.instances (region, host) values ('old', 'of an earlier release')`)
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds'
+		where id = $1`, first.Instances.ID())
+	execute(t, db, `insert into dispatcher.instances (region, host)
+		values ('old', 'of an earlier release')`)
 	f = gather(second, map[string]ledger.Grants{"a": {Messages: 1}})
-	if len(f.Members) != 3 || f.Members[0].ID != second.Instances.ID() || f.Members[0].Counts["a"].Messages != 1 || f.Members[2].Region != "old" || len(f.Members[2].Counts) != 0 {
+	if len(f.Members) != 3 || f.Members[0].ID != second.Instances.ID() ||
+		f.Members[0].Counts["a"].Messages != 1 || f.Members[2].Region != "old" ||
+		len(f.Members[2].Counts) != 0 {
 		t.Errorf("%+v", f.Members)
 	}
 	if err := second.Instances.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Instances.Gather(t.Context(), nil, time.Second); !errors.Is(err, ledger.ErrNotRegistered) {
+	if _, err := second.Instances.Gather(t.Context(), nil, time.Second); !errors.Is(err,
+		ledger.ErrNotRegistered) {
 		t.Errorf("got %v", err)
 	}
 	if f = gather(third, nil); len(f.Members) != 2 {
@@ -57,14 +66,18 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	if _, err := l.Instances.Gather(t.Context(), map[string]ledger.Grants{"a": {Messages: 5, Segments: 6}}, time.Minute); err != nil {
+	if _, err := l.Instances.Gather(t.Context(), map[string]ledger.Grants{
+		"a": {Messages: 5, Segments: 6},
+	}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := other.Instances.Gather(t.Context(), nil, time.Minute)
-	if err != nil || len(f.Members) != 2 || f.Members[0].Counts["a"] != (ledger.Grants{Messages: 5, Segments: 6}) {
+	if err != nil || len(f.Members) != 2 || f.Members[0].Counts["a"] != (ledger.Grants{
+		Messages: 5, Segments: 6,
+	}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -73,7 +86,8 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	l, other, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url)
+	l, other, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}),
+		raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, other, []ledger.Message{message("m")}, "a")
 	if err := other.Instances.Leave(t.Context()); err != nil {

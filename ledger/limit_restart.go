@@ -21,7 +21,8 @@ type NotAheadError struct{ Start time.Time }
 
 // Error names the beginning of the window.
 func (e *NotAheadError) Error() string {
-	return "the window began at " + e.Start.Format(time.RFC3339) + ", which is not ahead of the database's clock"
+	return "the window began at " + e.Start.Format(time.RFC3339) +
+		", which is not ahead of the database's clock"
 }
 
 // Restart asks for the window of one limit to be started again.
@@ -73,7 +74,8 @@ func (s *Limits) RestartWindow(ctx context.Context, r Restart) (done Restarted, 
 	if err != nil {
 		return Restarted{}, wrap("restart window", err)
 	}
-	_ = s.routing.wake(ctx, done.Version) // an error would say that nothing was started; Forget does the rest
+	// an error would say that nothing was started; Forget does the rest
+	_ = s.routing.wake(ctx, done.Version)
 	return done, nil
 }
 
@@ -97,7 +99,8 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 	if err := b.first(ctx, tx); err != nil {
 		return done, err
 	}
-	if _, err := tx.Exec(ctx, `select from dispatcher.channels where channel = $1 for update`, r.Channel); err != nil {
+	if _, err := tx.Exec(ctx, `select from dispatcher.channels where channel = $1 for update`,
+		r.Channel); err != nil {
 		return done, err
 	}
 	was, now, err := r.ahead(ctx, tx, "for update")
@@ -109,18 +112,22 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 			return done, err
 		}
 	}
-	done = Restarted{Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version, Author: r.Author, Reason: r.Reason, Was: was}
+	done = Restarted{Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version,
+		Author: r.Author, Reason: r.Reason, Was: was}
 	done.Now = r.window(now, b)
 	return done, done.write(ctx, tx)
 }
 
 // ahead reads the limit's window, and refuses one that does not begin in the future.
-func (r *Restart) ahead(ctx context.Context, tx pgx.Tx, lock string) (was RestartedWindow, now time.Time, err error) {
+func (r *Restart) ahead(
+	ctx context.Context, tx pgx.Tx, lock string,
+) (was RestartedWindow, now time.Time, err error) {
 	k := r.Limit.Key()
 	err = tx.QueryRow(ctx, `
 		select window_start, granted from dispatcher.limits
 		where channel = $1 and scope = $2 and window_seconds = $3 and unit = $4 `+lock,
-		r.Channel, k.Scope.String(), k.Window.Seconds(), k.Unit.String()).Scan(&was.Start, &was.Granted)
+		r.Channel, k.Scope.String(), k.Window.Seconds(), k.Unit.String()).Scan(&was.Start,
+		&was.Granted)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return was, now, ErrNoLimit
 	}
@@ -152,7 +159,8 @@ func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 const writeRestart = `
 	with gone as (
 	  delete from dispatcher.limit_history h
-	  where h.channel = @channel and h.scope = @scope and h.window_seconds = @window and h.unit = @unit
+	  where h.channel = @channel and h.scope = @scope and h.window_seconds = @window
+	    and h.unit = @unit
 	    and h.window_start >= @window_start
 	  returning h.window_start, h.max, h.granted
 	), recorded as (
@@ -167,9 +175,11 @@ const writeRestart = `
 	)
 	update dispatcher.limits l
 	set window_start = @window_start, granted = @granted,
-	  max = greatest(l.configured_max, @granted), reserved = 0, taken = null, next_at = null, pace = null
+	  max = greatest(l.configured_max, @granted), reserved = 0, taken = null, next_at = null,
+	    pace = null
 	from recorded r
-	where l.channel = @channel and l.scope = @scope and l.window_seconds = @window and l.unit = @unit
+	where l.channel = @channel and l.scope = @scope and l.window_seconds = @window
+	  and l.unit = @unit
 	returning r.restarted_at`
 
 // write puts it into the ledger.
@@ -196,7 +206,8 @@ func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 func scanRestart(row pgx.CollectableRow) (d Restarted, err error) {
 	var scope, unit string
 	var seconds int
-	err = row.Scan(&d.Channel, &scope, &seconds, &unit, &d.At, &d.Version, &d.Author, &d.Reason, &d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted)
+	err = row.Scan(&d.Channel, &scope, &seconds, &unit, &d.At, &d.Version, &d.Author, &d.Reason,
+		&d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted)
 	if err != nil {
 		return d, err
 	}

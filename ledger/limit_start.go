@@ -37,7 +37,8 @@ type addition struct {
 const startOfCounting = `
 	select clock_timestamp(), greatest(clock_timestamp() - $1::interval,
 	  least(clock_timestamp() - interval '5 seconds',
-	  (select min(xact_start) from pg_stat_activity where datname = current_database() and application_name = $2)))`
+	  (select min(xact_start) from pg_stat_activity where datname = current_database()
+	    and application_name = $2)))`
 
 // begin counts what limits that are about to be added or cut anew begin with, up to begin.from.
 // Nobody adds or removes limits meanwhile.
@@ -54,7 +55,8 @@ func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*b
 		if l.Window == admission.Second || l.Window == admission.Day && b.zone == nil {
 			continue
 		}
-		w, found := there[limitKey{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(), l.Currency}]
+		w, found := there[limitKey{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(),
+			l.Currency}]
 		if !found || w.recut(l.Window, b.zone) {
 			b.added = append(b.added, addition{ownLimit: l, at: i, recut: found})
 		}
@@ -75,14 +77,16 @@ type limitWindow struct{ start, now time.Time }
 // readWindows reads the windows of all limits.
 func readWindows(ctx context.Context, tx pgx.Tx) (map[limitKey]limitWindow, error) {
 	r, err := tx.Query(ctx, `
-		select channel, scope, window_seconds, unit, coalesce(currency, ''), window_start, clock_timestamp() from dispatcher.limits`)
+		select channel, scope, window_seconds, unit, coalesce(currency, ''), window_start,
+		  clock_timestamp() from dispatcher.limits`)
 	if err != nil {
 		return nil, err
 	}
 	windows := map[limitKey]limitWindow{}
 	var k limitKey
 	var w limitWindow
-	_, err = pgx.ForEachRow(r, []any{&k.channel, &k.scope, &k.seconds, &k.unit, &k.currency, &w.start, &w.now}, func() error {
+	_, err = pgx.ForEachRow(r, []any{&k.channel, &k.scope, &k.seconds, &k.unit, &k.currency,
+		&w.start, &w.now}, func() error {
 		windows[k] = w
 		return nil
 	})
@@ -106,7 +110,8 @@ func (b *beginning) first(ctx context.Context, tx pgx.Tx) error {
 	if len(b.added) == 0 {
 		return nil
 	}
-	if err := tx.QueryRow(ctx, startOfCounting, slack, hotSettings["application_name"]).Scan(&b.now, &b.from); err != nil {
+	if err := tx.QueryRow(ctx, startOfCounting, slack, hotSettings["application_name"]).
+		Scan(&b.now, &b.from); err != nil {
 		return err
 	}
 	for i := range b.added {
@@ -149,7 +154,8 @@ func (b *beginning) recut() []any {
 	starts, counted := []time.Time{}, []int64{}
 	for i := range b.added {
 		if a := &b.added[i]; a.recut {
-			channel, scope, unit = append(channel, a.channel), append(scope, a.Scope.String()), append(unit, a.Unit.String())
+			channel, scope, unit = append(channel, a.channel), append(scope, a.Scope.String()),
+				append(unit, a.Unit.String())
 			starts, counted = append(starts, a.start), append(counted, a.counted)
 		}
 	}
@@ -190,7 +196,9 @@ type taken struct {
 
 // count adds to each limit what was taken in a time of its own. Limits of the same time are counted
 // together.
-func (b *beginning) count(ctx context.Context, tx pgx.Tx, when func(*addition) (from, to time.Time)) error {
+func (b *beginning) count(
+	ctx context.Context, tx pgx.Tx, when func(*addition) (from, to time.Time),
+) error {
 	type period struct{ from, to time.Time }
 	groups, perMessage, prefixes, lengths := map[period][]*addition{}, false, []string{}, []int32{}
 	for i := range b.added {
@@ -201,7 +209,8 @@ func (b *beginning) count(ctx context.Context, tx pgx.Tx, when func(*addition) (
 		}
 		perMessage = perMessage || a.Scope != admission.Scope{} || a.Unit == admission.Segments
 		if p := a.Scope.Prefix; p != "" {
-			prefixes, lengths = append(prefixes, p), append(lengths, int32(len(p))) //nolint:gosec // Of a telephone number.
+			prefixes, lengths = append(prefixes, p),
+				append(lengths, int32(len(p))) //nolint:gosec // Of a telephone number.
 		}
 	}
 	slices.Sort(lengths)

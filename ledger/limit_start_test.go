@@ -17,7 +17,10 @@ import (
 )
 
 // applyToday is applyLimits of a document whose days begin in a zone.
-func applyToday(t testing.TB, l *ledger.Ledger, zone *time.Location, onA []admission.Limit, overAll ...admission.Limit) {
+func applyToday(
+	t testing.TB, l *ledger.Ledger, zone *time.Location, onA []admission.Limit,
+	overAll ...admission.Limit,
+) {
 	t.Helper()
 	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "test", Document: "routes: []", Limits: overAll, Zone: zone,
@@ -42,7 +45,8 @@ func worn(t *testing.T) (l *ledger.Ledger, db *pgx.Conn) {
 	_, sent := mustClaim(t, l, messages)
 	mustClaim(t, l, of("bank", 3))
 	s := accepted(sent[:2])
-	s[0].Outcome, s[0].Segments, s[0].PriceMicros, s[0].State = provider.Refused, 0, 0, ledger.Failed
+	s[0].Outcome, s[0].Segments, s[0].PriceMicros, s[0].State = provider.Refused, 0, 0,
+		ledger.Failed
 	s[1].PriceMicros = 14000
 	settleAll(t, l, s)
 	return l, db
@@ -54,14 +58,17 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 	euros := budget(tenant("bank"), 1e6)
 	euros.Currency = "EUR"
 	applyToday(t, l, time.UTC,
-		[]admission.Limit{limit(admission.Day, 100), {Window: admission.Day, Max: 5, Unit: admission.Segments}, scoped(tenant("shop"), admission.Day, 100)},
-		budget(tenant("shop"), 1e6), euros, scoped(tenant("bank"), admission.Day, 2), scoped(tenant("nobody"), admission.Day, 9), scoped(prefix("+44"), admission.Day, 9))
+		[]admission.Limit{limit(admission.Day, 100), {Window: admission.Day, Max: 5,
+			Unit: admission.Segments}, scoped(tenant("shop"), admission.Day, 100)},
+		budget(tenant("shop"), 1e6), euros, scoped(tenant("bank"), admission.Day, 2),
+		scoped(tenant("nobody"), admission.Day, 9), scoped(prefix("+44"), admission.Day, 9))
 	want := "prefix:+44 86400 messages 7 of 9, tenant:bank 86400 messages 3 of 3, tenant:shop 86400 money 70000 of 1000000 GBP, " +
 		"a channel 86400 messages 7 of 100, a channel 86400 segments 10 of 10, a tenant:shop 86400 messages 4 of 100"
 	if got := granted(t, db); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, sent := mustClaim(t, l, of("bank", 1), ledger.ScopeRef{Scope: tenant("bank")}); len(sent) != 0 {
+	if _, sent := mustClaim(t, l, of("bank", 1), ledger.ScopeRef{Scope: tenant("bank")}); len(
+		sent) != 0 {
 		t.Error("a message was sent beyond what had been claimed")
 	}
 }
@@ -87,9 +94,11 @@ func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	to("a", `{"to":"\u002b4915112345678"}`, 3)
 	to("a", `{"metadata":{"k":"\u0000"},"to":"+33612345678"}`, 1)
 	to("b", `{"to":"+447700900124"}`, 5)
-	segments := admission.Limit{Scope: prefix("+447"), Window: admission.Day, Max: 100, Unit: admission.Segments}
+	segments := admission.Limit{Scope: prefix("+447"), Window: admission.Day, Max: 100,
+		Unit: admission.Segments}
 	applyToday(t, l, time.UTC,
-		[]admission.Limit{scoped(prefix("+44"), admission.Day, 100), segments, scoped(prefix("+49"), admission.Day, 2)},
+		[]admission.Limit{scoped(prefix("+44"), admission.Day, 100), segments,
+			scoped(prefix("+49"), admission.Day, 2)},
 		scoped(prefix("+447"), admission.Day, 100), budget(prefix("+4"), 1e6))
 	want := "prefix:+4 86400 money 420000 of 1000000 GBP, prefix:+447 86400 messages 10 of 100, " +
 		"a prefix:+44 86400 messages 7 of 100, a prefix:+447 86400 segments 10 of 100, a prefix:+49 86400 messages 4 of 4"
@@ -121,27 +130,37 @@ func TestALimitInAnotherCurrencyIsAnotherLimit(t *testing.T) {
 		}
 	}
 	apply("GBP")
-	if _, sent := mustClaim(t, l, of("shop", 3), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")}); len(sent) != 3 {
+	if _, sent := mustClaim(t, l, of("shop", 3), ledger.ScopeRef{
+		Channel: "a", Scope: prefix("+44"),
+	}); len(sent) != 3 {
 		t.Fatalf("%d sent", len(sent))
 	}
 	before := "a channel 86400 money 84000 of 100000 GBP, a prefix:+44 86400 money 84000 of 1000000 GBP"
 	expect("in pounds", before)
 	apply("EUR")
-	if free := scalar[int64](t, db, `select sum(granted)::bigint from dispatcher.limits`); free != 0 {
+	if free := scalar[int64](t, db,
+		`select sum(granted)::bigint from dispatcher.limits`); free != 0 {
 		t.Errorf("%d of the limits in euros are granted", free)
 	}
 	expect("in euros", before) // they have granted nothing yet
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('day', now() at time zone 'utc') at time zone 'utc', granted = 5`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('day', now() at time zone 'utc') at time zone 'utc',
+		  granted = 5`)
 	apply("GBP")
-	if got := scalar[string](t, db, `select string_agg(granted || ' ' || currency, ', ') from dispatcher.limits`); got != "84000 GBP, 84000 GBP" {
+	if got := scalar[string](t, db,
+		`select string_agg(granted || ' ' || currency, ', ')
+			from dispatcher.limits`); got != "84000 GBP, 84000 GBP" {
 		t.Errorf("back in pounds: %s", got)
 	}
-	if got := scalar[string](t, db, `select string_agg(granted || ' ' || currency, ', ') from dispatcher.limit_history`); got != "5 EUR, 5 EUR" {
+	if got := scalar[string](t, db,
+		`select string_agg(granted || ' ' || currency, ', ')
+			from dispatcher.limit_history`); got != "5 EUR, 5 EUR" {
 		t.Errorf("of the euros there are on record %s", got)
 	}
 	// The window that had both is left like any other.
 	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
-	execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 day'`)
+	execute(t, db, `update dispatcher.limit_history
+		set window_start = window_start - interval '1 day'`)
 	mustClaim(t, l, of("shop", 1), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")})
 	if got := scalar[int64](t, db, `select count(*) from dispatcher.limit_history`); got != 4 {
 		t.Errorf("%d windows are on record, want 2 in each currency", got)
@@ -157,7 +176,8 @@ func TestALimitThatComesBackKnowsWhatWasClaimedMeanwhile(t *testing.T) {
 	applyToday(t, l, time.UTC, nil)
 	mustClaim(t, l, of("shop", 5))
 	applyToday(t, l, time.UTC, on)
-	if got, want := granted(t, db), "a channel 86400 messages 14 of 100, a prefix:+44 86400 messages 14 of 100"; got != want {
+	if got, want := granted(t, db),
+		"a channel 86400 messages 14 of 100, a prefix:+44 86400 messages 14 of 100"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -172,15 +192,24 @@ func TestOnlyTheRunningWindowIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			l, db := worn(t)
-			midnight := admission.Day.Start(scalar[time.Time](t, db, `select clock_timestamp()`), zone)
-			execute(t, db, `update dispatcher.attempts set claimed_at = $1::timestamptz - interval '1 microsecond' where message_seq % 2 = 0`, midnight)
-			execute(t, db, `update dispatcher.attempts set claimed_at = $1 where message_seq % 2 = 1`, midnight)
-			applyToday(t, l, zone, []admission.Limit{limit(admission.Day, 100), limit(admission.Second, 100)})
-			left := scalar[int](t, db, `select count(*) from dispatcher.attempts where message_seq % 2 = 1`)
-			if got, want := granted(t, db), fmt.Sprintf("a channel 86400 messages %d of 100", left); got != want {
+			midnight := admission.Day.Start(scalar[time.Time](t, db, `select clock_timestamp()`),
+				zone)
+			execute(t, db, `update dispatcher.attempts
+				set claimed_at = $1::timestamptz - interval '1 microsecond'
+				where message_seq % 2 = 0`, midnight)
+			execute(t, db, `update dispatcher.attempts set claimed_at = $1
+				where message_seq % 2 = 1`, midnight)
+			applyToday(t, l, zone, []admission.Limit{
+				limit(admission.Day, 100), limit(admission.Second, 100),
+			})
+			left := scalar[int](t, db,
+				`select count(*) from dispatcher.attempts where message_seq % 2 = 1`)
+			if got, want := granted(t, db), fmt.Sprintf("a channel 86400 messages %d of 100",
+				left); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			if start := scalar[time.Time](t, db, `select window_start from audit.limit_windows`); !start.Equal(midnight) {
+			if start := scalar[time.Time](t, db,
+				`select window_start from audit.limit_windows`); !start.Equal(midnight) {
 				t.Errorf("the day began at %s, want %s", start, midnight)
 			}
 		})
@@ -198,7 +227,9 @@ type afterQuery struct {
 
 type queried struct{}
 
-func (a afterQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+func (a afterQuery) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData,
+) context.Context {
 	return context.WithValue(ctx, queried{}, strings.Contains(q.SQL, a.part))
 }
 
@@ -219,7 +250,8 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	deciding, goOn := make(chan struct{}), make(chan struct{})
 	var claim sync.WaitGroup
 	claim.Go(func() {
-		_, _, err := claimScoped(t, other, of("shop", 3), func(s *ledger.Seen) (ledger.Decisions, error) {
+		_, _, err := claimScoped(t, other, of("shop", 3), func(s *ledger.Seen) (ledger.Decisions,
+			error) {
 			close(deciding)
 			<-goOn
 			return giveScoped(nil)(s)
@@ -237,8 +269,11 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 			mustClaim(t, other, of("shop", 4))
 		}
 	})})
-	applyToday(t, applier, time.UTC, []admission.Limit{limit(admission.Day, 100)}, scoped(tenant("shop"), admission.Day, 100))
-	if got, want := granted(t, db), "tenant:shop 86400 messages 9 of 100, a channel 86400 messages 9 of 100"; got != want || counts != 2 {
+	applyToday(t, applier, time.UTC, []admission.Limit{limit(admission.Day, 100)},
+		scoped(tenant("shop"), admission.Day, 100))
+	if got, want := granted(t, db),
+		"tenant:shop 86400 messages 9 of 100, a channel 86400 messages 9 of 100"; got != want ||
+		counts != 2 {
 		t.Errorf("got  %s after %d counts\nwant %s", got, counts, want)
 	}
 }
@@ -253,11 +288,13 @@ func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 	zone := dayBegan(t, db, 24*time.Hour-3*time.Second)
 	midnight := admission.Day.End(scalar[time.Time](t, db, `select clock_timestamp()`), zone)
 	mustClaim(t, other, of("shop", 3))
-	execute(t, db, `update dispatcher.attempts set claimed_at = $1::timestamptz - interval '1 minute'`, midnight)
+	execute(t, db, `update dispatcher.attempts
+		set claimed_at = $1::timestamptz - interval '1 minute'`, midnight)
 	counts := 0
 	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onCounted(func() {
 		if counts++; counts == 1 {
-			for scalar[bool](t, db, `select clock_timestamp() < $1 and pg_sleep(0.005) is not null`, midnight) {
+			for scalar[bool](t, db, `select clock_timestamp() < $1 and pg_sleep(0.005) is not null`,
+				midnight) {
 			}
 			mustClaim(t, other, of("shop", 2))
 		}
@@ -266,7 +303,8 @@ func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
 	if got, want := granted(t, db), "a channel 86400 messages 2 of 100"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if start := scalar[time.Time](t, db, `select window_start from audit.limit_windows`); !start.Equal(midnight) {
+	if start := scalar[time.Time](t, db,
+		`select window_start from audit.limit_windows`); !start.Equal(midnight) {
 		t.Errorf("the day began at %s, want %s", start, midnight)
 	}
 }
@@ -280,11 +318,14 @@ func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 		return []admission.Limit{limit(admission.Hour, most), limit(admission.Day, most)}
 	}
 	past := func() {
-		execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
-		execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 day'`)
+		execute(t, db, `update dispatcher.limits
+			set window_start = window_start - interval '1 day'`)
+		execute(t, db, `update dispatcher.limit_history
+			set window_start = window_start - interval '1 day'`)
 		execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`)
 	}
-	const all = `select coalesce(string_agg(granted || '/' || max, ' ' order by window_start), '') from audit.limit_windows where window_seconds = $1 and granted > 0`
+	const all = `select coalesce(string_agg(granted || '/' || max, ' ' order by window_start), '')
+		from audit.limit_windows where window_seconds = $1 and granted > 0`
 	expect := func(what, hours, days string) {
 		t.Helper()
 		if got := scalar[string](t, db, all, 3600); got != hours {
@@ -328,8 +369,12 @@ func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	on := []admission.Limit{limit(admission.Minute, 100)}
 	past := func() {
 		for _, sql := range []string{
-			`update dispatcher.limits set window_start = window_start - interval '1 minute', since = since - interval '1 minute'`,
-			`update dispatcher.limit_history set window_start = window_start - interval '1 minute', since = since - interval '1 minute', until = until - interval '1 minute'`,
+			`update dispatcher.limits
+				set window_start = window_start - interval '1 minute',
+				  since = since - interval '1 minute'`,
+			`update dispatcher.limit_history
+				set window_start = window_start - interval '1 minute',
+				  since = since - interval '1 minute', until = until - interval '1 minute'`,
 			`update dispatcher.attempts set claimed_at = claimed_at - interval '1 minute'`,
 		} {
 			execute(t, db, sql)
@@ -339,8 +384,10 @@ func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 		select count(*) from (
 		  select w.window_start, w.max, w.granted, count(a.claimed_at) as claimed
 		  from audit.limit_windows w
-		  left join audit.attempts a on a.channel = w.channel and a.claimed_at >= w.window_start and a.claimed_at < w.window_start + interval '1 minute'
-		  where w.scope = 'channel' and w.window_seconds = 60 and w.unit = 'messages' and w.until is null
+		  left join audit.attempts a on a.channel = w.channel and a.claimed_at >= w.window_start
+		    and a.claimed_at < w.window_start + interval '1 minute'
+		  where w.scope = 'channel' and w.window_seconds = 60 and w.unit = 'messages'
+		    and w.until is null
 		  group by w.channel, w.window_start, w.max, w.granted
 		  having w.granted <> count(a.claimed_at)) w`
 	applyToday(t, l, time.UTC, nil)
@@ -359,7 +406,8 @@ func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 		t.Errorf("%d windows differ from the attempts:\n%s", n, granted(t, db))
 	}
 	const marks = `select string_agg(granted || case when since > window_start then ' added' else '' end
-		|| case when until is null then '' else ' removed' end, ', ' order by window_start) from audit.limit_windows`
+		|| case when until is null then '' else ' removed' end, ', ' order by window_start)
+		from audit.limit_windows`
 	if got, want := scalar[string](t, db, marks), "5 added, 4, 5 removed"; got != want {
 		t.Errorf("windows are %s, want %s", got, want)
 	}

@@ -50,7 +50,8 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 	}
 	batch := &pgx.Batch{}
 	row := channelRow{withoutBeginning: true}
-	batch.Queue(`select `+channelColumns+` from dispatcher.channels where channel = any($1) order by channel`, names).
+	batch.Queue(`select `+channelColumns+
+		` from dispatcher.channels where channel = any($1) order by channel`, names).
 		Query(func(r pgx.Rows) error {
 			p.Channels, _, err = collectChannels(r, names, &row)
 			return err
@@ -73,16 +74,20 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 }
 
 // whatIs reads the clock and which channels and scopes there are.
-func (s *Limits) whatIs(ctx context.Context, p *Present) (names []string, scopes []ScopeRef, err error) {
+func (s *Limits) whatIs(
+	ctx context.Context, p *Present,
+) (names []string, scopes []ScopeRef, err error) {
 	err = s.reports.QueryRow(ctx, `
-		select now(), coalesce((select array_agg(channel order by channel) from dispatcher.channels where removed_at is null), '{}')`).
+		select now(), coalesce((select array_agg(channel order by channel) from dispatcher.channels
+		where removed_at is null), '{}')`).
 		Scan(&p.Now, &names)
 	if err != nil {
 		return nil, nil, err
 	}
 	p.Now = p.Now.UTC()
 	scopes, err = rows(ctx, s.db, scanScope, `
-		select distinct channel, scope from dispatcher.limits where scope <> 'channel' order by channel, scope`)
+		select distinct channel, scope from dispatcher.limits where scope <> 'channel'
+		order by channel, scope`)
 	return names, scopes, err
 }
 
@@ -118,7 +123,9 @@ const dropWindows = `
 // second are kept for "seconds", those of a minute ten times as long, all others for "longer". It
 // works in batches of a few milliseconds each and locks no row that a claim or a settlement uses.
 // It returns how many windows it dropped, also with an error.
-func (s *Limits) DropWindows(ctx context.Context, seconds, longer time.Duration) (dropped int64, err error) {
+func (s *Limits) DropWindows(
+	ctx context.Context, seconds, longer time.Duration,
+) (dropped int64, err error) {
 	lengths, err := rows(ctx, s.db, pgx.RowTo[int], distinctLengths)
 	if err != nil {
 		return 0, wrap("drop windows", err)
@@ -151,13 +158,17 @@ const distinctLengths = `
 	select n from l where n is not null`
 
 // dropOlder drops the windows of one length.
-func (s *Limits) dropOlder(ctx context.Context, length int, age time.Duration) (dropped int64, err error) {
+func (s *Limits) dropOlder(
+	ctx context.Context, length int, age time.Duration,
+) (dropped int64, err error) {
 	from := time.Unix(0, 0)
 	for n := int64(dropBatch); n == dropBatch; dropped += n {
 		batch := &pgx.Batch{}
 		batch.Queue("begin")
 		batch.Queue(edgeSettings)
-		batch.Queue(dropWindows, length, from, age, dropBatch).QueryRow(func(row pgx.Row) error { return row.Scan(&n, &from) })
+		batch.Queue(dropWindows, length, from, age, dropBatch).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&n, &from)
+		})
 		batch.Queue("commit")
 		if err := s.reports.SendBatch(ctx, batch).Close(); err != nil {
 			return dropped, err

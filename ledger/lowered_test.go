@@ -18,10 +18,12 @@ func TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow(t *testing.T
 	if _, sent := mustClaim(t, l, of("shop", 2), shop...); len(sent) != 0 {
 		t.Fatalf("%d went out beyond the lowered limit", len(sent))
 	}
-	if got := granted(t, db); got != "tenant:shop 86400 money 224000 of 224000 GBP, a channel 86400 messages 8 of 8" {
+	if got := granted(t,
+		db); got != "tenant:shop 86400 money 224000 of 224000 GBP, a channel 86400 messages 8 of 8" {
 		t.Errorf("in the window of the change: %s", got)
 	}
-	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`) // the next day has begun
+	// the next day has begun
+	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
 	_, sent := mustClaim(t, l, of("shop", 9), shop...)
 	if len(sent) != 5 {
 		t.Errorf("%d went out in the next window, want the 5 of the new limit", len(sent))

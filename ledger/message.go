@@ -65,9 +65,10 @@ type Message struct {
 	// State, Reason and NextAt are what the row is inserted with: Sending when the
 	// claim is to find a channel, Scheduled with NextAt, or Dead or Failed with a
 	// bounded Reason.
-	State     State
-	Reason    string
-	Detail    string // why it is Dead, in a sentence without number and text; read back by Record alone
+	State  State
+	Reason string
+	// why it is Dead, in a sentence without number and text; read back by Record alone
+	Detail    string
 	NextAt    time.Time
 	ExpiresAt time.Time // the deadline; never zero for a usable message
 
@@ -75,13 +76,15 @@ type Message struct {
 
 	// The rest is set only for messages that come back from the ledger.
 
-	ReceivedAt        time.Time
-	Attempts          int      // attempts made so far
-	Tried             []string // channels that refused it in this round
-	Rounds            int      // how often every channel has refused it
-	Pinned            string   // channel that accepted some of its parts
-	PartsLeft         []int    // parts that are still to be sent, when Pinned
-	PartsCut          string   // how the text was cut when others of its parts were accepted, see provider.Result.Cut; empty when none was
+	ReceivedAt time.Time
+	Attempts   int      // attempts made so far
+	Tried      []string // channels that refused it in this round
+	Rounds     int      // how often every channel has refused it
+	Pinned     string   // channel that accepted some of its parts
+	PartsLeft  []int    // parts that are still to be sent, when Pinned
+	// how the text was cut when others of its parts were accepted, see provider.Result.Cut; empty
+	// when none was
+	PartsCut          string
 	PossibleDuplicate bool
 	// MayBeTaken says of a due row that is sent once more, or was, that an earlier attempt may have
 	// been taken as far as anybody knows by now.

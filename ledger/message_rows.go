@@ -37,18 +37,21 @@ type messageRow struct {
 func (r *messageRow) targets() []any {
 	m := &r.m
 	return []any{
-		&m.Seq, &m.ID, &m.Lane, &m.Tenant, &m.Origin.Topic, &m.Origin.Partition, &m.Origin.Offset, &m.Envelope, &m.Digest,
+		&m.Seq, &m.ID, &m.Lane, &m.Tenant, &m.Origin.Topic, &m.Origin.Partition, &m.Origin.Offset,
+		&m.Envelope, &m.Digest,
 		&m.State, &m.Reason, &r.nextAt, &r.expiresAt,
 		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
 		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
-		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PartsCut, &m.PossibleDuplicate,
+		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PartsCut,
+		&m.PossibleDuplicate,
 		&r.waitingSince, &m.WaitsFor, &r.waits, &m.SameKey, &r.sameKeyUntil, &m.SameKeyAccount,
 	}
 }
 
 // message is the row once it has been read.
 func (r *messageRow) message() Message {
-	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt), r.receivedAt.UTC()
+	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt),
+		r.receivedAt.UTC()
 	r.m.Attempts, r.m.Plan.Segments, r.m.PartsLeft = r.attempts, r.segments, r.partsLeft
 	r.m.WaitingSince, r.m.Waits = moment(r.waitingSince), decodeWaits(r.waits)
 	r.m.SameKeyUntil = moment(r.sameKeyUntil)
@@ -77,7 +80,8 @@ func (r *dueRow) message() Message {
 }
 
 // recordColumns are the columns of a message m in the order of recordRow.targets.
-const recordColumns = messageColumns + `, m.finished_at, coalesce(m.seen::text, ''), coalesce(m.detail, '')`
+const recordColumns = messageColumns +
+	`, m.finished_at, coalesce(m.seen::text, ''), coalesce(m.detail, '')`
 
 // recordRow is a Record without attempts while it is read.
 type recordRow struct {
@@ -124,7 +128,8 @@ func (r *attemptRow) targets() []any {
 
 // attempt is the row once it has been read.
 func (r *attemptRow) attempt() AttemptRecord {
-	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled), moment(r.delivered)
+	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled),
+		moment(r.delivered)
 	r.a.Ranking, r.a.ReceiptAt = document(r.ranking), moment(r.receiptAt)
 	r.a.ContradictedAt = moment(r.contradictedAt)
 	if r.ticketAt.Valid {
@@ -189,7 +194,8 @@ func decodeWaits(text string) []Wait {
 	}
 	waits := make([]Wait, len(list))
 	for i, w := range list {
-		waits[i] = Wait{Reason: w.Reason, On: w.On, For: time.Duration(math.Round(w.Millis*1000)) * time.Microsecond}
+		waits[i] = Wait{Reason: w.Reason, On: w.On,
+			For: time.Duration(math.Round(w.Millis*1000)) * time.Microsecond}
 	}
 	return waits
 }

@@ -31,24 +31,55 @@ func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 		words  []ledger.Inbound // as they are booked
 		barred bool
 	}{
-		"a start after a stop":                                  {[]ledger.Inbound{said("STOP", "a", 9, unknown), said("START", "a", 8, unknown)}, false},
-		"a start that arrived before the stop":                  {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, unknown)}, true},
-		"a start that was sent before the stop":                 {[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 1, 10)}, true},
-		"a start after a stop that arrived late":                {[]ledger.Inbound{said("STOP", "a", 2, 9), said("START", "a", 1, 8)}, false},
-		"both within the same second":                           {[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 7, 9)}, false},
-		"both within the same second, in the other order":       {[]ledger.Inbound{said("STOP", "a", 7, 9), said("START", "a", 8, 9)}, true},
-		"an old start after a stop of unknown age":              {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 1, 9)}, true},
-		"a new start after a stop of unknown age":               {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 1, 7)}, false},
-		"a start of unknown age after a stop":                   {[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 1, unknown)}, false},
-		"clocks of two providers":                               {[]ledger.Inbound{said("STOP", "a", 8, 20), said("START", "b", 1, 10)}, true},
-		"a clock that is ahead":                                 {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, 0)}, true},
-		"a stop that came again":                                {[]ledger.Inbound{said("STOP", "a", 9, unknown), said("STOP", "a", 5, unknown), said("START", "a", 7, unknown)}, true},
-		"a stop that came again by another channel":             {[]ledger.Inbound{said("STOP", "a", 9, 9), said("STOP", "b", 5, 9), said("START", "a", 4, 7)}, true},
-		"an older stop changes nothing about the newer one":     {[]ledger.Inbound{said("STOP", "a", 5, unknown), said("STOP", "a", 9, unknown), said("START", "a", 7, unknown)}, true},
-		"a stop that comes late counts":                         {[]ledger.Inbound{said("START", "a", 5, unknown), said("STOP", "a", 9, unknown)}, true},
-		"a repeated start does not hide the newer one":          {[]ledger.Inbound{said("STOP", "a", 9, unknown), said("START", "a", 5, unknown), said("START", "a", 10, unknown)}, false},
-		"a start, a stop and the repetition of the start":       {[]ledger.Inbound{said("START", "a", 9, unknown), said("STOP", "a", 8, unknown), said("START", "a", 9, unknown)}, true},
-		"a start that is repeated after the stop and a new one": {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, unknown), said("START", "a", 1, unknown)}, false},
+		"a start after a stop": {
+			[]ledger.Inbound{said("STOP", "a", 9, unknown), said("START", "a", 8, unknown)}, false,
+		},
+		"a start that arrived before the stop": {
+			[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, unknown)}, true,
+		},
+		"a start that was sent before the stop": {
+			[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 1, 10)}, true,
+		},
+		"a start after a stop that arrived late": {
+			[]ledger.Inbound{said("STOP", "a", 2, 9), said("START", "a", 1, 8)}, false,
+		},
+		"both within the same second": {
+			[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 7, 9)}, false,
+		},
+		"both within the same second, in the other order": {
+			[]ledger.Inbound{said("STOP", "a", 7, 9), said("START", "a", 8, 9)}, true,
+		},
+		"an old start after a stop of unknown age": {
+			[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 1, 9)}, true,
+		},
+		"a new start after a stop of unknown age": {
+			[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 1, 7)}, false,
+		},
+		"a start of unknown age after a stop": {
+			[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 1, unknown)}, false,
+		},
+		"clocks of two providers": {
+			[]ledger.Inbound{said("STOP", "a", 8, 20), said("START", "b", 1, 10)}, true,
+		},
+		"a clock that is ahead": {
+			[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, 0)}, true,
+		},
+		"a stop that came again": {[]ledger.Inbound{said("STOP", "a",
+			9, unknown), said("STOP", "a", 5, unknown), said("START", "a", 7, unknown)}, true},
+		"a stop that came again by another channel": {[]ledger.Inbound{
+			said("STOP", "a", 9, 9), said("STOP", "b", 5, 9), said("START", "a", 4, 7),
+		}, true},
+		"an older stop changes nothing about the newer one": {[]ledger.Inbound{said("STOP", "a",
+			5, unknown), said("STOP", "a", 9, unknown), said("START", "a", 7, unknown)}, true},
+		"a stop that comes late counts": {
+			[]ledger.Inbound{said("START", "a", 5, unknown), said("STOP", "a", 9, unknown)}, true,
+		},
+		"a repeated start does not hide the newer one": {[]ledger.Inbound{said("STOP", "a",
+			9, unknown), said("START", "a", 5, unknown), said("START", "a", 10, unknown)}, false},
+		"a start, a stop and the repetition of the start": {[]ledger.Inbound{said("START",
+			"a", 9, unknown), said("STOP", "a", 8, unknown), said("START", "a", 9, unknown)}, true},
+		"a start that is repeated after the stop and a new one": {[]ledger.Inbound{said("STOP", "a",
+			8, unknown), said("START", "a", 9, unknown), said("START", "a", 1, unknown)}, false},
 	} {
 		for _, together := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " together ", together), func(t *testing.T) {
@@ -69,7 +100,8 @@ func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 				if test.barred {
 					want = []string{"m"}
 				}
-				if got := barred(t, l, []ledger.Message{to("m", "shop", subscriber)}, 0); !slices.Equal(got, want) {
+				if got := barred(t, l, []ledger.Message{to("m", "shop", subscriber)},
+					0); !slices.Equal(got, want) {
 					t.Errorf("barred are %v, want %v", got, want)
 				}
 			})

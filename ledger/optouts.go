@@ -52,7 +52,9 @@ func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added 
 
 // Remove takes the recipients behind numbers off the opt-out list of a tenant and returns how many
 // were on it.
-func (s *OptOuts) Remove(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
+func (s *OptOuts) Remove(
+	ctx context.Context, by Listing, numbers []string,
+) (removed int64, err error) {
 	err = s.reports.QueryRow(ctx, relist, by.relisting(by.recipients(numbers), true)).Scan(&removed)
 	return removed, wrap("take off the opt-out list", err)
 }
@@ -97,13 +99,15 @@ func (s *OptOuts) Of(ctx context.Context, tenant, number string) ([]OptOutEntry,
 	entries, err := rows(ctx, s.db, scanOptOut, `
 		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''),
 		  ended_channel, ended_author, ended_reason
-		from dispatcher.opt_outs where recipient = $1 and tenant = $2 order by seq desc`, Recipient(tenant, number), tenant)
+		from dispatcher.opt_outs where recipient = $1 and tenant = $2
+		order by seq desc`, Recipient(tenant, number), tenant)
 	return entries, wrap("read opt-outs", err)
 }
 
 func scanOptOut(row pgx.CollectableRow) (e OptOutEntry, err error) {
 	var until pgtype.Timestamptz
-	err = row.Scan(&e.Tenant, &e.Since, &e.Source, &e.Channel, &e.Author, &e.Reason, &until, &e.EndedBy, &e.EndedChannel, &e.EndedAuthor, &e.EndedReason)
+	err = row.Scan(&e.Tenant, &e.Since, &e.Source, &e.Channel, &e.Author, &e.Reason, &until,
+		&e.EndedBy, &e.EndedChannel, &e.EndedAuthor, &e.EndedReason)
 	e.Since, e.Until = e.Since.UTC(), moment(until)
 	return e, err
 }
@@ -125,7 +129,8 @@ func (s *OptOuts) Count(ctx context.Context, tenant *string) ([]OptOutCount, err
 		  min(since), max(since)
 		from dispatcher.opt_outs where $1::text is null or tenant = $1 group by 1, 2, 3`, tenant)
 	slices.SortFunc(counts, func(a, b OptOutCount) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Channel, b.Channel))
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Source, b.Source),
+			cmp.Compare(a.Channel, b.Channel))
 	})
 	for i := range counts {
 		counts[i].First, counts[i].Last = counts[i].First.UTC(), counts[i].Last.UTC()

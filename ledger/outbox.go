@@ -50,14 +50,18 @@ const leadershipPause = time.Second
 // Each notice carries that seq and the row's created_at, the clock at the same moment, see
 // Notice.Seq. A clock that is set back, or that of a server which takes over, could show less than
 // before; the notices of this process then keep the latest time that it has published.
-func (s *Outbox) Publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+func (s *Outbox) Publish(
+	ctx context.Context, limit int, send func(context.Context, []Notice) error,
+) (int, error) {
 	return s.out.publish(ctx, limit, send)
 }
 
 // PublishInbound is Publish for messages of subscribers. They have an outbox of their own and do
 // not wait for the other notices, nor those for them; the process that publishes them may be
 // another.
-func (s *Outbox) PublishInbound(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+func (s *Outbox) PublishInbound(
+	ctx context.Context, limit int, send func(context.Context, []Notice) error,
+) (int, error) {
 	return s.heard.publish(ctx, limit, send)
 }
 
@@ -100,11 +104,14 @@ type outlet struct {
 	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
 	held      bool       // guarded by mu
 	published []int64    // guarded by mu; sent and not yet removed
-	latest    time.Time  // guarded by mu; the latest Notice.At that was sent; survives a new connection
-	asked     time.Time  // guarded by mu; when the lock was last asked for in vain
+	// guarded by mu; the latest Notice.At that was sent; survives a new connection
+	latest time.Time
+	asked  time.Time // guarded by mu; when the lock was last asked for in vain
 }
 
-func (o *outlet) publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+func (o *outlet) publish(
+	ctx context.Context, limit int, send func(context.Context, []Notice) error,
+) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if leads, err := o.takeLeadership(ctx); err != nil || !leads {
@@ -211,9 +218,12 @@ const (
 
 // readOutbox removes what the last call published and reads what comes next, in one
 // round trip and one transaction.
-func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notices []Notice, err error) {
+func (o *outlet) readOutbox(
+	ctx context.Context, limit int,
+) (seqs []int64, notices []Notice, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(o.remove, append([]int64{}, o.published...)) // also of none: a server that takes no writes refuses it
+	// also of none: a server that takes no writes refuses it
+	batch.Queue(o.remove, append([]int64{}, o.published...))
 	batch.Queue(o.read, limit).Query(func(rows pgx.Rows) error {
 		seqs, notices, err = scanOutbox(rows)
 		return err
@@ -246,7 +256,8 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 		}
 		for i := range keys {
 			notices = append(notices, Notice{
-				Kind: NoticeKind(kind), Key: keys[i], Value: values[i], Headers: lists[i], Seq: seq, At: at,
+				Kind: NoticeKind(kind), Key: keys[i], Value: values[i], Headers: lists[i], Seq: seq,
+				At: at,
 			})
 		}
 		return nil
@@ -260,6 +271,7 @@ func (s *Outbox) Unpublished(ctx context.Context) (notices int64, age time.Durat
 	err = s.reports.QueryRow(ctx, `
 		select coalesce(sum(cardinality(keys)), 0),
 		  coalesce(clock_timestamp() - min(created_at), '0')
-		from (select keys, created_at from dispatcher.outbox union all select keys, created_at from dispatcher.inbound_outbox) o`).Scan(&notices, &age)
+		from (select keys, created_at from dispatcher.outbox union all select keys, created_at
+		from dispatcher.inbound_outbox) o`).Scan(&notices, &age)
 	return notices, age, wrap("count notices", err)
 }

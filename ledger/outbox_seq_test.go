@@ -23,7 +23,8 @@ func checkRising(t testing.TB, published []ledger.Notice) map[string]int {
 		}
 		was := last[n.Key]
 		if n.Seq <= was.Seq {
-			t.Errorf("%s: %s has seq %d after %s with %d", n.Key, n.Value, n.Seq, was.Value, was.Seq)
+			t.Errorf("%s: %s has seq %d after %s with %d", n.Key, n.Value, n.Seq, was.Value,
+				was.Seq)
 		}
 		if n.At.Before(was.At) || n.At.IsZero() {
 			t.Errorf("%s: %s is of %s, after %s of %s", n.Key, n.Value, n.At, was.Value, was.At)
@@ -47,11 +48,14 @@ func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	var published []ledger.Notice
 	for round := range 12 {
 		var shown []ledger.Message
-		err := runClaim(t.Context(), l, ledger.Claim{Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		err := runClaim(t.Context(), l, ledger.Claim{
+			Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"},
+		}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 			shown = seen.Messages
 			d, err := give(seen)
 			for i := range shown {
-				d.Notices = append(d.Notices, ledger.Notice{Kind: ledger.Status, Key: shown[i].ID, Value: []byte("sending")})
+				d.Notices = append(d.Notices, ledger.Notice{Kind: ledger.Status, Key: shown[i].ID,
+					Value: []byte("sending")})
 			}
 			return d, err
 		})
@@ -106,11 +110,24 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	yes := accepted([]ledger.Message{m})[0]
 	yes.Reference, yes.Await, yes.Notice = "r-"+m.ID, time.Hour, status(ledger.Accepted)
 	lost := yes
-	lost.Outcome, lost.State, lost.Reference, lost.Await, lost.Notice = provider.Unknown, ledger.Unknown, "", 0, status(ledger.Unknown)
+	lost.Outcome, lost.State, lost.Reference, lost.Await, lost.Notice = provider.Unknown,
+		ledger.Unknown, "", 0, status(ledger.Unknown)
 	deeds := []func(on *ledger.Ledger) error{
-		func(on *ledger.Ledger) error { return on.Settlements.Settle(t.Context(), []ledger.Settlement{lost}) },
-		func(on *ledger.Ledger) error { return on.Settlements.Settle(t.Context(), []ledger.Settlement{yes}) },
-		func(on *ledger.Ledger) error { return on.Settlements.Settle(t.Context(), []ledger.Settlement{yes}) },
+		func(on *ledger.Ledger) error {
+			return on.Settlements.Settle(
+				t.Context(), []ledger.Settlement{lost},
+			)
+		},
+		func(on *ledger.Ledger) error {
+			return on.Settlements.Settle(
+				t.Context(), []ledger.Settlement{yes},
+			)
+		},
+		func(on *ledger.Ledger) error {
+			return on.Settlements.Settle(
+				t.Context(), []ledger.Settlement{yes},
+			)
+		},
 	}
 	for _, state := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {
 		r := receipt(yes.Reference, state)
@@ -145,17 +162,21 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	l := connect(t, ledger.Config{URL: url, MaxConns: 2})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	db, blocker := raw(t, url), raw(t, url)
-	receive(t, l, receipt("a-first", provider.Undelivered)) // kept, because nobody knows its message
+	// kept, because nobody knows its message
+	receive(t, l, receipt("a-first", provider.Undelivered))
 	m := claimAll(t, l, batch("m", 1), "a").Messages[0]
 	execute(t, blocker, `begin`)
 	execute(t, blocker, `select from dispatcher.receipts where reference = 'a-first' for update`)
 	received := make(chan error, 1)
 	go func() {
-		_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("a-first", provider.Delivered), receipt("r1", provider.Delivered)}, tellState)
+		_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
+			receipt("a-first", provider.Delivered), receipt("r1", provider.Delivered),
+		}, tellState)
 		received <- err
 	}()
 	waitFor(t, "the receipts wait for the row", func() bool {
-		return scalar[bool](t, db, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+		return scalar[bool](t, db, `select exists (select from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock')`)
 	})
 	s := expecting(m, "r1")
 	s[0].Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte("accepted")}
@@ -167,8 +188,10 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	// The rows themselves: Publish would correct their times.
 	if !scalar[bool](t, db, `
 		select count(*) = 2 and bool_and(later) from (
-		  select coalesce(created_at >= lag(created_at) over (order by seq), true) as later from dispatcher.outbox) o`) {
-		t.Errorf("%s", scalar[[]string](t, db, `select array_agg(seq || ' ' || created_at order by seq) from dispatcher.outbox`))
+		  select coalesce(created_at >= lag(created_at) over (order by seq), true) as later
+		  from dispatcher.outbox) o`) {
+		t.Errorf("%s", scalar[[]string](t, db,
+			`select array_agg(seq || ' ' || created_at order by seq) from dispatcher.outbox`))
 	}
 	if events := checkRising(t, collect(t, l)); events[m.ID] != 2 {
 		t.Errorf("%d events", events[m.ID])

@@ -20,10 +20,11 @@ func collect(t testing.TB, l *ledger.Ledger) []ledger.Notice {
 	t.Helper()
 	var all []ledger.Notice
 	for {
-		n, err := l.Outbox.Publish(t.Context(), 100, func(_ context.Context, notices []ledger.Notice) error {
-			all = append(all, notices...)
-			return nil
-		})
+		n, err := l.Outbox.Publish(t.Context(), 100,
+			func(_ context.Context, notices []ledger.Notice) error {
+				all = append(all, notices...)
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,8 @@ func TestPublishKeepsTheOrderOfEachMessage(t *testing.T) {
 	}
 	last := map[string]string{}
 	for _, n := range published {
-		if was, is := last[n.Key], string(n.Value); (was == "" && is != "sending") || (was == "sending" && is != "accepted") {
+		if was, is := last[n.Key], string(n.Value); (was == "" && is != "sending") ||
+			(was == "sending" && is != "accepted") {
 			t.Fatalf("%q follows %q", is, was)
 		}
 		last[n.Key] = string(n.Value)
@@ -75,14 +77,17 @@ func TestPublishKeepsTheOrderOfEachMessage(t *testing.T) {
 // tell claims and settles messages with a notice for each step.
 func tell(t testing.TB, l *ledger.Ledger, messages []ledger.Message) {
 	var shown []ledger.Message
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		shown = seen.Messages
-		d, err := give(seen)
-		for i := range messages {
-			d.Notices = append(d.Notices, ledger.Notice{Kind: ledger.Status, Key: messages[i].ID, Value: []byte("sending")})
-		}
-		return d, err
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			shown = seen.Messages
+			d, err := give(seen)
+			for i := range messages {
+				d.Notices = append(d.Notices, ledger.Notice{
+					Kind: ledger.Status, Key: messages[i].ID, Value: []byte("sending"),
+				})
+			}
+			return d, err
+		})
 	if err != nil {
 		t.Error(err)
 		return
@@ -101,10 +106,15 @@ func TestPublishKeepsKindsAndHeaders(t *testing.T) {
 	l := open(t)
 	want := []ledger.Notice{
 		{Kind: ledger.Status, Key: "m", Value: []byte("one")},
-		{Kind: ledger.Status, Key: "n", Value: []byte("two"), Headers: []ledger.Header{{Key: "lane", Value: "otp"}}},
-		{Kind: ledger.Letter, Key: "m", Value: []byte{0, 0xff}, Headers: []ledger.Header{{Key: "reason", Value: "bad_json"}, {Key: "offset", Value: "7"}}},
+		{Kind: ledger.Status, Key: "n", Value: []byte("two"), Headers: []ledger.Header{
+			{Key: "lane", Value: "otp"},
+		}},
+		{Kind: ledger.Letter, Key: "m", Value: []byte{0, 0xff}, Headers: []ledger.Header{
+			{Key: "reason", Value: "bad_json"}, {Key: "offset", Value: "7"},
+		}},
 	}
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{message("m")}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{message("m")},
+		Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		d.Notices = []ledger.Notice{want[2], want[0], want[1]}
 		return d, err
@@ -123,10 +133,13 @@ func TestPublishRepeatsWhatCouldNotBeSent(t *testing.T) {
 	l := open(t)
 	tell(t, l, batch("m", 3))
 	away := errors.New("kafka is away")
-	if n, err := l.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error { return away }); n != 0 || !errors.Is(err, away) {
+	if n, err := l.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error {
+		return away
+	}); n != 0 || !errors.Is(err, away) {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if waiting, age, err := l.Outbox.Unpublished(t.Context()); waiting != 6 || age <= 0 || err != nil {
+	if waiting, age, err := l.Outbox.Unpublished(t.Context()); waiting != 6 || age <= 0 ||
+		err != nil {
 		t.Errorf("%d wait for %s, %v", waiting, age, err)
 	}
 	if got := collect(t, l); len(got) != 6 {
@@ -141,7 +154,10 @@ func TestPublishTakesAboutAsManyAsAskedAndAtLeastOneTransaction(t *testing.T) {
 		tell(t, l, batch(fmt.Sprint("m", i), 5)) // two transactions of five notices each
 	}
 	for _, want := range []struct{ limit, got int }{{1, 5}, {11, 15}, {100, 20}, {100, 0}} {
-		n, err := l.Outbox.Publish(t.Context(), want.limit, func(context.Context, []ledger.Notice) error { return nil })
+		n, err := l.Outbox.Publish(t.Context(), want.limit,
+			func(context.Context, []ledger.Notice) error {
+				return nil
+			})
 		if err != nil || n != want.got {
 			t.Errorf("limit %d: %d notices, %v", want.limit, n, err)
 		}
@@ -186,7 +202,10 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	if got := collect(t, second); len(got) != 4 {
 		t.Errorf("%d notices came again", len(got))
 	}
-	lost, err := first.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error { return nil })
+	lost, err := first.Outbox.Publish(t.Context(), 100,
+		func(context.Context, []ledger.Notice) error {
+			return nil
+		})
 	if lost != 0 || !ledger.Unavailable(err) {
 		t.Errorf("the lost leader publishes still: %d, %v", lost, err)
 	}

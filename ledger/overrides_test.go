@@ -39,7 +39,8 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err, ledger.ErrNoRouting) {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err,
+		ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
@@ -53,13 +54,17 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	want := []ledger.RoutingVersion{
 		{Version: 4, Author: "test", Document: "routes: []", Base: 4},
 		{Version: 3, Author: "health", Reason: "test", Document: "routes: []", Base: 1},
-		{Version: 2, Author: "health", Reason: "test", Document: "routes: []", Base: 1, Effects: []byte(`{"weights": {"default": {"a": "45"}}}`)},
+		{Version: 2, Author: "health", Reason: "test", Document: "routes: []", Base: 1,
+			Effects: []byte(`{"weights": {"default": {"a": "45"}}}`)},
 		{Version: 1, Author: "test", Document: "routes: []", Base: 1},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{},
+		"CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 4, Overrides: []byte("no JSON")}); !ledger.Unstorable(err) {
+	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		Expect: 4, Overrides: []byte("no JSON"),
+	}); !ledger.Unstorable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -77,9 +82,12 @@ func TestAChangeOfTheDocumentHoldsOverEffectsButNotOverAnotherDocument(t *testin
 			apply(t, l) // 2 brings the current document
 			addEffects(t, l, `{}`)
 			addEffects(t, l, `{}`) // 4 is current
-			_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Expect: &c.expect, Author: "ann"})
+			_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+				Expect: &c.expect, Author: "ann",
+			})
 			conflict := (*ledger.VersionConflictError)(nil)
-			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) || conflict.Current != 4) {
+			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) ||
+				conflict.Current != 4) {
 				t.Errorf("document: got %v", err)
 			}
 		})
@@ -92,8 +100,11 @@ func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 	apply(t, l)
 	addEffects(t, l, `{}`)
 	for _, expect := range []int64{0, 1, 3} {
-		_, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: expect, Overrides: []byte(`{}`)})
-		if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || conflict.Current != 2 || conflict.Expected != expect {
+		_, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+			Expect: expect, Overrides: []byte(`{}`),
+		})
+		if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) ||
+			conflict.Current != 2 || conflict.Expected != expect {
 			t.Errorf("expecting %d: got %v", expect, err)
 		}
 	}
@@ -131,10 +142,13 @@ func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 		switch {
 		case v.Base == v.Version:
 			if v.Document != fmt.Sprintf("after %d", last.Base) {
-				t.Errorf("document %q of version %d overwrote that of version %d", v.Document, v.Version, last.Base)
+				t.Errorf("document %q of version %d overwrote that of version %d", v.Document,
+					v.Version, last.Base)
 			}
-		case v.Base != last.Base || v.Document != last.Document || string(v.Effects) != fmt.Sprintf(`{"over": %d}`, last.Version):
-			t.Errorf("version %d has effects %s on version %d of %q", v.Version, v.Effects, v.Base, v.Document)
+		case v.Base != last.Base || v.Document != last.Document ||
+			string(v.Effects) != fmt.Sprintf(`{"over": %d}`, last.Version):
+			t.Errorf("version %d has effects %s on version %d of %q", v.Version, v.Effects, v.Base,
+				v.Document)
 		}
 		last = v
 	}
@@ -150,11 +164,13 @@ func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
 	}
 	if worker%2 == 0 {
 		_, err = l.Routing.Apply(t.Context(), ledger.NewRouting{
-			Expect: &current.Version, Author: "editor", Document: fmt.Sprintf("after %d", current.Base),
+			Expect: &current.Version, Author: "editor", Document: fmt.Sprintf("after %d",
+				current.Base),
 		})
 	} else {
 		_, err = l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
-			Expect: current.Version, Author: "health", Overrides: fmt.Appendf(nil, `{"over": %d}`, current.Version),
+			Expect: current.Version, Author: "health", Overrides: fmt.Appendf(nil, `{"over": %d}`,
+				current.Version),
 		})
 	}
 	if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {

@@ -18,7 +18,9 @@ import (
 // ramp is a ramp of three steps, one an hour.
 func ramp(route string) ledger.Ramp {
 	return ledger.Ramp{
-		Route: route, From: map[string]string{"a": "5", "b": "95"}, To: map[string]string{"a": "34.5", "b": "65.5"},
+		Route: route, From: map[string]string{"a": "5", "b": "95"}, To: map[string]string{
+			"a": "34.5", "b": "65.5",
+		},
 		Steps: 3, Every: time.Hour, MaxErrors: 0.05, MaxDeviation: 0.1, LeastMessages: 200,
 		Author: "ann", Reason: "new contract",
 	}
@@ -36,7 +38,8 @@ func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 // makeStep applies a document as a step of the ramp.
 func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
 	r.Step = step
-	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step", Routes: circles(members, routes...), Ramp: &r})
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step",
+		Routes: circles(members, routes...), Ramp: &r})
 	return err
 }
 
@@ -62,7 +65,8 @@ func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
 	want := ramp("default")
 	want.ID, want.State, want.ChangedBy = started.ID, ledger.RampRunning, "ann"
 	times := cmpopts.IgnoreFields(ledger.Ramp{}, "NextAt", "CreatedAt", "ChangedAt")
-	if diff := cmp.Diff(want, started, times); diff != "" || started.NextAt.Before(before) || !started.NextAt.Equal(started.CreatedAt) {
+	if diff := cmp.Diff(want, started, times); diff != "" || started.NextAt.Before(before) ||
+		!started.NextAt.Equal(started.CreatedAt) {
 		t.Errorf("due %s, %s", started.NextAt, diff)
 	}
 	for step := 1; step <= 3; step++ {
@@ -77,7 +81,8 @@ func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
 		if diff := cmp.Diff(want, got, times); diff != "" {
 			t.Error(diff)
 		}
-		if due := started.NextAt.Add(time.Duration(step) * time.Hour); step < 3 && !got.NextAt.Equal(due) || step == 3 && !got.NextAt.IsZero() {
+		if due := started.NextAt.Add(time.Duration(step) * time.Hour); step < 3 &&
+			!got.NextAt.Equal(due) || step == 3 && !got.NextAt.IsZero() {
 			t.Errorf("after step %d the next one is due at %s, want %s", step, got.NextAt, due)
 		}
 	}
@@ -96,16 +101,20 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 	l := lend(t).l
 	first := startRamp(t, l, ramp("default"))
 	startRamp(t, l, ramp("another"))
-	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
+	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err,
+		ledger.ErrRampRunning) {
 		t.Errorf("beside a running one: got %v", err)
 	}
-	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
+	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors",
+		"steer"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
+	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err,
+		ledger.ErrRampRunning) {
 		t.Errorf("beside a held one: got %v", err)
 	}
-	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "", "ann"); err != nil {
+	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "",
+		"ann"); err != nil {
 		t.Fatal(err)
 	}
 	second := startRamp(t, l, ramp("default"))
@@ -143,7 +152,8 @@ func TestOfTwoAppliersOfAStepOneWinsAndTheOtherAppliesNothing(t *testing.T) {
 			t.Errorf("step %d: %d won, %d lost", step, won.Load(), lost.Load())
 		}
 	}
-	if n := scalar[int](t, rig.db, `select count(*) from dispatcher.routing_versions`); n != long.Steps {
+	if n := scalar[int](t, rig.db,
+		`select count(*) from dispatcher.routing_versions`); n != long.Steps {
 		t.Errorf("%d versions", n)
 	}
 }
@@ -157,7 +167,8 @@ func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 			t.Errorf("step %d: got %v", step, err)
 		}
 	}
-	if err := l.Ramps.Set(t.Context(), started.ID, ledger.RampRunning, ledger.RampHeld, "too many errors", "steer"); err != nil {
+	if err := l.Ramps.Set(t.Context(), started.ID, ledger.RampRunning, ledger.RampHeld,
+		"too many errors", "steer"); err != nil {
 		t.Fatal(err)
 	}
 	if err := makeStep(t, l, started, 1, "default"); !errors.Is(err, ledger.ErrRampMoved) {
@@ -168,8 +179,10 @@ func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 	}
 	expect := int64(7)
 	started.Step = 1
-	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Expect: &expect, Ramp: &started})
-	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || only(t, l).Step != 0 {
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Expect: &expect,
+		Ramp: &started})
+	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) ||
+		only(t, l).Step != 0 {
 		t.Errorf("a conflict moved the ramp: %v", err)
 	}
 }
@@ -178,7 +191,8 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	states := []ledger.RampState{ledger.RampRunning, ledger.RampHeld, ledger.RampDone, ledger.RampCancelled, ledger.RampSuperseded}
+	states := []ledger.RampState{ledger.RampRunning, ledger.RampHeld, ledger.RampDone,
+		ledger.RampCancelled, ledger.RampSuperseded}
 	legal := map[ledger.RampState][]ledger.RampState{
 		ledger.RampRunning: {ledger.RampHeld, ledger.RampCancelled, ledger.RampSuperseded},
 		ledger.RampHeld:    {ledger.RampRunning, ledger.RampCancelled, ledger.RampSuperseded},
@@ -190,7 +204,8 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 			}
 			id := startRamp(t, l, ramp("default")).ID
 			if from == ledger.RampHeld {
-				if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
+				if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld,
+					"errors", "steer"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -205,10 +220,12 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 			if to == ledger.RampRunning {
 				held = ""
 			}
-			if got.State != to || got.Held != held || got.ChangedBy != "bob" || got.NextAt.IsZero() != (to != ledger.RampRunning) {
+			if got.State != to || got.Held != held || got.ChangedBy != "bob" ||
+				got.NextAt.IsZero() != (to != ledger.RampRunning) {
 				t.Errorf("from %s to %s: %+v", from, to, got)
 			}
-			if err := l.Ramps.Set(t.Context(), id, from, to, "because", "bob"); !errors.Is(err, ledger.ErrRampMoved) {
+			if err := l.Ramps.Set(t.Context(), id, from, to, "because", "bob"); !errors.Is(err,
+				ledger.ErrRampMoved) {
 				t.Errorf("from %s to %s twice: %v", from, to, err)
 			}
 		}
@@ -219,10 +236,13 @@ func TestARampThatIsResumedWaitsAWholeInterval(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	id := startRamp(t, l, ramp("default")).ID
-	if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "", "steer"); err == nil {
+	if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "",
+		"steer"); err == nil {
 		t.Error("held without a reason")
 	}
-	for _, move := range [][2]ledger.RampState{{ledger.RampRunning, ledger.RampHeld}, {ledger.RampHeld, ledger.RampRunning}} {
+	for _, move := range [][2]ledger.RampState{{ledger.RampRunning, ledger.RampHeld}, {
+		ledger.RampHeld, ledger.RampRunning,
+	}} {
 		if err := l.Ramps.Set(t.Context(), id, move[0], move[1], "errors", "ann"); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +262,8 @@ func TestADocumentWithoutTheRouteSupersedesItsRamp(t *testing.T) {
 		t.Errorf("%s: %s", r.State, r.Held)
 	}
 	applyRoutes(t, l, members, "another")
-	if r := only(t, l); r.State != ledger.RampSuperseded || r.Held != "route removed, by routing version 3" || r.ChangedBy != "test" {
+	if r := only(t, l); r.State != ledger.RampSuperseded ||
+		r.Held != "route removed, by routing version 3" || r.ChangedBy != "test" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -274,7 +295,8 @@ func TestADocumentThatSetsTheWeightsOtherwiseEndsTheRampAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := all[slices.IndexFunc(all, func(r ledger.Ramp) bool { return r.Route == "default" })]
-	if ended.State != ledger.RampSuperseded || ended.Held != "channel a has weight 7, by routing version 2" || ended.ChangedBy != "ann" {
+	if ended.State != ledger.RampSuperseded ||
+		ended.Held != "channel a has weight 7, by routing version 2" || ended.ChangedBy != "ann" {
 		t.Errorf("%+v", ended)
 	}
 	startRamp(t, l, ramp("default")) // nothing is in its way
@@ -296,7 +318,9 @@ func TestLateStepsKeepToThePlanButNeverCatchUpInABurst(t *testing.T) {
 			l, db := rig.l, rig.db
 			applyRoutes(t, l, members, "default")
 			started := startRamp(t, l, ramp("default"))
-			if _, err := db.Exec(t.Context(), `update dispatcher.ramps set next_at = now() - $1::text::interval`, test.late); err != nil {
+			if _, err := db.Exec(t.Context(),
+				`update dispatcher.ramps set next_at = now() - $1::text::interval`,
+				test.late); err != nil {
 				t.Fatal(err)
 			}
 			if err := makeStep(t, l, started, 1, "default"); err != nil {
@@ -304,7 +328,8 @@ func TestLateStepsKeepToThePlanButNeverCatchUpInABurst(t *testing.T) {
 			}
 			r := only(t, l)
 			if off := r.NextAt.Sub(r.ChangedAt.Add(test.next)); off.Abs() > 10*time.Second {
-				t.Errorf("the next step is due %s after this one, want %s", r.NextAt.Sub(r.ChangedAt), test.next)
+				t.Errorf("the next step is due %s after this one, want %s",
+					r.NextAt.Sub(r.ChangedAt), test.next)
 			}
 		})
 	}
@@ -326,7 +351,8 @@ func TestWhatHappenedToARampStaysOnRecord(t *testing.T) {
 		{ledger.RampHeld, ledger.RampRunning, "go on, ticket 7", "bob"},
 		{ledger.RampRunning, ledger.RampCancelled, "enough", "ann"},
 	} {
-		if err := l.Ramps.Set(t.Context(), started.ID, move.from, move.to, move.why, move.by); err != nil {
+		if err := l.Ramps.Set(t.Context(), started.ID, move.from, move.to, move.why,
+			move.by); err != nil {
 			t.Fatal(err)
 		}
 	}

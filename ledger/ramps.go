@@ -91,7 +91,8 @@ func (r *Ramp) validate() error {
 	case r.Every < time.Microsecond: // the database's unit
 		return fmt.Errorf("a step every %s", r.Every)
 	case !(0 <= r.MaxErrors && r.MaxErrors <= 1) || !(0 <= r.MaxDeviation && r.MaxDeviation <= 1):
-		return fmt.Errorf("the band of %g errors and %g deviation is not within 0 and 1", r.MaxErrors, r.MaxDeviation)
+		return fmt.Errorf("the band of %g errors and %g deviation is not within 0 and 1",
+			r.MaxErrors, r.MaxDeviation)
 	case r.LeastMessages < 0:
 		return fmt.Errorf("at least %d messages", r.LeastMessages)
 	}
@@ -117,8 +118,10 @@ const rampColumns = `id, route, from_weights, to_weights, steps, step, every, ne
 func scanRamp(row pgx.CollectableRow) (Ramp, error) {
 	var r Ramp
 	var next pgtype.Timestamptz
-	err := row.Scan(&r.ID, &r.Route, &r.From, &r.To, &r.Steps, &r.Step, &r.Every, &next, &r.State, &r.Held,
-		&r.MaxErrors, &r.MaxDeviation, &r.LeastMessages, &r.Author, &r.Reason, &r.ChangedBy, &r.Version, &r.CreatedAt, &r.ChangedAt)
+	err := row.Scan(&r.ID, &r.Route, &r.From, &r.To, &r.Steps, &r.Step, &r.Every, &next, &r.State,
+		&r.Held,
+		&r.MaxErrors, &r.MaxDeviation, &r.LeastMessages, &r.Author, &r.Reason, &r.ChangedBy,
+		&r.Version, &r.CreatedAt, &r.ChangedAt)
 	r.NextAt, r.CreatedAt, r.ChangedAt = moment(next), r.CreatedAt.UTC(), r.ChangedAt.UTC()
 	return r, err
 }
@@ -145,7 +148,8 @@ func (s *Ramps) Start(ctx context.Context, r Ramp, expect *int64) (started Ramp,
 		started, err = insertRamp(ctx, tx, &r)
 		return err
 	})
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.ConstraintName == "ramps_one_per_route" {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok &&
+		pg.ConstraintName == "ramps_one_per_route" {
 		return Ramp{}, fmt.Errorf("start ramp of route %s: %w", r.Route, ErrRampRunning)
 	}
 	if err != nil {
@@ -203,7 +207,8 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by s
 		  returning id, step, version
 		)
 		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
-		select id, $5, case when $3 = 'running' then 'resumed' else $3 end, step, version, $4 from moved`,
+		select id, $5, case when $3 = 'running' then 'resumed' else $3 end, step, version, $4
+		from moved`,
 		id, string(from), string(to), why, by)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrRampMoved
@@ -214,7 +219,8 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by s
 // Moves lists what happened to a ramp, in order.
 func (s *Ramps) Moves(ctx context.Context, id int64) ([]RampMove, error) {
 	moves, err := rows(ctx, s.db, scanRampMove, `
-		select at, author, move, step, version, reason from dispatcher.ramp_moves where ramp = $1 order by seq`, id)
+		select at, author, move, step, version, reason from dispatcher.ramp_moves where ramp = $1
+		order by seq`, id)
 	return moves, wrap(fmt.Sprintf("list moves of ramp %d", id), err)
 }
 
@@ -240,7 +246,8 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 		  returning id, step, steps, version
 		)
 		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
-		select id, $4, case when step = steps then 'done' else 'step' end, step, version, $5 from moved`,
+		select id, $4, case when step = steps then 'done' else 'step' end, step, version, $5
+		from moved`,
 		r.ID, r.Step, version, n.Author, n.Reason)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrRampMoved
@@ -252,7 +259,8 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 // and those whose weights it sets otherwise than their last step. No step can be made meanwhile,
 // since that takes the appliers' lock; a ramp that stays is not locked.
 func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) error {
-	r, err := tx.Query(ctx, `select `+rampColumns+` from dispatcher.ramps where state in ('running', 'held') order by id`)
+	r, err := tx.Query(ctx, `select `+rampColumns+
+		` from dispatcher.ramps where state in ('running', 'held') order by id`)
 	if err != nil {
 		return err
 	}
@@ -262,7 +270,9 @@ func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) erro
 	}
 	for i := range ramps {
 		if why := n.ends(&ramps[i]); why != "" {
-			if _, err := tx.Exec(ctx, supersedeRamp, ramps[i].ID, fmt.Sprintf("%s, by routing version %d", why, version), n.Author, version); err != nil {
+			if _, err := tx.Exec(ctx, supersedeRamp, ramps[i].ID,
+				fmt.Sprintf("%s, by routing version %d", why, version), n.Author,
+				version); err != nil {
 				return err
 			}
 		}

@@ -43,45 +43,57 @@ type receiptStatus struct {
 
 // attemptStatus is an attempt as receipts find it, and what they make of it.
 type attemptStatus struct {
-	number           int
-	heir             int // of one that was denied: the latest attempt under its key, which is the same submission; 0 for none
+	number int
+	// of one that was denied: the latest attempt under its key, which is the same submission; 0 for
+	// none
+	heir             int
 	channel, outcome string
-	resend           bool          // it was sent once more because an earlier one may have been taken
-	reference        string        // the provider's ids, separated by spaces
-	held, freed      bool          // whether it got a slot to hold beyond its answer, and whether that was given back
-	receipt          State         // what its receipts came to so far; empty for nothing
-	owed             int           // how many receipts tell all about it; 0 for as many as its settlement named parts
-	cut              bool          // parts of its message certainly were not taken, see Settlement.CutShort
-	proved           bool          // a receipt made it accepted, no answer did
-	denied           int           // how many parts the answer said were not taken; 0 for owed, or one
-	contradicted     bool          // a receipt has said before that some of them were delivered
-	segments         int           // that were taken, or may have been
-	within, left     time.Duration // for how long receipts are awaited from its answer on, and from now on; 0 where none are expected
-	parts            []part
+	// it was sent once more because an earlier one may have been taken
+	resend    bool
+	reference string // the provider's ids, separated by spaces
+	// whether it got a slot to hold beyond its answer, and whether that was given back
+	held, freed bool
+	receipt     State // what its receipts came to so far; empty for nothing
+	// how many receipts tell all about it; 0 for as many as its settlement named parts
+	owed int
+	// parts of its message certainly were not taken, see Settlement.CutShort
+	cut          bool
+	proved       bool // a receipt made it accepted, no answer did
+	denied       int  // how many parts the answer said were not taken; 0 for owed, or one
+	contradicted bool // a receipt has said before that some of them were delivered
+	segments     int  // that were taken, or may have been
+	// for how long receipts are awaited from its answer on, and from now on; 0 where none are
+	// expected
+	within, left time.Duration
+	parts        []part
 
 	// What changes.
 	accepted bool     // a late truth makes it accepted
 	named    bool     // receipts told ids of its parts that its settlement did not know
 	frees    bool     // it gives its slot back
 	says     reported // what its receipts come to now; without state when that is nothing new
-	alone    bool     // receipts of it are awaited, and nobody is going to look at their rows, if there are any
+	// receipts of it are awaited, and nobody is going to look at their rows, if there are any
+	alone bool
 }
 
 // part is a row of receipts.
 type part struct {
 	channel, reference string
-	byKey              bool // a receipt with our key made it, or an answer that denied it; no settlement expects it
-	state              string
-	word               reported
-	due                bool // somebody is going to look at it
-	awaited            bool // its time is not over
+	// a receipt with our key made it, or an answer that denied it; no settlement expects it
+	byKey   bool
+	state   string
+	word    reported
+	due     bool // somebody is going to look at it
+	awaited bool // its time is not over
 }
 
 // whole reports whether the part stands for a receipt that named none: it is about all of its
 // attempt.
 func (p *part) whole() bool { return strings.HasPrefix(p.reference, " ") }
 
-func (p *part) final() bool { return p.state == string(Delivered) || p.state == string(Undelivered) }
+func (p *part) final() bool {
+	return p.state == string(Delivered) || p.state == string(Undelivered)
+}
 
 // conclude fills in what changes.
 func (s *receiptStatus) conclude() {
@@ -103,7 +115,8 @@ func (s *receiptStatus) conclude() {
 			return
 		}
 	}
-	s.closing.State, s.closing.Channel, s.closing.Attempt, s.closing.Reference = to, by.channel, by.number, by.reference
+	s.closing.State, s.closing.Channel, s.closing.Attempt, s.closing.Reference = to, by.channel,
+		by.number, by.reference
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
@@ -143,7 +156,10 @@ func (s *receiptStatus) answered(i int) {
 		return
 	}
 	for j := i; j < len(s.tries); j++ {
-		if heir := &s.tries[j]; heir.channel == t.channel && slices.ContainsFunc(heir.parts, func(p part) bool { return !p.byKey }) {
+		if heir := &s.tries[j]; heir.channel == t.channel && slices.ContainsFunc(heir.parts,
+			func(p part) bool {
+				return !p.byKey
+			}) {
 			return
 		}
 	}
@@ -159,11 +175,14 @@ func (t *attemptStatus) conclude() {
 	t.wait()
 	t.name()
 	count := t.tally()
-	t.alone = count.missing > 0 || slices.ContainsFunc(count.parts, func(p part) bool { return !p.final() && p.awaited && !p.due })
+	t.alone = count.missing > 0 || slices.ContainsFunc(count.parts, func(p part) bool {
+		return !p.final() && p.awaited && !p.due
+	})
 	if t.outcome == "" || len(count.parts) == 0 {
 		return
 	}
-	if says := count.word(); t.outcome != provider.Unknown.String() && rank(says.state) > rank(t.receipt) {
+	if says := count.word(); t.outcome != provider.Unknown.String() &&
+		rank(says.state) > rank(t.receipt) {
 		t.says = says
 	}
 	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(count.parts))
@@ -227,7 +246,8 @@ func (t *attemptStatus) name() {
 	names := strings.Fields(t.reference)
 	for i := range t.parts {
 		p := &t.parts[i]
-		if p.byKey && !p.whole() && len(names) < max(t.owed, 1) && !slices.Contains(names, p.reference) {
+		if p.byKey && !p.whole() && len(names) < max(t.owed, 1) &&
+			!slices.Contains(names, p.reference) {
 			names, t.named = append(names, p.reference), true
 		}
 	}
@@ -273,7 +293,8 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 		}
 	}
 	switch {
-	case last == nil, worst.state == Undelivered && s.openAfter(last) && (s.wasAccepted() || s.state == Unknown):
+	case last == nil, worst.state == Undelivered && s.openAfter(last) &&
+		(s.wasAccepted() || s.state == Unknown):
 		return "", nil, reported{}
 	case worst.state == Undelivered && s.openAfter(last): // it must not be sent again
 		return Accepted, last, reported{}
@@ -288,13 +309,17 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 // openAfter reports whether a later attempt is under way, or nobody knows of it: it may be
 // delivered.
 func (s *receiptStatus) openAfter(t *attemptStatus) bool {
-	return s.underWay() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
+	return s.underWay() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
+		return o.number > t.number && o.outcome == provider.Unknown.String()
+	})
 }
 
 // underWay reports whether an attempt has no answer yet. It may have begun after the tries were
 // read.
 func (s *receiptStatus) underWay() bool {
-	return s.state == Sending || slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.outcome == "" })
+	return s.state == Sending || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
+		return o.outcome == ""
+	})
 }
 
 // concludable reports whether receipts may change the state. While an attempt is under way and no
@@ -344,9 +369,11 @@ func (s *receiptStatus) lookAgain(t *attemptStatus, p *part) time.Duration {
 		return 0
 	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.owed > 0)):
 		return t.left
-	case s.closing.State == Accepted && s.goesOn(): // what its other parts come to is seen once it is accepted
+	// what its other parts come to is seen once it is accepted
+	case s.closing.State == Accepted && s.goesOn():
 		return relook
-	case s.closing.State == Accepted && p.final(): // other attempts may owe what is awaited for as long as this one is
+	// other attempts may owe what is awaited for as long as this one is
+	case s.closing.State == Accepted && p.final():
 		return max(t.left, 0)
 	}
 	return 0

@@ -11,7 +11,8 @@ import (
 // one is awaited while it has no last word, a capital one is not. w is a receipt for the whole
 // attempt.
 func row(letter byte) part {
-	p := part{reference: "r", state: map[byte]string{'d': "delivered", 'u': "undelivered", 'p': "pending", 'e': "expected", 'P': "pending", 'E': "expected"}[letter]}
+	p := part{reference: "r", state: map[byte]string{'d': "delivered", 'u': "undelivered",
+		'p': "pending", 'e': "expected", 'P': "pending", 'E': "expected"}[letter]}
 	p.awaited = letter == 'p' || letter == 'e'
 	if p.state == "undelivered" {
 		p.word.cause = provider.Absent
@@ -35,7 +36,8 @@ func rowsOf(letters string) (parts []part) {
 
 // comeTo is what the parts of an accepted attempt come to that owes so many receipts.
 func comeTo(owed int, parts []part) reported {
-	count := (&attemptStatus{outcome: provider.Accepted.String(), owed: owed, within: time.Hour, parts: parts}).tally()
+	count := (&attemptStatus{outcome: provider.Accepted.String(), owed: owed, within: time.Hour,
+		parts: parts}).tally()
 	return count.word()
 }
 
@@ -43,15 +45,18 @@ func TestPartsComeToOneWord(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]State{
 		"": "", "d": Delivered, "u": Undelivered, "p": "", "e": "", "P": NoReceipt, "E": NoReceipt,
-		"dd": Delivered, "du": Undelivered, "ud": Undelivered, "uu": Undelivered, "de": "", "ue": "", "dE": NoReceipt, "uE": NoReceipt,
+		"dd": Delivered, "du": Undelivered, "ud": Undelivered, "uu": Undelivered, "de": "",
+		"ue": "", "dE": NoReceipt, "uE": NoReceipt,
 		"ePd": "", "dPd": NoReceipt, "w": Delivered, "we": Delivered, "wu": Delivered,
-		"wee": "", "we" + "E": "", "wdd": Delivered, "wud": Undelivered, // one of two parts, nobody knows which
+		// one of two parts, nobody knows which
+		"wee": "", "we" + "E": "", "wdd": Delivered, "wud": Undelivered,
 	} {
 		got := comeTo(0, rowsOf(letters))
 		if got.state != want {
 			t.Errorf("%q comes to %q, want %q", letters, got.state, want)
 		}
-		if got.state == Undelivered && got.cause != provider.Absent || got.state != Undelivered && got.cause != "" {
+		if got.state == Undelivered && got.cause != provider.Absent || got.state != Undelivered &&
+			got.cause != "" {
 			t.Errorf("%q has cause %q", letters, got.cause)
 		}
 	}
@@ -107,7 +112,8 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 		"dE": {state: NoReceipt},
 		"de": {},
 	} {
-		count := (&attemptStatus{outcome: provider.Accepted.String(), owed: 2, within: time.Hour, cut: true, parts: rowsOf(letters)}).tally()
+		count := (&attemptStatus{outcome: provider.Accepted.String(), owed: 2, within: time.Hour,
+			cut: true, parts: rowsOf(letters)}).tally()
 		got := count.word()
 		got.at = time.Time{}
 		if got != want {
@@ -119,7 +125,8 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 // attempts are those of a message: one word each, the outcome and the parts.
 func attemptsOf(outcomes ...string) (tries []attemptStatus) {
 	for i := 0; i < len(outcomes); i += 2 {
-		tries = append(tries, attemptStatus{number: i/2 + 1, outcome: outcomes[i], within: time.Hour, parts: rowsOf(outcomes[i+1])})
+		tries = append(tries, attemptStatus{number: i/2 + 1, outcome: outcomes[i],
+			within: time.Hour, parts: rowsOf(outcomes[i+1])})
 	}
 	return tries
 }
@@ -131,32 +138,69 @@ func TestAMessageComesToAState(t *testing.T) {
 		tries []attemptStatus
 		want  State
 	}{
-		"delivered":                                     {Accepted, attemptsOf("accepted", "d"), Delivered},
-		"still open":                                    {Accepted, attemptsOf("accepted", "de"), ""},
-		"nothing is expected":                           {Accepted, attemptsOf("accepted", ""), ""},
-		"no word":                                       {Accepted, attemptsOf("accepted", "E"), NoReceipt},
-		"no word again":                                 {NoReceipt, attemptsOf("accepted", "E"), ""},
-		"late":                                          {NoReceipt, attemptsOf("accepted", "u"), Undelivered},
-		"proven wrong":                                  {Undelivered, attemptsOf("accepted", "d"), Delivered},
-		"delivered stays":                               {Delivered, attemptsOf("accepted", "u"), ""},
-		"parts of two attempts":                         {Accepted, attemptsOf("throttled", "d", "accepted", "d"), Delivered},
-		"a part of the first is missing":                {Accepted, attemptsOf("throttled", "u", "accepted", "d"), Undelivered},
-		"the rest is on its way":                        {Sending, attemptsOf("refused", "d", "", ""), ""},
-		"the rest waits":                                {Retry, attemptsOf("refused", "d"), ""},
-		"two copies, one delivered":                     {Accepted, attemptsOf("accepted", "u", "accepted", "d"), Delivered},
-		"two copies, neither":                           {Accepted, attemptsOf("accepted", "u", "accepted", "u"), Undelivered},
-		"two copies, one open":                          {Accepted, attemptsOf("accepted", "u", "accepted", "e"), ""},
-		"two copies, the first is silent":               {Accepted, attemptsOf("accepted", "E", "accepted", "u"), NoReceipt},
-		"a copy that nobody expects a receipt for":      {Accepted, attemptsOf("accepted", "u", "accepted", ""), ""},
-		"the first copy, the second is unknown":         {Unknown, attemptsOf("accepted", "d", "unknown", ""), Delivered},
-		"an undelivered copy, the second is unknown":    {Unknown, attemptsOf("accepted", "u", "unknown", ""), ""},
-		"found out of the first, the second is unknown": {Unknown, attemptsOf("accepted", "e", "unknown", ""), Accepted},
-		"found out of the first, the second is refused": {Retry, attemptsOf("accepted", "e", "refused", ""), Accepted},
-		"found out while it waits":                      {Retry, attemptsOf("accepted", "e"), Accepted},
-		"found out and silent":                          {Unknown, attemptsOf("accepted", "E"), Accepted},
-		"a part of what is unknown":                     {Unknown, attemptsOf("unknown", "d"), ""},
-		"what was refused since stays so":               {Failed, attemptsOf("accepted", "d", "refused", ""), ""},
-		"the second copy is refused by the subscriber":  {Rejected, attemptsOf("accepted", "d", "rejected", ""), ""},
+		"delivered": {Accepted, attemptsOf("accepted", "d"),
+			Delivered},
+		"still open": {Accepted, attemptsOf("accepted", "de"),
+			""},
+		"nothing is expected": {Accepted, attemptsOf("accepted", ""), ""},
+		"no word": {Accepted, attemptsOf("accepted", "E"),
+			NoReceipt},
+		"no word again": {NoReceipt, attemptsOf("accepted", "E"),
+			""},
+		"late": {NoReceipt, attemptsOf("accepted", "u"),
+			Undelivered},
+		"proven wrong": {Undelivered, attemptsOf("accepted", "d"),
+			Delivered},
+		"delivered stays": {Delivered, attemptsOf("accepted", "u"),
+			""},
+		"parts of two attempts": {
+			Accepted, attemptsOf("throttled", "d", "accepted", "d"), Delivered,
+		},
+		"a part of the first is missing": {
+			Accepted, attemptsOf("throttled", "u", "accepted", "d"), Undelivered,
+		},
+		"the rest is on its way": {
+			Sending, attemptsOf("refused", "d", "", ""), "",
+		},
+		"the rest waits": {Retry, attemptsOf("refused", "d"), ""},
+		"two copies, one delivered": {
+			Accepted, attemptsOf("accepted", "u", "accepted", "d"), Delivered,
+		},
+		"two copies, neither": {
+			Accepted, attemptsOf("accepted", "u", "accepted", "u"), Undelivered,
+		},
+		"two copies, one open": {
+			Accepted, attemptsOf("accepted", "u", "accepted", "e"), "",
+		},
+		"two copies, the first is silent": {
+			Accepted, attemptsOf("accepted", "E", "accepted", "u"), NoReceipt,
+		},
+		"a copy that nobody expects a receipt for": {
+			Accepted, attemptsOf("accepted", "u", "accepted", ""), "",
+		},
+		"the first copy, the second is unknown": {
+			Unknown, attemptsOf("accepted", "d", "unknown", ""), Delivered,
+		},
+		"an undelivered copy, the second is unknown": {
+			Unknown, attemptsOf("accepted", "u", "unknown", ""), "",
+		},
+		"found out of the first, the second is unknown": {
+			Unknown, attemptsOf("accepted", "e", "unknown", ""), Accepted,
+		},
+		"found out of the first, the second is refused": {
+			Retry, attemptsOf("accepted", "e", "refused", ""), Accepted,
+		},
+		"found out while it waits": {Retry, attemptsOf("accepted", "e"),
+			Accepted},
+		"found out and silent": {Unknown, attemptsOf("accepted", "E"),
+			Accepted},
+		"a part of what is unknown": {Unknown, attemptsOf("unknown", "d"), ""},
+		"what was refused since stays so": {
+			Failed, attemptsOf("accepted", "d", "refused", ""), "",
+		},
+		"the second copy is refused by the subscriber": {
+			Rejected, attemptsOf("accepted", "d", "rejected", ""), "",
+		},
 	} {
 		s := receiptStatus{state: test.state, attempts: len(test.tries), tries: test.tries}
 		s.conclude()
@@ -191,21 +235,44 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 		tries []attemptStatus
 		want  State
 	}{
-		"proved under way":                       {[]attemptStatus{attempted("unknown", 0, byKey, "P")}, Accepted},
-		"answered, then under way":               {[]attemptStatus{attempted("accepted", awaited, byKey, "P")}, ""},
-		"answered, then delivered":               {[]attemptStatus{attempted("accepted", awaited, byKey, "d")}, Delivered},
-		"answered, then not delivered":           {[]attemptStatus{attempted("accepted", awaited, byKey, "u")}, Undelivered},
-		"answered, one of two came to an end":    {[]attemptStatus{attempted("accepted", awaited, byKey, "dP")}, ""},
-		"the first part was delivered":           {[]attemptStatus{attempted("throttled", awaited, !byKey, "d"), attempted("accepted", awaited, byKey, "P")}, ""},
-		"answered, one of two":                   {[]attemptStatus{ofTwo}, ""},
-		"nothing is due of the first part":       {[]attemptStatus{attempted("throttled", 0, !byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, ""},
-		"nothing was taken, as it turned out":    {[]attemptStatus{corrected, attempted("accepted", awaited, !byKey, "d")}, Delivered},
-		"the first part has no id":               {[]attemptStatus{nameless, attempted("accepted", awaited, !byKey, "d")}, NoReceipt},
-		"the first part was not delivered":       {[]attemptStatus{attempted("throttled", awaited, !byKey, "u"), attempted("accepted", awaited, byKey, "P")}, ""},
-		"nobody told of the first part":          {[]attemptStatus{attempted("throttled", awaited, !byKey, "E"), attempted("accepted", awaited, byKey, "P")}, NoReceipt},
-		"nobody told of the first part yet":      {[]attemptStatus{attempted("throttled", awaited, !byKey, "e"), attempted("accepted", awaited, byKey, "P")}, ""},
-		"no receipt of the first part was due":   {[]attemptStatus{attempted("throttled", awaited, byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, Delivered},
-		"the first part, and the rest is proved": {[]attemptStatus{attempted("throttled", awaited, !byKey, "d"), attempted("unknown", 0, byKey, "P")}, Accepted},
+		"proved under way": {
+			[]attemptStatus{attempted("unknown", 0, byKey, "P")}, Accepted,
+		},
+		"answered, then under way": {
+			[]attemptStatus{attempted("accepted", awaited, byKey, "P")}, "",
+		},
+		"answered, then delivered": {
+			[]attemptStatus{attempted("accepted", awaited, byKey, "d")}, Delivered,
+		},
+		"answered, then not delivered": {
+			[]attemptStatus{attempted("accepted", awaited, byKey, "u")}, Undelivered,
+		},
+		"answered, one of two came to an end": {
+			[]attemptStatus{attempted("accepted", awaited, byKey, "dP")}, "",
+		},
+		"the first part was delivered": {[]attemptStatus{attempted("throttled", awaited,
+			!byKey, "d"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"answered, one of two": {[]attemptStatus{ofTwo}, ""},
+		"nothing is due of the first part": {[]attemptStatus{
+			attempted("throttled", 0, !byKey, "P"), attempted("accepted", awaited, !byKey, "d"),
+		}, ""},
+		"nothing was taken, as it turned out": {
+			[]attemptStatus{corrected, attempted("accepted", awaited, !byKey, "d")}, Delivered,
+		},
+		"the first part has no id": {
+			[]attemptStatus{nameless, attempted("accepted", awaited, !byKey, "d")}, NoReceipt,
+		},
+		"the first part was not delivered": {[]attemptStatus{attempted("throttled", awaited,
+			!byKey, "u"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"nobody told of the first part": {[]attemptStatus{attempted("throttled", awaited,
+			!byKey, "E"), attempted("accepted", awaited, byKey, "P")}, NoReceipt},
+		"nobody told of the first part yet": {[]attemptStatus{attempted("throttled", awaited,
+			!byKey, "e"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"no receipt of the first part was due": {[]attemptStatus{attempted("throttled", awaited,
+			byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, Delivered},
+		"the first part, and the rest is proved": {[]attemptStatus{
+			attempted("throttled", awaited, !byKey, "d"), attempted("unknown", 0, byKey, "P"),
+		}, Accepted},
 	} {
 		s := receiptStatus{state: Accepted, attempts: len(test.tries), tries: test.tries}
 		for i := range s.tries {
@@ -247,8 +314,10 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 		head.number = 1
 		s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 		s.conclude()
-		if got := s.lookAgain(&s.tries[1], &s.tries[1].parts[0]); got != test.want || s.closing.State != Accepted {
-			t.Errorf("%q and %q: %s, looked at again in %s, want %s", test.first, test.proof, s.closing.State, got, test.want)
+		if got := s.lookAgain(&s.tries[1], &s.tries[1].parts[0]); got != test.want ||
+			s.closing.State != Accepted {
+			t.Errorf("%q and %q: %s, looked at again in %s, want %s", test.first, test.proof,
+				s.closing.State, got, test.want)
 		}
 	}
 }
@@ -257,7 +326,8 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 // awaited for as long as the proved one is.
 func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true, "d")
+	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true,
+		"d")
 	head.number, head.left, head.owed, rest.number, rest.owed = 1, 0, 2, 2, 1
 	s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 	s.conclude()
@@ -266,7 +336,8 @@ func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 		t.Fatalf("%s, looked at again in %s", s.closing.State, wait)
 	}
 	later := receiptStatus{state: Accepted, attempts: 2, tries: []attemptStatus{head, rest}}
-	later.tries[1].outcome, later.tries[1].proved, later.tries[1].left = provider.Accepted.String(), true, time.Hour-wait
+	later.tries[1].outcome, later.tries[1].proved, later.tries[1].left = provider.Accepted.String(),
+		true, time.Hour-wait
 	later.tries[0].parts, later.tries[1].parts = rowsOf("E"), rowsOf("d")
 	later.tries[1].parts[0].byKey = true
 	later.conclude()
@@ -287,11 +358,17 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 		channels [2]string
 		want     State
 	}{
-		"a later one on its channel":      {[]attemptStatus{told, expected}, [2]string{"a", "a"}, NoReceipt},
-		"a later one on another channel":  {[]attemptStatus{told, expected}, [2]string{"a", "b"}, ""},
-		"one before it on its channel":    {[]attemptStatus{expected, told}, [2]string{"a", "a"}, ""},
-		"one before it, on another":       {[]attemptStatus{expected, told}, [2]string{"b", "a"}, ""},
-		"its own settlement expected one": {[]attemptStatus{expected, expected}, [2]string{"a", "a"}, Undelivered},
+		"a later one on its channel": {[]attemptStatus{told, expected}, [2]string{"a", "a"},
+			NoReceipt},
+		"a later one on another channel": {[]attemptStatus{told, expected}, [2]string{"a", "b"},
+			""},
+		"one before it on its channel": {[]attemptStatus{expected, told}, [2]string{"a", "a"},
+			""},
+		"one before it, on another": {[]attemptStatus{expected, told}, [2]string{"b", "a"},
+			""},
+		"its own settlement expected one": {[]attemptStatus{expected, expected}, [2]string{
+			"a", "a",
+		}, Undelivered},
 	} {
 		s := receiptStatus{state: Accepted, attempts: 2, tries: test.tries}
 		for i := range s.tries {
@@ -309,14 +386,16 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 // well.
 func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
 	t.Parallel()
-	for name, resend := range map[string]bool{"it was to be sent once more": false, "it was sent once more before": true} {
+	for name, resend := range map[string]bool{"it was to be sent once more": false,
+		"it was sent once more before": true} {
 		first, last := attempted("unknown", 1, false, ""), attempted("unknown", 1, true, "d")
 		first.number, last.number, last.resend = 1, 2, resend
 		s := receiptStatus{state: Retry, attempts: 2, tries: []attemptStatus{first, last}}
 		s.closing.PossibleDuplicate = true
 		s.conclude()
 		if s.closing.State != Delivered || s.closing.PossibleDuplicate != resend {
-			t.Errorf("%s: it comes to %q, flagged %t", name, s.closing.State, s.closing.PossibleDuplicate)
+			t.Errorf("%s: it comes to %q, flagged %t", name, s.closing.State,
+				s.closing.PossibleDuplicate)
 		}
 	}
 }
@@ -325,7 +404,8 @@ func TestTheCauseIsThatOfTheFirstPartWithoutSuccess(t *testing.T) {
 	t.Parallel()
 	parts := rowsOf("duu")
 	parts[2].word.cause, parts[1].word.code, parts[2].word.code = provider.Spam, "one", "two"
-	if got := comeTo(0, parts); got.cause != provider.Absent || got.code != "one" || !got.at.Equal(time.Unix('u', 0)) {
+	if got := comeTo(0, parts); got.cause != provider.Absent || got.code != "one" ||
+		!got.at.Equal(time.Unix('u', 0)) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -14,7 +14,9 @@ import (
 // contradictions are the parts of an attempt that its provider denied, and that a receipt calls
 // delivered.
 func (t *attemptStatus) contradictions() []part {
-	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return !t.contradictedBy(&p) })
+	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool {
+		return !t.contradictedBy(&p)
+	})
 }
 
 // contradicts reports whether the first contradiction is new.
@@ -59,7 +61,9 @@ func (t *attemptStatus) deliveredAnyway() bool {
 // delivered: Delivered, together with rest, the parts that were taken before. Where these are not
 // delivered it is what they come to, and Accepted while they are awaited, unless the latest attempt
 // was taken and tells more. by is nil when there is no such attempt, or nothing to change.
-func (s *receiptStatus) deliveredAnyway(rest partCount, taken bool) (to State, by *attemptStatus, says reported) {
+func (s *receiptStatus) deliveredAnyway(
+	rest partCount, taken bool,
+) (to State, by *attemptStatus, says reported) {
 	for i := range s.tries {
 		t := &s.tries[i]
 		if !t.deliveredAnyway() {
@@ -107,7 +111,8 @@ func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 		return "", nil, reported{}
 	}
 	for i := range s.tries {
-		if t := &s.tries[i]; !t.isDenied() && (by == nil || t.receipt == s.state || by.receipt != s.state) {
+		if t := &s.tries[i]; !t.isDenied() && (by == nil || t.receipt == s.state ||
+			by.receipt != s.state) {
 			by = t
 		}
 	}
@@ -124,7 +129,8 @@ func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 // otherID reports whether a receipt names the attempt, which it proves by our key, otherwise than
 // the provider's answer did.
 func (t *attemptStatus) otherID(p *part) bool {
-	if t.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() || t.reference == "" {
+	if t.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() ||
+		t.reference == "" {
 		return false
 	}
 	return !slices.Contains(strings.Fields(t.reference), p.reference)

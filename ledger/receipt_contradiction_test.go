@@ -13,7 +13,8 @@ import (
 // same.
 func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settlement {
 	s := unknown(m)
-	s.Attempt, s.Outcome, s.State, s.Reason, s.Await, s.Denied = m.Attempts+1, outcome, ledger.Retry, outcome.String(), 72*time.Hour, id
+	s.Attempt, s.Outcome, s.State, s.Reason, s.Await, s.Denied = m.Attempts+1, outcome,
+		ledger.Retry, outcome.String(), 72*time.Hour, id
 	s.Segments, s.PriceMicros = 0, 0
 	if outcome == provider.Rejected {
 		s.State = ledger.Rejected
@@ -24,7 +25,8 @@ func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settle
 // claimNext has the next attempt claimed.
 func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	t.Helper()
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts++
@@ -34,24 +36,29 @@ func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message 
 // contradicted is the message, whether it is flagged, its attempts with what they cost, and what
 // was told of it.
 const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplicate then 'flagged' end, '|',
-	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros, case when a.contradicted_at is not null then 'contradicted' end), ', ' order by a.attempt)
+	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros,
+	  case when a.contradicted_at is not null then 'contradicted' end), ', ' order by a.attempt)
 	   from dispatcher.attempts a where a.message_seq = m.seq), '|',
 	(select string_agg(convert_from(u.raw, 'UTF8'), ', ' order by o.seq, u.nr)
-	   from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr) where u.key = m.id))
+	   from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr)
+	   where u.key = m.id))
 	from dispatcher.messages m where m.id = 'm'`
 
 // TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent any more, costs nothing,
 // and the contradiction is told once, whichever of answer and receipt is first.
 func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 	t.Parallel()
-	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled, provider.Rejected} {
+	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled,
+		provider.Rejected} {
 		for _, early := range []bool{false, true} {
 			t.Run(fmt.Sprint(outcome, " early ", early), func(t *testing.T) {
 				t.Parallel()
 				l, m, see := one(t)
 				var told []ledger.Discrepancy
 				take := func() {
-					got, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellState)
+					got, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
+						receipt("7F", provider.Delivered),
+					}, tellState)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -70,16 +77,20 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 					t.Fatal(err)
 				}
 				told = append(told, swept.Oddities...)
-				if want := fmt.Sprintf("delivered | %s 0 contradicted | delivered a 1  delivered", outcome); see(contradicted) != want {
+				if want := fmt.Sprintf("delivered | %s 0 contradicted | delivered a 1  delivered",
+					outcome); see(contradicted) != want {
 					t.Errorf("got  %s\nwant %s", see(contradicted), want)
 				}
-				if len(told) != 1 || told[0] != (ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: "a", Reference: "7F", Answered: "7F"}) {
+				if len(told) != 1 ||
+					told[0] != (ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: "a",
+						Reference: "7F", Answered: "7F"}) {
 					t.Errorf("told %+v", told)
 				}
 				if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
 					t.Errorf("%d are to be sent again, %v", n, err)
 				}
-				if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+				if n := see(`select count(*)::text from dispatcher.receipts
+					where due_at is not null`); n != "0" {
 					t.Error("somebody is to look at its row for ever")
 				}
 			})
@@ -103,7 +114,8 @@ func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
 			second := expecting(m, "r2")
 			settleAll(t, l, second)
 			receive(t, l, receipt("r2", provider.Delivered))
-			if got, want := see(contradicted), "delivered | refused 0, accepted delivered 28000 | delivered a 2  delivered"; got != want {
+			if got, want := see(contradicted),
+				"delivered | refused 0, accepted delivered 28000 | delivered a 2  delivered"; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
@@ -124,10 +136,13 @@ func TestBothCarriersDeliveredIt(t *testing.T) {
 			l, m, see := one(t)
 			settleAll(t, l, []ledger.Settlement{denied(m, provider.Refused, "7F")})
 			m = claimNext(t, l, m)
-			for _, now := range []string{"before the fallback is settled", "before its receipt", "after its receipt"} {
+			for _, now := range []string{"before the fallback is settled", "before its receipt",
+				"after its receipt"} {
 				if now == when {
 					for range 2 {
-						if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellFlag); err != nil {
+						if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
+							receipt("7F", provider.Delivered),
+						}, tellFlag); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -136,7 +151,9 @@ func TestBothCarriersDeliveredIt(t *testing.T) {
 				case "before the fallback is settled":
 					settleAll(t, l, expecting(m, "r2"))
 				case "before its receipt":
-					if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{receipt("r2", provider.Delivered)}, tellFlag); err != nil {
+					if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
+						receipt("r2", provider.Delivered),
+					}, tellFlag); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -153,7 +170,8 @@ func tellFlag(c *ledger.Closing) *ledger.Notice {
 	if c.PossibleDuplicate {
 		flag = "flagged "
 	}
-	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: fmt.Appendf(nil, "%s %s%s %d", c.State, flag, c.Channel, c.Attempt)}
+	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: fmt.Appendf(nil, "%s %s%s %d",
+		c.State, flag, c.Channel, c.Attempt)}
 }
 
 // TestAnIDThatADenialNamesTakesNoRowFromAnybody: carriers give the same id to whatever they refuse,
@@ -162,17 +180,21 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	t.Parallel()
 	l, db, _ := holding(t, 0)
 	m := claimAll(t, l, batch("m", 3), "a").Messages
-	settleAll(t, l, append(expecting(m[0], "r1"), denied(m[1], provider.Refused, "r1"), denied(m[2], provider.Refused, "r1")))
+	settleAll(t, l, append(expecting(m[0], "r1"), denied(m[1], provider.Refused, "r1"),
+		denied(m[2], provider.Refused, "r1")))
 	receive(t, l, receipt("r1", provider.Undelivered))
 	receive(t, l, receipt("r1", provider.Delivered))
-	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 retry, m-00002 retry" {
+	if got := scalar[string](t, db,
+		states); got != "m-00000 delivered, m-00001 retry, m-00002 retry" {
 		t.Error(got)
 	}
 	more := claimAll(t, l, batch("n", 2), "a").Messages
 	settleAll(t, l, []ledger.Settlement{denied(more[0], provider.Refused, "r2")})
 	settleAll(t, l, expecting(more[1], "r2"))
 	receive(t, l, receipt("r2", provider.Delivered))
-	if got := scalar[string](t, db, `select string_agg(state, ' ' order by id) from dispatcher.messages where id like 'n%'`); got != "retry delivered" {
+	if got := scalar[string](t, db,
+		`select string_agg(state, ' ' order by id) from dispatcher.messages
+			where id like 'n%'`); got != "retry delivered" {
 		t.Error(got)
 	}
 }
@@ -181,7 +203,8 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 // another message, whose receipt can come before its answer. What was delivered stays on record.
 func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 	t.Parallel()
-	for _, said := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered, provider.Delivered} {
+	for _, said := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered,
+		provider.Delivered} {
 		t.Run(said.String(), func(t *testing.T) {
 			t.Parallel()
 			l, m, see := one(t)
@@ -189,7 +212,8 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 			if said != 0 {
 				receive(t, l, receipt("7F", said))
 			}
-			see(`with w as (update dispatcher.receipts set due_at = due_at - interval '71 hours' returning 1) select count(*)::text from w`)
+			see(`with w as (update dispatcher.receipts set due_at = due_at - interval '71 hours'
+				returning 1) select count(*)::text from w`)
 			sweep := func() {
 				if _, err := l.Receipts.Overdue(t.Context(), 100, tellState); err != nil {
 					t.Fatal(err)
@@ -233,7 +257,8 @@ func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
 		}
 		settleAll(t, l, expecting(next, "7F"))
 		receive(t, l, receipt("7F", provider.Delivered))
-		if got := see(`select string_agg(concat_ws(' ', id, state), ', ' order by id) from dispatcher.messages`); got != "m rejected, n delivered" {
+		if got := see(`select string_agg(concat_ws(' ', id, state), ', ' order by id)
+			from dispatcher.messages`); got != "m rejected, n delivered" {
 			t.Errorf("early %t: %s", early, got)
 		}
 	}
@@ -249,7 +274,9 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 			if !early {
 				settleAll(t, l, expecting(m, "r1"))
 			}
-			got, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{keyed(m, 1, "0x7F", provider.Delivered)}, tellState)
+			got, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
+				keyed(m, 1, "0x7F", provider.Delivered),
+			}, tellState)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -265,7 +292,9 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 			} else if got.ReceiptCounts != (ledger.ReceiptCounts{OtherID: 1}) {
 				t.Errorf("%+v", got)
 			}
-			if len(told) != 1 || told[0] != (ledger.Discrepancy{Kind: ledger.UnderAnotherID, Channel: "a", Reference: "0x7F", Answered: "r1"}) {
+			if len(told) != 1 || told[0] != (ledger.Discrepancy{
+				Kind: ledger.UnderAnotherID, Channel: "a", Reference: "0x7F", Answered: "r1",
+			}) {
 				t.Errorf("told %+v", told)
 			}
 			if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {

@@ -146,8 +146,8 @@ const mergeReceipts = `
 // readParts then reads the rows of their parts, by a statement of its own that sees what the last
 // holder of the locks committed. Affected are the messages that receipts are about, by channel and
 // reference, and those of some seqs. Receipts of an attempt whose settlement said nothing about
-// them are awaited for $4, which is UnsaidAwait, see receiptStatus.answered. The last column but one is attemptStatus.heir: while an
-// attempt repeats another under its key, the message says so.
+// them are awaited for $4, which is UnsaidAwait, see receiptStatus.answered. The last column but
+// one is attemptStatus.heir: while an attempt repeats another under its key, the message says so.
 const (
 	lockAttemptRows = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''),

@@ -31,7 +31,8 @@ type partCount struct {
 	missing int  // receipts that are owed and for which there is no row
 	awaits  bool // they may come in time
 	cut     bool // a part certainly was not taken, and will not be
-	mute    bool // nothing is to be told of a part, nor is it missing: no receipts are expected of its attempt
+	// nothing is to be told of a part, nor is it missing: no receipts are expected of its attempt
+	mute bool
 }
 
 // tally counts the parts of an attempt.

@@ -64,7 +64,8 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a attemptStatus
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved,
+		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt,
+		&a.owed, &a.cut, &a.proved,
 		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir, &a.resend,
 	}, func() error {
 		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
@@ -83,7 +84,8 @@ func (t *receiptTx) readStatuses(rows pgx.Rows) error {
 	for next := 0; rows.Next(); {
 		var c Closing
 		var s receiptStatus
-		if err := rows.Scan(&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate, &c.Envelope,
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments,
+			&c.PossibleDuplicate, &c.Envelope,
 			&s.state, &s.attempts, &c.At); err != nil {
 			return err
 		}
@@ -94,7 +96,8 @@ func (t *receiptTx) readStatuses(rows pgx.Rows) error {
 			continue
 		}
 		c.At = c.At.UTC()
-		t.standings[next].closing, t.standings[next].state, t.standings[next].attempts = c, s.state, s.attempts
+		t.standings[next].closing, t.standings[next].state, t.standings[next].attempts = c, s.state,
+			s.attempts
 	}
 	return rows.Err()
 }
@@ -106,7 +109,8 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 	var p part
 	var received pgtype.Timestamptz
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code, &received, &p.due, &p.awaited,
+		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code,
+		&received, &p.due, &p.awaited,
 	}, func() error {
 		for next < len(t.standings) && t.standings[next].closing.Seq < seq {
 			next++
@@ -152,7 +156,9 @@ func (f *finished) counts() (contradictory, otherID int) {
 // rows is written, else only those that somebody has to look at again. They are the rows that the
 // transaction has locked: no other may be written once attempts are, for who has one of those
 // locked waits for the attempts. news are the rows that have not been counted before.
-func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
+func (t *receiptTx) finish(
+	ctx context.Context, picked, news map[rowID]bool, all bool,
+) (finished, error) {
 	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}
 	w.queue(batch)
@@ -253,7 +259,8 @@ func (w *receiptWrites) try(seq int64, t *attemptStatus) {
 	c.accepted, c.frees = append(c.accepted, t.accepted), append(c.frees, t.frees)
 	c.reference, c.state = append(c.reference, t.reference), append(c.state, string(t.says.state))
 	c.cause, c.code = append(c.cause, string(t.says.cause)), append(c.code, t.says.code)
-	c.at, c.contradicted = append(c.at, instant(t.says.at)), append(c.contradicted, instant(t.contradictedAt()))
+	c.at, c.contradicted = append(c.at, instant(t.says.at)),
+		append(c.contradicted, instant(t.contradictedAt()))
 	if t.frees {
 		if w.slots == nil {
 			w.slots = map[string]int64{}
@@ -280,13 +287,16 @@ func (w *receiptWrites) odd(t *attemptStatus, p *part) {
 
 // close adds the new state of a message. The cause is the reason of undelivered.
 func (w *receiptWrites) close(c *Closing) {
-	w.closed.seq, w.closed.state = append(w.closed.seq, c.Seq), append(w.closed.state, string(c.State))
-	w.closed.reason, w.closed.duplicate = append(w.closed.reason, string(c.Cause)), append(w.closed.duplicate, c.PossibleDuplicate)
+	w.closed.seq, w.closed.state = append(w.closed.seq, c.Seq),
+		append(w.closed.state, string(c.State))
+	w.closed.reason, w.closed.duplicate = append(w.closed.reason, string(c.Cause)),
+		append(w.closed.duplicate, c.PossibleDuplicate)
 }
 
 // look adds when somebody has to look at a part again; 0 is never.
 func (w *receiptWrites) look(p *part, wait time.Duration) {
-	w.due.channel, w.due.reference = append(w.due.channel, p.channel), append(w.due.reference, p.reference)
+	w.due.channel, w.due.reference = append(w.due.channel, p.channel),
+		append(w.due.reference, p.reference)
 	var micros *int64
 	if wait > 0 {
 		n := wait.Microseconds()
@@ -298,7 +308,8 @@ func (w *receiptWrites) look(p *part, wait time.Duration) {
 // drop deletes the row of an id that came with a denial, when its time is over and no receipt has
 // called it delivered.
 func (w *receiptWrites) drop(p *part) {
-	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel), append(w.dropped.reference, p.reference)
+	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel),
+		append(w.dropped.reference, p.reference)
 }
 
 // freed is how many slots are given back.

@@ -38,9 +38,10 @@ type Received struct {
 
 // ReceiptCounts counts receipts by what became of them. Each counts once.
 type ReceiptCounts struct {
-	Matched  int // those that said something new about a known attempt
-	Early    int // those that are kept because nobody knows their attempt, or not yet
-	Repeated int // those that changed nothing; also what is pending for an attempt that nobody knows
+	Matched int // those that said something new about a known attempt
+	Early   int // those that are kept because nobody knows their attempt, or not yet
+	// those that changed nothing; also what is pending for an attempt that nobody knows
+	Repeated int
 	// Contradictory are those that cannot be true together with what is booked: an attempt was
 	// delivered that its provider had answered it did not take, or a reference belongs to another
 	// message than the first one that it was known to belong to.
@@ -144,7 +145,8 @@ func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swe
 			return swept, wrap("close what is overdue", err)
 		}
 		contradictory, otherID := done.counts()
-		swept.Closed, swept.Contradictory, swept.OtherID = swept.Closed+done.closed, swept.Contradictory+contradictory, swept.OtherID+otherID
+		swept.Closed, swept.Contradictory, swept.OtherID = swept.Closed+done.closed,
+			swept.Contradictory+contradictory, swept.OtherID+otherID
 		swept.Oddities = append(swept.Oddities, done.oddities...)
 		limit -= looked
 		if looked < receiveBatch {
@@ -190,7 +192,8 @@ const dropReceiptsBatch = 5000
 // It works in batches of a few milliseconds and returns how many it dropped, also with an error.
 func (s *Receipts) Drop(ctx context.Context, older time.Duration) (dropped int64, err error) {
 	for n := int64(dropReceiptsBatch); n == dropReceiptsBatch; dropped += n {
-		if err := s.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).Scan(&n); err != nil {
+		if err := s.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).
+			Scan(&n); err != nil {
 			return dropped, wrap("drop receipts", err)
 		}
 	}

@@ -48,7 +48,8 @@ func (s *Receipts) WithKey(ctx context.Context, seqs []int64) ([]int64, error) {
 	r, err := s.hot.Query(ctx, `
 		select distinct a.message_seq from dispatcher.attempts a
 		join dispatcher.receipts r on r.message_seq = a.message_seq and r.attempt = a.attempt
-		where a.message_seq = any($1) and coalesce(a.outcome, 'unknown') = 'unknown' and r.part is null and r.state <> 'expected'`, seqs)
+		where a.message_seq = any($1) and coalesce(a.outcome, 'unknown') = 'unknown'
+		  and r.part is null and r.state <> 'expected'`, seqs)
 	if err != nil {
 		return nil, wrap("look for receipts with a key", err)
 	}
@@ -66,12 +67,15 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	proofs, picked := map[rowID]bool{}, make(map[rowID]bool, len(folded))
 	batch.Queue(mergeReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
 		var proved, met, mixed struct{ channels, references []string }
-		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &mixed.channels, &mixed.references,
+		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &mixed.channels,
+			&mixed.references,
 			&proved.channels, &proved.references, &met.channels, &met.references); err != nil {
 			return err
 		}
 		for i, channel := range mixed.channels {
-			got.Oddities = append(got.Oddities, Discrepancy{Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.references[i]})
+			got.Oddities = append(got.Oddities, Discrepancy{
+				Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.references[i],
+			})
 		}
 		for i, channel := range proved.channels {
 			proofs[rowID{channel, proved.references[i]}] = true
@@ -88,7 +92,8 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	if err != nil {
 		return Received{}, err
 	}
-	got.Freed, got.Repeated = done.freed, max(len(receipts)-got.Matched-got.Early-got.Contradictory, 0)
+	got.Freed, got.Repeated = done.freed, max(len(receipts)-got.Matched-got.Early-got.Contradictory,
+		0)
 	contradictory, otherID := done.counts()
 	got.Matched -= contradictory + otherID
 	got.Contradictory, got.OtherID = got.Contradictory+contradictory, otherID
@@ -141,12 +146,14 @@ type receiptArrays struct {
 func newReceiptArrays(receipts []Receipt) *receiptArrays {
 	n := len(receipts)
 	a := &receiptArrays{
-		channel: make([]string, n), reference: make([]string, n), state: make([]string, n), cause: make([]string, n), code: make([]string, n),
+		channel: make([]string, n), reference: make([]string, n), state: make([]string, n),
+		cause: make([]string, n), code: make([]string, n),
 		seq: make([]int64, n), ago: make([]int64, n), attempt: make([]int16, n),
 	}
 	for i := range receipts {
 		r := &receipts[i]
-		a.channel[i], a.reference[i], a.state[i], a.code[i] = r.Channel, r.Reference, r.State.String(), r.Code
+		a.channel[i], a.reference[i], a.state[i], a.code[i] = r.Channel, r.Reference,
+			r.State.String(), r.Code
 		a.seq[i], a.attempt[i] = r.Seq, int16(r.Attempt)
 		if r.State == provider.Undelivered {
 			a.cause[i] = string(r.Cause)
@@ -163,8 +170,7 @@ func (a *receiptArrays) arguments() []any {
 	return []any{a.channel, a.reference, a.seq, a.attempt, a.state, a.cause, a.code, a.ago}
 }
 
-// decisive are the messages of those receipts that can change more than their
-// own row.
+// decisive are the messages of those receipts that can change more than their own row.
 func (a *receiptArrays) decisive(receipts []Receipt) affected {
 	channel, reference, seq := []string{}, []string{}, []int64{}
 	for i := range receipts {

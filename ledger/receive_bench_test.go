@@ -21,7 +21,8 @@ func BenchmarkReceive(b *testing.B) {
 			apply(b, l, ledger.ChannelSpec{Name: "a"})
 			batches := make([][]ledger.Receipt, b.N)
 			for n := range batches {
-				s := accepted(claimAll(b, l, batch(fmt.Sprintf("b%06d", n*7919%1000000), 500), "a").Messages)
+				s := accepted(claimAll(b, l, batch(fmt.Sprintf("b%06d", n*7919%1000000), 500),
+					"a").Messages)
 				for i := range s {
 					s[i].Await, s[i].Hold = 72*time.Hour, time.Hour
 					batches[n] = append(batches[n], receipt(s[i].Reference, provider.Delivered))
@@ -35,7 +36,8 @@ func BenchmarkReceive(b *testing.B) {
 			for range connections {
 				workers.Go(func() {
 					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-						if got := receive(b, l, batches[n-1]...); got.Matched != 500 || got.Freed != 500 {
+						if got := receive(b, l, batches[n-1]...); got.Matched != 500 ||
+							got.Freed != 500 {
 							b.Errorf("%+v", got)
 						}
 					}
@@ -56,7 +58,8 @@ func BenchmarkSettleExpecting(b *testing.B) {
 			apply(b, l, ledger.ChannelSpec{Name: "a"})
 			var took time.Duration
 			for n := range b.N {
-				s := accepted(claimAll(b, l, batch(fmt.Sprintf("b%06d", n*7919%1000000), 500), "a").Messages)
+				s := accepted(claimAll(b, l, batch(fmt.Sprintf("b%06d", n*7919%1000000), 500),
+					"a").Messages)
 				for i := range s {
 					s[i].Await = await
 				}
@@ -72,7 +75,8 @@ func BenchmarkSettleExpecting(b *testing.B) {
 // durable is a ledger over a server that loses nothing.
 func durable(b *testing.B, connections int) *ledger.Ledger {
 	b.Helper()
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on"})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}

@@ -16,7 +16,9 @@ import (
 )
 
 // keyed is a receipt that carries the key of an attempt.
-func keyed(m ledger.Message, attempt int, reference string, state provider.ReceiptState) ledger.Receipt {
+func keyed(
+	m ledger.Message, attempt int, reference string, state provider.ReceiptState,
+) ledger.Receipt {
 	r := receipt(reference, state)
 	r.Seq, r.Attempt = m.Seq, attempt
 	return r
@@ -29,11 +31,16 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 		states    []provider.ReceiptState
 		want      string
 	}{
-		"delivered":         {"r1", []provider.ReceiptState{provider.Delivered}, "delivered accepted delivered delivered at | delivered a 1  delivered"},
-		"undelivered":       {"r1", []provider.ReceiptState{provider.Undelivered}, "undelivered accepted undelivered absent undelivered | undelivered a 1 absent undelivered"},
-		"pending":           {"r1", []provider.ReceiptState{provider.Pending}, "accepted accepted | accepted a 1  "},
-		"one after another": {"r1", []provider.ReceiptState{provider.Pending, provider.Delivered}, "delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
-		"without reference": {"", []provider.ReceiptState{provider.Pending, provider.Delivered}, "delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
+		"delivered": {"r1", []provider.ReceiptState{provider.Delivered},
+			"delivered accepted delivered delivered at | delivered a 1  delivered"},
+		"undelivered": {"r1", []provider.ReceiptState{provider.Undelivered},
+			"undelivered accepted undelivered absent undelivered | undelivered a 1 absent undelivered"},
+		"pending": {"r1", []provider.ReceiptState{provider.Pending},
+			"accepted accepted | accepted a 1  "},
+		"one after another": {"r1", []provider.ReceiptState{provider.Pending, provider.Delivered},
+			"delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
+		"without reference": {"", []provider.ReceiptState{provider.Pending, provider.Delivered},
+			"delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

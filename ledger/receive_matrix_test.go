@@ -10,15 +10,19 @@ import (
 )
 
 // fallback settles attempt 1 in a way that the message goes on from, and has attempt 2 claimed.
-func fallback(t *testing.T, l *ledger.Ledger, m ledger.Message, outcome provider.Outcome) ledger.Message {
+func fallback(
+	t *testing.T, l *ledger.Ledger, m ledger.Message, outcome provider.Outcome,
+) ledger.Message {
 	t.Helper()
 	first := unknown(m)
-	first.Outcome, first.State, first.PossibleDuplicate = outcome, ledger.Retry, outcome == provider.Unknown
+	first.Outcome, first.State, first.PossibleDuplicate = outcome, ledger.Retry,
+		outcome == provider.Unknown
 	if outcome != provider.Unknown {
 		first.PriceMicros, first.Segments = 0, 0
 	}
 	settleAll(t, l, []ledger.Settlement{first})
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1
@@ -27,8 +31,10 @@ func fallback(t *testing.T, l *ledger.Ledger, m ledger.Message, outcome provider
 
 // chronicle is the state of the message, what each attempt came to, and everything that was told.
 const chronicle = `select concat_ws(' | ', m.state,
-	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state), ', ' order by a.attempt) from dispatcher.attempts a where a.message_seq = m.seq),
-	(select string_agg(split_part(convert_from(v, 'UTF8'), ' ', 1), ' ' order by o.seq) from dispatcher.outbox o, unnest(o."values") v))
+	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state), ', ' order by a.attempt)
+	from dispatcher.attempts a where a.message_seq = m.seq),
+	(select string_agg(split_part(convert_from(v, 'UTF8'), ' ', 1), ' ' order by o.seq)
+	from dispatcher.outbox o, unnest(o."values") v))
 	from dispatcher.messages m where m.id = 'm'`
 
 // TestAReceiptOfAnEarlierAttemptBesideTheFallback is every receipt for a first attempt, by
@@ -38,20 +44,25 @@ func TestAReceiptOfAnEarlierAttemptBesideTheFallback(t *testing.T) {
 	t.Parallel()
 	outcomes := []provider.Outcome{provider.Refused, provider.Throttled, provider.Unknown}
 	for _, outcome := range outcomes {
-		for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered, provider.Delivered} {
+		for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
+			provider.Delivered} {
 			for _, by := range []string{"reference", "key", "both"} {
-				for _, when := range []string{"before it is settled", "before its receipt", "after its receipt"} {
-					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " ", when), func(t *testing.T) {
-						t.Parallel()
-						besideFallback(t, outcome, state, by, when)
-					})
+				for _, when := range []string{"before it is settled", "before its receipt",
+					"after its receipt"} {
+					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " ", when),
+						func(t *testing.T) {
+							t.Parallel()
+							besideFallback(t, outcome, state, by, when)
+						})
 				}
 			}
 		}
 	}
 }
 
-func besideFallback(t *testing.T, outcome provider.Outcome, state provider.ReceiptState, by, when string) {
+func besideFallback(
+	t *testing.T, outcome provider.Outcome, state provider.ReceiptState, by, when string,
+) {
 	t.Helper()
 	l, m, see := one(t)
 	m = fallback(t, l, m, outcome)
@@ -68,7 +79,8 @@ func besideFallback(t *testing.T, outcome provider.Outcome, state provider.Recei
 		func() { settleAll(t, l, second) },
 		func() { receive(t, l, receipt("r2", provider.Delivered)) },
 	}
-	at := map[string]int{"before it is settled": 0, "before its receipt": 1, "after its receipt": 2}[when]
+	at := map[string]int{"before it is settled": 0, "before its receipt": 1,
+		"after its receipt": 2}[when]
 	for i := range 3 {
 		if i == at {
 			got = receive(t, l, first)
@@ -103,7 +115,8 @@ func besideFallback(t *testing.T, outcome provider.Outcome, state provider.Recei
 	if got := see(`select state from dispatcher.messages`); got != "delivered" {
 		t.Errorf("the message is %s: %s", got, see(chronicle))
 	}
-	if n := see(`select count(*)::text from dispatcher.outbox o, unnest(o."values") v where convert_from(v, 'UTF8') like 'undelivered%'`); n != "0" {
+	if n := see(`select count(*)::text from dispatcher.outbox o, unnest(o."values") v
+		where convert_from(v, 'UTF8') like 'undelivered%'`); n != "0" {
 		t.Errorf("undelivered was told: %s", see(chronicle))
 	}
 	wantFirst := outcome.String()
@@ -113,10 +126,12 @@ func besideFallback(t *testing.T, outcome provider.Outcome, state provider.Recei
 			wantFirst += " " + state.String()
 		}
 	}
-	if got := see(`select concat_ws(' ', outcome, nullif(receipt_state, 'no_receipt')) from dispatcher.attempts where attempt = 1`); got != wantFirst {
+	if got := see(`select concat_ws(' ', outcome, nullif(receipt_state, 'no_receipt'))
+		from dispatcher.attempts where attempt = 1`); got != wantFirst {
 		t.Errorf("the first attempt is %q, want %q", got, wantFirst)
 	}
-	if n := see(`select count(*)::text from dispatcher.receipts where due_at < now() + interval '1 hour'`); n != "0" {
+	if n := see(`select count(*)::text from dispatcher.receipts
+		where due_at < now() + interval '1 hour'`); n != "0" {
 		t.Error("a row is looked at for ever")
 	}
 }
@@ -126,24 +141,30 @@ func besideFallback(t *testing.T, outcome provider.Outcome, state provider.Recei
 func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 	t.Parallel()
 	final := map[provider.Outcome]ledger.State{
-		provider.Accepted: ledger.Accepted, provider.Refused: ledger.Failed, provider.Throttled: ledger.Failed,
-		provider.Rejected: ledger.Rejected, provider.Unknown: ledger.Unknown,
+		provider.Accepted: ledger.Accepted, provider.Refused: ledger.Failed,
+		provider.Throttled: ledger.Failed,
+		provider.Rejected:  ledger.Rejected, provider.Unknown: ledger.Unknown,
 	}
 	for outcome, ends := range final {
-		for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered, provider.Delivered} {
+		for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
+			provider.Delivered} {
 			for _, by := range []string{"reference", "key", "both"} {
 				for _, early := range []bool{false, true} {
-					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " early ", early), func(t *testing.T) {
-						t.Parallel()
-						onlyAttempt(t, outcome, ends, state, by, early)
-					})
+					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " early ", early),
+						func(t *testing.T) {
+							t.Parallel()
+							onlyAttempt(t, outcome, ends, state, by, early)
+						})
 				}
 			}
 		}
 	}
 }
 
-func onlyAttempt(t *testing.T, outcome provider.Outcome, ends ledger.State, state provider.ReceiptState, by string, early bool) {
+func onlyAttempt(
+	t *testing.T, outcome provider.Outcome, ends ledger.State, state provider.ReceiptState,
+	by string, early bool,
+) {
 	t.Helper()
 	l, m, see := one(t)
 	r := keyed(m, 1, "r1", state)
@@ -168,7 +189,8 @@ func onlyAttempt(t *testing.T, outcome provider.Outcome, ends ledger.State, stat
 		take()
 	}
 	take()
-	see(`with u as (update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute' returning 1) select count(*)::text from u`)
+	see(`with u as (update dispatcher.receipts set due_at = now()
+		where due_at < now() + interval '1 minute' returning 1) select count(*)::text from u`)
 	for range 2 {
 		swept, err := l.Receipts.Overdue(t.Context(), 100, tellState)
 		if err != nil {
@@ -193,7 +215,8 @@ func onlyAttempt(t *testing.T, outcome provider.Outcome, ends ledger.State, stat
 	if contradictory != wantContradictory {
 		t.Errorf("%d were contradictory, want %d", contradictory, wantContradictory)
 	}
-	if got := see(`select concat_ws(' ', receipt_state) from dispatcher.attempts`); !taken && got != "" {
+	if got := see(`select concat_ws(' ', receipt_state) from dispatcher.attempts`); !taken &&
+		got != "" {
 		t.Errorf("an attempt that was not taken is %q", got)
 	}
 }
@@ -203,13 +226,17 @@ func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	first := expecting(m, "r1")
-	first[0].Outcome, first[0].State, first[0].Pinned, first[0].PartsLeft = provider.Refused, ledger.Retry, "a", []int{1}
+	first[0].Outcome, first[0].State, first[0].Pinned, first[0].PartsLeft = provider.Refused,
+		ledger.Retry, "a", []int{1}
 	settleAll(t, l, first)
 	receive(t, l, receipt("r1", provider.Delivered))
-	if got := receive(t, l, keyed(m, 1, "r9", provider.Undelivered)); got != (ledger.ReceiptCounts{Matched: 1}) {
+	if got := receive(t, l, keyed(m, 1, "r9", provider.Undelivered)); got != (ledger.ReceiptCounts{
+		Matched: 1,
+	}) {
 		t.Errorf("%+v", got)
 	}
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1
@@ -224,17 +251,23 @@ func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 // mistake. Neither is believed alone.
 func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 	t.Parallel()
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered, provider.Delivered} {
+	for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
+		provider.Delivered} {
 		for _, company := range []string{"alone", "first", "last"} {
 			t.Run(state.String()+" "+company, func(t *testing.T) {
 				t.Parallel()
 				l, db, _ := holding(t, 0)
 				m := claimAll(t, l, batch("m", 2), "a").Messages
 				settleAll(t, l, append(expecting(m[0], "r1"), unknown(m[1])))
-				wrong, right := keyed(m[1], 1, "r1", state), keyed(m[0], 1, "r1", provider.Undelivered)
-				given, want, then := []ledger.Receipt{wrong}, ledger.ReceiptCounts{Contradictory: 1}, "m-00000 accepted, m-00001 unknown"
+				wrong, right := keyed(m[1], 1, "r1", state),
+					keyed(m[0], 1, "r1", provider.Undelivered)
+				given, want, then := []ledger.Receipt{wrong}, ledger.ReceiptCounts{
+					Contradictory: 1,
+				}, "m-00000 accepted, m-00001 unknown"
 				if company != "alone" {
-					given, want, then = append(given, right), ledger.ReceiptCounts{Contradictory: 1, Matched: 1}, "m-00000 undelivered, m-00001 unknown"
+					given, want, then = append(given, right), ledger.ReceiptCounts{
+						Contradictory: 1, Matched: 1,
+					}, "m-00000 undelivered, m-00001 unknown"
 				}
 				if company == "last" {
 					given[0], given[1] = given[1], given[0]
@@ -245,8 +278,10 @@ func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 				if got := scalar[string](t, db, states); got != then {
 					t.Error(got)
 				}
-				receive(t, l, receipt("r1", provider.Delivered), keyed(m[1], 1, "r2", provider.Delivered))
-				if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 delivered" {
+				receive(t, l, receipt("r1", provider.Delivered),
+					keyed(m[1], 1, "r2", provider.Delivered))
+				if got := scalar[string](t, db,
+					states); got != "m-00000 delivered, m-00001 delivered" {
 					t.Error(got)
 				}
 			})

@@ -26,11 +26,14 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 	}
 	silent := func(await time.Duration, receipts int) deed {
 		return settled(func(s *ledger.Settlement) {
-			s.Outcome, s.State, s.Reference, s.Await, s.Receipts = provider.Unknown, ledger.Unknown, "", await, receipts
+			s.Outcome, s.State, s.Reference, s.Await, s.Receipts = provider.Unknown, ledger.Unknown,
+				"", await, receipts
 		})
 	}
 	told := func(reference string, state provider.ReceiptState) deed {
-		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) { receive(t, l, keyed(m, 1, reference, state)) }
+		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+			receive(t, l, keyed(m, 1, reference, state))
+		}
 	}
 	pending := func(reference string) deed { return told(reference, provider.Pending) }
 	two := settled(func(s *ledger.Settlement) { s.Reference, s.Receipts = "r1 r2", 2 })
@@ -38,28 +41,51 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 		deeds []deed
 		want  string
 	}{
-		"an answer, and its id":             {[]deed{settled(nil), pending("r1")}, "accepted accepted f r1"},
-		"an answer, and another id":         {[]deed{settled(nil), pending("r2")}, "accepted accepted f r1"},
-		"an answer, and no id":              {[]deed{settled(nil), pending("")}, "accepted accepted f r1"},
-		"an answer without id":              {[]deed{settled(func(s *ledger.Settlement) { s.Reference = "" }), pending("r1")}, "accepted accepted f"},
-		"an answer that comes second":       {[]deed{pending("r1"), settled(nil)}, "accepted accepted f r1"},
-		"an answer for several parts":       {[]deed{settled(func(s *ledger.Settlement) { s.Receipts = 3 }), pending("r1")}, "accepted accepted f r1"},
-		"an answer that holds its slot":     {[]deed{settled(func(s *ledger.Settlement) { s.Hold = time.Hour }), pending("r1")}, "accepted accepted f r1"},
-		"no answer":                         {[]deed{silent(0, 1), pending("r1")}, "accepted accepted f r1"},
-		"no answer, for several parts":      {[]deed{silent(0, 3), pending("r1")}, "accepted accepted f r1"},
-		"a late answer":                     {[]deed{silent(0, 1), settled(nil), pending("r1")}, "accepted accepted f r1"},
-		"a late answer, of another mind":    {[]deed{silent(time.Hour, 1), settled(nil), pending("r1")}, "accepted accepted f r1"},
-		"a late answer to who said nothing": {[]deed{silent(0, 0), settled(nil), pending("r1")}, "accepted accepted f r1"},
-		"a last word about one part":        {[]deed{two, told("r1", provider.Delivered)}, "accepted accepted f r1 r2"},
+		"an answer, and its id": {[]deed{settled(nil), pending("r1")},
+			"accepted accepted f r1"},
+		"an answer, and another id": {[]deed{settled(nil), pending("r2")},
+			"accepted accepted f r1"},
+		"an answer, and no id": {[]deed{settled(nil), pending("")},
+			"accepted accepted f r1"},
+		"an answer without id": {[]deed{settled(func(s *ledger.Settlement) {
+			s.Reference = ""
+		}), pending("r1")}, "accepted accepted f"},
+		"an answer that comes second": {[]deed{pending("r1"), settled(nil)},
+			"accepted accepted f r1"},
+		"an answer for several parts": {[]deed{settled(func(s *ledger.Settlement) {
+			s.Receipts = 3
+		}), pending("r1")}, "accepted accepted f r1"},
+		"an answer that holds its slot": {[]deed{settled(func(s *ledger.Settlement) {
+			s.Hold = time.Hour
+		}), pending("r1")}, "accepted accepted f r1"},
+		"no answer": {[]deed{silent(0, 1), pending("r1")},
+			"accepted accepted f r1"},
+		"no answer, for several parts": {[]deed{silent(0, 3), pending("r1")},
+			"accepted accepted f r1"},
+		"a late answer": {[]deed{silent(0, 1), settled(nil), pending("r1")},
+			"accepted accepted f r1"},
+		"a late answer, of another mind": {
+			[]deed{silent(time.Hour, 1), settled(nil), pending("r1")}, "accepted accepted f r1",
+		},
+		"a late answer to who said nothing": {[]deed{silent(0, 0), settled(nil), pending("r1")},
+			"accepted accepted f r1"},
+		"a last word about one part": {[]deed{two, told("r1", provider.Delivered)},
+			"accepted accepted f r1 r2"},
 		"last words about all parts": {
-			[]deed{two, told("r1", provider.Delivered), told("r2", provider.Delivered)}, "delivered accepted delivered t r1 r2",
+			[]deed{two, told("r1", provider.Delivered), told("r2", provider.Delivered)},
+			"delivered accepted delivered t r1 r2",
 		},
-		"a last word about the message": {[]deed{settled(nil), told("", provider.Delivered)}, "delivered accepted delivered t r1"},
+		"a last word about the message": {[]deed{settled(nil), told("", provider.Delivered)},
+			"delivered accepted delivered t r1"},
 		"a last word about parts with one id": {
-			[]deed{settled(func(s *ledger.Settlement) { s.Reference = "r1 r1" }), told("r1", provider.Delivered)}, "delivered accepted delivered t r1 r1",
+			[]deed{settled(func(s *ledger.Settlement) {
+				s.Reference = "r1 r1"
+			}), told("r1", provider.Delivered)}, "delivered accepted delivered t r1 r1",
 		},
-		"a last word that names no part":      {[]deed{two, told("", provider.Delivered)}, "accepted accepted f r1 r2"},
-		"last words, of which one names none": {[]deed{two, told("", provider.Delivered), told("r2", provider.Delivered)}, "delivered accepted delivered t r1 r2"},
+		"a last word that names no part": {[]deed{two, told("", provider.Delivered)},
+			"accepted accepted f r1 r2"},
+		"last words, of which one names none": {[]deed{two, told("", provider.Delivered),
+			told("r2", provider.Delivered)}, "delivered accepted delivered t r1 r2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +100,8 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 			if got := see(parts); got != test.want {
 				t.Errorf("it came to %q, want %q", got, test.want)
 			}
-			if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+			if n := see(`select count(*)::text from dispatcher.receipts
+				where due_at is not null`); n != "0" {
 				t.Error("a row is looked at for ever")
 			}
 		})
@@ -89,7 +116,9 @@ func TestAProofIsAwaitedWhereNothingWasSaidOfReceipts(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{unknown(m)})
 	receive(t, l, keyed(m, 1, "r1", provider.Pending))
 	receive(t, l, keyed(m, 1, "r2", provider.Pending)) // after the proof, not with it
-	if n := see(`select count(*)::text from dispatcher.receipts where due_at between now() + interval '71 hours' and now() + interval '73 hours'`); n != "2" {
+	if n := see(`select count(*)::text from dispatcher.receipts
+		where due_at between now() + interval '71 hours'
+		  and now() + interval '73 hours'`); n != "2" {
 		t.Errorf("%s rows are awaited for three days", n)
 	}
 	see(dueNow)

@@ -12,12 +12,14 @@ import (
 // those in references.
 func unanswered(m ledger.Message, references string) ledger.Settlement {
 	s := unknown(m)
-	s.Segments, s.PriceMicros, s.Receipts, s.Reference, s.Await = 3, 84_000, 3, references, 72*time.Hour
+	s.Segments, s.PriceMicros, s.Receipts, s.Reference, s.Await = 3, 84_000, 3, references,
+		72*time.Hour
 	return s
 }
 
 const parts = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.delivered_at is not null, a.provider_reference)
-	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1`
+	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
+	  and a.attempt = 1`
 
 // TestTheReceiptOfOnePartIsNoDelivery: all parts of a submission carry one key.
 func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
@@ -34,38 +36,46 @@ func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
 			"accepted accepted f r1", "no_receipt accepted no_receipt f r1",
 		},
 		"by an id that was answered": {
-			"r1", func(ledger.Message) []ledger.Receipt { return []ledger.Receipt{receipt("r1", provider.Delivered)} },
+			"r1", func(ledger.Message) []ledger.Receipt {
+				return []ledger.Receipt{receipt("r1", provider.Delivered)}
+			},
 			"unknown unknown f r1", "unknown unknown f r1",
 		},
 		"by both": {
 			"r1", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{receipt("r1", provider.Delivered), keyed(m, 1, "r2", provider.Delivered)}
+				return []ledger.Receipt{receipt("r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Delivered)}
 			},
 			"accepted accepted f r1 r2", "no_receipt accepted no_receipt f r1 r2",
 		},
 		"undelivered": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered), keyed(m, 1, "r2", provider.Undelivered)}
+				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Undelivered)}
 			},
 			"accepted accepted f r1 r2", "no_receipt accepted no_receipt f r1 r2",
 		},
 		"by a key without an id": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "", provider.Delivered), keyed(m, 1, "", provider.Delivered), keyed(m, 1, "", provider.Delivered)}
+				return []ledger.Receipt{keyed(m, 1, "", provider.Delivered),
+					keyed(m, 1, "", provider.Delivered), keyed(m, 1, "", provider.Delivered)}
 			},
 			"accepted accepted f", "no_receipt accepted no_receipt f",
 		},
 		"of all parts": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered), keyed(m, 1, "r2", provider.Delivered), keyed(m, 1, "r3", provider.Delivered)}
+				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Delivered), keyed(m, 1, "r3", provider.Delivered)}
 			},
 			"delivered accepted delivered t r1 r2 r3", "delivered accepted delivered t r1 r2 r3",
 		},
 		"of all parts, one of them not": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered), keyed(m, 1, "r2", provider.Undelivered), keyed(m, 1, "r3", provider.Delivered)}
+				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Undelivered), keyed(m, 1, "r3", provider.Delivered)}
 			},
-			"undelivered accepted undelivered f r1 r2 r3", "undelivered accepted undelivered f r1 r2 r3",
+			"undelivered accepted undelivered f r1 r2 r3",
+			"undelivered accepted undelivered f r1 r2 r3",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +91,8 @@ func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
 			if got := see(parts); got != test.then {
 				t.Errorf("then %s\nwant %s", got, test.then)
 			}
-			if n := see(`select count(*)::text from dispatcher.receipts where due_at < now() + interval '1 hour'`); n != "0" {
+			if n := see(`select count(*)::text from dispatcher.receipts
+				where due_at < now() + interval '1 hour'`); n != "0" {
 				t.Error("a row is looked at for ever")
 			}
 		})
@@ -122,10 +133,12 @@ func TestALateAnswerIsAReceiptThatIsPending(t *testing.T) {
 		want  string
 	}{
 		{[]ledger.Receipt{keyed(m, 1, "r2", provider.Pending)}, "accepted accepted f r2"},
-		{[]ledger.Receipt{keyed(m, 1, "r1", provider.Pending), keyed(m, 1, "r3", provider.Pending)}, "accepted accepted f r2 r1 r3"},
+		{[]ledger.Receipt{keyed(m, 1, "r1", provider.Pending), keyed(m, 1, "r3", provider.Pending)},
+			"accepted accepted f r2 r1 r3"},
 		{[]ledger.Receipt{receipt("r2", provider.Delivered)}, "accepted accepted f r2 r1 r3"},
 		{[]ledger.Receipt{receipt("r1", provider.Delivered)}, "accepted accepted f r2 r1 r3"},
-		{[]ledger.Receipt{receipt("r3", provider.Delivered)}, "delivered accepted delivered t r2 r1 r3"},
+		{[]ledger.Receipt{receipt("r3", provider.Delivered)},
+			"delivered accepted delivered t r2 r1 r3"},
 	} {
 		if got := receive(t, l, step.given...); got.Matched != len(step.given) {
 			t.Errorf("step %d: %+v", i, got)
@@ -148,7 +161,8 @@ func TestALateAnswerBeforeItsSettlement(t *testing.T) {
 	s := unknown(m)
 	s.Receipts, s.Await = 1, time.Hour
 	settleAll(t, l, []ledger.Settlement{s})
-	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1) select count(*)::text from u`)
+	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null
+		returning 1) select count(*)::text from u`)
 	overdue(t, l)
 	if got := see(parts); got != "accepted accepted f r1" {
 		t.Fatal(got)
@@ -208,7 +222,8 @@ func TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown(t *testing.T) {
 	receive(t, l, keyed(m, 1, "r1", provider.Pending))
 	no := unknown(m)
 	no.Outcome, no.State, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, 0, 0
-	if resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no}) || resolve(t, l, final(m)) {
+	if resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops",
+		Settlement: &no}) || resolve(t, l, final(m)) {
 		t.Error("it was")
 	}
 	if got := see(parts); got != "accepted accepted f r1" {

@@ -20,9 +20,11 @@ import (
 // deed is one thing that happens to a message: it is settled, a receipt comes, somebody looks at
 // what is due, or an operator says what became of a submission that nobody answered.
 type deed struct {
-	kind    string // settle, receipt, look, verdict; time: that of all receipts ends, if nobody knows by then whether the message was taken
-	part    int    // that a receipt is about, or whose id the operator names; -1 for none
-	keyed   bool   // the receipt carries our key
+	// settle, receipt, look, verdict; time: that of all receipts ends, if nobody knows by then
+	// whether the message was taken
+	kind    string
+	part    int  // that a receipt is about, or whose id the operator names; -1 for none
+	keyed   bool // the receipt carries our key
 	state   provider.ReceiptState
 	verdict ledger.ResolvedAs
 }
@@ -43,7 +45,8 @@ var lastWords = []provider.ReceiptState{provider.Delivered, provider.Undelivered
 type life struct {
 	answers []string
 	deeds   []deed
-	rests   bool // the time of the parts that were answered for ends before anybody tells of the others
+	// the time of the parts that were answered for ends before anybody tells of the others
+	rests   bool
 	expired bool // in the end the time of all receipts is over
 	mute    bool // no receipts are expected
 }
@@ -54,9 +57,12 @@ func (l *life) known() bool { return !slices.Contains(l.answers, silent) }
 // drawLife draws answers of which a settlement comes that is accepted or unknown, and deeds in any
 // order.
 func drawLife(t *rapid.T) life {
-	l := life{expired: rapid.Bool().Draw(t, "expired"), rests: rapid.IntRange(0, 3).Draw(t, "rests") == 0}
+	l := life{expired: rapid.Bool().Draw(t, "expired"), rests: rapid.IntRange(0, 3).Draw(t,
+		"rests") == 0}
 	if l.rests {
-		l.answers = rapid.SampledFrom([][]string{{taken, silent}, {taken, taken, silent}, {taken, silent, silent}}).Draw(t, "answers")
+		l.answers = rapid.SampledFrom([][]string{{taken, silent}, {taken, taken, silent}, {
+			taken, silent, silent,
+		}}).Draw(t, "answers")
 		l.deeds = deeds(t, &l)
 		return l
 	}
@@ -90,24 +96,30 @@ func deeds(t *rapid.T, l *life) []deed {
 		first, all = []deed{{kind: "settle"}, {kind: "time"}}, nil
 		for i, answer := range l.answers {
 			if answer == silent {
-				all = append(all, deed{kind: "receipt", part: i, keyed: true, state: rapid.SampledFrom(lastWords).Draw(t, "last word")})
+				all = append(all, deed{kind: "receipt", part: i, keyed: true,
+					state: rapid.SampledFrom(lastWords).Draw(t, "last word")})
 			}
 		}
 	}
 	for range rapid.IntRange(0, 7).Draw(t, "receipts") {
 		all = append(all, deed{
-			kind: "receipt", part: rapid.SampledFrom(left).Draw(t, "part"), keyed: rapid.Bool().Draw(t, "keyed"),
-			state: rapid.SampledFrom([]provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered}).Draw(t, "state"),
+			kind: "receipt", part: rapid.SampledFrom(left).Draw(t, "part"), keyed: rapid.Bool().
+				Draw(t, "keyed"),
+			state: rapid.SampledFrom([]provider.ReceiptState{provider.Pending, provider.Delivered,
+				provider.Undelivered}).Draw(t, "state"),
 		})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "verdicts") {
 		all = append(all, deed{
 			kind: "verdict", part: rapid.SampledFrom(append([]int{-1}, left...)).Draw(t, "named"),
-			verdict: rapid.SampledFrom([]ledger.ResolvedAs{ledger.Taken, ledger.NotTaken, ledger.Unresolved}).Draw(t, "verdict"),
+			verdict: rapid.SampledFrom([]ledger.ResolvedAs{
+				ledger.Taken, ledger.NotTaken, ledger.Unresolved,
+			}).Draw(t, "verdict"),
 		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "others") {
-		all = append(all, deed{kind: rapid.SampledFrom([]string{"settle", "look", "time"}).Draw(t, "other")})
+		all = append(all, deed{kind: rapid.SampledFrom([]string{"settle", "look", "time"}).Draw(t,
+			"other")})
 	}
 	return append(first, rapid.Permutation(all).Draw(t, "order")...)
 }
@@ -138,7 +150,8 @@ func model(l *life, said resolveAmbiguity) (state, attempt string) {
 			named[d.part], proved = true, proved || l.mute || l.answers[d.part] != taken
 		}
 	}
-	rank := map[provider.ReceiptState]int{provider.Pending: 0, provider.Undelivered: 1, provider.Delivered: 2}
+	rank := map[provider.ReceiptState]int{provider.Pending: 0, provider.Undelivered: 1,
+		provider.Delivered: 2}
 	for _, d := range l.deeds {
 		if d.kind == "receipt" && named[d.part] && rank[d.state] > rank[best[d.part]] {
 			best[d.part] = d.state
@@ -191,14 +204,17 @@ func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 	if !l.known() {
 		s.Outcome, s.State, s.Hold = provider.Unknown, ledger.Unknown, 0
 		s.Ambiguity = &ledger.Ambiguity{
-			Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: len(ids) > 0,
+			Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour),
+			NextAt: time.Now().Add(time.Hour), Partly: len(ids) > 0,
 		}
 	}
 	return s
 }
 
 // rule passes a verdict, and reports whether it was one to pass.
-func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed) bool {
+func (l *life) rule(
+	t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed,
+) bool {
 	t.Helper()
 	ambiguity, err := on.Ambiguities.Of(t.Context(), m.ID, 0)
 	if errors.Is(err, ledger.ErrNotAmbiguous) || d.verdict == ledger.NotTaken && ambiguity.Partly {
@@ -207,7 +223,8 @@ func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := ledger.Resolution{Seq: m.Seq, Key: ambiguity.Key, As: d.verdict, Author: "ops", Note: "in its log"}
+	j := ledger.Resolution{Seq: m.Seq, Key: ambiguity.Key, As: d.verdict, Author: "ops",
+		Note: "in its log"}
 	s := expecting(m, ambiguity.Reference)[0]
 	s.Await = ambiguity.Await
 	switch d.verdict {
@@ -217,7 +234,8 @@ func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []s
 		}
 		j.Settlement = &s
 	case ledger.NotTaken:
-		s.Outcome, s.State, s.Await, s.Segments, s.PriceMicros = provider.Refused, ledger.Failed, 0, 0, 0
+		s.Outcome, s.State, s.Await, s.Segments, s.PriceMicros = provider.Refused, ledger.Failed, 0,
+			0, 0
 		j.Settlement = &s
 	default:
 		j.Move = &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final"}
@@ -230,7 +248,9 @@ var fixedLives = []life{
 	{ // an operator says that it was not taken, and then our key proves that it was delivered
 		answers: []string{silent}, mute: true,
 		deeds: []deed{
-			{kind: "settle"}, {kind: "verdict", part: -1, verdict: ledger.NotTaken}, {kind: "receipt", keyed: true, state: provider.Delivered},
+			{kind: "settle"}, {kind: "verdict", part: -1, verdict: ledger.NotTaken}, {
+				kind: "receipt", keyed: true, state: provider.Delivered,
+			},
 		},
 	},
 }
@@ -249,13 +269,15 @@ type failing interface {
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 1}), connect(t, ledger.Config{URL: url, MaxConns: 1})}
+	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 1}),
+		connect(t, ledger.Config{URL: url, MaxConns: 1})}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 5})
 	n := 0
 	live := func(rt failing, l life) {
 		n++
-		m := claimAll(t, ledgers[0], []ledger.Message{message(fmt.Sprintf("p-%06d", n))}, "a").Messages[0]
+		m := claimAll(t, ledgers[0], []ledger.Message{message(fmt.Sprintf("p-%06d", n))}, "a").
+			Messages[0]
 		var names []string
 		for i := range l.answers {
 			names = append(names, fmt.Sprintf("r%d-%d", n, i))
@@ -280,7 +302,8 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 				lookSoon(t, db)
 				overdue(t, on)
 			case "time":
-				if scalar[bool](t, db, `select coalesce(outcome, '') = 'unknown' from dispatcher.attempts where message_seq = $1`, m.Seq) {
+				if scalar[bool](t, db, `select coalesce(outcome, '') = 'unknown'
+					from dispatcher.attempts where message_seq = $1`, m.Seq) {
 					lateForAll(t, db, on)
 				}
 			case "verdict":
@@ -317,7 +340,8 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 // lookSoon lets the rows be due that are to be looked at within seconds.
 func lookSoon(t testing.TB, db *pgx.Conn) {
 	t.Helper()
-	execute(t, db, `update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute'`)
+	execute(t, db, `update dispatcher.receipts set due_at = now()
+		where due_at < now() + interval '1 minute'`)
 }
 
 // lateForAll lets four days pass, longer than receipts are awaited, and has somebody look.
@@ -329,17 +353,24 @@ func lateForAll(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
 }
 
 // check compares the message with what the model says.
-func check(rt failing, t *testing.T, db *pgx.Conn, m ledger.Message, l *life, state, attempt string) {
+func check(
+	rt failing, t *testing.T, db *pgx.Conn, m ledger.Message, l *life, state, attempt string,
+) {
 	got := scalar[string](t, db, `
-		select concat_ws(' ', m.state, '/', a.receipt_state, '/', (a.delivered_at is not null)::text, (m.finished_at is not null)::text)
-		from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq where m.seq = $1`, m.Seq)
-	want := strings.Join(strings.Fields(fmt.Sprint(state, " / ", attempt, " / ", attempt == "delivered", " ", state != "accepted")), " ")
+		select concat_ws(' ', m.state, '/', a.receipt_state, '/',
+		  (a.delivered_at is not null)::text, (m.finished_at is not null)::text)
+		from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
+		where m.seq = $1`, m.Seq)
+	want := strings.Join(strings.Fields(fmt.Sprint(state, " / ", attempt, " / ",
+		attempt == "delivered", " ", state != "accepted")), " ")
 	if got != want {
 		rt.Fatalf("came to %q, want %q", got, want)
 	}
 	told := scalar[[]string](t, db, `
-		select coalesce(array_agg(split_part(convert_from(u.value, 'UTF8'), ' ', 1) order by o.seq), '{}')
-		from dispatcher.outbox o, unnest(o.keys, o."values") as u(key, value) where u.key = $1`, m.ID)
+		select coalesce(array_agg(split_part(convert_from(u.value, 'UTF8'), ' ', 1)
+		order by o.seq), '{}')
+		from dispatcher.outbox o, unnest(o.keys, o."values") as u(key, value)
+		where u.key = $1`, m.ID)
 	order := []string{"accepted", "no_receipt", "undelivered", "delivered"}
 	last := -1
 	for _, word := range told {
@@ -352,12 +383,17 @@ func check(rt failing, t *testing.T, db *pgx.Conn, m ledger.Message, l *life, st
 	if at := slices.Index(order, state); last > max(at, 0) || at > 0 && last != at {
 		rt.Fatalf("told %v of a message that is %s", told, state)
 	}
-	if watched := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1 and due_at is not null`, m.Seq); state == "accepted" && (watched == 0) != l.mute {
+	if watched := scalar[int](t, db,
+		`select count(*) from dispatcher.receipts where message_seq = $1 and due_at is not null`,
+		m.Seq); state == "accepted" && (watched == 0) != l.mute {
 		rt.Fatalf("%d of its rows are going to be looked at again", watched)
 	}
-	held := scalar[int](t, db, `select active::int from dispatcher.channels where channel = 'a'`) > 0
-	finals := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1 and state in ('delivered', 'undelivered')`, m.Seq)
-	holds := scalar[bool](t, db, `select held_until is not null from dispatcher.attempts where message_seq = $1`, m.Seq)
+	held := scalar[int](t, db,
+		`select active::int from dispatcher.channels where channel = 'a'`) > 0
+	finals := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1
+		and state in ('delivered', 'undelivered')`, m.Seq)
+	holds := scalar[bool](t, db,
+		`select held_until is not null from dispatcher.attempts where message_seq = $1`, m.Seq)
 	if held != (holds && finals == 0 && state == "accepted") {
 		rt.Fatalf("its slot is held: %t, with %d last words, %s", held, finals, state)
 	}

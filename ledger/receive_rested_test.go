@@ -23,11 +23,13 @@ func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) str
 	t.Helper()
 	s := unanswered(m, "r1")
 	s.Segments, s.PriceMicros, s.Receipts = 2, 56_000, 2
-	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true}
+	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.AwaitReceipt,
+		Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true}
 	settleAll(t, l, []ledger.Settlement{s})
 	see(dueNow)
 	overdue(t, l)
-	if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+	if n := see(`select count(*)::text from dispatcher.receipts
+		where due_at is not null`); n != "0" {
 		t.Fatal("a row does not rest")
 	}
 }
@@ -43,14 +45,16 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 			settleAll(t, l, s)
 		}
 	}
-	take := func(receipts ...func(ledger.Message) ledger.Receipt) func(*testing.T, *ledger.Ledger, ledger.Message) {
+	take := func(receipts ...func(ledger.Message) ledger.Receipt) func(*testing.T, *ledger.Ledger,
+		ledger.Message) {
 		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
 			for _, r := range receipts {
 				receive(t, l, r(m))
 			}
 		}
 	}
-	byKey := func(reference string, state provider.ReceiptState) func(ledger.Message) ledger.Receipt {
+	byKey := func(reference string, state provider.ReceiptState) func(
+		ledger.Message) ledger.Receipt {
 		return func(m ledger.Message) ledger.Receipt { return keyed(m, 1, reference, state) }
 	}
 	verdict := func(t *testing.T, l *ledger.Ledger, m ledger.Message, reference string) {
@@ -60,25 +64,32 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		}
 		s := expecting(m, ambiguity.Reference+reference)
 		s[0].Await = ambiguity.Await
-		if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &s[0]}) {
+		if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops",
+			Note: "in its log", Settlement: &s[0]}) {
 			t.Fatal("there was no ambiguity")
 		}
 	}
 	for name, prove := range map[string]func(*testing.T, *ledger.Ledger, ledger.Message){
-		"by the last word about another part":      take(byKey("r2", provider.Delivered)),
-		"by the failure of another part":           take(byKey("r2", provider.Undelivered)),
-		"by another part that is under way":        take(byKey("r2", provider.Pending)),
-		"by another part, first under way":         take(byKey("r2", provider.Pending), byKey("r2", provider.Delivered)),
-		"by another part that is corrected":        take(byKey("r2", provider.Undelivered), byKey("r2", provider.Delivered)),
+		"by the last word about another part": take(byKey("r2", provider.Delivered)),
+		"by the failure of another part":      take(byKey("r2", provider.Undelivered)),
+		"by another part that is under way":   take(byKey("r2", provider.Pending)),
+		"by another part, first under way": take(byKey("r2", provider.Pending),
+			byKey("r2", provider.Delivered)),
+		"by another part that is corrected": take(byKey("r2", provider.Undelivered),
+			byKey("r2", provider.Delivered)),
 		"by a receipt that names no part":          take(byKey("", provider.Delivered)),
 		"by its late answer":                       late("r1 r2", 2),
 		"by a late answer of which less was known": late("r2", 0),
-		"by a late answer about another part": func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+		"by a late answer about another part": func(t *testing.T, l *ledger.Ledger,
+			m ledger.Message) {
 			late("r2", 2)(t, l, m)
 			receive(t, l, receipt("r2", provider.Delivered))
 		},
-		"by an operator": func(t *testing.T, l *ledger.Ledger, m ledger.Message) { verdict(t, l, m, "") },
-		"by an operator who names another part": func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+		"by an operator": func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+			verdict(t, l, m, "")
+		},
+		"by an operator who names another part": func(t *testing.T, l *ledger.Ledger,
+			m ledger.Message) {
 			verdict(t, l, m, " r2")
 			receive(t, l, receipt("r2", provider.Delivered))
 		},
@@ -93,10 +104,12 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 			}
 			see(dueNow)
 			overdue(t, l)
-			if got := see(`select concat_ws(' ', state, receipt_state) from dispatcher.messages, dispatcher.attempts`); got != "no_receipt no_receipt" {
+			if got := see(`select concat_ws(' ', state, receipt_state)
+				from dispatcher.messages, dispatcher.attempts`); got != "no_receipt no_receipt" {
 				t.Errorf("nobody looks at it again: %s", got)
 			}
-			if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+			if n := see(`select count(*)::text from dispatcher.receipts
+				where due_at is not null`); n != "0" {
 				t.Error("a row is looked at for ever")
 			}
 			receive(t, l, receipt("r1", provider.Delivered), keyed(m, 1, "r2", provider.Delivered))
@@ -113,13 +126,16 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 // before.
 func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	t.Parallel()
-	for want, given := range map[string][]ledger.Receipt{"no_receipt": nil, "delivered": {receipt("r1", provider.Delivered)}} {
+	for want, given := range map[string][]ledger.Receipt{"no_receipt": nil, "delivered": {
+		receipt("r1", provider.Delivered),
+	}} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			l, m, see := one(t)
 			s := unknown(m)
 			s.Reference, s.Receipts, s.Await = "r1", 1, time.Hour
-			s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.NoStep, Until: time.Now(), ResolvedAs: ledger.Unresolved}
+			s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.NoStep, Until: time.Now(),
+				ResolvedAs: ledger.Unresolved}
 			settleAll(t, l, []ledger.Settlement{s})
 			receive(t, l, given...)
 			see(dueNow)
@@ -130,7 +146,8 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			}
 			truth := expecting(m, ambiguity.Reference)[0]
 			truth.Await = ambiguity.Await
-			if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &truth}) {
+			if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken,
+				Author: "ops", Note: "in its log", Settlement: &truth}) {
 				t.Fatal("there was no ambiguity")
 			}
 			see(dueNow)
@@ -151,7 +168,8 @@ func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	settleAll(t, l, expecting(other, "r1"))
 	s := unanswered(m, "r1")
 	settleAll(t, l, []ledger.Settlement{s})
-	see(`with u as (update dispatcher.receipts set due_at = now() where reference like 'r1 %' returning 1) select count(*)::text from u`)
+	see(`with u as (update dispatcher.receipts set due_at = now() where reference like 'r1 %'
+		returning 1) select count(*)::text from u`)
 	overdue(t, l)
 	for range 2 { // twice has the effect of once
 		settleAll(t, l, expecting(m, "r1"))
@@ -169,9 +187,15 @@ func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]func(m, other ledger.Message) ledger.Receipt{
-		"no part is named": func(m, _ ledger.Message) ledger.Receipt { return keyed(m, 1, "", provider.Delivered) },
-		"another's part":   func(_, other ledger.Message) ledger.Receipt { return keyed(other, 1, "r1", provider.Delivered) },
-		"another part":     func(m, _ ledger.Message) ledger.Receipt { return keyed(m, 1, "r2", provider.Delivered) },
+		"no part is named": func(m, _ ledger.Message) ledger.Receipt {
+			return keyed(m, 1, "", provider.Delivered)
+		},
+		"another's part": func(_, other ledger.Message) ledger.Receipt {
+			return keyed(other, 1, "r1", provider.Delivered)
+		},
+		"another part": func(m, _ ledger.Message) ledger.Receipt {
+			return keyed(m, 1, "r2", provider.Delivered)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +210,8 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 			execute(t, db, `select from dispatcher.receipts where reference = 'r1' for update`)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			if _, err := l.Receipts.Receive(ctx, []ledger.Receipt{given(m[0], m[1])}, tellState); err != nil {
+			if _, err := l.Receipts.Receive(ctx, []ledger.Receipt{given(m[0], m[1])},
+				tellState); err != nil {
 				t.Error(err)
 			}
 		})
@@ -204,7 +229,8 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	settleAll(t, l, first)
 	receive(t, l, keyed(m, 1, "r9", provider.Pending))
 	second := first[0]
-	second.Attempt, second.Ambiguity = 2, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Hour), ResolvedAs: ledger.Taken}
+	second.Attempt, second.Ambiguity = 2, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey,
+		Until: time.Now().Add(time.Hour), ResolvedAs: ledger.Taken}
 	settleAll(t, l, []ledger.Settlement{second})
 	for range 2 {
 		see(dueNow)
@@ -213,7 +239,8 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
 		t.Errorf("it rests: %s", got)
 	}
-	if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+	if n := see(`select count(*)::text from dispatcher.receipts
+		where due_at is not null`); n != "0" {
 		t.Error("a row is looked at for ever")
 	}
 }
@@ -224,8 +251,12 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 	t.Parallel()
 	for name, stray := range map[string]func(ledger.Message) ledger.Receipt{
-		"of nobody":                       func(ledger.Message) ledger.Receipt { return receipt("r1", provider.Pending) },
-		"of an attempt that there is not": func(m ledger.Message) ledger.Receipt { return keyed(m, 9, "r1", provider.Pending) },
+		"of nobody": func(ledger.Message) ledger.Receipt {
+			return receipt("r1", provider.Pending)
+		},
+		"of an attempt that there is not": func(m ledger.Message) ledger.Receipt {
+			return keyed(m, 9, "r1", provider.Pending)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,10 +272,13 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			done := waiting(t, watch, func() error {
-				_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r0", provider.Delivered), stray(m)}, tellState)
+				_, err := l.Receipts.Receive(ctx, []ledger.Receipt{
+					receipt("r0", provider.Delivered), stray(m),
+				}, tellState)
 				return err
 			})
-			execute(t, later, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part) select 'a', 'r1', $1, 1, 2`, m.Seq)
+			execute(t, later, `insert into dispatcher.receipts (channel, reference, message_seq,
+				attempt, part) select 'a', 'r1', $1, 1, 2`, m.Seq)
 			execute(t, later, `begin`)
 			execute(t, later, `select from dispatcher.receipts where reference = 'r1' for update`)
 			execute(t, db, `commit`)
@@ -273,7 +307,8 @@ func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 			t.Parallel()
 			l, m, see := one(t)
 			first := expecting(m, "r1")[0]
-			first.Outcome, first.State, first.Receipts, first.Pinned, first.PartsLeft = provider.Refused, ledger.Retry, 1, "a", []int{1}
+			first.Outcome, first.State, first.Receipts, first.Pinned,
+				first.PartsLeft = provider.Refused, ledger.Retry, 1, "a", []int{1}
 			settleAll(t, l, []ledger.Settlement{first})
 			see(dueNow)
 			overdue(t, l)
@@ -292,7 +327,8 @@ func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 			if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
 				t.Errorf("it rests: %s", got)
 			}
-			if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+			if n := see(`select count(*)::text from dispatcher.receipts
+				where due_at is not null`); n != "0" {
 				t.Error("a row is looked at for ever")
 			}
 			receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Delivered))

@@ -14,7 +14,8 @@ import (
 )
 
 // states are those of all messages by id.
-const states = `select coalesce(string_agg(id || ' ' || state, ', ' order by id), '') from dispatcher.messages`
+const states = `select coalesce(string_agg(id || ' ' || state, ', ' order by id), '')
+	from dispatcher.messages`
 
 // A provider that gives the same id again does so at once, by mistake, or when its counter has come
 // round.
@@ -27,17 +28,21 @@ func TestAReferenceThatIsGivenAgain(t *testing.T) {
 	settleAll(t, l, both)
 	settleAll(t, l, both[1:])
 	receive(t, l, receipt("r1", provider.Delivered))
-	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 accepted, m-00002 sending" {
+	if got := scalar[string](t, db,
+		states); got != "m-00000 delivered, m-00001 accepted, m-00002 sending" {
 		t.Fatalf("while the first waits: %s", got)
 	}
 	settleAll(t, l, expecting(m[2], "r1")) // the first has been delivered
 	receive(t, l, receipt("r1", provider.Undelivered))
 	timeUp(t, db)
 	overdue(t, l)
-	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 no_receipt, m-00002 undelivered" {
+	if got := scalar[string](t, db,
+		states); got != "m-00000 delivered, m-00001 no_receipt, m-00002 undelivered" {
 		t.Errorf("when the counter has come round: %s", got)
 	}
-	got := scalar[string](t, db, `select string_agg(concat_ws(' ', message_id, attempt, part, channel, reference, state), ', ' order by message_id) from audit.receipts`)
+	got := scalar[string](t, db,
+		`select string_agg(concat_ws(' ', message_id, attempt, part, channel, reference, state),
+			', ' order by message_id) from audit.receipts`)
 	if want := "m-00001 1 1 a r1 expected, m-00002 1 1 a r1 undelivered"; got != want {
 		t.Errorf("audit.receipts has %s, want %s", got, want)
 	}
@@ -47,7 +52,10 @@ func TestOneReferenceForAllPartsNeedsOneReceipt(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, expecting(m, "r1 r1 r1"))
-	if got := receive(t, l, receipt("r1", provider.Delivered), receipt("r1", provider.Delivered), receipt("r1", provider.Undelivered)); got != (ledger.ReceiptCounts{Matched: 1, Repeated: 2}) {
+	if got := receive(t, l, receipt("r1", provider.Delivered), receipt("r1", provider.Delivered),
+		receipt("r1", provider.Undelivered)); got != (ledger.ReceiptCounts{
+		Matched: 1, Repeated: 2,
+	}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(states); got != "m delivered" {
@@ -60,7 +68,8 @@ func TestOddReferencesAreNoTrouble(t *testing.T) {
 	l, m, see := one(t)
 	long := strings.Repeat("x", 5000)
 	settleAll(t, l, expecting(m, "zero\x00byte broken\xff "+long))
-	got := receive(t, l, receipt("zero\x00byte", provider.Delivered), receipt(long, provider.Delivered), receipt("two words", provider.Delivered),
+	got := receive(t, l, receipt("zero\x00byte", provider.Delivered),
+		receipt(long, provider.Delivered), receipt("two words", provider.Delivered),
 		receipt("broken\xff", provider.Delivered), receipt("", provider.Delivered))
 	if got != (ledger.ReceiptCounts{Matched: 2, Repeated: 3}) {
 		t.Errorf("%+v", got)
@@ -87,12 +96,16 @@ func TestReceiptsOfAnotherChannelChangeNothing(t *testing.T) {
 func TestReceiptsThatNobodyKnowsAreDroppedWhenTheyAreOld(t *testing.T) {
 	t.Parallel()
 	l, db, s := holding(t, 2)
-	receive(t, l, receipt(s[0].Reference, provider.Delivered), receipt("strange", provider.Delivered), receipt("new", provider.Delivered))
-	execute(t, db, `update dispatcher.receipts set received_at = now() - interval '2 days' where reference <> 'new' and received_at is not null`)
+	receive(t, l, receipt(s[0].Reference, provider.Delivered),
+		receipt("strange", provider.Delivered), receipt("new", provider.Delivered))
+	execute(t, db, `update dispatcher.receipts set received_at = now() - interval '2 days'
+		where reference <> 'new' and received_at is not null`)
 	if n, err := l.Receipts.Drop(t.Context(), 24*time.Hour); n != 1 || err != nil {
 		t.Errorf("%d dropped, %v", n, err)
 	}
-	if got := scalar[string](t, db, `select string_agg(reference, ' ' order by reference) from dispatcher.receipts`); got != "new ref-m-00000 ref-m-00001" {
+	if got := scalar[string](t, db,
+		`select string_agg(reference, ' ' order by reference)
+			from dispatcher.receipts`); got != "new ref-m-00000 ref-m-00001" {
 		t.Error(got)
 	}
 }
@@ -101,7 +114,9 @@ func TestAnEarlierReleaseSettlesWithoutExpectingReceipts(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, accepted([]ledger.Message{m}))
-	if got := receive(t, l, receipt("ref-m", provider.Delivered)); got != (ledger.ReceiptCounts{Early: 1}) {
+	if got := receive(t, l, receipt("ref-m", provider.Delivered)); got != (ledger.ReceiptCounts{
+		Early: 1,
+	}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(states); got != "m accepted" {
@@ -122,7 +137,9 @@ func TestReceiptsTakeTwoRoundTripsAndASettlementThatExpectsThemOne(t *testing.T)
 		before := w.trips.Load()
 		settleAll(t, l, s)
 		settled := w.trips.Load()
-		if got := receive(t, l, receipts...); got != (ledger.ReceiptCounts{Matched: 500, Freed: 500}) {
+		if got := receive(t, l, receipts...); got != (ledger.ReceiptCounts{
+			Matched: 500, Freed: 500,
+		}) {
 			t.Fatalf("%+v", got)
 		}
 		if n, r := settled-before, w.trips.Load()-settled; round > 0 && (n != 1 || r != 2) {
@@ -146,7 +163,8 @@ func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 				}
 				settleAll(t, l, s)
 				w.lose(what, trip)
-				if _, err := l.Receipts.Receive(t.Context(), receipts, tellState); !ledger.Unavailable(err) {
+				if _, err := l.Receipts.Receive(t.Context(), receipts,
+					tellState); !ledger.Unavailable(err) {
 					t.Fatalf("got %v", err)
 				}
 				receive(t, l, receipts...)
@@ -154,10 +172,13 @@ func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 				if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
 					t.Errorf("%d slots are taken", n)
 				}
-				if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state = 'delivered'`); n != 10 {
+				if n := scalar[int](t, db,
+					`select count(*) from dispatcher.messages where state = 'delivered'`); n != 10 {
 					t.Errorf("%d are delivered", n)
 				}
-				if n := scalar[int](t, db, `select count(*) from dispatcher.outbox o, unnest(o."values") v where convert_from(v, 'UTF8') like 'delivered%'`); n != 10 {
+				if n := scalar[int](t, db,
+					`select count(*) from dispatcher.outbox o, unnest(o."values") v
+						where convert_from(v, 'UTF8') like 'delivered%'`); n != 10 {
 					t.Errorf("%d notices", n)
 				}
 			})
@@ -170,17 +191,23 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 	db := raw(t, ledgertest.Fresh(t))
 	execute(t, db, `
 		insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
-		select 'a', 'r' || n, n, 1, 1, case when n % 100 = 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n`)
+		select 'a', 'r' || n, n, 1, 1, case when n % 100 = 0
+		  then now() + n * interval '1 second' end from generate_series(1, 20000) n`)
 	execute(t, db, `
-		insert into dispatcher.receipts (channel, reference, state, received_at) select 'a', 'e' || n, 'delivered', now() from generate_series(1, 200) n`)
+		insert into dispatcher.receipts (channel, reference, state, received_at) select 'a',
+		  'e' || n, 'delivered', now() from generate_series(1, 200) n`)
 	execute(t, db, `analyze dispatcher.receipts`)
 	for sql, index := range map[string]string{
-		`select from dispatcher.receipts where due_at <= now() order by due_at limit 500`:                                           "receipts_due_at",
-		`select from dispatcher.receipts where message_seq is null and received_at < now() - interval '1 day' order by received_at`: "receipts_early",
-		`select from dispatcher.receipts where message_seq = 5`:                                                                     "receipts_message_seq",
-		`select from dispatcher.receipts where channel = 'a' and reference = 'r5'`:                                                  "receipts_pkey",
-		`select from audit.receipts where message_id = 'm'`:                                                                         "receipts_message_seq",
-		`select from audit.receipts where channel = 'a' and reference = 'r5'`:                                                       "receipts",
+		`select from dispatcher.receipts where due_at <= now() order by due_at
+			limit 500`: "receipts_due_at",
+		`select from dispatcher.receipts where message_seq is null
+			and received_at < now() - interval '1 day' order by received_at`: "receipts_early",
+		`select from dispatcher.receipts
+			where message_seq = 5`: "receipts_message_seq",
+		`select from dispatcher.receipts where channel = 'a' and reference = 'r5'`: "receipts_pkey",
+		`select from audit.receipts
+			where message_id = 'm'`: "receipts_message_seq",
+		`select from audit.receipts where channel = 'a' and reference = 'r5'`: "receipts",
 	} {
 		if got := plan(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s\n%s", sql, got)
@@ -194,21 +221,26 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 func TestSettlementsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 6}), connect(t, ledger.Config{URL: url, MaxConns: 6})}
+	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 6}),
+		connect(t, ledger.Config{URL: url, MaxConns: 6})}
 	db := raw(t, url)
-	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{Name: "b", ActiveMax: 10000})
+	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{
+		Name: "b", ActiveMax: 10000,
+	})
 	rounds := tier.Size(3, 8)
 	for round := range rounds {
 		contend(t, ledgers, round)
 		overdue(t, ledgers[0])
 		release(t, ledgers[0])
-		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+		if n := scalar[int](t, db,
+			`select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
 		if n := activeOn(t, db, "a") + activeOn(t, db, "b"); n != 0 {
 			t.Fatalf("%d active", n)
 		}
-		if n := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq is null`); n != 0 {
+		if n := scalar[int](t, db,
+			`select count(*) from dispatcher.receipts where message_seq is null`); n != 0 {
 			t.Fatalf("%d receipts have no message", n)
 		}
 	}
@@ -221,9 +253,11 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 	var settlements []ledger.Settlement
 	var receipts []ledger.Receipt
 	for _, channel := range []string{"a", "b"} {
-		for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("%s%d", channel, round), n), channel).Messages {
+		for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("%s%d", channel, round), n),
+			channel).Messages {
 			s := accepted([]ledger.Message{m})[0]
-			s.Await, s.Hold, s.Reference = time.Hour, time.Hour, fmt.Sprintf("%03d-%d-1 %03d-%d-2", (i*37)%n, round, (i*53)%n, round)
+			s.Await, s.Hold, s.Reference = time.Hour, time.Hour, fmt.Sprintf("%03d-%d-1 %03d-%d-2",
+				(i*37)%n, round, (i*53)%n, round)
 			if i%5 == 0 { // first it is not known, and seems to owe a receipt more
 				u := unknown(m)
 				u.Receipts, s.Receipts = 3, 2
@@ -231,11 +265,13 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 			}
 			settlements = append(settlements, s)
 			for reference := range strings.FieldsSeq(s.Reference) {
-				r := ledger.Receipt{Channel: channel, Reference: reference, State: provider.Delivered}
+				r := ledger.Receipt{Channel: channel, Reference: reference,
+					State: provider.Delivered}
 				if i%3 == 0 {
 					r.Seq, r.Attempt = m.Seq, 1
 				}
-				receipts = append(receipts, ledger.Receipt{Channel: channel, Reference: reference}, r)
+				receipts = append(receipts, ledger.Receipt{Channel: channel, Reference: reference},
+					r)
 			}
 		}
 	}

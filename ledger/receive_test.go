@@ -32,12 +32,14 @@ func overdue(t testing.TB, l *ledger.Ledger) int {
 }
 
 func tellState(c *ledger.Closing) *ledger.Notice {
-	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: fmt.Appendf(nil, "%s %s %d %s %s", c.State, c.Channel, c.Attempt, c.Cause, c.Code)}
+	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: fmt.Appendf(nil, "%s %s %d %s %s",
+		c.State, c.Channel, c.Attempt, c.Cause, c.Code)}
 }
 
 // receipt is one of channel a.
 func receipt(reference string, state provider.ReceiptState) ledger.Receipt {
-	r := ledger.Receipt{Channel: "a", Reference: reference, State: state, Code: state.String(), At: time.Now()}
+	r := ledger.Receipt{Channel: "a", Reference: reference, State: state, Code: state.String(),
+		At: time.Now()}
 	if state == provider.Undelivered {
 		r.Cause = provider.Absent
 	}
@@ -52,9 +54,11 @@ func timeUp(t testing.TB, db *pgx.Conn) {
 
 // story is a message with its first attempt, and what was told about it, in short.
 const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.receipt_cause, a.receipt_code, case when a.delivered_at is not null then 'at' end, '|',
-	(select string_agg(v.value, ', ' order by o.seq, v.nr) from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr),
+	(select string_agg(v.value, ', ' order by o.seq, v.nr)
+	from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr),
 	   lateral (select convert_from(u.raw, 'UTF8') as value, u.nr) v where u.key = m.id))
-	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1 where m.id = 'm'`
+	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
+	where m.id = 'm'`
 
 // expecting settles the first attempt of a message as accepted, with receipts expected for three
 // days.
@@ -68,19 +72,24 @@ func TestAReceiptEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, expecting(m, "r1"))
-	if got := receive(t, l, receipt("r1", provider.Pending)); got != (ledger.ReceiptCounts{Matched: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Pending)); got != (ledger.ReceiptCounts{
+		Matched: 1,
+	}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "accepted accepted |" {
 		t.Error(got)
 	}
-	if got := receive(t, l, receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{Matched: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{
+		Matched: 1,
+	}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
 		t.Error(got)
 	}
-	if got := receive(t, l, receipt("r1", provider.Undelivered), receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{Repeated: 2}) {
+	if got := receive(t, l, receipt("r1", provider.Undelivered),
+		receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{Repeated: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
@@ -91,7 +100,9 @@ func TestAReceiptEndsItsMessage(t *testing.T) {
 func TestAnEarlyReceiptIsKeptForItsSettlement(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
-	if got := receive(t, l, receipt("r1", provider.Undelivered)); got != (ledger.ReceiptCounts{Early: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Undelivered)); got != (ledger.ReceiptCounts{
+		Early: 1,
+	}) {
 		t.Errorf("%+v", got)
 	}
 	settleAll(t, l, expecting(m, "r1"))
@@ -111,7 +122,8 @@ func TestWithoutReceiptInTimeNobodyKnows(t *testing.T) {
 	if n := overdue(t, l); n != 0 {
 		t.Errorf("%d closed", n)
 	}
-	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1) select count(*)::text from u`)
+	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null
+		returning 1) select count(*)::text from u`)
 	if n := overdue(t, l); n != 1 {
 		t.Errorf("%d closed", n)
 	}

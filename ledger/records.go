@@ -104,7 +104,8 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 
 func (s *Messages) read(ctx context.Context, id string) (Record, error) {
 	var r recordRow
-	err := s.reports.QueryRow(ctx, `select `+recordColumns+` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
+	err := s.reports.QueryRow(ctx, `select `+recordColumns+
+		` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
 	return r.record(), err
 }
 
@@ -144,7 +145,9 @@ const choicePage = 2000
 // is a day ever in memory, nor does a snapshot stay open that would keep the counters' old
 // versions from being removed while claims write thousands of them. A message and its attempts
 // are of one moment, also while it is being sent. visit may use the ledger.
-func (s *Messages) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Record) error) error {
+func (s *Messages) EachChoice(
+	ctx context.Context, f ChoiceFilter, visit func(*Record) error,
+) error {
 	if err := f.validate(); err != nil {
 		return fmt.Errorf("read choices: %w", err)
 	}
@@ -179,7 +182,9 @@ func (s *Messages) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*R
 
 // inSnapshot runs several statements over the state of one moment.
 func (s *Messages) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
+	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{
+		IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly,
+	}, read)
 }
 
 // isChoice is the condition that message m is one that EachChoice visits.
@@ -188,7 +193,9 @@ const isChoice = `(m.received_at >= $1 and m.received_at < $2 and ((m.route is n
 // choicesAfter reads the next page between low and high, both excluded, and returns where
 // it ends. The limit stands inside, so that whatever the planner believes about the
 // condition, it walks the primary key.
-func choicesAfter(ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64) (page []Record, last int64, more bool, err error) {
+func choicesAfter(
+	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64,
+) (page []Record, last int64, more bool, err error) {
 	r, err := tx.Query(ctx, `
 		select `+recordColumns+`, `+isChoice+`
 		from (select * from dispatcher.messages where seq > $3 and seq < $4 order by seq limit $5) m
@@ -214,7 +221,9 @@ func choicesAfter(ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int
 
 // eachSampled lets the database choose, and holds no more than the chosen seqs in memory.
 // MD5 spreads ids evenly, and is the same on every server and in every release.
-func (s *Messages) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error) error {
+func (s *Messages) eachSampled(
+	ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error,
+) error {
 	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select seq from (
 		  select m.seq from (select * from dispatcher.messages where seq > $3
@@ -244,7 +253,8 @@ func (s *Messages) eachSampled(ctx context.Context, f *ChoiceFilter, low, high i
 
 // choicesOf reads messages by their seqs, ascending.
 func choicesOf(ctx context.Context, tx pgx.Tx, seqs []int64) ([]Record, error) {
-	r, err := tx.Query(ctx, `select `+recordColumns+` from dispatcher.messages m where m.seq = any($1) order by m.seq`, seqs)
+	r, err := tx.Query(ctx, `select `+recordColumns+
+		` from dispatcher.messages m where m.seq = any($1) order by m.seq`, seqs)
 	if err != nil {
 		return nil, err
 	}

@@ -21,21 +21,27 @@ import (
 func fillHours(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	const messages = `
-		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state, finished_at, next_at,
+		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state,
+		  finished_at, next_at,
 		  route, routing_version, first_choice, received_at)
 		overriding system value
-		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', case k.state when 'accepted' then 1 else 0 end, k.state,
+		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', case k.state when 'accepted' then 1
+		  else 0 end, k.state,
 		  case k.state when 'dead' then now() end, case k.state when 'waiting' then now() end,
 		  case when s % 10 > 0 then 'default' end, 1, 'a',
 		  now() - interval '3 hours' * ($1 - s) / $1 - interval '50 seconds' * random()
 		from generate_series(1, $1::bigint) s,
-		  lateral (select case when s % 12 = 0 then 'dead' when s % 10 = 0 then 'waiting' else 'accepted' end as state) k
+		  lateral (select case when s % 12 = 0 then 'dead' when s % 10 = 0 then 'waiting'
+		    else 'accepted' end as state) k
 		order by s`
 	const attempts = `
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency,
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments,
+		  price_micros, currency,
 		  claimed_at, settled_at, instance, answers)
-		select seq, k, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', received_at, received_at, 1, 1
-		from dispatcher.messages, generate_series(1, case when digest % 7 = 0 then 2 else 1 end) k order by seq, k`
+		select seq, k, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', received_at, received_at,
+		  1, 1
+		from dispatcher.messages, generate_series(1, case when digest % 7 = 0 then 2 else 1 end) k
+		order by seq, k`
 	if _, err := db.Exec(t.Context(), messages, n); err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +86,13 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 	fillHours(t, db, 9000)
 	random := rand.New(rand.NewPCG(1, 2))
 	type span struct{ length, ago time.Duration }
-	spans := []span{{0, 0}, {time.Minute, time.Second}, {time.Hour, 3 * time.Hour}, {24 * time.Hour, -time.Hour}}
+	spans := []span{{0, 0}, {time.Minute, time.Second}, {time.Hour, 3 * time.Hour}, {
+		24 * time.Hour, -time.Hour,
+	}}
 	for range 20 {
 		spans = append(spans, span{
-			time.Duration(random.Int64N(int64(time.Hour))), time.Duration(random.Int64N(int64(3 * time.Hour))),
+			time.Duration(random.Int64N(int64(time.Hour))),
+			time.Duration(random.Int64N(int64(3 * time.Hour))),
 		})
 	}
 	for _, span := range spans {
@@ -91,9 +100,11 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 		f := ledger.ChoiceFilter{From: to.Add(-span.length), To: to}
 		want := scalar[[]string](t, db, `
 			select array_agg(id order by seq) from dispatcher.messages
-			where received_at >= $1 and received_at < $2 and digest % 12 > 0 and digest % 10 > 0`, f.From, f.To)
+			where received_at >= $1 and received_at < $2 and digest % 12 > 0
+			  and digest % 10 > 0`, f.From, f.To)
 		if got := visitAll(t, l, f); !slices.Equal(got, want) {
-			t.Errorf("%s until %s ago: visited %d of %d", span.length, span.ago, len(got), len(want))
+			t.Errorf("%s until %s ago: visited %d of %d", span.length, span.ago, len(got),
+				len(want))
 		}
 	}
 }
@@ -171,9 +182,11 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 		}
 		for _, sql := range []string{
 			`lock table dispatcher.attempts in access exclusive mode`,
-			`update dispatcher.messages set attempts = attempts + 1 where route is not null and state = 'accepted'`,
+			`update dispatcher.messages set attempts = attempts + 1 where route is not null
+				and state = 'accepted'`,
 			`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
-				select message_seq, max(attempt) + 1, 'a', 'retry', 'accepted', 1, 28000, 'GBP', now(), now(), 1, 1 from dispatcher.attempts group by message_seq`,
+				select message_seq, max(attempt) + 1, 'a', 'retry', 'accepted', 1, 28000, 'GBP',
+				  now(), now(), 1, 1 from dispatcher.attempts group by message_seq`,
 		} {
 			if _, err := tx.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
@@ -186,23 +199,31 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 		}
 		var id string
 		var n int
-		if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { before[id] = n; return nil }); err != nil {
+		if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+			before[id] = n
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
 		go func() {
 			now := time.Now()
-			done <- l.Messages.EachChoice(t.Context(), ledger.ChoiceFilter{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour), Sample: sample}, func(r *ledger.Record) error {
+			done <- l.Messages.EachChoice(t.Context(), ledger.ChoiceFilter{
+				From: now.Add(-24 * time.Hour), To: now.Add(time.Hour), Sample: sample,
+			}, func(r *ledger.Record) error {
 				if r.Message.Attempts != before[r.Message.ID] {
 					return fmt.Errorf("the row of %s is newer than the snapshot", r.Message.ID)
 				}
-				if len(r.Attempts) > 2+sample/100 { // fillHours gives some of them two, and each round one more
-					return fmt.Errorf("%s has %d attempts, of which its row knows nothing", r.Message.ID, len(r.Attempts))
+				// fillHours gives some of them two, and each round one more
+				if len(r.Attempts) > 2+sample/100 {
+					return fmt.Errorf("%s has %d attempts, of which its row knows nothing",
+						r.Message.ID, len(r.Attempts))
 				}
 				return nil
 			})
 		}()
-		for !scalar[bool](t, watch, `select exists (select from pg_locks where not granted and relation = 'dispatcher.attempts'::regclass)`) {
+		for !scalar[bool](t, watch, `select exists (select from pg_locks where not granted
+			and relation = 'dispatcher.attempts'::regclass)`) {
 			scalar[bool](t, watch, `select pg_sleep(0.005) is not null`)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
@@ -245,14 +266,20 @@ func TestEachChoiceEndsWithTheErrorOfItsVisitor(t *testing.T) {
 	enough := errors.New("enough")
 	for _, sample := range []int{0, 5} {
 		visited := 0
-		f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour), Sample: sample}
-		err := l.Messages.EachChoice(t.Context(), f, func(*ledger.Record) error { visited++; return enough })
+		f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour),
+			Sample: sample}
+		err := l.Messages.EachChoice(t.Context(), f, func(*ledger.Record) error {
+			visited++
+			return enough
+		})
 		if err != enough || visited != 1 { //nolint:errorlint // It is returned as it is.
 			t.Errorf("%d visited, %v", visited, err)
 		}
 	}
 	for name, f := range map[string]ledger.ChoiceFilter{
-		"no range": {}, "no end": {From: seen.Now}, "negative sample": {From: seen.Now, To: seen.Now, Sample: -1},
+		"no range": {}, "no end": {From: seen.Now}, "negative sample": {
+			From: seen.Now, To: seen.Now, Sample: -1,
+		},
 	} {
 		if err := l.Messages.EachChoice(t.Context(), f, nil); err == nil {
 			t.Errorf("%s was accepted", name)

@@ -31,8 +31,8 @@ var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `
 const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
 
 // heardOthers is the condition that this instance, $2, has itself been heard of for $1 without a
-// break. After the database was away for all, the first to come back
-// finds all others silent; by then, whoever lives has been heard of, too.
+// break. After the database was away for all, the first to come back finds all others silent; by
+// then, whoever lives has been heard of, too.
 const heardOthers = `exists (
 	    select from dispatcher.instances own where own.id = $2
 	      and own.last_seen >= clock_timestamp() - $1::interval
@@ -44,7 +44,9 @@ const heardOthers = `exists (
 // own heart-beats have been unbroken for deadAfter, see Beat: the answers of the others may be on
 // their way. The caller settles the attempts as Unknown; when two instances do that at once, the
 // second settlement has no effect. Their slots may be free by then, see ReleaseSlots.
-func (s *Settlements) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Duration, limit int) ([]Open, error) {
+func (s *Settlements) Abandoned(
+	ctx context.Context, deadAfter, sendTimeout time.Duration, limit int,
+) ([]Open, error) {
 	r, err := s.hot.Query(ctx, `
 		select `+messageColumns+`,
 		  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
@@ -69,7 +71,8 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	var ranking string
 	a := &o.Attempt
 	err := r.Scan(append(m.targets(),
-		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking, &o.ClaimedAt)...)
+		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking,
+		&o.ClaimedAt)...)
 	o.Message = m.message()
 	o.ClaimedAt = o.ClaimedAt.UTC()
 	a.Ranking = document(ranking)
@@ -149,7 +152,9 @@ var endDead = `
 // an attempt stays open until it is settled, see Abandoned, which then frees no second slot. It
 // works in small batches, passes over what somebody else is deciding about, and returns how many
 // slots it gave back, also with an error.
-func (s *Settlements) ReleaseSlots(ctx context.Context, deadAfter time.Duration) (freed int64, err error) {
+func (s *Settlements) ReleaseSlots(
+	ctx context.Context, deadAfter time.Duration,
+) (freed int64, err error) {
 	late, err := s.releaseAll(ctx, endHolds, releaseBatch)
 	if err != nil {
 		return late, wrap("release slots held too long", err)
@@ -159,7 +164,9 @@ func (s *Settlements) ReleaseSlots(ctx context.Context, deadAfter time.Duration)
 }
 
 // releaseAll repeats a statement until it finds no full batch.
-func (s *Settlements) releaseAll(ctx context.Context, sql string, args ...any) (freed int64, err error) {
+func (s *Settlements) releaseAll(
+	ctx context.Context, sql string, args ...any,
+) (freed int64, err error) {
 	for n := int64(releaseBatch); n == releaseBatch; freed += n {
 		if err := s.hot.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
 			return freed, err

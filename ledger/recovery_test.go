@@ -30,8 +30,11 @@ func lost(t *testing.T) (living, dead *ledger.Ledger, db *pgx.Conn) {
 func silence(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
 	for _, sql := range []string{
-		`update dispatcher.instances set last_seen = last_seen - interval '1 hour', oldest_open_at = oldest_open_at - interval '1 hour' where id = $1`,
-		`update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour' where instance = $1`,
+		`update dispatcher.instances
+			set last_seen = last_seen - interval '1 hour',
+			  oldest_open_at = oldest_open_at - interval '1 hour' where id = $1`,
+		`update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour'
+			where instance = $1`,
 	} {
 		if _, err := db.Exec(t.Context(), sql, l.Instances.ID()); err != nil {
 			t.Fatal(err)
@@ -48,8 +51,10 @@ func abandoned(t testing.TB, l *ledger.Ledger) []string {
 	var ids []string
 	for i := range open {
 		o := &open[i]
-		if o.Attempt.Number != 1 || o.Attempt.Channel != "a" || o.Message.State != ledger.Sending || len(o.Message.Envelope) == 0 {
-			t.Errorf("attempt %d on %s, state %s", o.Attempt.Number, o.Attempt.Channel, o.Message.State)
+		if o.Attempt.Number != 1 || o.Attempt.Channel != "a" || o.Message.State != ledger.Sending ||
+			len(o.Message.Envelope) == 0 {
+			t.Errorf("attempt %d on %s, state %s", o.Attempt.Number, o.Attempt.Channel,
+				o.Message.State)
 		}
 		ids = append(ids, o.Message.ID)
 	}
@@ -64,7 +69,8 @@ func instances(t testing.TB, db *pgx.Conn) int {
 func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *testing.T) {
 	t.Parallel()
 	living, _, db := lost(t)
-	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 2 {
+	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil ||
+		instances(t, db) != 2 {
 		t.Fatalf("%d instances with open attempts, %v", instances(t, db), err)
 	}
 	if diff := cmp.Diff([]string{"dead-00000", "dead-00001"}, abandoned(t, living)); diff != "" {
@@ -80,7 +86,8 @@ func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *test
 	if ids := abandoned(t, living); ids != nil {
 		t.Error(ids)
 	}
-	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 1 {
+	if err := living.Instances.Forget(t.Context(), 10*time.Second); err != nil ||
+		instances(t, db) != 1 {
 		t.Errorf("%d instances, %v", instances(t, db), err)
 	}
 }
@@ -89,7 +96,8 @@ func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *test
 func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 	t.Parallel()
 	living, _, db := lost(t)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '11 seconds' where id = $1`, living.Instances.ID())
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '11 seconds'
+		where id = $1`, living.Instances.ID())
 	if ids := abandoned(t, living); ids != nil {
 		t.Errorf("%v taken for lost without a heart-beat of one's own", ids)
 	}
@@ -122,7 +130,9 @@ func TestAbandonedLooksBackToTheOldestOpenAttempt(t *testing.T) {
 	if _, err := dead.Instances.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(t.Context(), `update dispatcher.instances set last_seen = now() - interval '20 seconds' where id = $1`, dead.Instances.ID()); err != nil {
+	if _, err := db.Exec(t.Context(),
+		`update dispatcher.instances set last_seen = now() - interval '20 seconds' where id = $1`,
+		dead.Instances.ID()); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); len(ids) != 2 {
@@ -134,7 +144,8 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	t.Parallel()
 	_, dead, _ := lost(t)
 	claim := ledger.Claim{Messages: batch("late", 1), Channels: []string{"a"}}
-	if err := runClaim(t.Context(), dead, claim, give); !errors.Is(err, ledger.ErrSilent) || !ledger.Unavailable(err) {
+	if err := runClaim(t.Context(), dead, claim, give); !errors.Is(err, ledger.ErrSilent) ||
+		!ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := dead.Instances.Beat(t.Context(), time.Time{}); err != nil {
@@ -169,7 +180,8 @@ func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
 func TestLeaveRemovesTheInstanceUnlessSomethingIsOpen(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
-	living, idle, busy := rig.l, connect(t, ledger.Config{URL: rig.url}), connect(t, ledger.Config{URL: rig.url})
+	living, idle, busy := rig.l, connect(t, ledger.Config{URL: rig.url}),
+		connect(t, ledger.Config{URL: rig.url})
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, busy, batch("busy", 1), "a")
 	for range 2 { // leaving twice is harmless
@@ -183,7 +195,8 @@ func TestLeaveRemovesTheInstanceUnlessSomethingIsOpen(t *testing.T) {
 	if n := instances(t, db); n != 2 {
 		t.Errorf("%d instances", n)
 	}
-	open, err := living.Settlements.Abandoned(t.Context(), time.Hour, 0, 10) // at once, without waiting for silence
+	// at once, without waiting for silence
+	open, err := living.Settlements.Abandoned(t.Context(), time.Hour, 0, 10)
 	if err != nil || len(open) != 1 || open[0].Message.ID != "busy-00000" {
 		t.Errorf("%d attempts, %v", len(open), err)
 	}

@@ -43,7 +43,8 @@ func (c *cut) claim(zone *time.Location, n int, passes time.Duration) (sent int)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	execute(c.t, c.db, `update dispatcher.attempts set claimed_at = claimed_at - $1::interval`, passes)
+	execute(c.t, c.db, `update dispatcher.attempts set claimed_at = claimed_at - $1::interval`,
+		passes)
 	return len(all)
 }
 
@@ -51,8 +52,10 @@ func (c *cut) claim(zone *time.Location, n int, passes time.Duration) (sent int)
 func (c *cut) granted(ago time.Duration) string {
 	c.t.Helper()
 	return scalar[string](c.t, c.db, `
-		select coalesce(string_agg(concat_ws(' ', split_part(scope, ':', 1), unit, granted, 'of', max), ', ' order by channel, scope, unit), '')
-		from dispatcher.limits where abs(extract(epoch from now() - window_start) - $1) < 60`, ago.Seconds())
+		select coalesce(string_agg(concat_ws(' ', split_part(scope, ':', 1), unit, granted, 'of',
+		  max), ', ' order by channel, scope, unit), '')
+		from dispatcher.limits where abs(extract(epoch
+		from now() - window_start) - $1) < 60`, ago.Seconds())
 }
 
 // cutAt claims 3, 2, 1 and 1 messages, about 5 hours, 1 hour and 10 minutes ago and now, the last
@@ -75,7 +78,8 @@ func cutAt(t *testing.T, ago time.Duration) *cut {
 func (c *cut) apply(zone *time.Location, most int64) {
 	c.t.Helper()
 	applyToday(c.t, c.l, zone, []admission.Limit{
-		limit(admission.Day, most), {Window: admission.Day, Max: 100, Unit: admission.Segments}, scoped(prefix("+44"), admission.Day, 50),
+		limit(admission.Day, most), {Window: admission.Day, Max: 100, Unit: admission.Segments},
+		scoped(prefix("+44"), admission.Day, 50),
 	}, budget(tenant("shop"), 1e6))
 }
 
@@ -139,8 +143,11 @@ func TestADayMayBeCutBackAndForth(t *testing.T) {
 	const began, later, last = 10 * time.Hour, 2 * time.Hour, 30 * time.Minute
 	for _, ago := range []time.Duration{later, last, began, last, later, last, began, later} {
 		c.apply(dayBegan(t, c.db, ago), 5)
-		const onA = `select granted from dispatcher.limits where scope = 'channel' and unit = 'messages'`
-		if got, want := scalar[int](t, c.db, onA), map[time.Duration]int{began: 7, later: 4, last: 2}[ago]; got != want {
+		const onA = `select granted from dispatcher.limits where scope = 'channel'
+			and unit = 'messages'`
+		if got, want := scalar[int](t, c.db, onA), map[time.Duration]int{
+			began: 7, later: 4, last: 2,
+		}[ago]; got != want {
 			t.Errorf("since %s: %d, want %d", ago, got, want)
 		}
 		const twice = `select count(*) from dispatcher.limit_history h join dispatcher.limits l using (channel, scope, window_seconds, unit)
@@ -183,7 +190,9 @@ func TestNoDayIsCutAnewThatStaysOrWasNotOpened(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	counts := 0
-	c := &cut{t: t, l: connect(t, ledger.Config{URL: url, Tracer: onCounted(func() { counts++ })}), db: raw(t, url)}
+	c := &cut{t: t, l: connect(t, ledger.Config{URL: url, Tracer: onCounted(func() {
+		counts++
+	})}), db: raw(t, url)}
 	c.apply(dayBegan(t, c.db, time.Hour), 7)
 	zone := dayBegan(t, c.db, 10*time.Hour)
 	counts = 0
@@ -196,9 +205,11 @@ func TestNoDayIsCutAnewThatStaysOrWasNotOpened(t *testing.T) {
 	if counts != 0 {
 		t.Errorf("it was counted %d times", counts)
 	}
-	execute(t, c.db, `update dispatcher.limits set window_start = now() + interval '1 hour', granted = 1`)
+	execute(t, c.db, `update dispatcher.limits
+		set window_start = now() + interval '1 hour', granted = 1`)
 	c.apply(zone, 7)
-	const ahead = `select count(*) from dispatcher.limits where window_start > now() and granted = 1`
+	const ahead = `select count(*) from dispatcher.limits where window_start > now()
+		and granted = 1`
 	if n := scalar[int](t, c.db, ahead); n != 4 || counts != 0 {
 		t.Errorf("%d of 4 windows are as they were, after %d counts", n, counts)
 	}
@@ -211,7 +222,8 @@ func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	c := cutAt(t, 10*time.Hour)
 	execute(t, c.db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
 	execute(t, c.db, `update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`)
-	if _, sent, err := claimScoped(t, c.l, of("bank", 2), giveIn(c.zone, nil)); err != nil || len(sent) != 2 {
+	if _, sent, err := claimScoped(t, c.l, of("bank", 2), giveIn(c.zone, nil)); err != nil ||
+		len(sent) != 2 {
 		t.Fatalf("%d sent, %v", len(sent), err)
 	}
 	c.apply(c.zone, 7)
@@ -219,7 +231,8 @@ func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	if got := c.granted(10 * time.Hour); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if n := scalar[int](t, c.db, `select count(*) from dispatcher.limit_history where until is null`); n != 4 {
+	if n := scalar[int](t, c.db,
+		`select count(*) from dispatcher.limit_history where until is null`); n != 4 {
 		t.Errorf("%d of 4 windows came to their end", n)
 	}
 }

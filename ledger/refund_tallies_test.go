@@ -44,12 +44,15 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 				a := admission.Account{Counter: c, Rate: 1, Policy: p.policy}
 				if p.policy != nil {
 					a.Split = p.policy.Split(&admission.State{
-						Limit: c.Max, Total: 1, Region: p.worker.Region, Workers: map[string]int64{p.worker.Region: 1},
+						Limit: c.Max, Total: 1, Region: p.worker.Region, Workers: map[string]int64{
+							p.worker.Region: 1,
+						},
 						History: map[string]int64{p.worker.Region: 1, admission.Anywhere: 1},
 					})
 				}
 				accounts = append(accounts, a)
-				refunds = append(refunds, ledger.Refund{ScopeRef: ref, Window: c.Window, Micros: price})
+				refunds = append(refunds, ledger.Refund{ScopeRef: ref, Window: c.Window,
+					Micros: price})
 			}
 		}
 		open(ledger.ScopeRef{Channel: "a"}, seen.Channels[0].Gate.Counters)
@@ -70,9 +73,11 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 			back[seen.Messages[i].Seq] = own
 			admission.Take(m, accounts, &need, place)
 			seen.Channels[0].Gate.Active.Count++
-			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
-				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: price, Currency: "GBP",
-			}}
+			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan,
+				Attempt: ledger.Attempt{
+					Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
+					PriceMicros: price, Currency: "GBP",
+				}}
 		}
 		return d, nil
 	}
@@ -82,7 +87,9 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 var overAll = ledger.ScopeRef{Scope: tenant("shop")}
 
 // claimAs claims messages of tenant shop. What would go back of them is added to back.
-func claimAs(t testing.TB, l *ledger.Ledger, p *party, n int, back map[int64][]ledger.Refund) []ledger.Message {
+func claimAs(
+	t testing.TB, l *ledger.Ledger, p *party, n int, back map[int64][]ledger.Refund,
+) []ledger.Message {
 	t.Helper()
 	_, sent, err := claimScoped(t, l, of("shop", n), giveAs(p, back), overAll)
 	if err != nil {
@@ -96,7 +103,8 @@ func rejected(sent []ledger.Message, back map[int64][]ledger.Refund) []ledger.Se
 	settlements := accepted(sent)
 	for i := range settlements {
 		s := &settlements[i]
-		s.Outcome, s.State, s.Segments, s.PriceMicros, s.Refunds = provider.Rejected, ledger.Rejected, 0, 0, back[s.Seq]
+		s.Outcome, s.State, s.Segments, s.PriceMicros, s.Refunds = provider.Rejected,
+			ledger.Rejected, 0, 0, back[s.Seq]
 	}
 	return settlements
 }
@@ -111,7 +119,8 @@ type spending struct {
 func spendings(t testing.TB, db *pgx.Conn) map[string]spending {
 	t.Helper()
 	rows, err := db.Query(t.Context(), `
-		select channel, granted, coalesce(taken, '{}')::text from dispatcher.limits where unit = 'money'`)
+		select channel, granted, coalesce(taken, '{}')::text from dispatcher.limits
+		where unit = 'money'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +141,8 @@ func shared(t testing.TB) (l *ledger.Ledger, db *pgx.Conn, url string) {
 	t.Helper()
 	url = ledgertest.URL(t)
 	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
-	applyLimits(t, l, []admission.Limit{budget(admission.Scope{}, 1e9)}, budget(tenant("shop"), 1e9))
+	applyLimits(t, l, []admission.Limit{budget(admission.Scope{}, 1e9)},
+		budget(tenant("shop"), 1e9))
 	return l, db, url
 }
 
@@ -141,7 +151,9 @@ func shared(t testing.TB) (l *ledger.Ledger, db *pgx.Conn, url string) {
 func TestWhatComesBackIsTakenFromItsTallies(t *testing.T) {
 	t.Parallel()
 	for policy, pool := range map[admission.Policy]string{
-		nil: "", admission.Exact{}: "anywhere", admission.Even{}: "worker:7", admission.Curve{Factor: 1}: "worker:7", admission.CounterPolicy{}: "region:eu",
+		nil: "", admission.Exact{}: "anywhere", admission.Even{}: "worker:7", admission.Curve{
+			Factor: 1,
+		}: "worker:7", admission.CounterPolicy{}: "region:eu",
 	} {
 		for lane, kept := range map[string]string{"otp": "lane:otp", "bulk": ""} {
 			l, db, _ := shared(t)
@@ -168,18 +180,32 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 		sql  string // on the limit of channel a
 		want spending
 	}{
-		"less than comes back":          {`taken = '{"lane:otp": 5000, "worker:7": 60000, "worker:8": 9}'`, spending{price, map[string]int64{"lane:otp": 0, "worker:7": 60000 - 2*price, "worker:8": 9}}},
-		"the next window":               {`window_start = window_start + interval '1 day'`, spending{3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price}}},
-		"a limit that is newer":         {`since = now() + interval '1 hour'`, spending{3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price}}},
-		"one tally alone":               {`taken = '{"worker:7": 84000}'`, spending{price, map[string]int64{"worker:7": price}}},
-		"nothing counted apart":         {`taken = null`, spending{price, map[string]int64{}}},
-		"nothing counted apart as yet":  {`taken = '{}'`, spending{price, map[string]int64{}}},
-		"tallies of others":             {`taken = '{"anywhere": 84000}'`, spending{price, map[string]int64{"anywhere": 84000}}},
-		"a limit that was lowered then": {`configured_max = 30000, max = 84000`, spending{price, map[string]int64{"lane:otp": price, "worker:7": price}}},
+		"less than comes back": {
+			`taken = '{"lane:otp": 5000, "worker:7": 60000, "worker:8": 9}'`, spending{
+				price, map[string]int64{"lane:otp": 0, "worker:7": 60000 - 2*price, "worker:8": 9},
+			},
+		},
+		"the next window": {`window_start = window_start + interval '1 day'`,
+			spending{3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price}}},
+		"a limit that is newer": {`since = now() + interval '1 hour'`, spending{
+			3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price},
+		}},
+		"one tally alone": {`taken = '{"worker:7": 84000}'`, spending{
+			price, map[string]int64{"worker:7": price},
+		}},
+		"nothing counted apart":        {`taken = null`, spending{price, map[string]int64{}}},
+		"nothing counted apart as yet": {`taken = '{}'`, spending{price, map[string]int64{}}},
+		"tallies of others": {`taken = '{"anywhere": 84000}'`, spending{
+			price, map[string]int64{"anywhere": 84000},
+		}},
+		"a limit that was lowered then": {`configured_max = 30000, max = 84000`, spending{
+			price, map[string]int64{"lane:otp": price, "worker:7": price},
+		}},
 	} {
 		l, db, _ := shared(t)
 		back := map[int64][]ledger.Refund{}
-		sent := claimAs(t, l, &party{admission.Even{}, admission.Worker{ID: 7, Region: "eu"}, "otp"}, 3, back)
+		sent := claimAs(t, l, &party{admission.Even{}, admission.Worker{ID: 7, Region: "eu"},
+			"otp"}, 3, back)
 		execute(t, db, `update dispatcher.limits set `+tc.sql+` where channel = 'a'`)
 		for range 2 { // to settle again has no effect
 			settleAll(t, l, rejected(sent[:2], back))
@@ -195,19 +221,23 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	t.Parallel()
 	_, db, url := shared(t)
-	policies := []admission.Policy{admission.Even{}, admission.CounterPolicy{}, admission.Exact{}, admission.Curve{Factor: 1}}
+	policies := []admission.Policy{admission.Even{}, admission.CounterPolicy{}, admission.Exact{},
+		admission.Curve{Factor: 1}}
 	var parties sync.WaitGroup
 	const rounds, each, taken = 8, 6, 2 // messages of a claim, and how many of them somebody takes
 	for i, policy := range policies {
 		l := connect(t, ledger.Config{URL: url})
 		parties.Go(func() {
-			p := &party{policy, admission.Worker{ID: int64(i), Region: "eu"}, []string{"otp", "bulk"}[i%2]}
+			p := &party{policy, admission.Worker{ID: int64(i), Region: "eu"}, []string{
+				"otp", "bulk",
+			}[i%2]}
 			for round := range rounds {
 				back := map[int64][]ledger.Refund{}
 				messages := batch(fmt.Sprintf("p%d-r%d", i, round), each)
 				_, sent, err := claimScoped(t, l, messages, giveAs(p, back), overAll)
 				if err == nil {
-					err = l.Settlements.Settle(t.Context(), append(accepted(sent[:taken]), rejected(sent[taken:], back)...))
+					err = l.Settlements.Settle(t.Context(), append(accepted(sent[:taken]),
+						rejected(sent[taken:], back)...))
 				}
 				if err != nil {
 					t.Error(err)
@@ -218,7 +248,8 @@ func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	parties.Wait()
 	const spent = rounds * taken * price
 	want := spending{int64(len(policies)) * spent, map[string]int64{
-		"lane:otp": 2 * spent, "worker:0": spent, "region:eu": spent, "anywhere": spent, "worker:3": spent,
+		"lane:otp": 2 * spent, "worker:0": spent, "region:eu": spent, "anywhere": spent,
+		"worker:3": spent,
 	}}
 	for channel, s := range spendings(t, db) {
 		if diff := cmp.Diff(want, s); diff != "" {
@@ -234,7 +265,9 @@ func TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack(t *testing.T) {
 	l, db, _ := shared(t)
 	tier.Check(t, func(rt *rapid.T) {
 		execute(t, db, `update dispatcher.limits set granted = 0, taken = null`)
-		model := map[string]spending{"a": {Taken: map[string]int64{}}, "": {Taken: map[string]int64{}}}
+		model := map[string]spending{"a": {Taken: map[string]int64{}}, "": {
+			Taken: map[string]int64{},
+		}}
 		count := func(r *ledger.Refund, units int64) {
 			s := model[r.Channel]
 			s.Granted = max(s.Granted+units, 0)
@@ -249,12 +282,16 @@ func TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			if rapid.Bool().Draw(rt, "claims") {
 				p := &party{
-					rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}, admission.Exact{}}).Draw(rt, "policy"),
-					admission.Worker{ID: rapid.Int64Range(1, 2).Draw(rt, "worker"), Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region")},
+					rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.Curve{
+						Factor: 1,
+					}, admission.CounterPolicy{}, admission.Exact{}}).Draw(rt, "policy"),
+					admission.Worker{ID: rapid.Int64Range(1, 2).Draw(rt, "worker"),
+						Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region")},
 					rapid.SampledFrom([]string{"otp", "bulk"}).Draw(rt, "lane"),
 				}
 				back := map[int64][]ledger.Refund{}
-				settlements := rejected(claimAs(t, l, p, rapid.IntRange(1, 4).Draw(rt, "messages"), back), back)
+				settlements := rejected(claimAs(t, l, p, rapid.IntRange(1, 4).Draw(rt, "messages"),
+					back), back)
 				for i := range settlements {
 					for k := range settlements[i].Refunds {
 						count(&settlements[i].Refunds[k], price)

@@ -17,12 +17,14 @@ func spent(t *testing.T) (l *ledger.Ledger, db *pgx.Conn, s ledger.Settlement) {
 	t.Helper()
 	rig := lend(t)
 	l, db = rig.l, rig.db
-	applyLimits(t, l, []admission.Limit{budget(tenant("shop"), 100000), limit(admission.Day, 50)}, budget(tenant("shop"), 100000))
+	applyLimits(t, l, []admission.Limit{budget(tenant("shop"), 100000), limit(admission.Day, 50)},
+		budget(tenant("shop"), 100000))
 	_, sent := mustClaim(t, l, of("shop", 3), shop...)
 	s = accepted(sent)[0]
 	for _, channel := range []string{"", "a"} {
 		s.Refunds = append(s.Refunds, ledger.Refund{
-			ScopeRef: ledger.ScopeRef{Channel: channel, Scope: tenant("shop")}, Window: admission.Day, Micros: 10000,
+			ScopeRef: ledger.ScopeRef{Channel: channel, Scope: tenant("shop")},
+			Window:   admission.Day, Micros: 10000,
 		})
 	}
 	return l, db, s
@@ -31,7 +33,8 @@ func spent(t *testing.T) (l *ledger.Ledger, db *pgx.Conn, s ledger.Settlement) {
 // money is what is granted of the two budgets.
 func money(t testing.TB, db *pgx.Conn) string {
 	t.Helper()
-	return scalar[string](t, db, `select string_agg(granted || '/' || max, ' ' order by channel) from dispatcher.limits where unit = 'money'`)
+	return scalar[string](t, db, `select string_agg(granted || '/' || max, ' ' order by channel)
+		from dispatcher.limits where unit = 'money'`)
 }
 
 func TestWhatWasNotSpentGoesBackOnce(t *testing.T) {
@@ -43,7 +46,8 @@ func TestWhatWasNotSpentGoesBackOnce(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if n := scalar[int](t, db, `select granted from dispatcher.limits where unit = 'messages'`); n != 3 {
+	if n := scalar[int](t, db,
+		`select granted from dispatcher.limits where unit = 'messages'`); n != 3 {
 		t.Errorf("%d messages are counted", n)
 	}
 }
@@ -78,7 +82,8 @@ func TestNothingGoesBackOfWhatNobodyAnswered(t *testing.T) {
 func TestMoneyGoesBackOnlyWithinItsWindow(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)
-	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '1 day' where unit = 'money' and channel = 'a'`)
+	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '1 day'
+		where unit = 'money' and channel = 'a'`)
 	settleAll(t, l, []ledger.Settlement{s})
 	if got := money(t, db); got != "74000/100000 84000/100000" {
 		t.Error(got)
@@ -89,8 +94,12 @@ func TestMoneyGoesBackOnlyToALimitThatTookIt(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50)}, budget(tenant("shop"), 100000))
-	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50), budget(tenant("shop"), 100000)}, budget(tenant("shop"), 100000)) // channel a's is a new one
-	s.Refunds = append(s.Refunds, ledger.Refund{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1})        // not in money
+	// channel a's is a new one
+	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50), budget(tenant("shop"), 100000)},
+		budget(tenant("shop"), 100000))
+	// not in money
+	s.Refunds = append(s.Refunds, ledger.Refund{ScopeRef: ledger.ScopeRef{Channel: "a"},
+		Window: admission.Day, Micros: 1})
 	settleAll(t, l, []ledger.Settlement{s})
 	if got := money(t, db); got != "74000/100000 84000/100000" {
 		t.Error(got)
@@ -101,7 +110,9 @@ func TestMoneyGoesBackOnlyToALimitThatTookIt(t *testing.T) {
 	if got := money(t, db); got != "0/100000" {
 		t.Errorf("in euros there is spent %s", got)
 	}
-	execute(t, db, `update dispatcher.limits set granted = 50000, window_start = date_trunc('day', now() at time zone 'utc') at time zone 'utc'`)
+	execute(t, db, `update dispatcher.limits
+		set granted = 50000, window_start = date_trunc('day',
+		  now() at time zone 'utc') at time zone 'utc'`)
 	second := s
 	second.Seq++
 	settleAll(t, l, []ledger.Settlement{second})
@@ -143,10 +154,12 @@ func TestHoldSlowAndRefundGoTogether(t *testing.T) {
 	if got := money(t, db); got != "74000/100000 74000/100000" {
 		t.Error(got)
 	}
-	if n, rate := activeOn(t, db, "a"), scalar[float64](t, db, `select ease_rate from dispatcher.channels where channel = 'a'`); n != 2 || rate != 0.5 {
+	if n, rate := activeOn(t, db, "a"), scalar[float64](t, db,
+		`select ease_rate from dispatcher.channels where channel = 'a'`); n != 2 || rate != 0.5 {
 		t.Errorf("%d active, rate %v", n, rate)
 	}
-	if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state = 'accepted'`); n != 2 {
+	if n := scalar[int](t, db,
+		`select count(*) from dispatcher.messages where state = 'accepted'`); n != 2 {
 		t.Errorf("%d accepted", n)
 	}
 }

@@ -30,12 +30,16 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 	watching := make(chan error, 1)
 	listening := make(chan struct{}, 1)
 	go func() {
-		watching <- l.Routing.Watch(t.Context(), func() error { listening <- struct{}{}; return nil })
+		watching <- l.Routing.Watch(t.Context(), func() error {
+			listening <- struct{}{}
+			return nil
+		})
 	}()
 	<-listening
 
 	pair.Promote(t)
-	pair.Do(t, pair.Primary, `set synchronous_commit = local`, `alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
+	pair.Do(t, pair.Primary, `set synchronous_commit = local`,
+		`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 	select {
 	case err := <-watching:
 		if !ledger.Unavailable(err) {
@@ -55,7 +59,8 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 	if n := scalar[int](t, old, `select count(*) from dispatcher.attempts`); n != 1 {
 		t.Errorf("the old primary has %d attempts, want that of before", n)
 	}
-	if n := scalar[int](t, successor, `select count(*) from pg_locks where locktype = 'advisory' and granted`); n == 0 {
+	if n := scalar[int](t, successor,
+		`select count(*) from pg_locks where locktype = 'advisory' and granted`); n == 0 {
 		t.Error("nobody publishes on the successor")
 	}
 }
@@ -81,7 +86,9 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	<-listening
 	w.silent.Store(true)
 	go func() {
-		_, err := l.Outbox.Publish(t.Context(), 10, func(context.Context, []ledger.Notice) error { return errors.New("there is nothing to send") })
+		_, err := l.Outbox.Publish(t.Context(), 10, func(context.Context, []ledger.Notice) error {
+			return errors.New("there is nothing to send")
+		})
 		ended <- err
 	}()
 	for range 2 {
@@ -101,7 +108,8 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 func TestNothingIsPublishedThatMayBeLost(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)
-	execute(t, beside, `insert into dispatcher.outbox (kind, keys, "values") values ('status', '{m}', array['x'::bytea])`)
+	execute(t, beside, `insert into dispatcher.outbox (kind, keys, "values")
+		values ('status', '{m}', array['x'::bytea])`)
 	said := 0
 	send := func(context.Context, []ledger.Notice) error { said++; return nil }
 	publish := func(l *ledger.Ledger) (int, error) {
@@ -109,7 +117,9 @@ func TestNothingIsPublishedThatMayBeLost(t *testing.T) {
 		defer cancel()
 		return l.Outbox.Publish(ctx, 10, send)
 	}
-	standby, err := ledger.Connect(t.Context(), ledger.Config{URL: server.URL() + "&options=-c%20default_transaction_read_only%3Don"})
+	standby, err := ledger.Connect(t.Context(), ledger.Config{
+		URL: server.URL() + "&options=-c%20default_transaction_read_only%3Don",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

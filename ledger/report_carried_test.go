@@ -25,7 +25,9 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 	)
 	rig := lend(t)
 	l := rig.l
-	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{Name: "c"})
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{
+		Name: "c",
+	})
 	db, err := pgx.Connect(t.Context(), rig.url)
 	if err != nil {
 		t.Fatal(err)
@@ -36,55 +38,78 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		attempts []tried
 		carried  []ledger.CarriedRow
 	}{
-		"as drawn": {[]tried{{"a", "first_choice", "accepted", "", ""}}, []ledger.CarriedRow{{Channel: "a"}}},
+		"as drawn": {[]tried{{"a", "first_choice", "accepted", "", ""}}, []ledger.CarriedRow{
+			{Channel: "a"},
+		}},
 		"part after part": {
-			[]tried{{"a", "first_choice", "accepted", "", ""}, {"a", "retry", "accepted", "", ""}}, []ledger.CarriedRow{{Channel: "a"}},
+			[]tried{{"a", "first_choice", "accepted", "", ""}, {"a", "retry", "accepted", "", ""}},
+			[]ledger.CarriedRow{{Channel: "a"}},
 		},
 		"late for its release": {
-			[]tried{{"a", "first_choice", "refused", "late", ""}, {"a", "retry", "accepted", "", ""}}, []ledger.CarriedRow{{Channel: "a"}},
+			[]tried{{"a", "first_choice", "refused", "late", ""}, {
+				"a", "retry", "accepted", "", "",
+			}}, []ledger.CarriedRow{{Channel: "a"}},
 		},
 		"late, then full": {
-			[]tried{{"a", "first_choice", "refused", "late", ""}, {"b", "fallback", "accepted", "", full}},
+			[]tried{{"a", "first_choice", "refused", "late", ""}, {"b", "fallback", "accepted", "",
+				full}},
 			[]ledger.CarriedRow{{Channel: "b", Cause: "no_slot"}},
 		},
 		"nobody took it": {[]tried{{"a", "first_choice", "rejected", "", ""}}, nil},
-		"by redraw":      {[]tried{{"b", "fallback", "accepted", "", drawn}}, []ledger.CarriedRow{{Channel: "b", Cause: "breaker_open"}}},
-		"by score":       {[]tried{{"b", "fallback", "accepted", "", scored}}, []ledger.CarriedRow{{Channel: "b", Cause: "price_cap"}}},
+		"by redraw": {[]tried{{"b", "fallback", "accepted", "", drawn}}, []ledger.CarriedRow{
+			{Channel: "b", Cause: "breaker_open"},
+		}},
+		"by score": {[]tried{{"b", "fallback", "accepted", "", scored}}, []ledger.CarriedRow{
+			{Channel: "b", Cause: "price_cap"},
+		}},
 		"refused": {
-			[]tried{{"a", "first_choice", "refused", "0x00000008", ""}, {"b", "fallback", "accepted", "", behind}},
+			[]tried{{"a", "first_choice", "refused", "0x00000008", ""}, {
+				"b", "fallback", "accepted", "", behind,
+			}},
 			[]ledger.CarriedRow{{Channel: "b", Cause: "refused"}},
 		},
 		"breaker opened behind the claim": {
-			[]tried{{"a", "first_choice", "refused", "breaker_open", ""}, {"b", "fallback", "accepted", "", behind}},
+			[]tried{{"a", "first_choice", "refused", "breaker_open", ""}, {
+				"b", "fallback", "accepted", "", behind,
+			}},
 			[]ledger.CarriedRow{{Channel: "b", Cause: "breaker_open"}},
 		},
 		"throttled, then others full": {
-			[]tried{{"a", "first_choice", "throttled", "", ""}, {"b", "fallback", "throttled", "", behind}, {"c", "fallback", "accepted", "", full}},
+			[]tried{{"a", "first_choice", "throttled", "", ""}, {"b", "fallback", "throttled", "",
+				behind}, {"c", "fallback", "accepted", "", full}},
 			[]ledger.CarriedRow{{Channel: "c", Cause: "throttled"}},
 		},
 		"full, and the second refused": {
-			[]tried{{"b", "fallback", "refused", "x", full}, {"c", "fallback", "accepted", "", behind}},
+			[]tried{{"b", "fallback", "refused", "x", full}, {"c", "fallback", "accepted", "",
+				behind}},
 			[]ledger.CarriedRow{{Channel: "c", Cause: "no_slot"}},
 		},
 		"sent once more": {
-			[]tried{{"a", "first_choice", "unknown", "", ""}, {"b", "resend", "accepted", "", behind}},
+			[]tried{{"a", "first_choice", "unknown", "", ""}, {
+				"b", "resend", "accepted", "", behind,
+			}},
 			[]ledger.CarriedRow{{Channel: "b", Cause: "unknown"}},
 		},
 		"taken twice": {
-			[]tried{{"a", "first_choice", "accepted", "", ""}, {"b", "resend", "accepted", "", behind}},
+			[]tried{{"a", "first_choice", "accepted", "", ""}, {
+				"b", "resend", "accepted", "", behind,
+			}},
 			[]ledger.CarriedRow{{Channel: "a"}, {Channel: "b", Cause: "unknown"}},
 		},
 	} {
 		for i := range tc.carried {
-			tc.carried[i].Version, tc.carried[i].Route, tc.carried[i].FirstChoice, tc.carried[i].Messages = 1, id, "a", 1
+			tc.carried[i].Version, tc.carried[i].Route, tc.carried[i].FirstChoice,
+				tc.carried[i].Messages = 1, id, "a", 1
 		}
 		want = append(want, tc.carried...)
 		execute(t, db, `insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version, first_choice, state, attempts, envelope, finished_at)
-			values ($1, 'bulk', 1, now(), $1, 1, 'a', 'failed', $2, '{}', now())`, id, len(tc.attempts))
+			values ($1, 'bulk', 1, now(), $1, 1, 'a', 'failed', $2, '{}',
+			  now())`, id, len(tc.attempts))
 		for i, a := range tc.attempts {
 			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, provider_code, segments, price_micros, currency,
 				claimed_at, settled_at, instance, answers, ranking)
-				select seq, $2, $3, $4, $5, nullif($6, ''), 1, 0, 'GBP', now(), now(), 1, 1, nullif($7, '')::jsonb from dispatcher.messages where id = $1`,
+				select seq, $2, $3, $4, $5, nullif($6, ''), 1, 0, 'GBP', now(), now(), 1, 1,
+				  nullif($7, '')::jsonb from dispatcher.messages where id = $1`,
 				id, i+1, a.channel, a.reason, a.outcome, a.code, a.ranking)
 		}
 	}
@@ -99,7 +124,8 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 	if diff := cmp.Diff(byRoute(want), byRoute(got)); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if before, err := l.Reports.CarriedOn(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC); len(before) != 0 || err != nil {
+	if before, err := l.Reports.CarriedOn(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC); len(
+		before) != 0 || err != nil {
 		t.Errorf("%v, %v", before, err)
 	}
 }

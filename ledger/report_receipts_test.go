@@ -19,7 +19,8 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 		s[i].Await = time.Hour
 	}
 	settleAll(t, l, s)
-	for i, state := range []provider.ReceiptState{provider.Delivered, provider.Delivered, provider.Delivered, provider.Undelivered, provider.Undelivered, provider.Pending} {
+	for i, state := range []provider.ReceiptState{provider.Delivered, provider.Delivered,
+		provider.Delivered, provider.Undelivered, provider.Undelivered, provider.Pending} {
 		receive(t, l, receipt(s[i].Reference, state))
 	}
 	execute(t, db, `update dispatcher.receipts set due_at = now() where reference = 'ref-m-00006'`)
@@ -29,7 +30,8 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ledger.DailyRow{{
-		Route: "default", Channel: "a", FirstChoice: 10, Attempts: 10, Submitted: 10, Accepted: 10, Delivered: 3, Undelivered: 2, NoReceipt: 1,
+		Route: "default", Channel: "a", FirstChoice: 10, Attempts: 10, Submitted: 10, Accepted: 10,
+		Delivered: 3, Undelivered: 2, NoReceipt: 1,
 		Segments: 10, CostMicros: 280000, Currency: "GBP",
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -47,7 +49,8 @@ func TestARecordTellsWhatReceiptsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := r.Attempts[0]
-	if a.Receipt != ledger.Undelivered || a.Cause != provider.Absent || a.ReceiptCode != "undelivered" || a.ReceiptAt.IsZero() || !a.DeliveredAt.IsZero() {
+	if a.Receipt != ledger.Undelivered || a.Cause != provider.Absent ||
+		a.ReceiptCode != "undelivered" || a.ReceiptAt.IsZero() || !a.DeliveredAt.IsZero() {
 		t.Errorf("%+v", a)
 	}
 }

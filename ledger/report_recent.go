@@ -31,7 +31,8 @@ const carried = `
 	    where seq > $3 offset 0) r
 	  where r.route = $1 and r.received_at >= $2 and r.first_choice is not null
 	  union all
-	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1 else 0 end, case when ` + isError + ` then 1 else 0 end,
+	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1
+	    else 0 end, case when ` + isError + ` then 1 else 0 end,
 	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4 then 1
 	      else 0 end
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
@@ -51,12 +52,15 @@ const carried = `
 // since then and the attempts claimed since then and late before it, both from the right edge of an
 // index, and nothing before. It costs one to three seconds per million messages since then, and a
 // quarter of a second per million attempts before, so that is meant to lie minutes back.
-func (s *Reports) Carried(ctx context.Context, route string, since time.Time, late time.Duration, version int64) ([]Carried, error) {
+func (s *Reports) Carried(
+	ctx context.Context, route string, since time.Time, late time.Duration, version int64,
+) ([]Carried, error) {
 	low, _, err := s.seek(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	out, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Carried], carried, route, since, low, version, late)
+	out, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Carried], carried, route, since, low,
+		version, late)
 	return out, wrap("count what was carried", err)
 }
 

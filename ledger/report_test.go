@@ -15,12 +15,15 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 7}, ledger.ChannelSpec{Name: "b"})
 	var shown []ledger.Message
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 11), Channels: []string{"a", "b"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 11), Channels: []string{
+		"a", "b",
+	}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		shown = seen.Messages
 		d, err := give(seen)
 		for i := range d.Each {
 			if a := &d.Each[i].Attempt; a.Channel == "b" {
-				a.Reason, a.Currency, a.Ranking = ledger.ByFallback, "EUR", []byte(`[{"channel":"a","reason":"no_slot"}]`)
+				a.Reason, a.Currency, a.Ranking = ledger.ByFallback, "EUR",
+					[]byte(`[{"channel":"a","reason":"no_slot"}]`)
 			}
 		}
 		return d, err
@@ -47,8 +50,10 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	}
 	want := []ledger.DailyRow{
 		{
-			Route: "default", Channel: "a", FirstChoice: 11, Attempts: 7, Submitted: 5, Accepted: 2, Rejected: 1, Refused: 1, Throttled: 1, Unknown: 1, Unsent: 1,
-			Segments: 2, CostMicros: 56000, UnknownSegments: 1, UnknownMicros: 28000, Currency: "GBP",
+			Route: "default", Channel: "a", FirstChoice: 11, Attempts: 7, Submitted: 5, Accepted: 2,
+			Rejected: 1, Refused: 1, Throttled: 1, Unknown: 1, Unsent: 1,
+			Segments: 2, CostMicros: 56000, UnknownSegments: 1, UnknownMicros: 28000,
+			Currency: "GBP",
 		},
 		{Route: "default", Channel: "b", Fallback: 4, Attempts: 4, Pending: 4, Currency: "EUR"},
 	}
@@ -58,7 +63,8 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	if failed := got[0].Failed(); failed != 3 {
 		t.Errorf("%d failed", failed)
 	}
-	if got, err := l.Reports.Daily(t.Context(), now.AddDate(0, 0, -1), time.UTC); len(got) != 0 || err != nil {
+	if got, err := l.Reports.Daily(t.Context(), now.AddDate(0, 0, -1), time.UTC); len(got) != 0 ||
+		err != nil {
 		t.Errorf("yesterday has %d rows, %v", len(got), err)
 	}
 	totals, err := l.Reports.Totals(t.Context())
@@ -66,9 +72,11 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTotals := ledger.Totals{
-		Messages: map[ledger.State]int64{ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 3, ledger.Unknown: 1, ledger.Sending: 4},
+		Messages: map[ledger.State]int64{ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 3,
+			ledger.Unknown: 1, ledger.Sending: 4},
 		Channels: []ledger.ChannelTotal{
-			{Channel: "a", FirstChoice: 11, Attempts: 7, Accepted: 2, Unknown: 1, Segments: 2, CostMicros: 56000, Currency: "GBP"},
+			{Channel: "a", FirstChoice: 11, Attempts: 7, Accepted: 2, Unknown: 1, Segments: 2,
+				CostMicros: 56000, Currency: "GBP"},
 			{Channel: "b", Fallback: 4, Attempts: 4, Currency: "EUR"},
 		},
 	}
@@ -80,11 +88,12 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 func TestDailyHasOneRowForEachCurrencyAndCountsFirstChoicesOnce(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a"})
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 3), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d, err := give(seen)
-		d.Each[0].Attempt.Currency = "EUR"
-		return d, err
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 3), Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d, err := give(seen)
+			d.Each[0].Attempt.Currency = "EUR"
+			return d, err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +129,10 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 		t.Errorf("routing %v, finished %s", r.Routing, r.FinishedAt)
 	}
 	wantAttempts := []ledger.AttemptRecord{{
-		Attempt: ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28000, Currency: "GBP"},
-		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now, SettledAt: r.Attempts[0].SettledAt, Instance: l.Instances.ID(), Answers: 1,
+		Attempt: ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
+			PriceMicros: 28000, Currency: "GBP"},
+		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now,
+		SettledAt: r.Attempts[0].SettledAt, Instance: l.Instances.ID(), Answers: 1,
 	}}
 	if diff := cmp.Diff(wantAttempts, r.Attempts); diff != "" || r.Attempts[0].SettledAt.IsZero() {
 		t.Error(diff)
@@ -143,10 +154,13 @@ func TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%+v, %v", rows, err)
 	}
-	if r := rows[0]; r.Segments != 2 || r.CostMicros != 60_000 || r.UnknownSegments != 1 || r.UnknownMicros != 30_000 || r.Unknown != 1 {
+	if r := rows[0]; r.Segments != 2 || r.CostMicros != 60_000 || r.UnknownSegments != 1 ||
+		r.UnknownMicros != 30_000 || r.Unknown != 1 {
 		t.Errorf("%+v", r)
 	}
-	if got := see(`select sum(case outcome when 'unknown' then cardinality(string_to_array(provider_reference, ' ')) else segments end)::text from audit.attempts`); got != "2" {
+	if got := see(`select sum(case outcome when 'unknown'
+		then cardinality(string_to_array(provider_reference, ' ')) else segments end)::text
+		from audit.attempts`); got != "2" {
 		t.Errorf("the query of the guide counts %s", got)
 	}
 }

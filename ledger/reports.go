@@ -9,7 +9,8 @@ import (
 	"dispatcher/admission"
 )
 
-// Reports are figures over many messages. Their queries wait for nothing that is claimed or settled.
+// Reports are figures over many messages. Their queries wait for nothing that is claimed or
+// settled.
 type Reports struct{ *db }
 
 // DailyRow is what one channel did for one route on one business day, in one currency.
@@ -31,8 +32,9 @@ type DailyRow struct {
 	Refused   int64 // by the channel or its provider
 	Throttled int64
 	Unknown   int64
-	Unsent    int64 // refused on this side before anything left, which says nothing about the channel
-	Pending   int64
+	// refused on this side before anything left, which says nothing about the channel
+	Unsent  int64
+	Pending int64
 
 	// Segments and CostMicros are what was accepted, hence billed.
 	Segments   int64
@@ -119,7 +121,9 @@ const daily = `
 
 // Daily counts one business day: from midnight to midnight in zone around day. Rows are
 // sorted by route, channel and currency.
-func (s *Reports) Daily(ctx context.Context, day time.Time, zone *time.Location) ([]DailyRow, error) {
+func (s *Reports) Daily(
+	ctx context.Context, day time.Time, zone *time.Location,
+) ([]DailyRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[DailyRow], daily, from, to)
 	return out, wrap("report day", err)
@@ -153,7 +157,8 @@ type ChannelTotal struct {
 func (s *Reports) Totals(ctx context.Context) (Totals, error) {
 	t := Totals{Messages: map[State]int64{}}
 	r, err := s.reports.Query(ctx, `
-		select state, count(*), count(*) filter (where possible_duplicate) from dispatcher.messages group by state`)
+		select state, count(*), count(*) filter (where possible_duplicate) from dispatcher.messages
+		group by state`)
 	if err != nil {
 		return Totals{}, wrap("count messages", err)
 	}
@@ -201,7 +206,9 @@ type ChoiceRow struct {
 // Choices splits the first choices of one business day, as Daily cuts it, by routing
 // version: the weights of a day whose routing was changed are those of its versions, each
 // for the messages chosen under it. Rows are sorted by version, route and channel.
-func (s *Reports) Choices(ctx context.Context, day time.Time, zone *time.Location) ([]ChoiceRow, error) {
+func (s *Reports) Choices(
+	ctx context.Context, day time.Time, zone *time.Location,
+) ([]ChoiceRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], `
 		select routing_version, route, first_choice, count(*),
@@ -252,7 +259,8 @@ const carriedOn = `
 	      when c.channel = c.first_choice then ''
 	      when b.outcome = 'accepted' then 'unknown' -- it was found out after the message had been sent once more
 	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
-	      else coalesce(b.outcome, substring(g.ranking ->> 'line' from '^[^,]* ([^ ,]+)'), g.reason, '')
+	      else coalesce(b.outcome, substring(g.ranking ->> 'line'
+	      from '^[^,]* ([^ ,]+)'), g.reason, '')
 	    end as cause
 	  from accepted c
 	  left join lateral (
@@ -262,7 +270,8 @@ const carriedOn = `
 	    order by e.attempt limit 1) g on true
 	  left join lateral (
 	    select a.outcome, a.provider_code from dispatcher.attempts a
-	    where a.message_seq = c.message_seq and a.channel = c.first_choice and a.attempt < g.attempt and not ` + isUnsent + `
+	    where a.message_seq = c.message_seq and a.channel = c.first_choice and a.attempt < g.attempt
+	      and not ` + isUnsent + `
 	    order by a.attempt desc limit 1) b on true
 	)
 	select routing_version, route, first_choice, channel, cause, count(*)
@@ -270,7 +279,9 @@ const carriedOn = `
 
 // CarriedOn counts what the channels carried on one business day, as Daily cuts it. Rows are sorted
 // by version, route, first choice, channel and cause.
-func (s *Reports) CarriedOn(ctx context.Context, day time.Time, zone *time.Location) ([]CarriedRow, error) {
+func (s *Reports) CarriedOn(
+	ctx context.Context, day time.Time, zone *time.Location,
+) ([]CarriedRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[CarriedRow], carriedOn, from, to)
 	return out, wrap("report what was carried", err)

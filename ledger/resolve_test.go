@@ -23,13 +23,16 @@ func dispute(t *testing.T) *disputed {
 	t.Helper()
 	rig := lend(t)
 	d := &disputed{
-		l: rig.l, other: connect(t, ledger.Config{URL: rig.url}), lock: rig.db, see: raw(t, rig.url),
+		l: rig.l, other: connect(t, ledger.Config{URL: rig.url}), lock: rig.db,
+		see: raw(t, rig.url),
 	}
 	apply(t, d.l, ledger.ChannelSpec{Name: "a"})
 	d.m = claimAll(t, d.l, []ledger.Message{message("m")}, "a").Messages[0]
 	d.unknown = unknown(d.m)
 	d.unknown.Receipts, d.unknown.Await = 1, time.Hour
-	d.unknown.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
+	d.unknown.Ambiguity = &ledger.Ambiguity{
+		Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now(),
+	}
 	settleAll(t, d.l, []ledger.Settlement{d.unknown})
 	return d
 }
@@ -46,7 +49,8 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) 
 		ended, err = d.other.Ambiguities.Resolve(t.Context(), j)
 		over <- err
 	}()
-	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	const waiters = `select count(*) from pg_stat_activity where datname = current_database()
+		and wait_event_type = 'Lock'`
 	for scalar[int](t, d.see, waiters) < 2 && t.Context().Err() == nil {
 		if len(over) > 0 {
 			t.Fatalf("it did not wait: %v", <-over)
@@ -64,7 +68,8 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) 
 
 // refusedLate is the late answer that an attempt was not taken which nobody answered for at first.
 func refusedLate(s ledger.Settlement) ledger.Settlement {
-	s.Outcome, s.State, s.Reason, s.Tried, s.Segments, s.PriceMicros, s.Receipts, s.Ambiguity = provider.Refused, ledger.Retry, "refused", true, 0, 0, 0, nil
+	s.Outcome, s.State, s.Reason, s.Tried, s.Segments, s.PriceMicros, s.Receipts,
+		s.Ambiguity = provider.Refused, ledger.Retry, "refused", true, 0, 0, 0, nil
 	return s
 }
 
@@ -72,7 +77,8 @@ func refusedLate(s ledger.Settlement) ledger.Settlement {
 func sentAgain(m ledger.Message) ledger.Resolution {
 	j := final(m)
 	j.As = ledger.Resent
-	j.Move = &ledger.Move{State: ledger.Retry, Reason: "resend", PossibleDuplicate: true, Tried: true}
+	j.Move = &ledger.Move{State: ledger.Retry, Reason: "resend", PossibleDuplicate: true,
+		Tried: true}
 	return j
 }
 
@@ -86,17 +92,23 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	}{
 		"a late refusal": {
 			func(t *testing.T, d *disputed) error {
-				return d.l.Settlements.Settle(t.Context(), []ledger.Settlement{refusedLate(d.unknown)})
+				return d.l.Settlements.Settle(t.Context(), []ledger.Settlement{
+					refusedLate(d.unknown),
+				})
 			}, "retry refused {a}",
 		},
 		"a receipt": {
 			func(t *testing.T, d *disputed) error {
-				_, err := d.l.Receipts.Receive(t.Context(), []ledger.Receipt{keyed(d.m, 1, "r1", provider.Delivered)}, tellState)
+				_, err := d.l.Receipts.Receive(t.Context(), []ledger.Receipt{
+					keyed(d.m, 1, "r1", provider.Delivered),
+				}, tellState)
 				return err
 			}, "delivered",
 		},
 	}
-	verdicts := map[string]func(ledger.Message) ledger.Resolution{"gives up": final, "resends": sentAgain}
+	verdicts := map[string]func(ledger.Message) ledger.Resolution{
+		"gives up": final, "resends": sentAgain,
+	}
 	for truth, told := range truths {
 		for verdict, resolve := range verdicts {
 			t.Run(verdict+" behind "+truth, func(t *testing.T) {
@@ -106,7 +118,9 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 				if d.after(t, func() error { return told.tell(t, d) }, &j) {
 					t.Error("it was resolved")
 				}
-				if got := scalar[string](t, d.see, seeDoubt); got+scalar[string](t, d.see, `select coalesce(' ' || tried::text, '') from dispatcher.messages`) != told.want {
+				if got := scalar[string](t, d.see, seeDoubt); got+scalar[string](t, d.see,
+					`select coalesce(' ' || tried::text, '')
+						from dispatcher.messages`) != told.want {
 					t.Errorf("the message is %s, want %s", got, told.want)
 				}
 			})
@@ -129,7 +143,8 @@ func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 		}
 		return err
 	})
-	execute(t, d.lock, `update dispatcher.messages set state = 'retry', reason = 'refused', next_at = now(), finished_at = null`)
+	execute(t, d.lock, `update dispatcher.messages
+		set state = 'retry', reason = 'refused', next_at = now(), finished_at = null`)
 	execute(t, d.lock, `commit`)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -147,12 +162,16 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	no := refusedLate(d.unknown)
 	settleAll(t, d.l, []ledger.Settlement{no})
 	j := ledger.Resolution{
-		Seq: d.m.Seq, Key: "k", As: ledger.NotTaken, Settlement: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+		Seq: d.m.Seq, Key: "k", As: ledger.NotTaken, Settlement: &no, Move: &ledger.Move{
+			State: ledger.Retry, Reason: "refused", Tried: true,
+		},
 	}
 	execute(t, d.lock, `begin`)
-	execute(t, d.lock, `update dispatcher.messages set state = 'sending', attempts = 2, next_at = null`)
+	execute(t, d.lock, `update dispatcher.messages
+		set state = 'sending', attempts = 2, next_at = null`)
 	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
-		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(), instance from dispatcher.attempts`)
+		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(),
+		  instance from dispatcher.attempts`)
 	done := waiting(t, d.see, func() error {
 		ended, err := d.other.Ambiguities.Resolve(t.Context(), &j)
 		if !ended {
@@ -181,14 +200,17 @@ func TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{lost})
 	execute(t, lock, `begin`)
 	execute(t, lock, `select from dispatcher.attempts for update`)
-	done := waiting(t, see, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{refusedLate(lost)}) })
+	done := waiting(t, see, func() error {
+		return l.Settlements.Settle(t.Context(), []ledger.Settlement{refusedLate(lost)})
+	})
 	execute(t, lock, `update dispatcher.messages set state = 'unknown', same_key = null, same_key_until = null, same_key_account = null,
 		pinned = null, next_at = null, finished_at = now()`)
 	execute(t, lock, `commit`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := scalar[string](t, see, `select concat_ws(' ', state, reason) from dispatcher.messages`); got != "retry refused" {
+	if got := scalar[string](t, see,
+		`select concat_ws(' ', state, reason) from dispatcher.messages`); got != "retry refused" {
 		t.Errorf("the message is %s", got)
 	}
 }

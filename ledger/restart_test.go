@@ -19,7 +19,9 @@ import (
 func clockWasAhead(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	for _, sql := range []string{
-		`update dispatcher.limits set window_start = window_start + interval '2 days', next_at = next_at + interval '2 days', since = since - interval '1 day'`,
+		`update dispatcher.limits
+			set window_start = window_start + interval '2 days',
+			  next_at = next_at + interval '2 days', since = since - interval '1 day'`,
 		`update dispatcher.limit_history set window_start = window_start + interval '2 days'`,
 		`update dispatcher.attempts set claimed_at = claimed_at + interval '2 days'`,
 	} {
@@ -29,7 +31,9 @@ func clockWasAhead(t testing.TB, db *pgx.Conn) {
 
 // bounded opens a ledger whose channel a has limits, beside those over all channels, with the days
 // of UTC, and a connection beside it.
-func bounded(t testing.TB, onA []admission.Limit, overAll ...admission.Limit) (*ledger.Ledger, *pgx.Conn) {
+func bounded(
+	t testing.TB, onA []admission.Limit, overAll ...admission.Limit,
+) (*ledger.Ledger, *pgx.Conn) {
 	t.Helper()
 	rig := lend(t)
 	l, db := rig.l, rig.db
@@ -38,19 +42,27 @@ func bounded(t testing.TB, onA []admission.Limit, overAll ...admission.Limit) (*
 }
 
 // restarted starts the window of a limit of channel a again, or of one over all channels.
-func restarted(t testing.TB, l *ledger.Ledger, channel string, limit admission.Limit) (ledger.Restarted, error) {
+func restarted(
+	t testing.TB, l *ledger.Ledger, channel string, limit admission.Limit,
+) (ledger.Restarted, error) {
 	t.Helper()
-	return l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: channel, Limit: limit, Zone: time.UTC, Author: "ann", Reason: "the clock was wrong"})
+	return l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: channel, Limit: limit,
+		Zone: time.UTC, Author: "ann", Reason: "the clock was wrong"})
 }
 
 // TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the
 // clock was ahead.
 func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	t.Parallel()
-	day, segments := limit(admission.Day, 9), admission.Limit{Window: admission.Day, Max: 5, Unit: admission.Segments}
-	mine, money, theirs := scoped(tenant("shop"), admission.Day, 100), budget(tenant("shop"), 1e6), scoped(prefix("+44"), admission.Day, 100)
+	day, segments := limit(admission.Day, 9), admission.Limit{
+		Window: admission.Day, Max: 5, Unit: admission.Segments,
+	}
+	mine, money, theirs := scoped(tenant("shop"), admission.Day, 100), budget(tenant("shop"), 1e6),
+		scoped(prefix("+44"), admission.Day, 100)
 	l, db := bounded(t, []admission.Limit{day, segments, mine, theirs}, money)
-	refs := []ledger.ScopeRef{{Channel: "", Scope: tenant("shop")}, {Channel: "a", Scope: prefix("+44")}, {Channel: "a", Scope: tenant("shop")}}
+	refs := []ledger.ScopeRef{{Channel: "", Scope: tenant("shop")}, {
+		Channel: "a", Scope: prefix("+44"),
+	}, {Channel: "a", Scope: tenant("shop")}}
 	mustClaim(t, l, of("shop", 3), refs...)
 	clockWasAhead(t, db)
 	for _, on := range []struct {
@@ -59,11 +71,13 @@ func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 		granted int64
 	}{{"a", day, 3}, {"a", segments, 3}, {"a", mine, 3}, {"a", theirs, 3}, {"", money, 3 * 28000}} {
 		done, err := restarted(t, l, on.channel, on.limit)
-		if err != nil || done.Now.Granted != on.granted || !done.Was.Start.After(done.At.Add(24*time.Hour)) {
+		if err != nil || done.Now.Granted != on.granted ||
+			!done.Was.Start.After(done.At.Add(24*time.Hour)) {
 			t.Errorf("%s: %+v, %v", on.limit.Key().On(on.channel), done, err)
 		}
 		if want := admission.Day.Start(done.At, time.UTC); !done.Now.Start.Equal(want) {
-			t.Errorf("%s begins at %s, want %s", on.limit.Key().On(on.channel), done.Now.Start, want)
+			t.Errorf("%s begins at %s, want %s", on.limit.Key().On(on.channel), done.Now.Start,
+				want)
 		}
 		var ahead *ledger.NotAheadError
 		if _, err := restarted(t, l, on.channel, on.limit); !errors.As(err, &ahead) {
@@ -73,7 +87,8 @@ func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	if _, sent := mustClaim(t, l, of("shop", 4), refs...); len(sent) != 2 {
 		t.Errorf("%d were sent, want the 2 that are left of 5 segments", len(sent))
 	}
-	if n := scalar[int](t, db, `select count(*) from audit.limit_restarts where author = 'ann' and reason <> '' and version = 1`); n != 5 {
+	if n := scalar[int](t, db, `select count(*) from audit.limit_restarts where author = 'ann'
+		and reason <> '' and version = 1`); n != 5 {
 		t.Errorf("%d restarts are on record", n)
 	}
 }
@@ -83,7 +98,9 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 	t.Parallel()
 	on := limit(admission.Second, 10)
 	l, db := bounded(t, []admission.Limit{on})
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', now()), granted = 7, next_at = now(), pace = 95000000, taken = '{"lane:otp": 2}'`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('second', now()), granted = 7, next_at = now(),
+		  pace = 95000000, taken = '{"lane:otp": 2}'`)
 	clockWasAhead(t, db)
 	if _, sent := mustClaim(t, l, of("shop", 1)); len(sent) != 0 {
 		t.Fatal("the second had places before it began")
@@ -92,13 +109,16 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 	if err != nil || done.Was.Granted != 7 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if late := done.Now.Start.Sub(done.At.Truncate(time.Second)); late != time.Second && late != 0 { // 0 when a second has just begun
+	// 0 when a second has just begun
+	if late := done.Now.Start.Sub(done.At.Truncate(time.Second)); late != time.Second && late != 0 {
 		t.Errorf("it begins at %s, %s after the second of %s", done.Now.Start, late, done.At)
 	}
-	if !scalar[bool](t, db, `select granted = 0 and max = 10 and next_at is null and pace is null and taken is null from dispatcher.limits`) {
+	if !scalar[bool](t, db, `select granted = 0 and max = 10 and next_at is null and pace is null
+		and taken is null from dispatcher.limits`) {
 		t.Error("something of the window before was kept")
 	}
-	if due := scalar[int](t, db, `select count(*) from dispatcher.messages where state = 'waiting' and next_at <= clock_timestamp()`); due != 1 {
+	if due := scalar[int](t, db, `select count(*) from dispatcher.messages where state = 'waiting'
+		and next_at <= clock_timestamp()`); due != 1 {
 		t.Errorf("%d of 1 look again", due)
 	}
 }
@@ -113,24 +133,29 @@ func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	// Of the running day, and of two that are yet to come: the second one is when the clock was set
 	// back.
 	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
-		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 1 from dispatcher.limits, generate_series(-1, 1) n`)
+		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 1
+		from dispatcher.limits, generate_series(-1, 1) n`)
 	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '2 days'`)
 	if _, err := restarted(t, l, "a", on); err != nil {
 		t.Fatal(err)
 	}
-	if got := scalar[string](t, db, `select string_agg(w->>'granted' || ' of ' || (w->>'max'), ', ') from audit.limit_restarts, jsonb_array_elements(set_aside) w`); got != "1 of 10, 1 of 10" {
+	if got := scalar[string](t, db, `select string_agg(w->>'granted' || ' of ' || (w->>'max'), ', ')
+		from audit.limit_restarts, jsonb_array_elements(set_aside) w`); got != "1 of 10, 1 of 10" {
 		t.Errorf("set aside are %s", got)
 	}
 	for range 3 { // as time passes
-		execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
-		execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 day'`)
+		execute(t, db, `update dispatcher.limits
+			set window_start = window_start - interval '1 day'`)
+		execute(t, db, `update dispatcher.limit_history
+			set window_start = window_start - interval '1 day'`)
 		if _, sent := mustClaim(t, l, of("shop", 2)); len(sent) != 2 {
 			t.Errorf("%d were sent", len(sent))
 		}
 	}
 	applyToday(t, l, time.UTC, nil)
 	applyToday(t, l, time.UTC, []admission.Limit{on})
-	if n := scalar[int](t, db, `select count(*) from audit.limit_windows where window_start > now()`); n != 0 {
+	if n := scalar[int](t, db,
+		`select count(*) from audit.limit_windows where window_start > now()`); n != 0 {
 		t.Error("a window that is yet to come was brought back")
 	}
 }
@@ -140,7 +165,8 @@ func TestASecondOfAPrefixBeginsWithNothing(t *testing.T) {
 	t.Parallel()
 	on := scoped(prefix("+44"), admission.Second, 10)
 	l, db := bounded(t, []admission.Limit{on})
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', now()) + interval '2 days', granted = 7`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('second', now()) + interval '2 days', granted = 7`)
 	done, err := restarted(t, l, "a", on)
 	if err != nil || done.Was.Granted != 7 || done.Now.Granted != 0 {
 		t.Errorf("%+v, %v", done, err)
@@ -157,7 +183,8 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	l, db := bounded(t, []admission.Limit{on})
 	execute(t, db, `update dispatcher.limits set granted = 1`)
 	// As far as a process with the longest lead goes.
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', clock_timestamp()) + interval '7 seconds'`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('second', clock_timestamp()) + interval '7 seconds'`)
 	before := granted(t, db)
 	var ahead *ledger.NotAheadError
 	if _, err := restarted(t, l, "a", on); !errors.As(err, &ahead) || ahead.Start.IsZero() {
@@ -168,11 +195,15 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	}
 	clockWasAhead(t, db)
 	other, conflict := int64(7), (*ledger.VersionConflictError)(nil)
-	_, err := l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: "a", Limit: on, Zone: time.UTC, Expect: &other})
+	_, err := l.Limits.RestartWindow(t.Context(), ledger.Restart{
+		Channel: "a", Limit: on, Zone: time.UTC, Expect: &other,
+	})
 	if !errors.As(err, &conflict) || conflict.Current != 1 {
 		t.Errorf("%v", err)
 	}
-	if _, err := l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: "a", Limit: on}); err == nil {
+	if _, err := l.Limits.RestartWindow(t.Context(), ledger.Restart{
+		Channel: "a", Limit: on,
+	}); err == nil {
 		t.Error("a restart without a zone was made")
 	}
 	if got := granted(t, db); got != before {
@@ -198,12 +229,15 @@ func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 		}
 		for _, table := range []string{"channels", "limits"} {
 			var pg *pgconn.PgError
-			if _, err := db.Exec(t.Context(), `select from dispatcher.`+table+` where channel = 'a' for update nowait`); !errors.As(err, &pg) || pg.Code != "55P03" {
+			if _, err := db.Exec(t.Context(), `select from dispatcher.`+table+
+				` where channel = 'a' for update nowait`); !errors.As(err, &pg) ||
+				pg.Code != "55P03" {
 				t.Errorf("a claim could lock %s: %v", table, err)
 			}
 		}
 	})})
-	if done, err := restarted(t, l, "a", on); err != nil || done.Now.Granted != 6 || done.Was.Granted != 6 || counts != 2 {
+	if done, err := restarted(t, l, "a", on); err != nil || done.Now.Granted != 6 ||
+		done.Was.Granted != 6 || counts != 2 {
 		t.Errorf("%+v after %d counts, %v", done, counts, err)
 	}
 }
@@ -242,7 +276,9 @@ func TestRestartsAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
 	mine, money := scoped(tenant("shop"), admission.Day, 100), budget(tenant("shop"), 1e6)
 	l, db := bounded(t, []admission.Limit{mine}, money)
-	mustClaim(t, l, of("shop", 2), ledger.ScopeRef{Scope: tenant("shop")}, ledger.ScopeRef{Channel: "a", Scope: tenant("shop")})
+	mustClaim(t, l, of("shop", 2), ledger.ScopeRef{Scope: tenant("shop")}, ledger.ScopeRef{
+		Channel: "a", Scope: tenant("shop"),
+	})
 	clockWasAhead(t, db)
 	var want []ledger.Restarted
 	for channel, on := range map[string]admission.Limit{"a": mine, "": money} {

@@ -97,7 +97,8 @@ func (r *rig) reset(ctx context.Context) error {
 	if err := r.l.Instances.Leave(ctx); err != nil {
 		return err
 	}
-	if _, err := r.db.Exec(ctx, `rollback; reset all; select pg_advisory_unlock_all()`); err != nil {
+	if _, err := r.db.Exec(ctx,
+		`rollback; reset all; select pg_advisory_unlock_all()`); err != nil {
 		return err
 	}
 	return r.empty(ctx)

@@ -30,12 +30,14 @@ func TestACursorGoesBackToWhoIsStillThere(t *testing.T) {
 		"is given by a process with old news": {"abc", "x", "abc", "b"},
 	} {
 		before, after := strings.Split(c.before, ""), strings.Split(c.after, "")
-		cursor := Cursor{Route: "r", Channel: c.cursor, Position: max(slices.Index(before, c.cursor), 1)}
+		cursor := Cursor{Route: "r", Channel: c.cursor,
+			Position: max(slices.Index(before, c.cursor), 1)}
 		if c.cursor == "" {
 			cursor.Position = -1
 		}
 		got := cursor.follow(before, after)
-		if place := slices.Index(after, got.Channel); got.Channel != cursor.Channel && place != got.Position {
+		if place := slices.Index(after, got.Channel); got.Channel != cursor.Channel &&
+			place != got.Position {
 			t.Errorf("%s: %+v stands at %d", name, got, place)
 		}
 		if next := after[nextPlace(got, after)]; next != c.next || got.Route != "r" {

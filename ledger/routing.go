@@ -134,11 +134,13 @@ func validateLimits(owner string, limits []admission.Limit) error {
 		l := &limits[i]
 		switch {
 		case keys[l.Key()]:
-			return fmt.Errorf("%s: two limits for %s of %s in the same scope", owner, l.Window, l.Unit)
+			return fmt.Errorf("%s: two limits for %s of %s in the same scope", owner, l.Window,
+				l.Unit)
 		case l.Max < 0, l.Window.Seconds() <= 0:
 			return fmt.Errorf("%s: limit %d per %s is out of range", owner, l.Max, l.Window)
 		case (l.Unit == admission.Money) != (l.Currency != ""):
-			return fmt.Errorf("%s: limit per %s of %s: currency %q", owner, l.Window, l.Unit, l.Currency)
+			return fmt.Errorf("%s: limit per %s of %s: currency %q", owner, l.Window, l.Unit,
+				l.Currency)
 		}
 		keys[l.Key()] = true
 	}

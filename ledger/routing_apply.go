@@ -47,7 +47,8 @@ func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err e
 		return 0, wrap("apply routing", err)
 	}
 	if n.wakes() {
-		_ = s.wake(ctx, version) // an error would say that nothing was applied; Forget does the rest
+		// an error would say that nothing was applied; Forget does the rest
+		_ = s.wake(ctx, version)
 	}
 	return version, nil
 }
@@ -119,7 +120,8 @@ func (v *RoutingVersion) holds(expect *int64) error {
 // that were taken before the statement, but later than the version before in any case,
 // also when the clock was set back.
 const comesIntoForce = `greatest(clock_timestamp(),
-	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions order by version desc limit 1))`
+	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions
+	  order by version desc limit 1))`
 
 const insertVersion = `
 	insert into dispatcher.routing_versions (version, author, reason, document, base, effects,
@@ -130,15 +132,21 @@ const insertVersion = `
 func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
-	batch.Queue(`select from dispatcher.limits order by channel, scope, window_seconds, unit for update`)
-	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	batch.Queue(`select from dispatcher.limits
+		order by channel, scope, window_seconds, unit for update`)
+	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&now)
+	})
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
 	return now, err
 }
 
 // writeDocument writes channels first, in the lock order of claims, then their limits, and
 // returns the cursors of the routes that stay, locked, with the circles they stand in.
-func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit, b *beginning) (turns []turn, err error) {
+func writeDocument(
+	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit,
+	b *beginning,
+) (turns []turn, err error) {
 	now, err := lockAll(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -150,7 +158,8 @@ func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting,
 	batch := &pgx.Batch{}
 	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
 	batch.Queue(upsertChannels, channels...)
-	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
+	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
+		and channel <> all($1)`, channels[0])
 	batch.Queue(recutWindows, b.recut()...)
 	batch.Queue(closeWindows, windows...)
 	batch.Queue(retireLimits, specs[:5]...)

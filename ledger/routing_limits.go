@@ -158,7 +158,8 @@ var wantedNames = []string{
 func channelSpecs(specs []ChannelSpec) []any {
 	names, positions, active := []string{}, []int32{}, []int64{}
 	for i := range specs {
-		names, positions, active = append(names, specs[i].Name), append(positions, int32(i)), append(active, specs[i].ActiveMax)
+		names, positions, active = append(names, specs[i].Name), append(positions, int32(i)),
+			append(active, specs[i].ActiveMax)
 	}
 	return []any{names, positions, active}
 }
@@ -187,7 +188,8 @@ func (n *NewRouting) allLimits() []ownLimit {
 // limitSpecs are what upsertLimits takes of limits, of which retireLimits takes all but the last.
 func limitSpecs(limits []ownLimit) []any {
 	n := len(limits)
-	channel, scope, seconds, unit := make([]string, n), make([]string, n), make([]int32, n), make([]string, n)
+	channel, scope, seconds, unit := make([]string, n), make([]string, n), make([]int32, n),
+		make([]string, n)
 	most, currency := make([]int64, n), make([]string, n)
 	for i, l := range limits {
 		channel[i], scope[i], seconds[i] = l.channel, l.Scope.String(), int32(l.Window.Seconds())
@@ -201,7 +203,8 @@ func limitSpecs(limits []ownLimit) []any {
 func running(now time.Time, zone *time.Location) []any {
 	var seconds []int32
 	var starts []time.Time
-	for _, w := range [...]admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day} {
+	for _, w := range [...]admission.Window{admission.Second, admission.Minute, admission.Hour,
+		admission.Day} {
 		if w == admission.Day && zone == nil {
 			continue
 		}

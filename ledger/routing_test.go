@@ -21,12 +21,14 @@ func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	expect := int64(0)
-	n := ledger.NewRouting{Expect: &expect, Author: "ann", Reason: "first", Document: "routes: [] # 1", Channels: []ledger.ChannelSpec{{Name: "a"}}}
+	n := ledger.NewRouting{Expect: &expect, Author: "ann", Reason: "first",
+		Document: "routes: [] # 1", Channels: []ledger.ChannelSpec{{Name: "a"}}}
 	if v, err := l.Routing.Apply(t.Context(), n); v != 1 || err != nil {
 		t.Fatalf("version %d, %v", v, err)
 	}
 	_, err := l.Routing.Apply(t.Context(), n)
-	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || conflict.Expected != 0 || conflict.Current != 1 {
+	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) ||
+		conflict.Expected != 0 || conflict.Current != 1 {
 		t.Errorf("got %v", err)
 	}
 	expect, n.Author, n.Document = 1, "bob", "routes: [] # 2"
@@ -41,7 +43,8 @@ func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 		{Version: 2, Author: "bob", Reason: "first", Document: "routes: [] # 2", Base: 2},
 		{Version: 1, Author: "ann", Reason: "first", Document: "routes: [] # 1", Base: 1},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{},
+		"CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
 	current, err := l.Routing.Current(t.Context())
@@ -61,7 +64,8 @@ func day(most int64) ledger.ChannelSpec {
 // windows is what the running and past windows of the day's limit say.
 func windows(t testing.TB, db *pgx.Conn) string {
 	t.Helper()
-	return scalar[string](t, db, `select coalesce(string_agg(granted || '/' || max, ' '), '') from audit.limit_windows`)
+	return scalar[string](t, db,
+		`select coalesce(string_agg(granted || '/' || max, ' '), '') from audit.limit_windows`)
 }
 
 func TestALimitChangedInMidWindowKeepsWhatWasGranted(t *testing.T) {
@@ -112,11 +116,14 @@ func TestARolledWindowGoesToTheHistory(t *testing.T) {
 	l, db := rig.l, rig.db
 	apply(t, l, day(10))
 	claimAll(t, l, batch("first", 8), "a")
-	if _, err := db.Exec(t.Context(), `update dispatcher.limits set window_start = window_start - interval '1 day'`); err != nil {
+	if _, err := db.Exec(t.Context(),
+		`update dispatcher.limits set window_start = window_start - interval '1 day'`); err != nil {
 		t.Fatal(err)
 	}
 	claimAll(t, l, batch("second", 3), "a")
-	if got := scalar[string](t, db, `select string_agg(granted::text, ' ' order by window_start) from audit.limit_windows`); got != "8 3" {
+	if got := scalar[string](t, db,
+		`select string_agg(granted::text, ' ' order by window_start)
+			from audit.limit_windows`); got != "8 3" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -146,9 +153,13 @@ func TestApplyRoutingRefusesWhatTheTablesCannotHold(t *testing.T) {
 	twice := day(1)
 	twice.Limits = append(twice.Limits, limit(admission.Day, 2))
 	for name, specs := range map[string][]ledger.ChannelSpec{
-		"channel twice": {day(1), day(1)}, "no name": {{}}, "limit twice": {twice}, "negative": {day(-1)}, "negative active": {{Name: "a", ActiveMax: -1}},
+		"channel twice": {day(1), day(1)}, "no name": {{}}, "limit twice": {twice}, "negative": {
+			day(-1),
+		}, "negative active": {{Name: "a", ActiveMax: -1}},
 	} {
-		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "x", Channels: specs}); err == nil || ledger.Unavailable(err) {
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+			Author: "x", Channels: specs,
+		}); err == nil || ledger.Unavailable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -57,12 +57,14 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := db.Exec(t.Context(), `insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at, finished_at)
-				values ('m', 'otp', 1, '', 1, $1, case when $2 then now() end, case when $3 then now() end)`,
+				values ('m', 'otp', 1, '', 1, $1, case when $2 then now() end, case when $3
+				  then now() end)`,
 				from, strings.Contains(due, from), strings.Contains(" "+finished+" ", " "+from+" "))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := refusal(t, db, `update dispatcher.messages set state = $1, next_at = case when $2 then now() end, finished_at = case when $3 then now() end`,
+			got := refusal(t, db, `update dispatcher.messages set state = $1, next_at = case when $2
+				then now() end, finished_at = case when $3 then now() end`,
 				to, strings.Contains(due, to), strings.Contains(" "+finished+" ", " "+to+" "))
 			want := "messages_legal_transition"
 			if from == to || strings.Contains(" "+allowed+" ", " "+to+" ") {
@@ -79,73 +81,133 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l := rig.l
-	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: append(day(5).Limits, scoped(tenant("x"), admission.Day, 5), budget(tenant("x"), 5))})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: append(day(5).Limits,
+		scoped(tenant("x"), admission.Day, 5), budget(tenant("x"), 5))})
 	claimAll(t, l, batch("m", 2), "a")
 	startRamp(t, l, ramp("default"))
 	db := rig.db
 	for sql, want := range map[string]string{
-		`insert into dispatcher.cursors values ('r', 'a', -1)`:                                          "cursors_position",
-		`insert into dispatcher.cursors values ('r', '', 0)`:                                            "cursors_position",
-		`insert into dispatcher.cursors values ('r', '', -2)`:                                           "cursors_position",
-		`update dispatcher.routing_versions set base = 2`:                                               "routing_versions_base",
-		`update dispatcher.routing_versions set base = 0`:                                               "routing_versions_base",
-		`update dispatcher.routing_versions set effects = '{}'`:                                         "routing_versions_effects",
-		`update dispatcher.routing_versions set effects = '{}', base = null`:                            "routing_versions_effects",
-		`update dispatcher.ramps set state = 'lost', next_at = null`:                                    "ramps_state_check",
-		`update dispatcher.ramps set step = steps + 1`:                                                  "ramps_step",
-		`update dispatcher.ramps set step = steps, version = 1`:                                         "ramps_done",
-		`update dispatcher.ramps set state = 'done', next_at = null`:                                    "ramps_done",
-		`update dispatcher.ramps set next_at = null`:                                                    "ramps_next_at",
-		`update dispatcher.ramps set state = 'held', held = 'errors'`:                                   "ramps_next_at",
-		`update dispatcher.ramps set state = 'held', next_at = null`:                                    "ramps_held",
-		`update dispatcher.ramps set held = 'errors'`:                                                   "ramps_held",
-		`update dispatcher.ramps set step = 1`:                                                          "ramps_version",
-		`update dispatcher.ramps set max_errors = 'NaN'`:                                                "ramps_max_errors_check",
-		`update dispatcher.ramps set from_weights = '[]'`:                                               "ramps_from_weights_check",
-		`update dispatcher.limits set granted = max + 1`:                                                "limits_granted",
-		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x' and unit = 'money'`:    "limits_granted",
-		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x' and unit = 'messages'`: "limits_granted",
-		`update dispatcher.limits set unit = 'lines'`:                                                   "limits_unit",
-		`update dispatcher.limits set currency = 'GBP' where unit = 'messages'`:                         "limits_currency",
-		`update dispatcher.limits set currency = null`:                                                  "limits_currency",
-		`update dispatcher.limits set channel = ''`:                                                     "limits_scope",
-		`update dispatcher.limits set taken = '[]'`:                                                     "limits_taken",
-		`update dispatcher.channels set ease_rate = 0, ease_since = now()`:                              "channels_ease",
-		`update dispatcher.channels set ease_rate = 1.5, ease_since = now()`:                            "channels_ease",
-		`update dispatcher.channels set ease_since = now()`:                                             "channels_eased",
-		`update dispatcher.attempts set held_until = now()`:                                             "attempts_held",
-		`update dispatcher.attempts set receipt_state = 'pending'`:                                      "attempts_receipt_state",
-		`update dispatcher.attempts set receipt_state = 'delivered'`:                                    "attempts_delivered_at",
-		`update dispatcher.attempts set delivered_at = now()`:                                           "attempts_delivered_at",
-		`insert into dispatcher.receipts (channel, reference, state) values ('a', 'r', 'expecting')`:    "receipts_received_at",
-		`insert into dispatcher.receipts (channel, reference, state) values ('a', 'r', 'pending')`:      "receipts_received_at",
-		`insert into dispatcher.receipts (channel, reference, due_at) values ('a', 'r', now())`:         "receipts_due_at",
-		`insert into dispatcher.receipts (channel, reference, part) values ('a', 'r', 1)`:               "receipts_part",
-		`insert into dispatcher.receipts (channel, reference, message_seq) values ('a', 'r', 1)`:        "receipts_attempt",
-		`insert into dispatcher.receipts (channel, reference, cause) values ('a', 'r', 'absent')`:       "receipts_cause",
-		`update dispatcher.messages set waits = '{}'`:                                                   "messages_waits",
-		`update dispatcher.instances set counts = '[]'`:                                                 "instances_counts",
-		`update dispatcher.limits set granted = -1`:                                                     "limits_granted",
-		`update dispatcher.limits set max = max + 1`:                                                    "limits_max",
-		`update dispatcher.channels set active = active_max + 1`:                                        "channels_active",
-		`update dispatcher.channels set active = -1`:                                                    "channels_active",
-		`update dispatcher.messages set next_at = now()`:                                                "messages_next_at",
-		`update dispatcher.messages set finished_at = now()`:                                            "messages_finished_at",
-		`update dispatcher.messages set state = 'accepted', finished_at = now()`:                        "messages_finished_at",
-		`update dispatcher.messages set attempts = 0`:                                                   "messages_sending",
-		`update dispatcher.messages set draw = draw_size`:                                               "messages_draw",
-		`update dispatcher.messages set id = repeat('x', 65)`:                                           "messages_id_length",
-		`update dispatcher.messages set id = ''`:                                                        "messages_id_length",
-		`update dispatcher.messages set state = 'lost'`:                                                 "messages_state_check",
-		`update dispatcher.attempts set outcome = 'accepted', answers = 1`:                              "attempts_settled_at",
-		`update dispatcher.attempts set outcome = 'unknown', settled_at = now()`:                        "attempts_answers",
-		`update dispatcher.attempts set reason = 'whim'`:                                                "attempts_reason_check",
-		`insert into dispatcher.attempts select * from dispatcher.attempts`:                             "attempts_pkey",
-		`insert into dispatcher.outbox (kind, keys, "values") values ('status', '{a,b}', '{x}')`:        "outbox_lengths",
+		`insert into dispatcher.cursors
+			values ('r', 'a', -1)`: "cursors_position",
+		`insert into dispatcher.cursors
+			values ('r', '', 0)`: "cursors_position",
+		`insert into dispatcher.cursors
+			values ('r', '', -2)`: "cursors_position",
+		`update dispatcher.routing_versions
+			set base = 2`: "routing_versions_base",
+		`update dispatcher.routing_versions
+			set base = 0`: "routing_versions_base",
+		`update dispatcher.routing_versions
+			set effects = '{}'`: "routing_versions_effects",
+		`update dispatcher.routing_versions
+			set effects = '{}', base = null`: "routing_versions_effects",
+		`update dispatcher.ramps
+			set state = 'lost', next_at = null`: "ramps_state_check",
+		`update dispatcher.ramps
+			set step = steps + 1`: "ramps_step",
+		`update dispatcher.ramps
+			set step = steps, version = 1`: "ramps_done",
+		`update dispatcher.ramps
+			set state = 'done', next_at = null`: "ramps_done",
+		`update dispatcher.ramps
+			set next_at = null`: "ramps_next_at",
+		`update dispatcher.ramps
+			set state = 'held', held = 'errors'`: "ramps_next_at",
+		`update dispatcher.ramps
+			set state = 'held', next_at = null`: "ramps_held",
+		`update dispatcher.ramps
+			set held = 'errors'`: "ramps_held",
+		`update dispatcher.ramps
+			set step = 1`: "ramps_version",
+		`update dispatcher.ramps
+			set max_errors = 'NaN'`: "ramps_max_errors_check",
+		`update dispatcher.ramps
+			set from_weights = '[]'`: "ramps_from_weights_check",
+		`update dispatcher.limits
+			set granted = max + 1`: "limits_granted",
+		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x'
+			and unit = 'money'`: "limits_granted",
+		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x'
+			and unit = 'messages'`: "limits_granted",
+		`update dispatcher.limits
+			set unit = 'lines'`: "limits_unit",
+		`update dispatcher.limits set currency = 'GBP'
+			where unit = 'messages'`: "limits_currency",
+		`update dispatcher.limits
+			set currency = null`: "limits_currency",
+		`update dispatcher.limits
+			set channel = ''`: "limits_scope",
+		`update dispatcher.limits
+			set taken = '[]'`: "limits_taken",
+		`update dispatcher.channels
+			set ease_rate = 0, ease_since = now()`: "channels_ease",
+		`update dispatcher.channels
+			set ease_rate = 1.5, ease_since = now()`: "channels_ease",
+		`update dispatcher.channels
+			set ease_since = now()`: "channels_eased",
+		`update dispatcher.attempts
+			set held_until = now()`: "attempts_held",
+		`update dispatcher.attempts
+			set receipt_state = 'pending'`: "attempts_receipt_state",
+		`update dispatcher.attempts
+			set receipt_state = 'delivered'`: "attempts_delivered_at",
+		`update dispatcher.attempts
+			set delivered_at = now()`: "attempts_delivered_at",
+		`insert into dispatcher.receipts (channel, reference, state)
+			values ('a', 'r', 'expecting')`: "receipts_received_at",
+		`insert into dispatcher.receipts (channel, reference, state)
+			values ('a', 'r', 'pending')`: "receipts_received_at",
+		`insert into dispatcher.receipts (channel, reference, due_at)
+			values ('a', 'r', now())`: "receipts_due_at",
+		`insert into dispatcher.receipts (channel, reference, part)
+			values ('a', 'r', 1)`: "receipts_part",
+		`insert into dispatcher.receipts (channel, reference, message_seq)
+			values ('a', 'r', 1)`: "receipts_attempt",
+		`insert into dispatcher.receipts (channel, reference, cause)
+			values ('a', 'r', 'absent')`: "receipts_cause",
+		`update dispatcher.messages
+			set waits = '{}'`: "messages_waits",
+		`update dispatcher.instances
+			set counts = '[]'`: "instances_counts",
+		`update dispatcher.limits
+			set granted = -1`: "limits_granted",
+		`update dispatcher.limits
+			set max = max + 1`: "limits_max",
+		`update dispatcher.channels
+			set active = active_max + 1`: "channels_active",
+		`update dispatcher.channels
+			set active = -1`: "channels_active",
+		`update dispatcher.messages
+			set next_at = now()`: "messages_next_at",
+		`update dispatcher.messages
+			set finished_at = now()`: "messages_finished_at",
+		`update dispatcher.messages
+			set state = 'accepted', finished_at = now()`: "messages_finished_at",
+		`update dispatcher.messages
+			set attempts = 0`: "messages_sending",
+		`update dispatcher.messages
+			set draw = draw_size`: "messages_draw",
+		`update dispatcher.messages
+			set id = repeat('x', 65)`: "messages_id_length",
+		`update dispatcher.messages
+			set id = ''`: "messages_id_length",
+		`update dispatcher.messages
+			set state = 'lost'`: "messages_state_check",
+		`update dispatcher.attempts
+			set outcome = 'accepted', answers = 1`: "attempts_settled_at",
+		`update dispatcher.attempts
+			set outcome = 'unknown', settled_at = now()`: "attempts_answers",
+		`update dispatcher.attempts
+			set reason = 'whim'`: "attempts_reason_check",
+		`insert into dispatcher.attempts select *
+			from dispatcher.attempts`: "attempts_pkey",
+		`insert into dispatcher.outbox (kind, keys, "values")
+			values ('status', '{a,b}', '{x}')`: "outbox_lengths",
 	} {
 		// A refused state may be refused by the transition first; the constraint is what matters
 		// here.
-		if got := refusal(t, db, sql); got != want && (want != "messages_state_check" || got != "messages_legal_transition") {
+		if got := refusal(t, db, sql); got != want && (want != "messages_state_check" ||
+			got != "messages_legal_transition") {
 			t.Errorf("%s: refused by %q, want %q", sql, got, want)
 		}
 	}
@@ -159,7 +221,8 @@ func TestADeadRowMayHaveALongID(t *testing.T) {
 	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
 	}
-	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}}, nothing); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}},
+		nothing); err != nil {
 		t.Fatal(err)
 	}
 	r, err := l.Messages.Record(t.Context(), m.ID)
@@ -216,9 +279,12 @@ func TestAuditViewsShowNoNumberAndNoText(t *testing.T) {
 		s[i].Await = time.Hour
 	}
 	settleAll(t, l, s)
-	for _, view := range []string{"messages", "attempts", "receipts", "limit_windows", "active", "routing_versions"} {
-		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+view+` v`)
-		if all == "" || strings.Contains(all, "447700900123") || strings.Contains(all, "Your code") {
+	for _, view := range []string{"messages", "attempts", "receipts", "limit_windows", "active",
+		"routing_versions"} {
+		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+
+			view+` v`)
+		if all == "" || strings.Contains(all, "447700900123") ||
+			strings.Contains(all, "Your code") {
 			t.Errorf("audit.%s shows %q", view, all)
 		}
 	}
@@ -243,7 +309,8 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 	db := raw(t, ledgertest.Fresh(t))
 	if _, err := db.Exec(t.Context(), `
 		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at)
-		select 'm' || n, 'otp', n, '', 1, case when n % 100 = 0 then 'waiting' else 'accepted' end, case when n % 100 = 0 then now() end
+		select 'm' || n, 'otp', n, '', 1, case when n % 100 = 0 then 'waiting'
+		  else 'accepted' end, case when n % 100 = 0 then now() end
 		from generate_series(1, 20000) n`); err != nil {
 		t.Fatal(err)
 	}
@@ -251,10 +318,14 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sql, index := range map[string]string{
-		`select * from dispatcher.messages m where m.next_at <= now() order by m.next_at limit 100 for update skip locked`:           "messages_due",
-		`select tenant from dispatcher.messages where next_at is not null and lane = 'otp' and tenant > 'x' order by tenant limit 1`: "messages_turns",
-		`select queue, count(*) from dispatcher.messages where queue is not null group by queue`:                                     "messages_queue",
-		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute' and now()`:                           "attempts_claimed_at",
+		`select * from dispatcher.messages m where m.next_at <= now() order by m.next_at
+			limit 100 for update skip locked`: "messages_due",
+		`select tenant from dispatcher.messages where next_at is not null and lane = 'otp'
+			and tenant > 'x' order by tenant limit 1`: "messages_turns",
+		`select queue, count(*) from dispatcher.messages where queue is not null
+			group by queue`: "messages_queue",
+		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute'
+			and now()`: "attempts_claimed_at",
 	} {
 		if got := plan(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s does not use %s:\n%s", sql, index, got)
@@ -274,7 +345,9 @@ func TestSettlingRewritesNoIndex(t *testing.T) {
 	for table, least := range map[string]float64{"messages": 0.97, "attempts": 0.97} {
 		var updated, hot float64
 		for updated == 0 {
-			if err := db.QueryRow(t.Context(), `select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = $1`, table).Scan(&updated, &hot); err != nil {
+			if err := db.QueryRow(t.Context(),
+				`select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = $1`,
+				table).Scan(&updated, &hot); err != nil {
 				t.Fatal(err)
 			}
 		}

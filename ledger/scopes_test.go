@@ -28,11 +28,14 @@ func scoped(scope admission.Scope, window admission.Window, most int64) admissio
 }
 
 func budget(scope admission.Scope, micros int64) admission.Limit {
-	return admission.Limit{Scope: scope, Window: admission.Day, Max: micros, Unit: admission.Money, Currency: "GBP"}
+	return admission.Limit{Scope: scope, Window: admission.Day, Max: micros, Unit: admission.Money,
+		Currency: "GBP"}
 }
 
 // applyLimits applies a routing with channels a and b, of the given limits, and limits over all.
-func applyLimits(t testing.TB, l *ledger.Ledger, onA []admission.Limit, overAll ...admission.Limit) {
+func applyLimits(
+	t testing.TB, l *ledger.Ledger, onA []admission.Limit, overAll ...admission.Limit,
+) {
 	t.Helper()
 	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 		Author: "test", Document: "routes: []", Limits: overAll,
@@ -87,7 +90,9 @@ func giveIn(zone *time.Location, extra func(*admission.Counter)) decide {
 	}
 }
 
-func giveUnder(seen *ledger.Seen, at *admission.Moment, m *ledger.Message, counters []*admission.Counter) ledger.Decision {
+func giveUnder(
+	seen *ledger.Seen, at *admission.Moment, m *ledger.Message, counters []*admission.Counter,
+) ledger.Decision {
 	var accounts []admission.Account
 	for _, c := range counters {
 		if c.Scope.Covers(m.Tenant, testNumber) {
@@ -98,22 +103,28 @@ func giveUnder(seen *ledger.Seen, at *admission.Moment, m *ledger.Message, count
 	place, obstacle := admission.Fit(at, accounts, need)
 	if obstacle != nil {
 		return ledger.Decision{
-			State: ledger.Waiting, Reason: "tenant_limit", NextAt: seen.Now.Add(time.Minute), Plan: m.Plan,
+			State: ledger.Waiting, Reason: "tenant_limit", NextAt: seen.Now.Add(time.Minute),
+			Plan:     m.Plan,
 			WaitsFor: obstacle.Counter.Scope.String(),
 		}
 	}
 	admission.Take(at, accounts, need, place)
 	seen.Channels[0].Gate.Active.Count++
 	return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
-		Number: m.Attempts + 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: m.Plan.Segments, PriceMicros: 28000, Currency: "GBP",
+		Number: m.Attempts + 1, Channel: "a", Reason: ledger.ByFirstChoice,
+		Segments: m.Plan.Segments, PriceMicros: 28000, Currency: "GBP",
 	}}
 }
 
 // claimScoped claims on channel a under the given scopes and returns what was shown, the messages
 // that got an attempt, and the decisions' error.
-func claimScoped(t testing.TB, l *ledger.Ledger, messages []ledger.Message, decide decide, scopes ...ledger.ScopeRef) (seen ledger.Seen, sent []ledger.Message, err error) {
+func claimScoped(
+	t testing.TB, l *ledger.Ledger, messages []ledger.Message, decide decide,
+	scopes ...ledger.ScopeRef,
+) (seen ledger.Seen, sent []ledger.Message, err error) {
 	t.Helper()
-	err = runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(s *ledger.Seen) (ledger.Decisions, error) {
+	err = runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"},
+		Scopes: scopes}, func(s *ledger.Seen) (ledger.Decisions, error) {
 		d, err := decide(s)
 		seen = *s
 		for i := range d.Each {
@@ -126,7 +137,9 @@ func claimScoped(t testing.TB, l *ledger.Ledger, messages []ledger.Message, deci
 	return seen, sent, err
 }
 
-func mustClaim(t testing.TB, l *ledger.Ledger, messages []ledger.Message, scopes ...ledger.ScopeRef) (ledger.Seen, []ledger.Message) {
+func mustClaim(
+	t testing.TB, l *ledger.Ledger, messages []ledger.Message, scopes ...ledger.ScopeRef,
+) (ledger.Seen, []ledger.Message) {
 	t.Helper()
 	seen, sent, err := claimScoped(t, l, messages, giveScoped(nil), scopes...)
 	if err != nil {
@@ -136,13 +149,16 @@ func mustClaim(t testing.TB, l *ledger.Ledger, messages []ledger.Message, scopes
 }
 
 // shop are the scopes that a test of tenant shop names.
-var shop = []ledger.ScopeRef{{Channel: "", Scope: prefix("+44")}, {Channel: "", Scope: tenant("shop")}, {Channel: "a", Scope: tenant("shop")}}
+var shop = []ledger.ScopeRef{{Channel: "", Scope: prefix("+44")}, {
+	Channel: "", Scope: tenant("shop"),
+}, {Channel: "a", Scope: tenant("shop")}}
 
 // granted are the rows of audit.limit_windows in short: granted of max.
 func granted(t testing.TB, db *pgx.Conn) string {
 	t.Helper()
 	return scalar[string](t, db, `
-		select coalesce(string_agg(concat_ws(' ', nullif(channel, ''), scope, window_seconds, unit, granted, 'of', max, currency), ', '
+		select coalesce(string_agg(concat_ws(' ', nullif(channel, ''), scope, window_seconds, unit,
+		  granted, 'of', max, currency), ', '
 		  order by channel, scope, window_seconds, unit, window_start), '')
 		from audit.limit_windows`)
 }
@@ -151,9 +167,12 @@ func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	applyLimits(t, l, []admission.Limit{limit(admission.Day, 9), scoped(tenant("shop"), admission.Day, 7)},
+	applyLimits(t, l, []admission.Limit{
+		limit(admission.Day, 9), scoped(tenant("shop"), admission.Day, 7),
+	},
 		scoped(tenant("shop"), admission.Day, 5), budget(tenant("shop"), 4*28000+1),
-		admission.Limit{Scope: prefix("+44"), Window: admission.Day, Max: 8, Unit: admission.Segments})
+		admission.Limit{Scope: prefix("+44"), Window: admission.Day, Max: 8,
+			Unit: admission.Segments})
 	_, sent := mustClaim(t, l, of("shop", 6), shop...)
 	if len(sent) != 4 {
 		t.Errorf("%d of tenant shop were sent, its money is enough for 4", len(sent))
@@ -166,18 +185,23 @@ func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 	if got := granted(t, db); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if n := scalar[int](t, db, `select count(*) from dispatcher.messages where waits_for = 'tenant:shop' and waiting_since is not null`); n != 2 {
+	if n := scalar[int](t, db, `select count(*) from dispatcher.messages
+		where waits_for = 'tenant:shop' and waiting_since is not null`); n != 2 {
 		t.Errorf("%d messages wait for tenant:shop", n)
 	}
 	p, err := l.Limits.Present(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Scoped) != 3 || p.Scoped[1].Channel != "" || p.Scoped[1].Scope != tenant("shop") || len(p.Scoped[1].Counters) != 2 || p.Scoped[1].Counters[1].Currency != "GBP" {
+	if len(p.Scoped) != 3 || p.Scoped[1].Channel != "" || p.Scoped[1].Scope != tenant("shop") ||
+		len(p.Scoped[1].Counters) != 2 || p.Scoped[1].Counters[1].Currency != "GBP" {
 		t.Errorf("%+v", p.Scoped)
 	}
-	waiters := []ledger.Waiters{{On: "prefix:+44", Reason: "tenant_limit", Messages: 2}, {On: "tenant:shop", Reason: "tenant_limit", Messages: 2}}
-	if diff := cmp.Diff(waiters, p.Waiting, cmpopts.IgnoreFields(ledger.Waiters{}, "Next")); diff != "" {
+	waiters := []ledger.Waiters{{On: "prefix:+44", Reason: "tenant_limit", Messages: 2}, {
+		On: "tenant:shop", Reason: "tenant_limit", Messages: 2,
+	}}
+	if diff := cmp.Diff(waiters, p.Waiting, cmpopts.IgnoreFields(ledger.Waiters{},
+		"Next")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -186,7 +210,8 @@ func TestAScopeWithoutALimitIsShownWithoutCounters(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	seen, sent := mustClaim(t, l, of("shop", 2), shop...)
-	if len(sent) != 2 || len(seen.Scoped) != 3 || len(seen.Scoped[1].Counters) != 0 || seen.Scoped[1].ScopeRef != shop[1] {
+	if len(sent) != 2 || len(seen.Scoped) != 3 || len(seen.Scoped[1].Counters) != 0 ||
+		seen.Scoped[1].ScopeRef != shop[1] {
 		t.Errorf("%d sent, %+v", len(sent), seen.Scoped)
 	}
 	if seen.LockWait <= 0 || seen.LockWait > time.Minute {
@@ -215,7 +240,8 @@ func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	const waits = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	const waits = `select count(*) from pg_stat_activity where datname = current_database()
+		and wait_event_type = 'Lock'`
 	for scalar[int](t, watcher, waits) == 0 {
 	}
 	from := scalar[time.Time](t, watcher, `select clock_timestamp()`)
@@ -234,7 +260,9 @@ func TestPlacesTalliesAndReservesOutliveAClaim(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Second, 100), limit(admission.Day, 100)})
-	reserve := giveScoped(func(c *admission.Counter) { c.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}} })
+	reserve := giveScoped(func(c *admission.Counter) {
+		c.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
+	})
 	first, _, err := claimScoped(t, l, of("shop", 5), reserve)
 	if err != nil {
 		t.Fatal(err)
@@ -247,21 +275,29 @@ func TestPlacesTalliesAndReservesOutliveAClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := first.Channels[0].Gate.Counters
-	if shown[0].Next.Before(was[0].Next) || shown[0].Next.Sub(was[0].Next) > time.Microsecond || shown[1].Taken["lane:otp"] != 5 {
-		t.Errorf("stored next %s and tallies %v, decided %s", shown[0].Next, shown[1].Taken, was[0].Next)
+	if shown[0].Next.Before(was[0].Next) || shown[0].Next.Sub(was[0].Next) > time.Microsecond ||
+		shown[1].Taken["lane:otp"] != 5 {
+		t.Errorf("stored next %s and tallies %v, decided %s", shown[0].Next, shown[1].Taken,
+			was[0].Next)
 	}
-	if n := scalar[int](t, db, `select reserved from audit.limit_windows where window_seconds = 86400 and next_at is null`); n != 15 {
+	if n := scalar[int](t, db,
+		`select reserved from audit.limit_windows where window_seconds = 86400
+			and next_at is null`); n != 15 {
 		t.Errorf("%d reserved", n)
 	}
-	if n := scalar[int](t, db, `select count(*) from audit.limit_windows where window_seconds = 1 and next_at > window_start`); n != 1 {
+	if n := scalar[int](t, db, `select count(*) from audit.limit_windows where window_seconds = 1
+		and next_at > window_start`); n != 1 {
 		t.Errorf("%d windows with a next place", n)
 	}
 	// The window that is left keeps what was reserved in it.
-	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day' where window_seconds = 86400`)
+	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'
+		where window_seconds = 86400`)
 	if _, _, err := claimScoped(t, l, of("shop", 1), reserve); err != nil {
 		t.Fatal(err)
 	}
-	if got := scalar[string](t, db, `select string_agg(granted || '/' || reserved, ' ' order by window_start) from audit.limit_windows where window_seconds = 86400`); got != "5/15 1/19" {
+	if got := scalar[string](t, db, `select string_agg(granted || '/' || reserved, ' '
+		order by window_start) from audit.limit_windows
+		where window_seconds = 86400`); got != "5/15 1/19" {
 		t.Errorf("days have granted/reserved %s", got)
 	}
 }
@@ -272,22 +308,52 @@ func TestClaimRefusesWhatDoesNotFitItsScopes(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50), limit(admission.Second, 1000)},
-		scoped(tenant("shop"), admission.Day, 20), budget(tenant("shop"), 1e9), scoped(prefix("+44"), admission.Day, 30))
-	of := func(s *ledger.Seen, scope, counter int) *admission.Counter { return &s.Scoped[scope].Counters[counter] }
+		scoped(tenant("shop"), admission.Day, 20), budget(tenant("shop"), 1e9),
+		scoped(prefix("+44"), admission.Day, 30))
+	of := func(s *ledger.Seen, scope, counter int) *admission.Counter {
+		return &s.Scoped[scope].Counters[counter]
+	}
 	for name, spoil := range map[string]func(*ledger.Seen, *ledger.Decisions){
-		"nothing taken of the tenant":    func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 0).Granted = 0 },
-		"too much taken of the tenant":   func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 0).Granted++ },
-		"too little money":               func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 1).Granted-- },
-		"too much money":                 func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 1).Granted++ },
-		"a prefix takes more than all":   func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 0, 0).Granted = 3 },
-		"a prefix gives back":            func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 0, 0).Granted = -1 },
-		"a scope's limit raised":         func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 0).Limit.Max++ },
-		"a scope's window raised":        func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 0).Max++ },
-		"a scope's counter dropped":      func(s *ledger.Seen, _ *ledger.Decisions) { s.Scoped[1].Counters = nil },
-		"a place moved back":             func(s *ledger.Seen, _ *ledger.Decisions) { s.Channels[0].Gate.Counters[0].Next = time.Time{}.Add(-1) },
-		"a tally of more than was taken": func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 0).Taken = map[string]int64{"lane:otp": 3} },
-		"a tally below nothing":          func(s *ledger.Seen, _ *ledger.Decisions) { of(s, 1, 0).Taken = map[string]int64{"lane:otp": -1} },
-		"granted past max":               func(s *ledger.Seen, _ *ledger.Decisions) { c := of(s, 1, 0); c.Granted = c.Max + 1 },
+		"nothing taken of the tenant": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 0).Granted = 0
+		},
+		"too much taken of the tenant": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 0).Granted++
+		},
+		"too little money": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 1).Granted--
+		},
+		"too much money": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 1).Granted++
+		},
+		"a prefix takes more than all": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 0, 0).Granted = 3
+		},
+		"a prefix gives back": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 0, 0).Granted = -1
+		},
+		"a scope's limit raised": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 0).Limit.Max++
+		},
+		"a scope's window raised": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 0).Max++
+		},
+		"a scope's counter dropped": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Scoped[1].Counters = nil
+		},
+		"a place moved back": func(s *ledger.Seen, _ *ledger.Decisions) {
+			s.Channels[0].Gate.Counters[0].Next = time.Time{}.Add(-1)
+		},
+		"a tally of more than was taken": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 0).Taken = map[string]int64{"lane:otp": 3}
+		},
+		"a tally below nothing": func(s *ledger.Seen, _ *ledger.Decisions) {
+			of(s, 1, 0).Taken = map[string]int64{"lane:otp": -1}
+		},
+		"granted past max": func(s *ledger.Seen, _ *ledger.Decisions) {
+			c := of(s, 1, 0)
+			c.Granted = c.Max + 1
+		},
 		"a ticket out of nowhere": func(s *ledger.Seen, d *ledger.Decisions) {
 			ticket := admission.NewTicket(s.Now)
 			d.Each[0].Attempt.Ticket = &ticket
@@ -297,7 +363,8 @@ func TestClaimRefusesWhatDoesNotFitItsScopes(t *testing.T) {
 		// Not in parallel: whoever waits longer than maxSilence for a turn may not claim.
 		t.Run(name, func(t *testing.T) {
 			messages := batch(name, 2) // of tenant shop
-			_, _, err := claimScoped(t, l, messages, func(s *ledger.Seen) (ledger.Decisions, error) {
+			_, _, err := claimScoped(t, l, messages, func(s *ledger.Seen) (ledger.Decisions,
+				error) {
 				d, err := giveScoped(nil)(s)
 				spoil(s, &d)
 				return d, err
@@ -313,7 +380,9 @@ func TestClaimRefusesATallyThatShrinks(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50)})
-	reserve := giveScoped(func(c *admission.Counter) { c.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}} })
+	reserve := giveScoped(func(c *admission.Counter) {
+		c.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
+	})
 	if _, _, err := claimScoped(t, l, of("shop", 5), reserve); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +390,8 @@ func TestClaimRefusesATallyThatShrinks(t *testing.T) {
 		"less": func(taken map[string]int64) { taken["lane:otp"] = 4 },
 		"gone": func(taken map[string]int64) { delete(taken, "lane:otp") },
 	} {
-		_, _, err := claimScoped(t, l, of("shop", 1), func(s *ledger.Seen) (ledger.Decisions, error) {
+		_, _, err := claimScoped(t, l, of("shop", 1), func(s *ledger.Seen) (ledger.Decisions,
+			error) {
 			d, err := reserve(s)
 			spoil(s.Channels[0].Gate.Counters[0].Taken) // in place, as decide does
 			return d, err
@@ -336,7 +406,8 @@ func TestAPrefixTakesAnyPartOfTheBatch(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	applyLimits(t, l, nil, scoped(prefix("+49"), admission.Day, 3))
-	if _, sent := mustClaim(t, l, of("shop", 5), ledger.ScopeRef{Scope: prefix("+49")}); len(sent) != 5 {
+	if _, sent := mustClaim(t, l, of("shop", 5), ledger.ScopeRef{Scope: prefix("+49")}); len(
+		sent) != 5 {
 		t.Errorf("%d sent", len(sent))
 	}
 }
@@ -362,10 +433,12 @@ func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
 		rows := func(l *ledger.Ledger) int64 {
 			l.Close() // a session has reported its statistics before it is gone
 			for scalar[bool](t, db, `select exists (select from pg_stat_activity
-				where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid())`) {
+				where datname = current_database() and backend_type = 'client backend'
+				  and pid <> pg_backend_pid())`) {
 				time.Sleep(5 * time.Millisecond)
 			}
-			return scalar[int64](t, db, `select coalesce(seq_tup_read + idx_tup_fetch, 0) from pg_stat_user_tables where relname = 'limits'`)
+			return scalar[int64](t, db, `select coalesce(seq_tup_read + idx_tup_fetch, 0)
+				from pg_stat_user_tables where relname = 'limits'`)
 		}
 		before := rows(l)
 		l = connect(t, ledger.Config{URL: url, MaxConns: 1})
@@ -373,8 +446,10 @@ func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
 		return rows(l) - before
 	}
 	few, many := read(touched), read(1000)
-	if most := int64(2 * (touched + 1)); many > few || many > most { // each is locked and updated at most
-		t.Errorf("a claim of %d scopes read %d limits of 10 and %d of 1000, want %d at most", touched, few, many, most)
+	// each is locked and updated at most
+	if most := int64(2 * (touched + 1)); many > few || many > most {
+		t.Errorf("a claim of %d scopes read %d limits of 10 and %d of 1000, want %d at most",
+			touched, few, many, most)
 	}
 }
 
@@ -400,12 +475,14 @@ func TestALimitOfAScopeChangesInMidWindow(t *testing.T) {
 	claims(2)
 	applyLimits(t, l, []admission.Limit{day(5)}) // now on channel a, another limit
 	claims(5)
-	if got := granted(t, db); got != "tenant:shop 86400 messages 12 of 12, a tenant:shop 86400 messages 5 of 5" {
+	if got := granted(t,
+		db); got != "tenant:shop 86400 messages 12 of 12, a tenant:shop 86400 messages 5 of 5" {
 		t.Error(got)
 	}
 	applyLimits(t, l, nil, day(15)) // back in the same window: it goes on where it stood
 	claims(3)
-	if got := granted(t, db); got != "tenant:shop 86400 messages 15 of 15, a tenant:shop 86400 messages 5 of 5" {
+	if got := granted(t,
+		db); got != "tenant:shop 86400 messages 15 of 15, a tenant:shop 86400 messages 5 of 5" {
 		t.Error(got)
 	}
 	if n := scalar[int](t, db, `select count(*) from dispatcher.limits`); n != 1 {
@@ -448,7 +525,9 @@ func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
 	l, db := rig.l, rig.db
 	on := []admission.Limit{limit(admission.Hour, 100)}
 	applyLimits(t, l, on)
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('hour', now()), next_at = now() + interval '40 minutes', pace = 36000000000`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('hour', now()), next_at = now() + interval '40 minutes',
+		  pace = 36000000000`)
 	const place = `select next_at from dispatcher.limits`
 	was := scalar[time.Time](t, db, place)
 	applyLimits(t, l, nil)
@@ -464,13 +543,16 @@ func TestALoweredLimitReservesNoMoreThanItHasLeft(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 60)})
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('day', now()), granted = 48, reserved = 12`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('day', now()), granted = 48, reserved = 12`)
 	for _, step := range []struct {
 		most int64
 		want string
 	}{{70, "48 of 70, 12 reserved"}, {55, "48 of 55, 7 reserved"}, {20, "48 of 48, 0 reserved"}} {
 		applyLimits(t, l, []admission.Limit{limit(admission.Day, step.most)})
-		if got := scalar[string](t, db, `select granted || ' of ' || max || ', ' || reserved || ' reserved' from audit.limit_windows`); got != step.want {
+		if got := scalar[string](t, db,
+			`select granted || ' of ' || max || ', ' || reserved || ' reserved'
+				from audit.limit_windows`); got != step.want {
 			t.Errorf("a limit of %d: %s, want %s", step.most, got, step.want)
 		}
 	}
@@ -480,12 +562,19 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	for name, n := range map[string]ledger.NewRouting{
-		"over all and all":   {Limits: []admission.Limit{limit(admission.Day, 1)}},
-		"twice":              {Limits: []admission.Limit{scoped(tenant("x"), admission.Day, 1), scoped(tenant("x"), admission.Day, 2)}},
-		"twice on a channel": {Channels: []ledger.ChannelSpec{{Name: "a", Limits: []admission.Limit{budget(tenant("x"), 1), budget(tenant("x"), 2)}}}},
-		"no currency":        {Limits: []admission.Limit{{Scope: tenant("x"), Window: admission.Day, Max: 1, Unit: admission.Money}}},
-		"currency":           {Limits: []admission.Limit{{Scope: tenant("x"), Window: admission.Day, Max: 1, Currency: "GBP"}}},
-		"negative":           {Limits: []admission.Limit{scoped(tenant("x"), admission.Day, -1)}},
+		"over all and all": {Limits: []admission.Limit{limit(admission.Day, 1)}},
+		"twice": {Limits: []admission.Limit{scoped(tenant("x"), admission.Day, 1),
+			scoped(tenant("x"), admission.Day, 2)}},
+		"twice on a channel": {Channels: []ledger.ChannelSpec{
+			{Name: "a", Limits: []admission.Limit{budget(tenant("x"), 1), budget(tenant("x"), 2)}},
+		}},
+		"no currency": {Limits: []admission.Limit{
+			{Scope: tenant("x"), Window: admission.Day, Max: 1, Unit: admission.Money},
+		}},
+		"currency": {Limits: []admission.Limit{
+			{Scope: tenant("x"), Window: admission.Day, Max: 1, Currency: "GBP"},
+		}},
+		"negative": {Limits: []admission.Limit{scoped(tenant("x"), admission.Day, -1)}},
 	} {
 		n.Document = "routes: []"
 		if _, err := l.Routing.Apply(t.Context(), n); err == nil {
@@ -496,7 +585,8 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 		limit(admission.Day, 1),
 		{Window: admission.Day, Max: 1, Unit: admission.Segments},
 		budget(admission.Scope{}, 1),
-		scoped(tenant("x"), admission.Day, 1), scoped(tenant("y"), admission.Day, 1), scoped(prefix("x"), admission.Day, 1),
+		scoped(tenant("x"), admission.Day, 1), scoped(tenant("y"), admission.Day, 1),
+		scoped(prefix("x"), admission.Day, 1),
 	})
 }
 
@@ -505,12 +595,14 @@ func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 	tier.OneWindow(t, time.Minute)
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 5)}, scoped(tenant("shop"), admission.Minute, 3))
+	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 5)},
+		scoped(tenant("shop"), admission.Minute, 3))
 	if _, sent := mustClaim(t, l, of("shop", 9), shop...); len(sent) != 3 {
 		t.Fatalf("%d sent", len(sent))
 	}
 	// The rows come from a clock that was ten minutes ahead.
-	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '10 minutes'`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = window_start + interval '10 minutes'`)
 	before := granted(t, db)
 	if _, sent := mustClaim(t, l, of("shop", 9), shop...); len(sent) != 0 {
 		t.Errorf("%d sent after the clock was set back", len(sent))
@@ -535,10 +627,14 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	db := raw(t, url)
-	instances := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}), connect(t, ledger.Config{URL: url, MaxConns: 8})}
+	instances := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: 8})}
 	again := func() {
-		applyLimits(t, instances[0], []admission.Limit{limit(admission.Day, 600), scoped(tenant("t0"), admission.Day, 100)},
-			scoped(tenant("t0"), admission.Day, 1000), scoped(tenant("t1"), admission.Day, 150), budget(tenant("t2"), 90*28000), scoped(prefix("+44"), admission.Day, 500))
+		applyLimits(t, instances[0], []admission.Limit{
+			limit(admission.Day, 600), scoped(tenant("t0"), admission.Day, 100),
+		},
+			scoped(tenant("t0"), admission.Day, 1000), scoped(tenant("t1"), admission.Day, 150),
+			budget(tenant("t2"), 90*28000), scoped(prefix("+44"), admission.Day, 500))
 	}
 	again()
 	rounds := tier.Size(6, 20)
@@ -552,8 +648,12 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 				for i := range messages {
 					messages[i].Tenant = name
 				}
-				_, sent, err := claimScoped(t, l, messages, giveScoped(nil), ledger.ScopeRef{Scope: prefix("+44")},
-					ledger.ScopeRef{Scope: tenant(name)}, ledger.ScopeRef{Channel: "a", Scope: tenant(name)})
+				_, sent, err := claimScoped(t, l, messages, giveScoped(nil), ledger.ScopeRef{
+					Scope: prefix("+44"),
+				},
+					ledger.ScopeRef{Scope: tenant(name)}, ledger.ScopeRef{
+						Channel: "a", Scope: tenant(name),
+					})
 				if err == nil {
 					err = l.Settlements.Settle(t.Context(), refunding(sent, 14000))
 				}
@@ -568,13 +668,18 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	}
 	workers.Wait()
 	for sql, want := range map[string]int64{
-		`select count(*) from audit.limit_windows where granted > max`:                        0,
-		`select count(*) from dispatcher.channels where active <> 0`:                          0,
-		`select granted from audit.limit_windows where channel = 'a' and scope = 'channel'`:   scalar[int64](t, db, `select count(*) from dispatcher.attempts`),
-		`select granted from audit.limit_windows where channel = '' and scope = 'tenant:t1'`:  scalar[int64](t, db, `select count(*) from audit.attempts where message_id like 't1-%'`),
-		`select granted from audit.limit_windows where unit = 'money'`:                        scalar[int64](t, db, `select count(*) * 14000 from audit.attempts where message_id like 't2-%'`),
-		`select granted from audit.limit_windows where channel = 'a' and scope = 'tenant:t0'`: scalar[int64](t, db, `select count(*) from audit.attempts where message_id like 't0-%'`),
-		`select granted from audit.limit_windows where scope = 'prefix:+44'`:                  scalar[int64](t, db, `select count(*) from dispatcher.attempts`),
+		`select count(*) from audit.limit_windows where granted > max`: 0,
+		`select count(*) from dispatcher.channels where active <> 0`:   0,
+		`select granted from audit.limit_windows where channel = 'a'
+			and scope = 'channel'`: scalar[int64](t, db, `select count(*) from dispatcher.attempts`),
+		`select granted from audit.limit_windows where channel = ''
+			and scope = 'tenant:t1'`: scalar[int64](t, db, `select count(*) from audit.attempts where message_id like 't1-%'`),
+		`select granted from audit.limit_windows
+			where unit = 'money'`: scalar[int64](t, db, `select count(*) * 14000 from audit.attempts where message_id like 't2-%'`),
+		`select granted from audit.limit_windows where channel = 'a'
+			and scope = 'tenant:t0'`: scalar[int64](t, db, `select count(*) from audit.attempts where message_id like 't0-%'`),
+		`select granted from audit.limit_windows where scope = 'prefix:+44'`: scalar[int64](t, db,
+			`select count(*) from dispatcher.attempts`),
 	} {
 		if got := scalar[int64](t, db, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
@@ -587,7 +692,9 @@ func refunding(sent []ledger.Message, back int64) []ledger.Settlement {
 	settlements := accepted(sent)
 	for i := range settlements {
 		settlements[i].PriceMicros -= back
-		settlements[i].Refunds = []ledger.Refund{{ScopeRef: ledger.ScopeRef{Scope: tenant("t2")}, Window: admission.Day, Micros: back}}
+		settlements[i].Refunds = []ledger.Refund{
+			{ScopeRef: ledger.ScopeRef{Scope: tenant("t2")}, Window: admission.Day, Micros: back},
+		}
 		if sent[i].Tenant != "t2" {
 			settlements[i].Refunds = nil
 		}
@@ -600,7 +707,9 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	waits := []ledger.Wait{{Reason: "no_slot", On: "alpha", For: 11900 * time.Millisecond}, {Reason: "tenant_limit", On: "alpha tenant:shop", For: 1234567 * time.Microsecond}, {Reason: "throttled", For: time.Second}}
+	waits := []ledger.Wait{{Reason: "no_slot", On: "alpha", For: 11900 * time.Millisecond}, {
+		Reason: "tenant_limit", On: "alpha tenant:shop", For: 1234567 * time.Microsecond,
+	}, {Reason: "throttled", For: time.Second}}
 	look := func(d ledger.Decision) (m ledger.Message, now time.Time) {
 		t.Helper()
 		c := ledger.Claim{Due: 1, Channels: []string{"a"}}
@@ -612,7 +721,8 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 			m, now = s.Messages[0], s.Now
 			if d.State == ledger.Sending {
 				s.Channels[0].Gate.Active.Count++
-				d.Attempt = ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP"}
+				d.Attempt = ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice,
+					Segments: 1, Currency: "GBP"}
 			} else {
 				d.NextAt = s.Now.Add(time.Minute)
 			}
@@ -628,7 +738,8 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	if !m.WaitingSince.Equal(first) || m.WaitsFor != "alpha" || m.Waits != nil {
 		t.Errorf("since %s for %q, %v", m.WaitingSince, m.WaitsFor, m.Waits)
 	}
-	m, third := look(ledger.Decision{State: ledger.Waiting, Reason: "throttled", WaitsFor: "beta"}) // keeps the waits
+	// keeps the waits
+	m, third := look(ledger.Decision{State: ledger.Waiting, Reason: "throttled", WaitsFor: "beta"})
 	if !m.WaitingSince.Equal(second) || m.WaitsFor != "" || !slices.Equal(m.Waits, waits[:1]) {
 		t.Errorf("since %s for %q, %v", m.WaitingSince, m.WaitsFor, m.Waits)
 	}
@@ -640,7 +751,8 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(waits, r.Message.Waits, cmpopts.EquateEmpty()); diff != "" || !r.Message.WaitingSince.IsZero() || r.Message.WaitsFor != "" {
+	if diff := cmp.Diff(waits, r.Message.Waits, cmpopts.EquateEmpty()); diff != "" ||
+		!r.Message.WaitingSince.IsZero() || r.Message.WaitsFor != "" {
 		t.Errorf("%s\nsince %s for %q", diff, r.Message.WaitingSince, r.Message.WaitsFor)
 	}
 }
@@ -655,21 +767,28 @@ func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	apply := func(limits ...admission.Limit) {
 		t.Helper()
 		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
-			Author: "test", Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a", Limits: limits}},
+			Author: "test", Document: "routes: []", Channels: []ledger.ChannelSpec{
+				{Name: "a", Limits: limits},
+			},
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	on := limit(admission.Hour, 100)
 	apply(on)
-	execute(t, db, `update dispatcher.limits set window_start = date_trunc('hour', now()), granted = 5, next_at = now() + interval '40 minutes', pace = 36000000000`)
+	execute(t, db, `update dispatcher.limits
+		set window_start = date_trunc('hour', now()), granted = 5,
+		  next_at = now() + interval '40 minutes', pace = 36000000000`)
 	apply()
-	execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 hour'`) // the next hour has begun
+	// the next hour has begun
+	execute(t, db, `update dispatcher.limit_history
+		set window_start = window_start - interval '1 hour'`)
 	for range 2 {
 		apply(on)
 		apply()
 	}
-	if got := scalar[string](t, db, `select string_agg(granted::text, ' ') from dispatcher.limit_history`); got != "5" {
+	if got := scalar[string](t, db,
+		`select string_agg(granted::text, ' ') from dispatcher.limit_history`); got != "5" {
 		t.Errorf("the history holds windows with %s", got)
 	}
 }

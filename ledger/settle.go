@@ -122,11 +122,14 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 		return nil
 	}
 	for i := range settlements {
-		if n := settlements[i].Notice; n != nil && (n.Kind != Status || len(n.Headers) > 0 || len(n.Value) == 0) {
-			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
+		if n := settlements[i].Notice; n != nil && (n.Kind != Status || len(n.Headers) > 0 ||
+			len(n.Value) == 0) {
+			return fmt.Errorf("settle message %d: the notice is no plain status event",
+				settlements[i].Seq)
 		}
 	}
-	conn, err := s.hot.Acquire(ctx) // one for both statements, so that the barrier is on the same server
+	// one for both statements, so that the barrier is on the same server
+	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return wrap("settle", err)
 	}
@@ -146,7 +149,8 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	ambiguities, expectations, corrections := ambiguityArrays(order), expectArrays(order), correctedArrays(order)
+	ambiguities, expectations, corrections := ambiguityArrays(order), expectArrays(order),
+		correctedArrays(order)
 	repeats := repeatArrays(order)
 	if ambiguities == nil && expectations == nil && corrections == nil && repeats == nil {
 		tag, err := db.Exec(ctx, sql, args...)
@@ -198,6 +202,7 @@ func bySeq(settlements []Settlement) []*Settlement {
 // more reports whether one of the settlements needs settleMore.
 func more(order []*Settlement) bool {
 	return slices.ContainsFunc(order, func(s *Settlement) bool {
-		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 || s.DeniedParts > 0
+		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 ||
+			s.DeniedParts > 0
 	})
 }

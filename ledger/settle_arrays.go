@@ -16,7 +16,8 @@ import (
 func settlementArrays(order []*Settlement) []any {
 	n := len(order)
 	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
-	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n), make([]int64, n)
+	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n),
+		make([]int64, n)
 	state, reason := make([]string, n), make([]string, n)
 	var next []pgtype.Timestamptz // null unless a row has one
 	tried, duplicate := make([]bool, n), make([]bool, n)
@@ -37,13 +38,15 @@ func settlementArrays(order []*Settlement) []any {
 	}
 	return append([]any{
 		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
-		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut), brief(duplicate),
+		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut),
+		brief(duplicate),
 	}, notices.arguments()...)
 }
 
 // moreArrays are the parameters that settleMore takes beyond those of settle.
 func moreArrays(order []*Settlement) []any {
-	hold, slow, unfit, denied := make([]int64, len(order)), make([]int64, len(order)), make([]bool, len(order)), make([]int16, len(order))
+	hold, slow, unfit, denied := make([]int64, len(order)), make([]int64, len(order)),
+		make([]bool, len(order)), make([]int16, len(order))
 	for i, s := range order {
 		denied[i] = int16(s.DeniedParts) //nolint:gosec // Segments of a message.
 		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
@@ -64,8 +67,10 @@ func refundArrays(order []*Settlement) (refunds, tallies []any) {
 	seconds, micros := []int32{}, []int64{}
 	for i, s := range order {
 		for _, r := range s.Refunds {
-			nr, channel, scope = append(nr, int64(i+1)), append(channel, r.Channel), append(scope, r.Scope.String())
-			seconds, micros = append(seconds, int32(r.Window.Seconds())), append(micros, max(r.Micros, 0))
+			nr, channel, scope = append(nr, int64(i+1)), append(channel, r.Channel),
+				append(scope, r.Scope.String())
+			seconds, micros = append(seconds, int32(r.Window.Seconds())),
+				append(micros, max(r.Micros, 0))
 			lane, pool = append(lane, r.Tallies.Lane), append(pool, r.Tallies.Pool)
 		}
 	}
@@ -75,7 +80,8 @@ func refundArrays(order []*Settlement) (refunds, tallies []any) {
 // saidArrays are what the settlements say about receipts, see settleNames.
 func saidArrays(order []*Settlement) []any {
 	n := len(order)
-	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n),
+		make([]bool, n)
 	for i, s := range order {
 		if s.Receipts > 0 {
 			owed[i], telling[i], within[i], cut[i] = s.said()
@@ -96,8 +102,10 @@ func correctedArrays(order []*Settlement) []any {
 			continue
 		}
 		o, t, w, c := s.said()
-		seq, attempt, outcome = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(outcome, s.Outcome.String())
-		owed, telling, within, cut = append(owed, o), append(telling, t), append(within, w), append(cut, c)
+		seq, attempt, outcome = append(seq, s.Seq), append(attempt, int16(s.Attempt)),
+			append(outcome, s.Outcome.String())
+		owed, telling, within, cut = append(owed, o), append(telling, t), append(within, w),
+			append(cut, c)
 	}
 	if seq == nil {
 		return nil
@@ -110,8 +118,10 @@ func correctedArrays(order []*Settlement) []any {
 func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
 	known := names(s.Reference)
 	slices.Sort(known)
-	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort || s.Outcome == provider.Unknown
-	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(), s.CutShort //nolint:gosec // Segments of a message.
+	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort ||
+		s.Outcome == provider.Unknown
+	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(),
+		s.CutShort //nolint:gosec // Segments of a message.
 }
 
 // noticeArrays gathers at most one notice for each row, empty where there is none.
@@ -173,7 +183,8 @@ func expectArrays(order []*Settlement) []any {
 		number := int16(0)
 		add := func(name string) {
 			number++
-			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, name)
+			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)),
+				append(reference, name)
 			part, await = append(part, number), append(await, s.Await.Microseconds())
 		}
 		for _, one := range names(s.Reference) {
@@ -183,7 +194,8 @@ func expectArrays(order []*Settlement) []any {
 			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
 		}
 		for _, one := range names(s.Denied) {
-			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, one) //nolint:gosec // The column is a smallint.
+			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)),
+				append(reference, one) //nolint:gosec // The column is a smallint.
 			part, await = append(part, 0), append(await, s.Await.Microseconds())
 		}
 	}
@@ -195,5 +207,7 @@ func expectArrays(order []*Settlement) []any {
 
 // names are the references of a settlement that a receipt can be found by.
 func names(reference string) []string {
-	return slices.DeleteFunc(strings.Fields(storable(reference)), func(one string) bool { return len(one) > maxReference })
+	return slices.DeleteFunc(strings.Fields(storable(reference)), func(one string) bool {
+		return len(one) > maxReference
+	})
 }

@@ -13,7 +13,8 @@ import (
 
 // seeOwed is what the first attempt of the message owes, and what else a settlement writes.
 const seeOwed = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text, 'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
-	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active, a.provider_code, a.segments)
+	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active,
+	  a.provider_code, a.segments)
 	from dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
 
 func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
@@ -22,14 +23,29 @@ func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
 		say  func(s *ledger.Settlement)
 		want string
 	}{
-		"nothing said":                       {func(*ledger.Settlement) {}, "accepted owes what it names within nothing | answers 1 active 0 1"},
-		"as many as are named":               {func(s *ledger.Settlement) { s.Receipts = 2 }, "accepted owes what it names within nothing | answers 1 active 0 1"},
-		"as many, and one is named twice":    {func(s *ledger.Settlement) { s.Receipts, s.Reference = 1, "r1 r1" }, "accepted owes what it names within nothing | answers 1 active 0 1"},
-		"more than are named":                {func(s *ledger.Settlement) { s.Receipts = 3 }, "accepted owes 3 within 01:00:00 | answers 1 active 0 1"},
-		"fewer, and none is expected":        {func(s *ledger.Settlement) { s.Receipts, s.Await = 1, 0 }, "accepted owes 1 within nothing | answers 1 active 0 1"},
-		"as many, of a message cut short":    {func(s *ledger.Settlement) { s.Receipts, s.CutShort = 2, true }, "accepted owes 2 within 01:00:00 cut short | answers 1 active 0 1"},
-		"more, and the slot is held":         {func(s *ledger.Settlement) { s.Receipts, s.Hold = 3, time.Hour }, "accepted owes 3 within 01:00:00 | answers 1 active 1 1"},
-		"cut short without a number of them": {func(s *ledger.Settlement) { s.CutShort = true }, "accepted owes what it names within nothing | answers 1 active 0 1"},
+		"nothing said": {func(*ledger.Settlement) {},
+			"accepted owes what it names within nothing | answers 1 active 0 1"},
+		"as many as are named": {func(s *ledger.Settlement) {
+			s.Receipts = 2
+		}, "accepted owes what it names within nothing | answers 1 active 0 1"},
+		"as many, and one is named twice": {func(s *ledger.Settlement) {
+			s.Receipts, s.Reference = 1, "r1 r1"
+		}, "accepted owes what it names within nothing | answers 1 active 0 1"},
+		"more than are named": {func(s *ledger.Settlement) {
+			s.Receipts = 3
+		}, "accepted owes 3 within 01:00:00 | answers 1 active 0 1"},
+		"fewer, and none is expected": {func(s *ledger.Settlement) {
+			s.Receipts, s.Await = 1, 0
+		}, "accepted owes 1 within nothing | answers 1 active 0 1"},
+		"as many, of a message cut short": {func(s *ledger.Settlement) {
+			s.Receipts, s.CutShort = 2, true
+		}, "accepted owes 2 within 01:00:00 cut short | answers 1 active 0 1"},
+		"more, and the slot is held": {func(s *ledger.Settlement) {
+			s.Receipts, s.Hold = 3, time.Hour
+		}, "accepted owes 3 within 01:00:00 | answers 1 active 1 1"},
+		"cut short without a number of them": {func(s *ledger.Settlement) {
+			s.CutShort = true
+		}, "accepted owes what it names within nothing | answers 1 active 0 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,12 +72,14 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	lost.Receipts, lost.Segments, lost.Await, lost.Code = 1, 3, time.Hour, "lost"
 	lost.Notice = accepted([]ledger.Message{m})[0].Notice
 	settleAll(t, l, []ledger.Settlement{lost})
-	claimAll(t, l, []ledger.Message{message("other")}, "a") // takes a slot that must not be freed again
+	// takes a slot that must not be freed again
+	claimAll(t, l, []ledger.Message{message("other")}, "a")
 	own := lost
 	own.Receipts, own.Segments, own.CutShort, own.Code = 2, 2, true, "timeout"
 	for range 2 {
 		settleAll(t, l, []ledger.Settlement{own})
-		if got := see(seeOwed + ` and a.message_seq = 1`); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
+		if got := see(seeOwed +
+			` and a.message_seq = 1`); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
 			t.Error(got)
 		}
 	}
@@ -70,8 +88,10 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	}
 	own.Receipts = 0 // says nothing
 	settleAll(t, l, []ledger.Settlement{own})
-	settleAll(t, l, []ledger.Settlement{own, expecting(m, "r1")[0]}) // nor does what comes with the truth
-	if got := see(seeOwed + ` and a.message_seq = 1`); got != "accepted owes 2 within 01:00:00 cut short | answers 2 active 1 1" {
+	// nor does what comes with the truth
+	settleAll(t, l, []ledger.Settlement{own, expecting(m, "r1")[0]})
+	if got := see(seeOwed +
+		` and a.message_seq = 1`); got != "accepted owes 2 within 01:00:00 cut short | answers 2 active 1 1" {
 		t.Error(got)
 	}
 }
@@ -98,7 +118,9 @@ func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
 	t.Helper()
 	done = make(chan error, 1)
 	go func() { done <- work() }()
-	for !scalar[bool](t, db, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`) && t.Context().Err() == nil {
+	for !scalar[bool](t, db, `select exists (select from pg_stat_activity
+		where datname = current_database()
+		  and wait_event_type = 'Lock')`) && t.Context().Err() == nil {
 		select {
 		case err := <-done:
 			t.Fatalf("it did not wait: %v", err)
@@ -126,7 +148,8 @@ func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := scalar[string](t, db, seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 timeout 3" {
+	if got := scalar[string](t, db,
+		seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 timeout 3" {
 		t.Error(got)
 	}
 }
@@ -142,13 +165,18 @@ func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	own := unknown(m)
 	own.Receipts, own.CutShort, own.Await = 2, true, time.Hour
 	execute(t, db, `begin`)
-	execute(t, db, `update dispatcher.attempts set outcome = 'unknown', settled_at = now(), answers = 1, receipts_owed = 3, receipts_within = '72 hours', provider_code = 'lost', segments = 3`)
-	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), []ledger.Settlement{own}) })
+	execute(t, db, `update dispatcher.attempts
+		set outcome = 'unknown', settled_at = now(), answers = 1, receipts_owed = 3,
+		  receipts_within = '72 hours', provider_code = 'lost', segments = 3`)
+	done := waiting(t, watch, func() error {
+		return l.Settlements.Settle(t.Context(), []ledger.Settlement{own})
+	})
 	execute(t, db, `commit`)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := scalar[string](t, db, seeOwed); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
+	if got := scalar[string](t, db,
+		seeOwed); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
 		t.Error(got)
 	}
 }
@@ -169,12 +197,16 @@ func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	settlements[0].Receipts = 3
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.attempts where message_seq = $1 for update`, m[0].Seq)
-	done := waiting(t, watch, func() error { return l.Settlements.Settle(t.Context(), settlements) })
+	done := waiting(t, watch, func() error {
+		return l.Settlements.Settle(t.Context(), settlements)
+	})
 	for _, sql := range []string{
-		`select from dispatcher.attempts where message_seq = $1 for update nowait`, `select from dispatcher.messages where seq = $1 for update nowait`,
+		`select from dispatcher.attempts where message_seq = $1 for update nowait`,
+		`select from dispatcher.messages where seq = $1 for update nowait`,
 	} {
 		var pg *pgconn.PgError
-		if _, err := watch.Exec(t.Context(), sql, m[1].Seq); errors.As(err, &pg) && pg.Code == "55P03" {
+		if _, err := watch.Exec(t.Context(), sql, m[1].Seq); errors.As(err, &pg) &&
+			pg.Code == "55P03" {
 			t.Errorf("it has locked what comes after: %s", sql)
 		}
 	}
@@ -182,7 +214,9 @@ func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := scalar[string](t, db, `select string_agg(receipts_owed::text, ' ' order by message_seq) from dispatcher.attempts`); got != "3 2" {
+	if got := scalar[string](t, db,
+		`select string_agg(receipts_owed::text, ' ' order by message_seq)
+			from dispatcher.attempts`); got != "3 2" {
 		t.Errorf("they owe %s", got)
 	}
 	if got := scalar[string](t, db, states); got != "m-00000 accepted, m-00001 accepted" {

@@ -19,7 +19,8 @@ const settleCount = 18
 
 var settleNames = []string{
 	// One element for each settlement, see settlementArrays.
-	"seqs", "attempts", "outcomes", "codes", "references", "segments", "prices", "states", "reasons",
+	"seqs", "attempts", "outcomes", "codes", "references", "segments", "prices", "states",
+	"reasons",
 	"next_ats", "tried", "pinned", "parts_left", "parts_cut", "possible_duplicates",
 	// Their notices, and whether each has one, see noticeArrays.
 	"notice_keys", "notice_values", "all_told",

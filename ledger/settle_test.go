@@ -43,7 +43,8 @@ func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 
 // unknown settles attempt 1 without an answer.
 func unknown(m ledger.Message) ledger.Settlement {
-	return ledger.Settlement{Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown, Code: "timeout", Segments: 1, PriceMicros: 28000, State: ledger.Unknown}
+	return ledger.Settlement{Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown,
+		Code: "timeout", Segments: 1, PriceMicros: 28000, State: ledger.Unknown}
 }
 
 func TestALateTruthReplacesUnknownAndFreesNoSecondSlot(t *testing.T) {
@@ -53,16 +54,19 @@ func TestALateTruthReplacesUnknownAndFreesNoSecondSlot(t *testing.T) {
 	if got := see(look); got != "unknown unknown answers 1 active 0 notices 0" {
 		t.Fatal(got)
 	}
-	claimAll(t, l, []ledger.Message{message("other")}, "a") // takes a slot that must not be freed again
+	// takes a slot that must not be freed again
+	claimAll(t, l, []ledger.Message{message("other")}, "a")
 	late := accepted([]ledger.Message{m})
 	for range 2 {
 		settleAll(t, l, late)
 	}
-	if got := see(look + ` and m.id = 'm' and a.message_seq = m.seq`); got != "accepted accepted answers 2 active 1 notices 1" {
+	if got := see(look +
+		` and m.id = 'm' and a.message_seq = m.seq`); got != "accepted accepted answers 2 active 1 notices 1" {
 		t.Fatal(got)
 	}
 	settleAll(t, l, []ledger.Settlement{unknown(m)})
-	if got := see(look + ` and m.id = 'm' and a.message_seq = m.seq`); got != "accepted accepted answers 2 active 1 notices 1" {
+	if got := see(look +
+		` and m.id = 'm' and a.message_seq = m.seq`); got != "accepted accepted answers 2 active 1 notices 1" {
 		t.Errorf("unknown replaced a truth: %s", got)
 	}
 }
@@ -71,7 +75,8 @@ func TestALateTruthStopsAResendThatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	resend := unknown(m)
-	resend.State, resend.Reason, resend.PossibleDuplicate, resend.Tried = ledger.Retry, "resend", true, true
+	resend.State, resend.Reason, resend.PossibleDuplicate, resend.Tried = ledger.Retry, "resend",
+		true, true
 	settleAll(t, l, []ledger.Settlement{resend})
 	if got := see(look); got != "retry unknown answers 1 active 0 duplicate notices 0" {
 		t.Fatal(got)
@@ -104,17 +109,22 @@ func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 			claimNext(t, l, m)
 			settleAll(t, l, accepted([]ledger.Message{m}))
 			second.Seq, second.ID, second.Attempt, second.PossibleDuplicate = m.Seq, m.ID, 2, true
-			second.Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte(`{"state":"of the second"}`)}
+			second.Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID,
+				Value: []byte(`{"state":"of the second"}`)}
 			for range 2 {
-				if got := see(look + ` and a.message_seq = m.seq`); got != "accepted accepted answers 2 active "+see(`select active::text from dispatcher.channels`)+" duplicate notices 1" {
+				if got := see(look +
+					` and a.message_seq = m.seq`); got != "accepted accepted answers 2 active "+
+					see(`select active::text from dispatcher.channels`)+" duplicate notices 1" {
 					t.Error(got)
 				}
 				settleAll(t, l, []ledger.Settlement{second})
 			}
-			if got := see(`select string_agg(convert_from(v, 'UTF8'), ' ') from dispatcher.outbox, unnest("values") v`); got != `{"state":"accepted","possible_duplicate":true}` {
+			if got := see(`select string_agg(convert_from(v, 'UTF8'), ' ')
+				from dispatcher.outbox, unnest("values") v`); got != `{"state":"accepted","possible_duplicate":true}` {
 				t.Error(got)
 			}
-			if got := see(`select coalesce(outcome, '') from dispatcher.attempts where attempt = 2`); got != name {
+			if got := see(`select coalesce(outcome, '') from dispatcher.attempts
+				where attempt = 2`); got != name {
 				t.Errorf("the second attempt is %q", got)
 			}
 		})
@@ -133,7 +143,8 @@ func TestAnEventHasTheFlagThatAReceiptGaveItsMessage(t *testing.T) {
 	receive(t, l, receipt("7F", provider.Delivered))
 	other := claimAll(t, l, []ledger.Message{message("other")}, "a").Messages[0]
 	settleAll(t, l, accepted([]ledger.Message{m, other}))
-	got := see(`select string_agg(k || convert_from(v, 'UTF8'), ' ' order by k) from dispatcher.outbox, unnest(keys, "values") as u(k, v)`)
+	got := see(`select string_agg(k || convert_from(v, 'UTF8'), ' ' order by k)
+		from dispatcher.outbox, unnest(keys, "values") as u(k, v)`)
 	if got != `m{"state":"accepted","possible_duplicate":true} other{"state":"accepted"}` {
 		t.Error(got)
 	}
@@ -143,7 +154,8 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	t.Parallel()
 	l, m, _ := one(t)
 	settleAll(t, l, []ledger.Settlement{{
-		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "dial", State: ledger.Retry, Reason: "refused", Tried: true,
+		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "dial",
+		State: ledger.Retry, Reason: "refused", Tried: true,
 		Pinned: "a", PartsLeft: []int{1, 2}, PartsCut: "smpp gsm7 udh8 3 9f2c11ab03de",
 	}})
 	waiting, err := l.Claims.Waiting(t.Context())
@@ -154,18 +166,20 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 		t.Error(diff)
 	}
 	var due ledger.Message
-	err = runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		due = seen.Messages[0]
-		d, err := give(seen)
-		d.Each[0].NewRound = true
-		return d, err
-	})
+	err = runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			due = seen.Messages[0]
+			d, err := give(seen)
+			d.Each[0].NewRound = true
+			return d, err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := m
 	want.State, want.Reason, want.Attempts, want.NextAt = ledger.Retry, "refused", 1, due.NextAt
-	want.Tried, want.Pinned, want.PartsLeft, want.PartsCut = []string{"a"}, "a", []int{1, 2}, "smpp gsm7 udh8 3 9f2c11ab03de"
+	want.Tried, want.Pinned, want.PartsLeft, want.PartsCut = []string{"a"}, "a", []int{1, 2},
+		"smpp gsm7 udh8 3 9f2c11ab03de"
 	if diff := cmp.Diff(want, due); diff != "" {
 		t.Error(diff)
 	}
@@ -174,7 +188,8 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if record.Message.Tried != nil || record.Message.Rounds != 1 || record.Message.Attempts != 2 {
-		t.Errorf("a new round left tried %v, rounds %d, attempts %d", record.Message.Tried, record.Message.Rounds, record.Message.Attempts)
+		t.Errorf("a new round left tried %v, rounds %d, attempts %d", record.Message.Tried,
+			record.Message.Rounds, record.Message.Attempts)
 	}
 }
 
@@ -192,14 +207,16 @@ func TestHowATextWasCutStaysOnRecord(t *testing.T) {
 		return fmt.Sprint(record.Message.PartsLeft, record.Message.PartsCut)
 	}
 	rest := ledger.Settlement{
-		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Throttled, State: ledger.Retry, Reason: "throttled",
+		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Throttled, State: ledger.Retry,
+		Reason: "throttled",
 		Pinned: "a", PartsLeft: []int{2}, PartsCut: "broken\x00 cut",
 	}
 	settleAll(t, l, []ledger.Settlement{rest})
 	if got := cut(); got != "[2]broken\uFFFD cut" {
 		t.Errorf("after some parts: %q", got)
 	}
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	last := accepted([]ledger.Message{m})
@@ -216,7 +233,8 @@ func TestSettleTakesAnyWordOfAProvider(t *testing.T) {
 	s := accepted([]ledger.Message{m})
 	s[0].Code, s[0].Reference = "zero\x00byte", "broken\xff\xfeutf8"
 	settleAll(t, l, s)
-	if got := see(`select provider_code || ' ' || provider_reference from dispatcher.attempts`); got != "zero\uFFFDbyte broken\uFFFDutf8" {
+	if got := see(`select provider_code || ' ' || provider_reference
+		from dispatcher.attempts`); got != "zero\uFFFDbyte broken\uFFFDutf8" {
 		t.Errorf("%q", got)
 	}
 }
@@ -227,7 +245,8 @@ func TestSettleIgnoresAttemptsThatDoNotExist(t *testing.T) {
 	s := accepted([]ledger.Message{m, {Seq: 999}})
 	s[0].Attempt = 2
 	settleAll(t, l, s)
-	if got := see(`select state || (select count(*) from dispatcher.outbox) from dispatcher.messages`); got != "sending0" {
+	if got := see(`select state || (select count(*) from dispatcher.outbox)
+		from dispatcher.messages`); got != "sending0" {
 		t.Error(got)
 	}
 }
@@ -240,8 +259,10 @@ func TestALoweredActiveBoundSinksWithWhatIsUnderWay(t *testing.T) {
 	seen := claimAll(t, l, batch("m", 10), "a")
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 4})
 	db := rig.db
-	for settled, want := range []string{"10/10", "9/9", "8/8", "7/7", "6/6", "5/5", "4/4", "4/3", "4/2"} {
-		if got := scalar[string](t, db, `select max || '/' || active from audit.active`); got != want {
+	for settled, want := range []string{"10/10", "9/9", "8/8", "7/7", "6/6", "5/5", "4/4", "4/3",
+		"4/2"} {
+		if got := scalar[string](t, db,
+			`select max || '/' || active from audit.active`); got != want {
 			t.Errorf("after %d: %s, want %s", settled, got, want)
 		}
 		settleAll(t, l, accepted(seen.Messages[settled:settled+1]))
@@ -257,8 +278,10 @@ func TestWaitingRowsCarryTheStateTheyWereDecidedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := record.Message
-	if m.State != ledger.Waiting || m.Reason != "no_slot" || m.Attempts != 0 || !m.NextAt.Equal(seen.Now.Add(time.Minute)) {
-		t.Errorf("state %s, reason %s, attempts %d, next %s", m.State, m.Reason, m.Attempts, m.NextAt)
+	if m.State != ledger.Waiting || m.Reason != "no_slot" || m.Attempts != 0 ||
+		!m.NextAt.Equal(seen.Now.Add(time.Minute)) {
+		t.Errorf("state %s, reason %s, attempts %d, next %s", m.State, m.Reason, m.Attempts,
+			m.NextAt)
 	}
 	if got := string(record.Seen); got != `{"a": "no_slot"}` || len(record.Attempts) != 0 {
 		t.Errorf("seen %s, %d attempts", got, len(record.Attempts))

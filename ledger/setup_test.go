@@ -81,7 +81,9 @@ func allGivenBack(l *ledger.Ledger) bool {
 
 func apply(t testing.TB, l *ledger.Ledger, specs ...ledger.ChannelSpec) int64 {
 	t.Helper()
-	version, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "test", Document: "routes: []", Channels: specs})
+	version, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+		Author: "test", Document: "routes: []", Channels: specs,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,8 @@ func message(id string) ledger.Message {
 		Envelope:  []byte(`{"id":"` + id + `","to":"+447700900123","text":"Your code is 123456"}`),
 		ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
 		Plan: ledger.Plan{
-			Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1", FirstChoice: "a", Segments: 1, Alphabet: "gsm7",
+			Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1", FirstChoice: "a",
+			Segments: 1, Alphabet: "gsm7",
 		},
 	}
 }
@@ -162,7 +165,8 @@ func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 			Segments: m.Plan.Segments, PriceMicros: 28000, Currency: "GBP",
 		}}
 	}
-	return ledger.Decision{State: ledger.Waiting, Reason: "no_slot", NextAt: seen.Now.Add(time.Minute), Plan: m.Plan, Seen: []byte(`{"a":"no_slot"}`)}
+	return ledger.Decision{State: ledger.Waiting, Reason: "no_slot",
+		NextAt: seen.Now.Add(time.Minute), Plan: m.Plan, Seen: []byte(`{"a":"no_slot"}`)}
 }
 
 // decide decides about what a claim shows.
@@ -183,14 +187,17 @@ func runClaim(ctx context.Context, l *ledger.Ledger, want ledger.Claim, with dec
 }
 
 // claimAll claims the messages on the channels with give and returns what was shown.
-func claimAll(t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels ...string) ledger.Seen {
+func claimAll(
+	t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels ...string,
+) ledger.Seen {
 	t.Helper()
 	var shown ledger.Seen
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d, err := give(seen)
-		shown = *seen
-		return d, err
-	})
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: channels},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d, err := give(seen)
+			shown = *seen
+			return d, err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,9 +210,11 @@ func accepted(messages []ledger.Message) []ledger.Settlement {
 	for i := range messages {
 		m := &messages[i]
 		settlements[i] = ledger.Settlement{
-			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Accepted, Reference: "ref-" + m.ID,
-			Segments: 1, PriceMicros: 28000, State: ledger.Accepted,
-			Notice: &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte(`{"state":"accepted"}`)},
+			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Accepted,
+			Reference: "ref-" + m.ID,
+			Segments:  1, PriceMicros: 28000, State: ledger.Accepted,
+			Notice: &ledger.Notice{Kind: ledger.Status, Key: m.ID,
+				Value: []byte(`{"state":"accepted"}`)},
 		}
 	}
 	return settlements

@@ -22,9 +22,11 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)
 	for name, cut := range map[string]string{
-		"the wait is cancelled": `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
-		"the session is ended":  `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
-		"the caller gives up":   ``,
+		"the wait is cancelled": `select pg_cancel_backend(pid) from pg_stat_activity
+			where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
+		"the session is ended": `select pg_terminate_backend(pid) from pg_stat_activity
+			where wait_event = 'SyncRep' and application_name = 'dispatcher'`,
+		"the caller gives up": ``,
 	} {
 		t.Run(name, func(t *testing.T) {
 			enough := ledgertest.WaitForNobody(t, server.URL())
@@ -32,7 +34,8 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 			claimed := claimInVain(ctx, t, l, beside, name)
 			visible := func() bool {
 				return scalar[bool](t, beside, `select exists (select from dispatcher.attempts a
-					join dispatcher.messages m on m.seq = a.message_seq where m.id like $1 || '%')`, name)
+					join dispatcher.messages m on m.seq = a.message_seq
+					where m.id like $1 || '%')`, name)
 			}
 			if visible() {
 				t.Fatal("the attempt is there before its wait was cut off")
@@ -98,7 +101,8 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	}
 	answer := func(id, reference string) []ledger.Settlement {
 		return []ledger.Settlement{{
-			Seq: seq(id), ID: id, Attempt: 1, Outcome: provider.Accepted, Reference: reference, Segments: 1, State: ledger.Accepted,
+			Seq: seq(id), ID: id, Attempt: 1, Outcome: provider.Accepted, Reference: reference,
+			Segments: 1, State: ledger.Accepted,
 			Notice: &ledger.Notice{Kind: ledger.Status, Key: id, Value: []byte(`{}`)},
 		}}
 	}
@@ -106,10 +110,15 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	works := map[string]func(context.Context) error{
-		"claim":  func(ctx context.Context) error { return runClaim(ctx, l, ledger.Claim{Messages: waiting}, give) },
-		"settle": func(ctx context.Context) error { return l.Settlements.Settle(ctx, answer("settled-00000", "r1")) },
+		"claim": func(ctx context.Context) error {
+			return runClaim(ctx, l, ledger.Claim{Messages: waiting}, give)
+		},
+		"settle": func(ctx context.Context) error {
+			return l.Settlements.Settle(ctx, answer("settled-00000", "r1"))
+		},
 		"receive": func(ctx context.Context) error {
-			_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)}, tellState)
+			_, err := l.Receipts.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)},
+				tellState)
 			return err
 		},
 		"book": func(ctx context.Context) error {
@@ -132,8 +141,11 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	}
 	working.Wait()
 	if n := scalar[int](t, beside, `
-		select (select count(*) from dispatcher.messages where id like 'waiting%') + (select count(*) from dispatcher.attempts where provider_reference = 'r1')
-		  + (select count(*) from dispatcher.receipts where state = 'delivered') + (select count(*) from dispatcher.inbound_seen)`); n != 4 {
+		select (select count(*) from dispatcher.messages
+		where id like 'waiting%') + (select count(*) from dispatcher.attempts
+		where provider_reference = 'r1')
+		  + (select count(*) from dispatcher.receipts where state = 'delivered') + (select count(*)
+		  from dispatcher.inbound_seen)`); n != 4 {
 		t.Errorf("%d of the 4 were committed: the tries after the first have shown nothing", n)
 	}
 	enough()
@@ -146,7 +158,9 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 
 // deserted returns a server of its own with a ledger that has a channel, and a connection beside it
 // whose commits wait for nobody. The ledger may reach it by another address.
-func deserted(t testing.TB, by func(url string) string) (*pgserver.Server, *pgx.Conn, *ledger.Ledger) {
+func deserted(
+	t testing.TB, by func(url string) string,
+) (*pgserver.Server, *pgx.Conn, *ledger.Ledger) {
 	t.Helper()
 	server := ledgertest.Server(t, nil)
 	if err := migrations.Migrate(t.Context(), server.URL()); err != nil {
@@ -172,7 +186,8 @@ func claimInVain(
 	want := ledger.Claim{Messages: batch(id, 1), Channels: []string{"a"}}
 	go func() { done <- runClaim(ctx, l, want, give) }()
 	waitFor(t, "the claim waits for the standby", func() bool {
-		return scalar[bool](t, beside, `select exists (select from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher')`)
+		return scalar[bool](t, beside, `select exists (select from pg_stat_activity
+			where wait_event = 'SyncRep' and application_name = 'dispatcher')`)
 	})
 	return done
 }

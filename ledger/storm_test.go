@@ -32,8 +32,9 @@ type storm struct {
 	verdicts []ledger.Resolution // of whoever gives up, before the answer or after it
 	receipts []ledger.Receipt
 
-	mu      sync.Mutex
-	claimed map[int64]int // the latest attempts of messages that have been claimed again; guarded by mu
+	mu sync.Mutex
+	// the latest attempts of messages that have been claimed again; guarded by mu
+	claimed map[int64]int
 }
 
 // TestAmbiguitiesRepeatsAndReceiptsContend: lost attempts are closed by two instances that know
@@ -43,7 +44,8 @@ type storm struct {
 func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	ledgers := [2]*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}), connect(t, ledger.Config{URL: url, MaxConns: 8})}
+	ledgers := [2]*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: 8})}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
 	rounds := tier.Size(2, 5)
@@ -51,10 +53,12 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 		s := brew(t, ledgers, round)
 		s.rage()
 		s.calm(db)
-		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state in ('accepted', 'sending', 'retry')`); n != 0 {
+		if n := scalar[int](t, db, `select count(*) from dispatcher.messages
+			where state in ('accepted', 'sending', 'retry')`); n != 0 {
 			t.Fatalf("%d messages rest before their end", n)
 		}
-		if n := scalar[int](t, db, `select count(*) from dispatcher.receipts where due_at is not null`); n != 0 {
+		if n := scalar[int](t, db,
+			`select count(*) from dispatcher.receipts where due_at is not null`); n != 0 {
 			t.Fatalf("%d rows are looked at for ever", n)
 		}
 		if n := scalar[int](t, db, givenUp); n != 0 {
@@ -71,7 +75,8 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 // givenUp counts the messages that ended as unknown, or whose channel was tried twice, although
 // their provider refused them.
 const givenUp = `
-	select count(*) from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = m.attempts
+	select count(*) from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
+	  and a.attempt = m.attempts
 	where m.state = 'unknown' and a.outcome <> 'unknown' or cardinality(m.tried) > 1`
 
 // brew claims the messages of a round and makes up what is said of them.
@@ -79,7 +84,8 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 	const n = 60
 	s := &storm{t: t, ledgers: ledgers, claimed: map[int64]int{}}
 	for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("s%d", round), n), "a").Messages {
-		s.add(i, m, [2]string{fmt.Sprintf("%03d-%d-1", i*37%n, round), fmt.Sprintf("%03d-%d-2", i*37%n, round)})
+		s.add(i, m, [2]string{fmt.Sprintf("%03d-%d-1", i*37%n, round),
+			fmt.Sprintf("%03d-%d-2", i*37%n, round)})
 	}
 	return s
 }
@@ -87,10 +93,12 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 // add makes up what is said of one message, whose two parts have the references.
 func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	ambiguity := func(step ledger.Step, verdict ledger.ResolvedAs) *ledger.Ambiguity {
-		return &ledger.Ambiguity{Key: "k", Step: step, Until: time.Now().Add(time.Hour), NextAt: time.Now(), ResolvedAs: verdict}
+		return &ledger.Ambiguity{Key: "k", Step: step, Until: time.Now().Add(time.Hour),
+			NextAt: time.Now(), ResolvedAs: verdict}
 	}
 	lost := unknown(m)
-	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Ambiguity = ledger.Retry, time.Hour, 3, 2, ambiguity(ledger.SameKey, "")
+	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Ambiguity = ledger.Retry, time.Hour,
+		3, 2, ambiguity(ledger.SameKey, "")
 	switch i % 4 {
 	case 0:
 		lost.Reference = references[0]
@@ -102,13 +110,17 @@ func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	taken := expecting(m, references[0]+" "+references[1])[0]
 	taken.Segments, taken.Await, taken.Receipts = 2, time.Hour, 2
 	repeat := taken
-	repeat.Attempt, repeat.Hold, repeat.Ambiguity = 2, time.Hour, ambiguity(ledger.SameKey, ledger.Taken)
+	repeat.Attempt, repeat.Hold, repeat.Ambiguity = 2, time.Hour,
+		ambiguity(ledger.SameKey, ledger.Taken)
 	if i%3 == 0 {
-		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Ambiguity = provider.Unknown, ledger.Unknown, 0, "", ambiguity(ledger.AwaitReceipt, "")
+		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference,
+			repeat.Ambiguity = provider.Unknown, ledger.Unknown, 0, "",
+			ambiguity(ledger.AwaitReceipt, "")
 	}
 	sent := taken
 	sent.Hold = time.Hour
-	s.lost, s.own, s.repeat, s.sent = append(s.lost, lost), append(s.own, own), append(s.repeat, repeat), append(s.sent, sent)
+	s.lost, s.own, s.repeat, s.sent = append(s.lost, lost), append(s.own, own),
+		append(s.repeat, repeat), append(s.sent, sent)
 	verdict := final(m)
 	if i%8 > 3 {
 		verdict = sentAgain(m)
@@ -239,7 +251,8 @@ func (s *storm) sweep(l *ledger.Ledger) error {
 // claim claims further attempts.
 func (s *storm) claim(l *ledger.Ledger) error {
 	var due []ledger.Message
-	err := runClaim(s.t.Context(), l, ledger.Claim{Due: 20, Lanes: []string{"otp"}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(s.t.Context(), l, ledger.Claim{Due: 20, Lanes: []string{"otp"},
+		Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		due = seen.Messages
 		return give(seen)
 	})

@@ -43,14 +43,16 @@ func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
 	t.Parallel()
 	w, through := tap(t, ledgertest.URL(t))
 	l := connect(t, ledger.Config{URL: through, MaxConns: 1})
-	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 1e6), budget(admission.Scope{}, 1e12), scoped(tenant("shop"), admission.Day, 1e6)},
+	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 1e6),
+		budget(admission.Scope{}, 1e12), scoped(tenant("shop"), admission.Day, 1e6)},
 		budget(tenant("shop"), 1e12), scoped(prefix("+44"), admission.Day, 1e6))
 	for round := range 4 { // the first two prepare the statements
 		before := w.trips.Load()
 		var tickets int
 		var sent []ledger.Message
 		err := runClaim(t.Context(), l, ledger.Claim{
-			Messages: batch(fmt.Sprintf("r%d", round), 20), Due: 100, Lanes: []string{"otp"}, Channels: []string{"a"}, Scopes: shop,
+			Messages: batch(fmt.Sprintf("r%d", round), 20), Due: 100, Lanes: []string{"otp"},
+			Channels: []string{"a"}, Scopes: shop,
 		}, func(s *ledger.Seen) (ledger.Decisions, error) {
 			d, err := giveScoped(nil)(s)
 			sent = s.Messages
@@ -73,7 +75,9 @@ func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
 		settlements := append(throttled(sent[:10], time.Hour), accepted(sent[10:])...)
 		for i := range settlements {
 			settlements[i].Hold = time.Hour
-			settlements[i].Refunds = []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1}}
+			settlements[i].Refunds = []ledger.Refund{
+				{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1},
+			}
 		}
 		before = w.trips.Load()
 		settleAll(t, l, settlements)
@@ -88,7 +92,8 @@ func TestClaimFindsOutThatALostCommitWasMade(t *testing.T) {
 	w, l, url := openTapped(t)
 	w.lose(reply, 1) // the second round trip of the claim
 	claimAll(t, l, batch("m", 10), "a")
-	if n := scalar[int](t, raw(t, url), `select count(*) from dispatcher.attempts where outcome is null`); n != 10 {
+	if n := scalar[int](t, raw(t, url),
+		`select count(*) from dispatcher.attempts where outcome is null`); n != 10 {
 		t.Errorf("%d attempts", n)
 	}
 }
@@ -97,18 +102,21 @@ func TestClaimFindsOutThatALostCommitWasNotMade(t *testing.T) {
 	t.Parallel()
 	w, l, url := openTapped(t)
 	w.lose(request, 1)
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, give)
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}},
+		give)
 	if !ledger.Unavailable(err) {
 		t.Fatalf("got %v", err)
 	}
 	db := raw(t, url)
-	if n := scalar[int](t, db, `select count(*) from dispatcher.messages where id like 'm-%'`); n != 0 {
+	if n := scalar[int](t, db,
+		`select count(*) from dispatcher.messages where id like 'm-%'`); n != 0 {
 		t.Errorf("%d messages", n)
 	}
 	if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
 		t.Errorf("%d slots leaked", n)
 	}
-	seen := claimAll(t, l, batch("m", 10), "a") // the same call succeeds once the connection is back
+	// the same call succeeds once the connection is back
+	seen := claimAll(t, l, batch("m", 10), "a")
 	if seen.Intakes[0] != ledger.Fresh {
 		t.Error("the repeated claim found duplicates")
 	}
@@ -123,15 +131,16 @@ func TestClaimOutlastsARestartOfTheServer(t *testing.T) {
 	l := connect(t, ledger.Config{URL: s.URL()})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	var restart sync.WaitGroup
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 5), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		s.StopImmediate()
-		restart.Go(func() {
-			if err := s.Start(t.Context()); err != nil {
-				t.Error(err)
-			}
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 5), Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			s.StopImmediate()
+			restart.Go(func() {
+				if err := s.Start(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			return give(seen)
 		})
-		return give(seen)
-	})
 	restart.Wait()
 	if !ledger.Unavailable(err) {
 		t.Fatalf("got %v", err)
@@ -147,7 +156,8 @@ func TestSettleRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 			w, l, url := openTapped(t)
 			seen := claimAll(t, l, batch("m", 10), "a")
 			w.lose(what, 0)
-			if err := l.Settlements.Settle(t.Context(), accepted(seen.Messages)); !ledger.Unavailable(err) {
+			if err := l.Settlements.Settle(t.Context(),
+				accepted(seen.Messages)); !ledger.Unavailable(err) {
 				t.Fatalf("got %v", err)
 			}
 			settleAll(t, l, accepted(seen.Messages))
@@ -155,7 +165,8 @@ func TestSettleRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 			if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
 				t.Errorf("%d slots are taken", n)
 			}
-			if n := scalar[int](t, db, `select sum(cardinality(keys)) from dispatcher.outbox`); n != 13 {
+			if n := scalar[int](t, db,
+				`select sum(cardinality(keys)) from dispatcher.outbox`); n != 13 {
 				t.Errorf("%d notices", n)
 			}
 		})
@@ -168,14 +179,15 @@ func TestClaimFailsCleanlyWhenItsSessionIsEnded(t *testing.T) {
 	l := connect(t, ledger.Config{URL: url})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	db := raw(t, url)
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 			where datname = current_database() and state = 'idle in transaction'`)
-		if err != nil {
-			t.Error(err)
-		}
-		return give(seen)
-	})
+			if err != nil {
+				t.Error(err)
+			}
+			return give(seen)
+		})
 	if !ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}

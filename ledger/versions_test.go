@@ -33,18 +33,21 @@ func createdAt(t testing.TB, l *ledger.Ledger) []time.Time {
 func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
-	l, applier, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url)
+	l, applier, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}),
+		raw(t, url)
 	applyRoutes(t, l, members, "default")
 	var applying sync.WaitGroup
 	var claimed time.Time
-	err := runClaim(t.Context(), l, turnClaim(batch("m", 3)), func(seen *ledger.Seen) (ledger.Decisions, error) {
-		claimed = seen.Now
-		applying.Go(func() { applyRoutes(t, applier, members, "default") })
-		waits := `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-		for scalar[int](t, db, waits) == 0 && t.Context().Err() == nil {
-		}
-		return takeTurns(seen)
-	})
+	err := runClaim(t.Context(), l, turnClaim(batch("m", 3)),
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			claimed = seen.Now
+			applying.Go(func() { applyRoutes(t, applier, members, "default") })
+			waits := `select count(*) from pg_stat_activity where datname = current_database()
+				and wait_event_type = 'Lock'`
+			for scalar[int](t, db, waits) == 0 && t.Context().Err() == nil {
+			}
+			return takeTurns(seen)
+		})
 	applying.Wait()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +57,8 @@ func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	}
 	seen := claimAll(t, l, batch("next", 1), "a")
 	if at := createdAt(t, l); seen.Version != 2 || !seen.Now.After(at[1]) {
-		t.Errorf("a claim under version %d of %s comes before version 2 of %s", seen.Version, seen.Now, at[1])
+		t.Errorf("a claim under version %d of %s comes before version 2 of %s", seen.Version,
+			seen.Now, at[1])
 	}
 }
 
@@ -67,13 +71,14 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	for i, l := range ledgers[1:] {
 		workers.Go(func() {
 			for n := range rounds {
-				err := runClaim(t.Context(), l, turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
-					d, err := takeTurns(seen)
-					for j := range d.Each {
-						d.Each[j].Plan.Version = seen.Version
-					}
-					return d, err
-				})
+				err := runClaim(t.Context(), l, turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 4)),
+					func(seen *ledger.Seen) (ledger.Decisions, error) {
+						d, err := takeTurns(seen)
+						for j := range d.Each {
+							d.Each[j].Plan.Version = seen.Version
+						}
+						return d, err
+					})
 				if err != nil {
 					t.Error(err)
 				}
@@ -87,7 +92,8 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	})
 	workers.Wait()
 	wrong := scalar[int](t, raw(t, url), `
-		select count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		select count(*) from dispatcher.attempts a
+		  join dispatcher.messages m on m.seq = a.message_seq
 		join dispatcher.routing_versions v on v.version = m.routing_version
 		left join dispatcher.routing_versions n on n.version = v.version + 1
 		where a.claimed_at < v.created_at or a.claimed_at >= n.created_at`)
@@ -102,7 +108,8 @@ func TestVersionsAscendInTimeAlsoWhenTheClockIsSetBack(t *testing.T) {
 	l := rig.l
 	apply(t, l)
 	ahead := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	if _, err := rig.db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = $1`, ahead); err != nil {
+	if _, err := rig.db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = $1`,
+		ahead); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, l)
@@ -122,10 +129,11 @@ func TestADocumentIsAskedWhatRemainsOfTheEffectsInForce(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	var asked []ledger.RoutingVersion
-	n := ledger.NewRouting{Author: "test", Document: "first", Effects: func(current ledger.RoutingVersion) []byte {
-		asked = append(asked, current)
-		return []byte(`{"remains": 1}`)
-	}}
+	n := ledger.NewRouting{Author: "test", Document: "first",
+		Effects: func(current ledger.RoutingVersion) []byte {
+			asked = append(asked, current)
+			return []byte(`{"remains": 1}`)
+		}}
 	put := func() {
 		t.Helper()
 		if _, err := l.Routing.Apply(t.Context(), n); err != nil {
@@ -142,7 +150,8 @@ func TestADocumentIsAskedWhatRemainsOfTheEffectsInForce(t *testing.T) {
 	put()
 	n.Effects, n.Document = func(ledger.RoutingVersion) []byte { return nil }, "fourth"
 	put()
-	if len(asked) != 1 || asked[0].Version != 2 || asked[0].Document != "first" || string(asked[0].Effects) != `{"lowered": 1}` {
+	if len(asked) != 1 || asked[0].Version != 2 || asked[0].Document != "first" ||
+		string(asked[0].Effects) != `{"lowered": 1}` {
 		t.Errorf("asked about %+v", asked)
 	}
 	for version, want := range map[int64]string{1: "", 3: `{"remains": 1}`, 4: "", 5: ""} {
@@ -171,10 +180,12 @@ func TestARampStartsOnlyOnTheDocumentItWasReadFrom(t *testing.T) {
 			addEffects(t, l, `{}`) // 3, on the document of 2
 			_, err := l.Ramps.Start(t.Context(), ramp("default"), &c.expect)
 			conflict := (*ledger.VersionConflictError)(nil)
-			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) || conflict.Current != 3 || conflict.Expected != c.expect) {
+			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) ||
+				conflict.Current != 3 || conflict.Expected != c.expect) {
 				t.Errorf("got %v", err)
 			}
-			if ramps, err := l.Ramps.List(t.Context(), true); err != nil || len(ramps) == 1 != c.holds {
+			if ramps, err := l.Ramps.List(t.Context(), true); err != nil ||
+				len(ramps) == 1 != c.holds {
 				t.Errorf("%d ramps, %v", len(ramps), err)
 			}
 		})
@@ -196,14 +207,18 @@ func TestARampAndADocumentThatRaceLoseNothing(t *testing.T) {
 		var race sync.WaitGroup
 		race.Go(func() { apply(t, editor) })
 		var started ledger.Ramp
-		race.Go(func() { started, err = starter.Ramps.Start(t.Context(), ramp(fmt.Sprint(round)), &current.Version) })
+		race.Go(func() {
+			started, err = starter.Ramps.Start(t.Context(), ramp(fmt.Sprint(round)),
+				&current.Version)
+		})
 		race.Wait()
 		conflict := (*ledger.VersionConflictError)(nil)
 		if err != nil && !errors.As(err, &conflict) {
 			t.Fatal(err)
 		}
 		if at := createdAt(t, editor); err == nil && started.CreatedAt.After(at[len(at)-1]) {
-			t.Errorf("the ramp of %s is based on what was changed at %s", started.CreatedAt, at[len(at)-1])
+			t.Errorf("the ramp of %s is based on what was changed at %s", started.CreatedAt,
+				at[len(at)-1])
 		}
 	}
 }

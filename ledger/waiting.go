@@ -11,7 +11,8 @@ import (
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
 // Messages whose time has not come (Scheduled) are not among them.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
-	r, err := s.hot.Query(ctx, `select queue, count(*) from dispatcher.messages where queue is not null group by queue`)
+	r, err := s.hot.Query(ctx,
+		`select queue, count(*) from dispatcher.messages where queue is not null group by queue`)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
 	}
@@ -23,7 +24,8 @@ func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx, `
 		select waits_for, count(*) from dispatcher.messages
-		where next_at is not null and waits_for = any($1) and state = 'waiting' group by waits_for`, on)
+		where next_at is not null and waits_for = any($1) and state = 'waiting'
+		group by waits_for`, on)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
 	}
@@ -37,7 +39,8 @@ func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64,
 func (s *Claims) Due(ctx context.Context, limit int, except ...int64) (int, error) {
 	var n int
 	err := s.hot.QueryRow(ctx, `
-		select count(*) from (select from dispatcher.messages where next_at <= now() and seq <> all($2::bigint[]) limit $1) due`,
+		select count(*) from (select from dispatcher.messages where next_at <= now()
+		  and seq <> all($2::bigint[]) limit $1) due`,
 		limit, append([]int64{}, except...)).Scan(&n)
 	return n, wrap("count due messages", err)
 }
@@ -65,7 +68,8 @@ const (
 
 // selectWaiting lists who is to be woken. They are listed before the first is woken, so
 // that a message that was decided again and goes on waiting is not woken a second time.
-const selectWaiting = `select seq from dispatcher.messages where next_at > now() and state = 'waiting' order by seq`
+const selectWaiting = `select seq from dispatcher.messages where next_at > now()
+	and state = 'waiting' order by seq`
 
 // wakeSome waits for nobody: a row that is locked is being decided upon, under the
 // version that is to be told or a later one.
@@ -73,7 +77,8 @@ const wakeSome = `
 	update dispatcher.messages set next_at = now()
 	where seq in (
 	  select seq from dispatcher.messages
-	  where seq = any($1) and next_at > now() and state = 'waiting' order by seq for update skip locked)`
+	  where seq = any($1) and next_at > now() and state = 'waiting'
+	  order by seq for update skip locked)`
 
 // wake lets the messages that wait look again after a version was committed: what they wait
 // for may have come with its document, such as a higher limit, long before the window they
@@ -88,7 +93,9 @@ func (s *Routing) wake(ctx context.Context, version int64) error {
 			return err
 		}
 	}
-	_, err = s.reports.Exec(ctx, `update dispatcher.routing_versions set waking = false where waking and version <= $1`, version)
+	_, err = s.reports.Exec(ctx,
+		`update dispatcher.routing_versions set waking = false where waking and version <= $1`,
+		version)
 	return err
 }
 
@@ -96,7 +103,8 @@ func (s *Routing) wake(ctx context.Context, version int64) error {
 func (s *Routing) wakeForOthers(ctx context.Context) error {
 	left, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select version from dispatcher.routing_versions
-		where waking and created_at < clock_timestamp() - $1::interval order by version desc limit 1`, wakeTimeout)
+		where waking and created_at < clock_timestamp() - $1::interval order by version desc
+		  limit 1`, wakeTimeout)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -109,7 +117,8 @@ const wakeFor = `
 	where seq in (
 	  select m.seq from unnest($1::text[]) as n(text), lateral (
 	    select seq from dispatcher.messages
-	    where waits_for = n.text and next_at > now() and state = 'waiting' order by next_at limit $2 for update skip locked) m)`
+	    where waits_for = n.text and next_at > now() and state = 'waiting' order by next_at
+	      limit $2 for update skip locked) m)`
 
 // WakeFor lets messages that wait look again now: up to n for each of the texts that
 // Decision.WaitsFor gave, in the order in which they would have looked by themselves. It passes

@@ -17,8 +17,10 @@ import (
 func letWait(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
-		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, expires_at, route, routing_version)
-		select 'waits-' || n, 'otp', n, 'x', 'waiting', now() + interval '1 hour', now() + interval '1 day', 'default', 1
+		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, expires_at,
+		  route, routing_version)
+		select 'waits-' || n, 'otp', n, 'x', 'waiting', now() + interval '1 hour',
+		  now() + interval '1 day', 'default', 1
 		from generate_series(1, $1) n`, n)
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +42,10 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 	applyRoutes(t, l, members, "default")
 	letWait(t, db, 1203)
 	if _, err := db.Exec(t.Context(), `
-		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at) values
-		('backs-off', 'otp', 1, 'x', 1, 'retry', now() + interval '1 hour'), ('is-for-later', 'otp', 1, 'x', 0, 'scheduled', now() + interval '1 hour')`); err != nil {
+		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state,
+		  next_at) values
+		('backs-off', 'otp', 1, 'x', 1, 'retry', now() + interval '1 hour'), ('is-for-later', 'otp',
+		  1, 'x', 0, 'scheduled', now() + interval '1 hour')`); err != nil {
 		t.Fatal(err)
 	}
 	started := startRamp(t, l, ramp("default"))
@@ -60,7 +64,9 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 // onWaking calls its function before each batch of messages is woken.
 type onWaking func(context.Context)
 
-func (f onWaking) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+func (f onWaking) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData,
+) context.Context {
 	if strings.Contains(q.SQL, "set next_at = now()") {
 		f(ctx)
 	}
@@ -107,7 +113,8 @@ func TestAMessageIsWokenOnceForADocument(t *testing.T) {
 	batches := 0
 	l := connect(t, ledger.Config{URL: url, Tracer: onWaking(func(ctx context.Context) {
 		batches++
-		if _, err := again.Exec(ctx, `update dispatcher.messages set next_at = now() + interval '1 hour'`); err != nil {
+		if _, err := again.Exec(ctx,
+			`update dispatcher.messages set next_at = now() + interval '1 hour'`); err != nil {
 			t.Error(err)
 		}
 	})})
@@ -133,7 +140,9 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 	})})
 	apply(t, applier)
 	letWait(t, db, 1200)
-	version, err := applier.Routing.Apply(ctx, ledger.NewRouting{Author: "test", Document: "cut short"})
+	version, err := applier.Routing.Apply(ctx, ledger.NewRouting{
+		Author: "test", Document: "cut short",
+	})
 	if version != 2 || err != nil {
 		t.Fatalf("version %d, %v", version, err)
 	}
@@ -141,7 +150,9 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 		age  time.Duration
 		want int
 	}{{0, 500}, {time.Minute, 1200}} { // at first the applier may still be at it
-		if _, err := db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = created_at - $1::interval`, step.age); err != nil {
+		if _, err := db.Exec(t.Context(),
+			`update dispatcher.routing_versions set created_at = created_at - $1::interval`,
+			step.age); err != nil {
 			t.Fatal(err)
 		}
 		if err := other.Instances.Forget(t.Context(), time.Hour); err != nil {
@@ -194,7 +205,8 @@ func TestClaimsGoOnWhileThirtyThousandMessagesAreWoken(t *testing.T) {
 	const waiting = 30_000
 	applied, longest := held(t, waiting)
 	ratio := longest.Seconds() / applied.Seconds()
-	t.Logf("%d waiting: applied in %s, the longest claim took %s: ratio %.2f", waiting, applied, longest, ratio)
+	t.Logf("%d waiting: applied in %s, the longest claim took %s: ratio %.2f", waiting, applied,
+		longest, ratio)
 	if ratio > 0.6 {
 		t.Errorf("a claim was held up for %s of the %s that a document took", longest, applied)
 	}
@@ -205,7 +217,8 @@ func waitOn(t testing.TB, db *pgx.Conn, on string, n int) {
 	t.Helper()
 	execute(t, db, `
 		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, waits_for)
-		select concat_ws('-', $1::text, lpad(n::text, 4, '0')), 'otp', n, 'x', 'waiting', now() + interval '1 hour' + n * interval '1 second', $1
+		select concat_ws('-', $1::text, lpad(n::text, 4, '0')), 'otp', n, 'x', 'waiting',
+		  now() + interval '1 hour' + n * interval '1 second', $1
 		from generate_series(1, $2::int) n`, on, n)
 }
 
@@ -216,19 +229,24 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 	for on, n := range map[string]int{"tenant:shop 1d money": 100, "a 1d money": 2, "a": 50} {
 		waitOn(t, db, on, n)
 	}
-	execute(t, db, `update dispatcher.messages set state = 'retry' where id = 'a 1d money-0002'`) // backs off, and does not wait
+	// backs off, and does not wait
+	execute(t, db, `update dispatcher.messages set state = 'retry' where id = 'a 1d money-0002'`)
 	tx, err := locker.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // The end of the test ends it, too.
-	if _, err := tx.Exec(t.Context(), `select from dispatcher.messages where id = 'tenant:shop 1d money-0002' for update`); err != nil {
+	if _, err := tx.Exec(t.Context(),
+		`select from dispatcher.messages
+			where id = 'tenant:shop 1d money-0002' for update`); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Claims.WakeFor(t.Context(), []string{"tenant:shop 1d money", "a 1d money", "nobody waits for this"}, 3); err != nil {
+	if err := l.Claims.WakeFor(t.Context(), []string{"tenant:shop 1d money", "a 1d money",
+		"nobody waits for this"}, 3); err != nil {
 		t.Fatal(err)
 	}
-	got := scalar[string](t, db, `select string_agg(id, ', ' order by id) from dispatcher.messages where next_at <= now()`)
+	got := scalar[string](t, db,
+		`select string_agg(id, ', ' order by id) from dispatcher.messages where next_at <= now()`)
 	if want := "a 1d money-0001, tenant:shop 1d money-0001, tenant:shop 1d money-0003, tenant:shop 1d money-0004"; got != want {
 		t.Errorf("woke %s, want %s", got, want)
 	}
@@ -239,7 +257,9 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 	}
 	waitOn(t, db, "b", 5000)
 	execute(t, db, `analyze dispatcher.messages`)
-	if got := plan(t, db, `select seq from dispatcher.messages where waits_for = 'a' and next_at > now() and state = 'waiting' order by next_at limit 3`); !strings.Contains(got, "messages_waits_for") {
+	if got := plan(t, db, `select seq from dispatcher.messages where waits_for = 'a'
+		and next_at > now() and state = 'waiting' order by next_at
+		limit 3`); !strings.Contains(got, "messages_waits_for") {
 		t.Error(got)
 	}
 }

@@ -18,8 +18,10 @@ import (
 func fillWindows(t testing.TB, db *pgx.Conn, length time.Duration, n int) {
 	t.Helper()
 	execute(t, db, `
-		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
-		select 'old', 'channel', $1::int, 'messages', now() - n * $1::int * interval '1 second', 100, 50 from generate_series(1, $2::int) n`,
+		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
+		  max, granted)
+		select 'old', 'channel', $1::int, 'messages', now() - n * $1::int * interval '1 second',
+		  100, 50 from generate_series(1, $2::int) n`,
 		int(length.Seconds()), n)
 }
 
@@ -30,7 +32,8 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 	if n, err := l.Limits.DropWindows(t.Context(), time.Hour, time.Hour); n != 0 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	for length, n := range map[time.Duration]int{time.Second: 9000, time.Minute: 1000, time.Hour: 100, 24 * time.Hour: 30} {
+	for length, n := range map[time.Duration]int{time.Second: 9000, time.Minute: 1000,
+		time.Hour: 100, 24 * time.Hour: 30} {
 		fillWindows(t, db, length, n)
 	}
 	n, err := l.Limits.DropWindows(t.Context(), time.Hour, 7*24*time.Hour)
@@ -38,7 +41,8 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := scalar[string](t, db, `select string_agg(n::text, ' ' order by window_seconds) from (
-		select window_seconds, count(*) - case window_seconds when 1 then 3600 else 0 end as n from audit.limit_windows group by 1) w`)
+		select window_seconds, count(*) - case window_seconds when 1 then 3600 else 0 end as n
+		from audit.limit_windows group by 1) w`)
 	var seconds int // more than there should be; some have grown too old meanwhile
 	var rest string
 	if _, err := fmt.Sscanf(left, "%d", &seconds); err != nil || seconds > 0 || seconds < -60 {
@@ -47,7 +51,8 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 	if _, rest, _ = strings.Cut(left, " "); rest != "599 100 6" {
 		t.Errorf("windows of a minute, an hour and a day are %s", rest)
 	}
-	if all := scalar[int64](t, db, `select count(*) from audit.limit_windows`); n != 9000+1000+100+30-all {
+	if all := scalar[int64](t, db,
+		`select count(*) from audit.limit_windows`); n != 9000+1000+100+30-all {
 		t.Errorf("%d were dropped and %d are left", n, all)
 	}
 }
@@ -59,7 +64,9 @@ func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
 	rows := tier.Size(50_000, 1_000_000)
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Second, 1e6), limit(admission.Day, 1e9)}})
+	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{
+		limit(admission.Second, 1e6), limit(admission.Day, 1e9),
+	}})
 	fillWindows(t, db, time.Second, rows)
 	claimed := 0
 	claim := func() time.Duration {
@@ -95,13 +102,15 @@ func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
 	slices.Sort(alone)
 	slices.Sort(beside)
 	median := func(d []time.Duration) time.Duration { return d[len(d)/2] }
-	t.Logf("dropped %d in %s; %d claims beside: median %s against %s, longest %s against %s", rows, took.Round(time.Millisecond),
+	t.Logf("dropped %d in %s; %d claims beside: median %s against %s, longest %s against %s", rows,
+		took.Round(time.Millisecond),
 		len(beside), median(beside), median(alone), beside[len(beside)-1], alone[len(alone)-1])
 	// A claim that had to wait for the rows would wait for all of them.
 	if longest := beside[len(beside)-1]; longest > took/4+200*time.Millisecond {
 		t.Errorf("a claim took %s while %s were spent on dropping", longest, took)
 	}
-	if got, want := scalar[int](t, db, `select sum(granted) from dispatcher.limits where window_seconds = 86400`),
+	if got, want := scalar[int](t, db,
+		`select sum(granted) from dispatcher.limits where window_seconds = 86400`),
 		scalar[int](t, db, `select count(*) from dispatcher.attempts`); got != want {
 		t.Errorf("%d granted for %d attempts", got, want)
 	}

@@ -133,7 +133,8 @@ func seed(t testing.TB) string {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // as in start
 		defer cancel()
 		var server *pgserver.Server
-		server, s.err = pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(s.dir, "pg"), Settings: fast()})
+		server, s.err = pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(s.dir, "pg"),
+			Settings: fast()})
 		if s.err == nil {
 			s.err = server.Stop(ctx)
 		}
@@ -197,12 +198,15 @@ func begun(t testing.TB) {
 
 // start starts the shared server and makes the template.
 func start() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a first fetch takes a while
+	// a first fetch takes a while
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if shared.dir, shared.err = os.MkdirTemp("", "ledgertest-"); shared.err != nil {
 		return
 	}
-	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(shared.dir, "pg"), Settings: fast()})
+	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{
+		Dir: filepath.Join(shared.dir, "pg"), Settings: fast(),
+	})
 	if shared.err != nil {
 		return
 	}
@@ -217,7 +221,8 @@ func start() {
 
 func command(t testing.TB, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context has ended when cleanups run
+	// t.Context has ended when cleanups run
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := execute(ctx, sql); err != nil {
 		t.Error(err)

@@ -23,7 +23,8 @@ func TestEveryTestGetsAMigratedDatabaseOfItsOwn(t *testing.T) {
 	}
 	defer conn.Close(t.Context()) //nolint:errcheck // The server is stopped anyway.
 	var rows int
-	if err := conn.QueryRow(t.Context(), `select count(*) from audit.messages`).Scan(&rows); err != nil {
+	if err := conn.QueryRow(t.Context(), `select count(*) from audit.messages`).
+		Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -46,7 +47,9 @@ func TestADatabaseServesTheNextTest(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() { go conn.Close(context.Background()) }() //nolint:errcheck // Ended anyway.
+				defer func() {
+					go conn.Close(context.Background())
+				}() //nolint:errcheck // Ended anyway.
 			}
 		})
 	}

@@ -60,7 +60,8 @@ select count(pg_terminate_backend(pid, 10000)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
 
 // grown are the tables that are faster truncated than emptied row by row.
-const grown = `select string_agg(t, ', ') from unnest($1::text[]) t where pg_relation_size(t) > 1 << 20`
+const grown = `select string_agg(t, ', ') from unnest($1::text[]) t
+	where pg_relation_size(t) > 1 << 20`
 
 // restart lets all sequences begin anew.
 const restart = `
@@ -169,7 +170,8 @@ func (d *database) empty(ctx context.Context, p *pool) error {
 			return err
 		}
 	}
-	if _, err := d.conn.Exec(ctx, `delete from `+strings.Join(p.tables, `; delete from `)); err != nil {
+	if _, err := d.conn.Exec(ctx, `delete from `+
+		strings.Join(p.tables, `; delete from `)); err != nil {
 		return err
 	}
 	_, err := d.conn.Exec(ctx, restart)
@@ -206,7 +208,9 @@ func Lasting(t testing.TB) (url string, empty func(context.Context) error) {
 	if err := d.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return shared.server.URLOf(d.name), func(ctx context.Context) error { return d.empty(ctx, &shared.pool) }
+	return shared.server.URLOf(d.name), func(ctx context.Context) error {
+		return d.empty(ctx, &shared.pool)
+	}
 }
 
 func (d *database) close(ctx context.Context) error {

@@ -33,7 +33,8 @@ func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	follower := filepath.Join(temporary(t), "standby")
 	copyFolder(t, seed(t), follower)
-	if err := os.WriteFile(filepath.Join(follower, "data", "standby.signal"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(follower, "data", "standby.signal"), nil,
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &Pair{Primary: Server(t, nil)}
@@ -41,14 +42,16 @@ func NewPair(t testing.TB) *Pair {
 	followed["synchronous_commit"] = "on"
 	followed["primary_conninfo"] = conninfo(t, p.Primary)
 	p.Standby = begin(t, pgserver.Config{Dir: follower, Settings: followed})
-	p.Do(t, p.Primary, `alter system set synchronous_standby_names = '`+standbyName+`'`, `select pg_reload_conf()`)
+	p.Do(t, p.Primary, `alter system set synchronous_standby_names = '`+standbyName+`'`,
+		`select pg_reload_conf()`)
 	p.awaitSync(t)
 	return p
 }
 
 // URL is the address of both, the primary first, with the given further parameters.
 func (p *Pair) URL(parameters string) string {
-	return strings.Replace(p.Primary.URL(), p.Primary.Address(), p.Primary.Address()+","+p.Standby.Address(), 1) + parameters
+	return strings.Replace(p.Primary.URL(), p.Primary.Address(), p.Primary.Address()+","+
+		p.Standby.Address(), 1) + parameters
 }
 
 // Promote lets the standby take over, and returns when it takes writes.
@@ -82,7 +85,9 @@ func (p *Pair) awaitSync(t testing.TB) {
 	defer conn.Close(t.Context()) //nolint:errcheck // Nothing depends on a clean goodbye.
 	for deadline := time.Now().Add(time.Minute); ; {
 		var following bool
-		err := conn.QueryRow(t.Context(), `select exists (select from pg_stat_replication where sync_state = 'sync')`).Scan(&following)
+		err := conn.QueryRow(t.Context(),
+			`select exists (select from pg_stat_replication where sync_state = 'sync')`).
+			Scan(&following)
 		switch {
 		case err != nil:
 			t.Fatal(err)

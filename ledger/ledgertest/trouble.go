@@ -25,7 +25,8 @@ func (p *Pair) Freeze(t testing.TB) (thaw func()) {
 		t.Fatal(err)
 	}
 	var file string
-	if err := conn.QueryRow(t.Context(), `select pg_read_file('postmaster.pid')`).Scan(&file); err != nil {
+	if err := conn.QueryRow(t.Context(), `select pg_read_file('postmaster.pid')`).
+		Scan(&file); err != nil {
 		t.Fatal(err)
 	}
 	line, _, _ := strings.Cut(file, "\n")
@@ -38,14 +39,17 @@ func (p *Pair) Freeze(t testing.TB) (thaw func()) {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have been ended
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // t.Context has ended when cleanups run
+		// t.Context has ended when cleanups run
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = conn.Close(ctx)
 	})
 	t.Cleanup(thaw)
 	signal(t, postmaster, syscall.SIGSTOP) // first, so that it forks no more
 	var sessions []int
-	if err := conn.QueryRow(t.Context(), `select array_agg(pid order by pid = pg_backend_pid()) from pg_stat_activity`).Scan(&sessions); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		`select array_agg(pid order by pid = pg_backend_pid()) from pg_stat_activity`).
+		Scan(&sessions); err != nil {
 		t.Fatal(err)
 	}
 	pids = append(pids, sessions...)

@@ -27,7 +27,8 @@ var files embed.FS
 const lock int64 = 0x6c65646765720001
 
 // errSecret stands for every error in an address, whose text may quote the password.
-var errSecret = errors.New("DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
+var errSecret = errors.New(
+	"DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
 
 // Migrate brings the schema of the database at url up to date. It is idempotent, safe
 // when several processes start at once, and leaves a newer schema alone. Where migrations of
@@ -44,7 +45,8 @@ func migrate(ctx context.Context, url string, all []migration) error {
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // The lock ends with the session in any case.
+	defer conn.Close(context.WithoutCancel(
+		ctx)) //nolint:errcheck // The lock ends with the session in any case.
 	if _, err := conn.Exec(ctx, `select pg_advisory_lock($1)`, lock); err != nil {
 		return fmt.Errorf("migrate: lock: %w", err)
 	}
@@ -110,10 +112,13 @@ func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := tx.Exec(ctx, `delete from dispatcher.schema_version`); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `insert into dispatcher.schema_version (version) values ($1)`, m.version); err != nil {
+		if _, err := tx.Exec(ctx, `insert into dispatcher.schema_version (version) values ($1)`,
+			m.version); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into dispatcher.schema_migrations (version, name, checksum) values ($1, $2, $3)`,
+		_, err := tx.Exec(ctx,
+			`insert into dispatcher.schema_migrations (version, name, checksum)
+				values ($1, $2, $3)`,
 			m.version, m.name, m.checksum())
 		return err
 	})

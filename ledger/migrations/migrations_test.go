@@ -27,7 +27,8 @@ func version(t *testing.T, url, change string) (v int) {
 			t.Fatal(err)
 		}
 	}
-	if err := conn.QueryRow(t.Context(), `select version from dispatcher.schema_version`).Scan(&v); err != nil {
+	if err := conn.QueryRow(t.Context(), `select version from dispatcher.schema_version`).
+		Scan(&v); err != nil {
 		t.Fatal(err)
 	}
 	return v
@@ -71,11 +72,13 @@ func TestAFailedMigrationLeavesTheVersionBeforeIt(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Empty(t)
 	broken := fstest.MapFS{
-		"001_first.sql":  {Data: []byte("create table dispatcher.first ();")},
-		"002_second.sql": {Data: []byte("create table dispatcher.second ();\n\n-- ääääääää\ncreate tabel dispatcher.third ();\n")},
+		"001_first.sql": {Data: []byte("create table dispatcher.first ();")},
+		"002_second.sql": {Data: []byte(
+			"create table dispatcher.second ();\n\n-- ääääääää\ncreate tabel dispatcher.third ();\n")},
 	}
 	err := migrations.MigrateFrom(t.Context(), url, broken)
-	if err == nil || !strings.Contains(err.Error(), "migrate from version 1: 002_second.sql, line 4: ") {
+	if err == nil || !strings.Contains(err.Error(),
+		"migrate from version 1: 002_second.sql, line 4: ") {
 		t.Fatalf("got %v", err)
 	}
 	if v := version(t, url, ""); v != 1 {
@@ -126,13 +129,17 @@ func TestAUserWhoMayCreateNothingFindsTheSchemaUpToDate(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	role := "clerk_of_" + databaseOf(t, url) // roles belong to the server, which other tests share
-	version(t, url, fmt.Sprintf(`create role %[1]s; grant usage on schema dispatcher to %[1]s; grant select on dispatcher.schema_version, dispatcher.schema_migrations to %[1]s`, role))
+	version(t, url, fmt.Sprintf(
+		`create role %[1]s; grant usage on schema dispatcher to %[1]s; grant select on dispatcher.schema_version, dispatcher.schema_migrations to %[1]s`, role))
 	clerk := url + "&options=-c%20role%3D" + role
 	if err := migrations.Migrate(t.Context(), clerk); err != nil {
 		t.Error(err)
 	}
-	version(t, url, `delete from dispatcher.schema_migrations where version = (select version from dispatcher.schema_version); update dispatcher.schema_version set version = version - 1`)
-	if err := migrations.Migrate(t.Context(), clerk); err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
+	version(t, url, `delete from dispatcher.schema_migrations where version = (select version
+		from dispatcher.schema_version); update dispatcher.schema_version
+		set version = version - 1`)
+	if err := migrations.Migrate(t.Context(), clerk); err == nil || !strings.Contains(err.Error(),
+		"SQLSTATE 42501") {
 		t.Errorf("got %v", err)
 	}
 }

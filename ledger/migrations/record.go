@@ -56,12 +56,14 @@ type schema struct {
 // readSchema changes nothing.
 func readSchema(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
 	err = conn.QueryRow(ctx, `
-		select to_regclass('dispatcher.schema_version') is not null, to_regclass('dispatcher.schema_migrations') is not null`).
+		select to_regclass('dispatcher.schema_version') is not null,
+		  to_regclass('dispatcher.schema_migrations') is not null`).
 		Scan(&s.exists, &s.recorded)
 	if err != nil || !s.exists {
 		return s, err
 	}
-	if err := conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).Scan(&s.version); err != nil || !s.recorded {
+	if err := conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).
+		Scan(&s.version); err != nil || !s.recorded {
 		return s, err
 	}
 	rows, err := conn.Query(ctx, `select version, checksum from dispatcher.schema_migrations`)

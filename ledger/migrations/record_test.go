@@ -28,27 +28,45 @@ func files(sql ...string) fstest.MapFS {
 // TestASchemaOfAnotherBuildIsRefused migrates with one build's files and then with another's.
 func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 	t.Parallel()
-	const foreign, unrecorded = "migration 1 is not 001_first.sql of this one", "before the first release: there is no checksum of migration 1"
+	const foreign, unrecorded = "migration 1 is not 001_first.sql of this one",
+		"before the first release: there is no checksum of migration 1"
 	for name, c := range map[string]struct {
 		later  fstest.MapFS
 		change string // of the database, in between
 		want   string // part of the sentence; empty when it goes on
 	}{
-		"the same":                      {files(first, second), "", ""},
-		"one more":                      {files(first, second, "create table dispatcher.third ();"), "", ""},
-		"one less: a later build's":     {files(first), "", ""},
-		"other line ends":               {files(strings.ReplaceAll(first, "\n", "\r\n"), second+"\n\n"), "", ""},
-		"blanks at the end of lines":    {files(strings.ReplaceAll(first, "\n", " \t\n"), "\ufeff"+second), "", ""},
-		"no line end at the end":        {files(strings.TrimSpace(first), second), "", ""},
-		"another column":                {files(strings.Replace(first, "integer", "bigint", 1), second), "", foreign},
-		"blanks inside a line":          {files(strings.Replace(first, "a integer", "a  integer", 1), second), "", foreign},
-		"the second is another":         {files(first, second+"select 1;"), "", "migration 2 is not 002_second.sql of this one"},
-		"both in one":                   {files(first + second), "", foreign},
-		"the other way round":           {files(second, first), "", foreign},
-		"none is recorded":              {files(first, second), "delete from dispatcher.schema_migrations", unrecorded},
-		"no table of checksums":         {files(first, second), "drop table dispatcher.schema_migrations", unrecorded},
-		"the last one is not recorded":  {files(first, second), "delete from dispatcher.schema_migrations where version = 2", "no checksum of migration 2 (002_second.sql)"},
-		"a version of nothing, no sums": {files(first), "drop table dispatcher.schema_migrations, dispatcher.first; delete from dispatcher.schema_version", ""},
+		"the same": {files(first, second), "", ""},
+		"one more": {files(first, second, "create table dispatcher.third ();"),
+			"", ""},
+		"one less: a later build's": {files(first), "", ""},
+		"other line ends": {
+			files(strings.ReplaceAll(first, "\n", "\r\n"), second+"\n\n"), "", "",
+		},
+		"blanks at the end of lines": {
+			files(strings.ReplaceAll(first, "\n", " \t\n"), "\ufeff"+second), "", "",
+		},
+		"no line end at the end": {files(strings.TrimSpace(first), second), "", ""},
+		"another column": {
+			files(strings.Replace(first, "integer", "bigint", 1), second), "", foreign,
+		},
+		"blanks inside a line": {
+			files(strings.Replace(first, "a integer", "a  integer", 1), second), "", foreign,
+		},
+		"the second is another": {files(first, second+"select 1;"), "",
+			"migration 2 is not 002_second.sql of this one"},
+		"both in one":         {files(first + second), "", foreign},
+		"the other way round": {files(second, first), "", foreign},
+		"none is recorded": {
+			files(first, second), "delete from dispatcher.schema_migrations", unrecorded,
+		},
+		"no table of checksums": {
+			files(first, second), "drop table dispatcher.schema_migrations", unrecorded,
+		},
+		"the last one is not recorded": {files(first, second),
+			"delete from dispatcher.schema_migrations where version = 2",
+			"no checksum of migration 2 (002_second.sql)"},
+		"a version of nothing, no sums": {files(first),
+			"drop table dispatcher.schema_migrations, dispatcher.first; delete from dispatcher.schema_version", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +80,8 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case c.want != "" && (!errors.As(err, &conflict) || !strings.Contains(err.Error(), c.want)):
+			case c.want != "" && (!errors.As(err, &conflict) || !strings.Contains(err.Error(),
+				c.want)):
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
@@ -76,7 +95,8 @@ func TestARefusedSchemaIsLeftAsItIs(t *testing.T) {
 	if err := migrations.MigrateFrom(t.Context(), url, files(first)); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrations.MigrateFrom(t.Context(), url, files(first+"select 1;", second)); err == nil {
+	if err := migrations.MigrateFrom(t.Context(), url,
+		files(first+"select 1;", second)); err == nil {
 		t.Fatal("not refused")
 	}
 	if v := version(t, url, "create table dispatcher.second ()"); v != 1 {
@@ -87,12 +107,14 @@ func TestARefusedSchemaIsLeftAsItIs(t *testing.T) {
 func TestInspectTellsOfASchemaOfAnotherBuild(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	if c, err := ledger.Inspect(t.Context(), url); err != nil || c.Conflict != nil || c.Schema != c.Latest {
+	if c, err := ledger.Inspect(t.Context(), url); err != nil || c.Conflict != nil ||
+		c.Schema != c.Latest {
 		t.Errorf("%+v, %v", c, err)
 	}
 	execute(t, url, "update dispatcher.schema_migrations set checksum = 'x' where version = 2")
 	c, err := ledger.Inspect(t.Context(), url)
-	if err != nil || c.Conflict == nil || !strings.Contains(c.Conflict.Error(), "migration 2 is not 002_") || c.Schema != c.Latest {
+	if err != nil || c.Conflict == nil || !strings.Contains(c.Conflict.Error(),
+		"migration 2 is not 002_") || c.Schema != c.Latest {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -100,6 +122,7 @@ func TestInspectTellsOfASchemaOfAnotherBuild(t *testing.T) {
 func execute(t *testing.T, url, sql string) {
 	t.Helper()
 	if sql != "" {
-		version(t, url, sql+"; insert into dispatcher.schema_version select 0 where not exists (select from dispatcher.schema_version)")
+		version(t, url, sql+
+			"; insert into dispatcher.schema_version select 0 where not exists (select from dispatcher.schema_version)")
 	}
 }

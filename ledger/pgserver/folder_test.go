@@ -66,7 +66,8 @@ func TestAFolderWithContentThatCannotBeReachedIsRefusedInWords(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", elsewhere)
 	_, err := prepare(dir, elsewhere)
-	if root := os.Geteuid() == 0; root != (err != nil && strings.Contains(err.Error(), "DISPATCHER_DATA_DIR")) {
+	if root := os.Geteuid() == 0; root != (err != nil &&
+		strings.Contains(err.Error(), "DISPATCHER_DATA_DIR")) {
 		t.Errorf("got %v", err)
 	}
 }

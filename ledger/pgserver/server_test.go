@@ -78,7 +78,8 @@ func TestAServerKeepsDataPortAndPasswordOverRestarts(t *testing.T) {
 			t.Errorf("%s rows after restart %d", got, n)
 		}
 	}
-	if got := ask(t, s.URL(), `select current_user::text || current_database()`); got != "dispatcherdispatcher" {
+	if got := ask(t, s.URL(),
+		`select current_user::text || current_database()`); got != "dispatcherdispatcher" {
 		t.Error(got)
 	}
 }
@@ -107,7 +108,8 @@ func TestAFolderInUseIsRefusedInWords(t *testing.T) {
 	}
 	within := 300 * time.Millisecond
 	err := refused(within)
-	for errors.Is(err, context.DeadlineExceeded) && within < time.Minute { // a busy machine got nowhere
+	// a busy machine got nowhere
+	for errors.Is(err, context.DeadlineExceeded) && within < time.Minute {
 		within *= 4
 		err = refused(within)
 	}
@@ -123,7 +125,8 @@ func TestALockFileWithThePidOfAnotherProgramIsIgnored(t *testing.T) {
 	stop(t, s)
 	// After a reboot the number belongs to some other process: this one.
 	stale := strconv.Itoa(os.Getpid()) + "\n" + filepath.Join(dir, "data") + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), []byte(stale), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), []byte(stale),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context()); err != nil {
@@ -213,10 +216,12 @@ func TestNothingSecretIsReadableOrLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context()) //nolint:errcheck // The server is stopped anyway.
-	if _, err := conn.Exec(t.Context(), `create table t (text text check (length(text) < 3))`); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		`create table t (text text check (length(text) < 3))`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), `insert into t values ($1)`, "Your code is 123456"); err == nil {
+	if _, err := conn.Exec(t.Context(), `insert into t values ($1)`,
+		"Your code is 123456"); err == nil {
 		t.Fatal("the check did not fail")
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "server.log"))
@@ -265,7 +270,8 @@ func TestAClusterOfAnotherVersionIsRefusedInWords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pg")
 	s := start(t, pgserver.Config{Dir: dir})
 	stop(t, s)
-	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("9\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("9\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context()); err == nil ||

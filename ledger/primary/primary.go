@@ -48,7 +48,8 @@ const connectTimeout = 8 * time.Second
 // not say which of them it wants (target_session_attrs), it is the first that takes writes.
 func (g *Guard) Configure(config *pgconn.Config) {
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
-	config.RuntimeParams["client_min_messages"] = "warning" // hangUp has to hear of it, whatever the role is set to
+	// hangUp has to hear of it, whatever the role is set to
+	config.RuntimeParams["client_min_messages"] = "warning"
 	wanted := config.ValidateConnect
 	if wanted == nil && SeveralHosts(config) {
 		wanted = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -86,9 +87,13 @@ func SeveralHosts(config *pgconn.Config) bool { return len(hosts(config)) > 1 }
 // hosts are those of an address, each with the ways to connect to it: there are two when sslmode
 // asks to try with TLS and without.
 func hosts(config *pgconn.Config) (all [][]*pgconn.FallbackConfig) {
-	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	ways := append([]*pgconn.FallbackConfig{
+		{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig},
+	}, config.Fallbacks...)
 	for _, way := range ways {
-		at := slices.IndexFunc(all, func(host []*pgconn.FallbackConfig) bool { return host[0].Host == way.Host && host[0].Port == way.Port })
+		at := slices.IndexFunc(all, func(host []*pgconn.FallbackConfig) bool {
+			return host[0].Host == way.Host && host[0].Port == way.Port
+		})
 		if at < 0 {
 			all = append(all, []*pgconn.FallbackConfig{way})
 		} else {
@@ -111,7 +116,8 @@ func (g *Guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	if newest := g.note(o); o.timeline < newest {
 		return fmt.Errorf("this server is on timeline %d of its cluster, and another one took over with timeline %d: it is an old primary "+
-			"that has to be shut down. If going back to it is meant, start the dispatcher again", o.timeline, newest)
+			"that has to be shut down. If going back to it is meant, start the dispatcher again",
+			o.timeline, newest)
 	}
 	conn.CustomData()[originKey] = o
 	return nil
@@ -140,7 +146,8 @@ func (g *Guard) Replaced(conn *pgconn.PgConn) bool {
 // for being asked.
 const selectOrigin = `
 	select (select system_identifier from pg_control_system()),
-	  case when pg_is_in_recovery() then '' else left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) end`
+	  case when pg_is_in_recovery() then ''
+	    else left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) end`
 
 // readOrigin asks where a connection leads. It is false when that cannot be told: of a standby, and
 // of a service that looks like PostgreSQL and has no WAL of its own.

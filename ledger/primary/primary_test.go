@@ -39,14 +39,16 @@ func TestOfSeveralHostsTheOneIsTakenThatTakesWrites(t *testing.T) {
 	pair := ledgertest.NewPair(t)
 	url := both(pair.Standby, pair.Primary)
 	for parameters, standby := range map[string]bool{
-		"": false, "&target_session_attrs=read-write": false, "&target_session_attrs=standby": true, "&target_session_attrs=prefer-standby": true,
+		"": false, "&target_session_attrs=read-write": false, "&target_session_attrs=standby": true,
+		"&target_session_attrs=prefer-standby": true,
 	} {
 		conn, err := connect(t, new(primary.Guard), url+parameters)
 		if err != nil {
 			t.Fatal(parameters, err)
 		}
 		var recovering bool
-		if err := conn.QueryRow(t.Context(), `select pg_is_in_recovery()`).Scan(&recovering); err != nil || recovering != standby {
+		if err := conn.QueryRow(t.Context(), `select pg_is_in_recovery()`).
+			Scan(&recovering); err != nil || recovering != standby {
 			t.Errorf("with %q it is the standby: %v, %v", parameters, recovering, err)
 		}
 	}
@@ -74,9 +76,12 @@ func TestWhoHasSeenTheSuccessorDoesNotGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !knows.Replaced(old.PgConn()) || knows.Replaced(successor.PgConn()) {
-		t.Errorf("replaced: the old one %v, the new one %v", knows.Replaced(old.PgConn()), knows.Replaced(successor.PgConn()))
+		t.Errorf("replaced: the old one %v, the new one %v", knows.Replaced(old.PgConn()),
+			knows.Replaced(successor.PgConn()))
 	}
-	if _, err := connect(t, &knows, pair.Primary.URL()); err == nil || !strings.Contains(err.Error(), "timeline 1 of its cluster, and another one took over with timeline 2") {
+	if _, err := connect(t, &knows, pair.Primary.URL()); err == nil ||
+		!strings.Contains(err.Error(),
+			"timeline 1 of its cluster, and another one took over with timeline 2") {
 		t.Errorf("the old primary is taken again: %v", err)
 	}
 	again, err := connect(t, &knows, both(pair.Primary, pair.Standby))
@@ -95,7 +100,8 @@ func TestWhoAsksAllHostsKnowsTheSuccessor(t *testing.T) {
 	pair := ledgertest.NewPair(t)
 	pair.Promote(t)
 	for _, mode := range []string{"disable", "prefer", "allow"} { // the servers have no TLS
-		url := strings.Replace(both(pair.Primary, pair.Standby), "sslmode=disable", "sslmode="+mode, 1)
+		url := strings.Replace(both(pair.Primary, pair.Standby), "sslmode=disable", "sslmode="+mode,
+			1)
 		config, err := pgx.ParseConfig(url)
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +113,9 @@ func TestWhoAsksAllHostsKnowsTheSuccessor(t *testing.T) {
 			t.Fatal(mode, err)
 		}
 		var timeline string
-		if err := conn.QueryRow(t.Context(), `select left(pg_walfile_name(pg_current_wal_lsn()), 8)`).Scan(&timeline); err != nil || timeline != "00000002" {
+		if err := conn.QueryRow(t.Context(),
+			`select left(pg_walfile_name(pg_current_wal_lsn()), 8)`).Scan(&timeline); err != nil ||
+			timeline != "00000002" {
 			t.Errorf("with sslmode=%s it is on timeline %s, %v", mode, timeline, err)
 		}
 		_ = conn.Close(t.Context())
@@ -140,7 +148,8 @@ func TestAConnectionToAServerThatTakesNoWritesIsClosed(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `select 1/0`); err == nil || conn.IsClosed() {
 		t.Fatalf("closed %v after %v", conn.IsClosed(), err)
 	}
-	if _, err := conn.Exec(t.Context(), `begin read only; delete from dispatcher.messages`); err == nil || !conn.IsClosed() {
+	if _, err := conn.Exec(t.Context(),
+		`begin read only; delete from dispatcher.messages`); err == nil || !conn.IsClosed() {
 		t.Errorf("closed %v after %v", conn.IsClosed(), err)
 	}
 }

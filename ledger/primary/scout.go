@@ -23,7 +23,8 @@ func (g *Guard) Scout(ctx context.Context, config *pgconn.Config) {
 func (g *Guard) ask(ctx context.Context, config *pgconn.Config, ways []*pgconn.FallbackConfig) {
 	ctx, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
 	defer cancel()
-	config.Host, config.Port, config.TLSConfig, config.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
+	config.Host, config.Port, config.TLSConfig, config.Fallbacks = ways[0].Host, ways[0].Port,
+		ways[0].TLSConfig, ways[1:]
 	config.ValidateConnect = nil
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

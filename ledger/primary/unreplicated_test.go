@@ -21,7 +21,8 @@ func TestACommitWhoseWaitIsCancelledCountsAsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer canceller.Close(t.Context()) //nolint:errcheck // The server is stopped anyway.
-	for _, sql := range []string{`set synchronous_commit = local`, `alter role current_user set client_min_messages = 'error'`} {
+	for _, sql := range []string{`set synchronous_commit = local`,
+		`alter role current_user set client_min_messages = 'error'`} {
 		if _, err := canceller.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,8 @@ func TestACommitWhoseWaitIsCancelledCountsAsLost(t *testing.T) {
 			return err
 		},
 		"a prepared statement": func(conn *pgx.Conn) error {
-			_, err := conn.Exec(t.Context(), `select $1::int from pg_logical_emit_message(true, '', '')`, 1)
+			_, err := conn.Exec(t.Context(),
+				`select $1::int from pg_logical_emit_message(true, '', '')`, 1)
 			return err
 		},
 		"a batch": func(conn *pgx.Conn) error {
@@ -47,12 +49,15 @@ func TestACommitWhoseWaitIsCancelledCountsAsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, sql := range []string{`set synchronous_commit = local`, `create table if not exists one ()`, `set synchronous_commit = on`} {
+		for _, sql := range []string{`set synchronous_commit = local`,
+			`create table if not exists one ()`, `set synchronous_commit = on`} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatal("a commit that waits for nobody counts as lost", err)
 			}
 		}
-		if err := whileCancelled(t, canceller, func() error { return work(conn) }); err == nil || !conn.IsClosed() {
+		if err := whileCancelled(t, canceller, func() error {
+			return work(conn)
+		}); err == nil || !conn.IsClosed() {
 			t.Errorf("%s: closed %v after %v", name, conn.IsClosed(), err)
 		}
 	}
@@ -71,7 +76,8 @@ func whileCancelled(t testing.TB, canceller *pgx.Conn, work func() error) error 
 			}
 			return err
 		case <-time.After(10 * time.Millisecond):
-			tag, err := canceller.Exec(t.Context(), `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
+			tag, err := canceller.Exec(t.Context(),
+				`select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
 			if err != nil {
 				t.Fatal(err)
 			}
