@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -20,7 +22,7 @@ import (
 // The end-to-end tests run the built program as real processes and read what happened
 // from the other side: the carriers' own logs, the broker, and the database by SQL. Files:
 //
-//	e2e_main_test.go      the binary, waiting
+//	e2e_main_test.go      the program under test, waiting
 //	e2e_process_test.go   one process of it
 //	e2e_skew_test.go      the binary with a clock that is wrong
 //	e2e_stage_test.go     a broker, a database, carriers and the processes between them
@@ -33,13 +35,25 @@ import (
 // sideBySide is how many stories run at once: they wait more than they work.
 const sideBySide = 6
 
+// runAsProgram is the variable with which the test binary is the program under test: main and
+// everything below it are in it, and starting itself saves the link of a second binary.
+const runAsProgram = "RUN_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(runAsProgram) != "" {
+		main() // does not return
+	}
 	flag.Parse()
 	if runtime.GOMAXPROCS(0) < sideBySide {
 		_ = flag.Set("test.parallel", strconv.Itoa(sideBySide)) // a flag that testing always has
 	}
+	var err error
+	if programs, err = os.MkdirTemp("", "dispatcher-e2e-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
-	removeBinary()
+	_ = os.RemoveAll(programs) // a leftover in the temporary folder is harmless
 	ledgertest.Close()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
@@ -50,39 +64,37 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the program under test, made once per test process.
-var built struct {
-	once   sync.Once
-	folder string
-	path   string
-	err    error
+// programs is the folder of the programs that goBuild makes.
+var programs string
+
+// goBuild builds the program with further flags and returns its path.
+func goBuild(name string, flags ...string) (string, error) {
+	path := filepath.Join(programs, name)
+	args := append(append([]string{"build"}, flags...), "-o", path, ".")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program under test: %w: %s", err, out)
+	}
+	return path, nil
 }
 
-// binary returns the path of the program, building it the first time.
+// underTest is this binary, or a build without the race detector, with which the processes
+// of a story would be too slow for its deadlines.
+var underTest = sync.OnceValues(func() (string, error) {
+	race := debug.BuildSetting{Key: "-race", Value: "true"}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, race) {
+		return goBuild("dispatcher")
+	}
+	return os.Executable()
+})
+
+// binary returns the path of the program under test.
 func binary(t testing.TB) string {
 	t.Helper()
-	built.once.Do(func() {
-		built.folder, built.err = os.MkdirTemp("", "dispatcher-e2e-")
-		if built.err != nil { //nolint:usetesting // It serves all tests.
-			return
-		}
-		built.path = filepath.Join(built.folder, "dispatcher")
-		var out []byte
-		out, built.err = exec.Command("go", "build", "-o", built.path, ".").CombinedOutput()
-		if built.err != nil {
-			fmt.Fprintf(os.Stderr, "%s", out)
-		}
-	})
-	if built.err != nil {
-		t.Fatalf("build the program under test: %v", built.err)
+	path, err := underTest()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return built.path
-}
-
-func removeBinary() {
-	if built.folder != "" {
-		_ = os.RemoveAll(built.folder) // a leftover in the temporary folder is harmless
-	}
+	return path
 }
 
 // eventually waits until ok, at most for a while.

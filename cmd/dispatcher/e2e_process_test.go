@@ -80,8 +80,8 @@ func launchProgram(
 	cmd.Dir, cmd.Stdout, cmd.Stderr = what.folder, p.out, p.out
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + what.temporary,
-	},
-		what.variables...)
+		runAsProgram + "=1",
+	}, what.variables...)
 	for key, value := range settings {
 		cmd.Env = append(cmd.Env, "DISPATCHER_"+key+"="+value)
 	}

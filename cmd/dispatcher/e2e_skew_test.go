@@ -21,33 +21,27 @@ const skewVariable = "SKEW_SECONDS"
 // skewed is the program under test with a clock of its own, made once per test process. No setting
 // of the product moves its clock: the build replaces time.Now of the standard library, for this
 // binary alone.
-var skewed struct {
-	once sync.Once
-	path string
-	err  error
-}
+var skewed = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "dispatcher-skew-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }() // a leftover there is harmless
+	overlay, err := writeSkew(folder)
+	if err != nil {
+		return "", err
+	}
+	return goBuild("dispatcher-skewed", "-overlay", overlay)
+})
 
 // skewedBinary returns the path of the program whose clock is wrong by skewVariable.
 func skewedBinary(t testing.TB) string {
 	t.Helper()
-	folder := filepath.Dir(binary(t)) // removed with the other
-	skewed.once.Do(func() {
-		var overlay string
-		if overlay, skewed.err = writeSkew(folder); skewed.err != nil {
-			return
-		}
-		skewed.path = filepath.Join(folder, "dispatcher-skewed")
-		var out []byte
-		out, skewed.err = exec.Command("go", "build", "-overlay", overlay, "-o", skewed.path,
-			".").CombinedOutput()
-		if skewed.err != nil {
-			t.Logf("%s", out)
-		}
-	})
-	if skewed.err != nil {
-		t.Fatalf("build the program with a wrong clock: %v", skewed.err)
+	path, err := skewed()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return skewed.path
+	return path
 }
 
 // addedToTime reads the skew without a package that itself needs package time.
