@@ -58,7 +58,13 @@ that its receipts call delivered: those of the last seven days, or with --all al
 			if limit < 1 {
 				return misused(errors.New("--limit must be above 0"))
 			}
-			return c.ambiguousList(ctx, &filter, limit, as)
+			parsed, err := filter.parse()
+			if err != nil {
+				return misused(err)
+			}
+			return c.withLedger(ctx, func(l *database) error {
+				return c.ambiguousList(ctx, l, &parsed, limit, as)
+			})
 		}),
 	}
 	filter.add(cmd.Flags())
@@ -67,27 +73,20 @@ that its receipts call delivered: those of the last seven days, or with --all al
 	return cmd
 }
 
-func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, as format) error {
-	filter, err := f.parse()
-	if err != nil {
-		return misused(err)
-	}
-	s, l, err := c.ledger(ctx)
+func (c *cli) ambiguousList(
+	ctx context.Context, l *database, filter *ledger.AmbiguousFilter, limit int, as format,
+) error {
+	found, err := l.Ambiguities.List(ctx, filter, limit)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	found, err := l.Ambiguities.List(ctx, &filter, limit)
+	total, err := l.Ambiguities.Count(ctx, filter)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
-	total, err := l.Ambiguities.Count(ctx, &filter)
+	records, err := l.Ambiguities.Contradictions(ctx, filter, limit)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
-	}
-	records, err := l.Ambiguities.Contradictions(ctx, &filter, limit)
-	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	contradictions := contradictionLines(records)
 	if as == formatTable && len(found) == 0 && len(contradictions) == 0 {

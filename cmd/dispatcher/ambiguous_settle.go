@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -47,15 +46,12 @@ the exit code is 1.`,
 			if err := f.check(len(args) == 1); err != nil {
 				return misused(err)
 			}
-			s, l, err := c.ledger(ctx)
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			if len(args) == 1 {
-				return c.settleOne(ctx, s, l, args[0], &f)
-			}
-			return c.settleMany(ctx, s, l, &f)
+			return c.withLedger(ctx, func(l *database) error {
+				if len(args) == 1 {
+					return c.settleOne(ctx, l, args[0], &f)
+				}
+				return c.settleMany(ctx, l, &f)
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&f.as, "as", "",
@@ -102,19 +98,17 @@ func (f *settleFlags) check(named bool) error {
 }
 
 // settleOne settles the message with an id and says what became of it.
-func (c *cli) settleOne(
-	ctx context.Context, s *config.Settings, l *ledger.Ledger, id string, f *settleFlags,
-) error {
+func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFlags) error {
 	attempt, why, err := settle(ctx, l, id, 0, f)
 	switch {
 	case err != nil:
-		return usage(postgresTrouble(s, err))
+		return err
 	case why != "":
 		return failed(fmt.Errorf("message %s %s", quoted(id), why))
 	}
 	after, err := l.Messages.Record(ctx, id)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	fmt.Fprintf(c.out, "Attempt %d of message %s on %s is settled as %s. State of the message: "+
 		"%s.\n",
@@ -125,7 +119,7 @@ func (c *cli) settleOne(
 // settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
 // Where that cannot be, why completes the sentence "message ID ...".
 func settle(
-	ctx context.Context, l *ledger.Ledger, id string, number int, f *settleFlags,
+	ctx context.Context, l *database, id string, number int, f *settleFlags,
 ) (attempt ledger.Attempt, why string, err error) {
 	open, err := l.Ambiguities.Of(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
@@ -171,16 +165,14 @@ type leftOpen struct {
 
 // settleMany settles each message that the filter finds, in the order in which they became
 // ambiguous. What was settled before it fails or is interrupted stays settled.
-func (c *cli) settleMany(
-	ctx context.Context, s *config.Settings, l *ledger.Ledger, f *settleFlags,
-) error {
+func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error {
 	filter, err := f.filter.parse()
 	if err != nil {
 		return misused(err)
 	}
 	found, err := l.Ambiguities.List(ctx, &filter, 0)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	result := settledMany{
 		As: f.as, DryRun: f.dryRun, Matched: int64(len(found)),
@@ -193,7 +185,7 @@ func (c *cli) settleMany(
 		_, why, err := settle(ctx, l, found[i].ID, found[i].Last, f)
 		switch {
 		case err != nil:
-			return errors.Join(c.printSettled(&result, f), usage(postgresTrouble(s, err)))
+			return errors.Join(c.printSettled(&result, f), err)
 		case why != "":
 			result.Left = append(result.Left, leftOpen{found[i].ID, why})
 		default:

@@ -50,7 +50,9 @@ one.`,
 				return usage(errors.New("--sample must be above 0: how many messages of the day " +
 					"to look at"))
 			}
-			return c.verify(ctx, day, sample, as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.verify(ctx, l, day, sample, as)
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&day, "day", "",
@@ -89,17 +91,12 @@ func (v *verification) add(found []audit.Mismatch) {
 }
 
 // verify derives the day again. It needs the keys that the day was drawn with.
-func (c *cli) verify(ctx context.Context, day string, sample int, as format) error {
-	s, l, err := c.ledger(ctx)
+func (c *cli) verify(ctx context.Context, l *database, day string, sample int, as format) error {
+	keys, err := drawKeys(l.settings)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	keys, err := drawKeys(s)
-	if err != nil {
-		return err
-	}
-	when, zone, err := businessDay(ctx, l, s, day, time.Now())
+	when, zone, err := businessDay(ctx, l, day, time.Now())
 	if err != nil {
 		return err
 	}
@@ -107,7 +104,7 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 		Day: when.In(zone).Format(time.DateOnly), Timezone: zone.String(),
 		ByKind: map[string]int{}, Mismatches: []audit.Mismatch{},
 	}
-	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
+	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l.Ledger}).edition)
 	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when,
 		zone), Sample: sample}
 	err = l.Messages.EachChoice(ctx, filter, func(r *ledger.Record) error {

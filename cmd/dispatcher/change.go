@@ -52,10 +52,9 @@ type edit func() (*config.Document, error)
 
 // change is one change of the routing under way.
 type change struct {
-	cli      *cli
-	flags    *changeFlags
-	settings *config.Settings
-	ledger   *ledger.Ledger
+	cli    *cli
+	flags  *changeFlags
+	ledger *database
 
 	current ledger.RoutingVersion // the zero version when there is none
 	// document is that of current, without its effects: a change is one of the document. nil when
@@ -69,16 +68,13 @@ func (c *cli) withRouting(ctx context.Context, f *changeFlags, use func(*change)
 	if err := f.check(); err != nil {
 		return err
 	}
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	ch := &change{cli: c, flags: f, settings: s, ledger: l}
-	if err := ch.read(ctx); err != nil {
-		return err
-	}
-	return use(ch)
+	return c.withLedger(ctx, func(l *database) error {
+		ch := &change{cli: c, flags: f, ledger: l}
+		if err := ch.read(ctx); err != nil {
+			return err
+		}
+		return use(ch)
+	})
 }
 
 // read takes the routing in force as the base of the change.
@@ -88,7 +84,7 @@ func (ch *change) read(ctx context.Context) (err error) {
 	case errors.Is(err, ledger.ErrNoRouting):
 		ch.current = ledger.RoutingVersion{}
 	case err != nil:
-		return usage(postgresTrouble(ch.settings, err))
+		return err
 	default:
 		if err := ch.parse(); err != nil {
 			return err
@@ -146,7 +142,7 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 		return nil, ch.overtaken(ctx, conflict)
 	}
 	if err != nil {
-		return nil, usage(postgresTrouble(ch.settings, err))
+		return nil, err
 	}
 	done.Applied = true
 	if err := ch.warnOfGranted(ctx, done); err != nil {
@@ -196,7 +192,7 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 func (ch *change) endedRamps(ctx context.Context, after *config.Routing) ([]string, error) {
 	ramps, err := ch.ledger.Ramps.List(ctx, false)
 	if err != nil {
-		return nil, usage(postgresTrouble(ch.settings, err))
+		return nil, err
 	}
 	var warnings []string
 	for i := range ramps {
@@ -228,7 +224,7 @@ func (ch *change) conflict(ctx context.Context, expected int64) error {
 	}
 	newer, err := ch.ledger.Routing.Version(ctx, ch.current.Base)
 	if err != nil {
-		return failed(postgresTrouble(ch.settings, err))
+		return err
 	}
 	advice := fmt.Sprintf(`see "dispatcher routing diff %d %d"`, expected, newer.Version)
 	if expected == 0 {

@@ -21,8 +21,9 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	ch := &change{
-		cli: &cli{out: &bytes.Buffer{}}, ledger: l, settings: &config.Settings{PostgresURL: url},
-		flags: &changeFlags{reason: "mine", author: "bob", as: formatTable},
+		cli:    &cli{out: &bytes.Buffer{}},
+		ledger: &database{l, &config.Settings{PostgresURL: url}},
+		flags:  &changeFlags{reason: "mine", author: "bob", as: formatTable},
 	}
 	if err := ch.read(t.Context()); err != nil {
 		t.Fatal(err)

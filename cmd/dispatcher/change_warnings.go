@@ -90,7 +90,7 @@ func (ch *change) grantedAlready(
 	}
 	present, err := ch.ledger.Limits.Present(ctx)
 	if err != nil {
-		return nil, usage(postgresTrouble(ch.settings, err))
+		return nil, err
 	}
 	now := &countersNow{&present, after.Timezone}
 	var warnings []string
@@ -192,12 +192,12 @@ func (ch *change) warnOfFiles(done *changed) {
 		if c.Test || c.Provider == "sandbox" || sameSettings(ch.base(), c) {
 			continue
 		}
-		if missing := missingFiles(c, ch.settings.Secrets().Read); len(missing) > 0 {
+		if missing := missingFiles(c, ch.ledger.settings.Secrets().Read); len(missing) > 0 {
 			done.Warnings = append(done.Warnings, fmt.Sprintf(
 				"Channel %s names %s, which cannot be read in the secrets folder of this machine, "+
 					"%s (DISPATCHER_SECRETS_DIR): "+
 					"see that it lies in that of the dispatchers, or the channel will not connect.",
-				c.Name, strings.Join(missing, ", "), ch.settings.Secrets().Path()))
+				c.Name, strings.Join(missing, ", "), ch.ledger.settings.Secrets().Path()))
 		}
 	}
 }

@@ -114,25 +114,24 @@ func (c *cli) channelListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the channels with their state, what they carry and what their limits leave",
 		Args:  cobra.NoArgs,
-		RunE:  work(func(ctx context.Context, _ []string) error { return c.listChannels(ctx, as) }),
+		RunE: work(func(ctx context.Context, _ []string) error {
+			return c.withLedger(ctx, func(l *database) error {
+				return c.listChannels(ctx, l, as)
+			})
+		}),
 	}
 	as.addTo(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) listChannels(ctx context.Context, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	v, doc, err := inForce(ctx, l, s)
+func (c *cli) listChannels(ctx context.Context, l *database, as format) error {
+	v, doc, err := inForce(ctx, l)
 	if err != nil {
 		return err
 	}
 	present, err := l.Limits.Present(ctx)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	value := struct {
 		Version  int64          `json:"version"`

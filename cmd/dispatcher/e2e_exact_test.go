@@ -122,14 +122,14 @@ func (s *stage) checkWindows() {
 	for _, e := range query(s.t, s.postgres, pgx.RowToStructByPos[excess], `
 		with claimed as (
 		  select w.channel, w.window_seconds, w.window_start, w.unit, w.max, w.granted,
-		    coalesce(sum(case w.unit when 'segments' then m.segments
-		else 1 end) filter (where a.message_id is not null), 0)::bigint as units
+		    coalesce(sum(case w.unit when 'segments' then m.segments else 1 end)
+		      filter (where a.message_id is not null), 0)::bigint as units
 		  from audit.limit_windows w
-		  left join audit.attempts a on a.channel = w.channel
-		    and case w.window_seconds when 1 then a.counted_at
-		else a.claimed_at end >= w.window_start
-		    and case w.window_seconds when 1 then a.counted_at
-		else a.claimed_at end < w.window_start + w.window_seconds * interval '1 second'
+		  left join lateral (
+		    select *, case w.window_seconds when 1 then counted_at else claimed_at end as at
+		    from audit.attempts where channel = w.channel
+		  ) a on a.at >= w.window_start
+		    and a.at < w.window_start + w.window_seconds * interval '1 second'
 		  left join audit.messages m on m.id = a.message_id
 		  where w.scope = 'channel' and w.unit in ('messages', 'segments')
 		  group by 1, 2, 3, 4, 5, 6

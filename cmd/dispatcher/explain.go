@@ -46,7 +46,9 @@ the candidates of the latest choice; JSON has everything.`,
 			case len(args) == 0 || args[0] == "":
 				return usage(errors.New("name the id of a message, or --routing and --message"))
 			}
-			return c.explain(ctx, args[0], f.as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.explain(ctx, l, args[0], f.as)
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&f.routing, "routing", "", "routing document")
@@ -60,28 +62,23 @@ the candidates of the latest choice; JSON has everything.`,
 }
 
 // explain tells the record of one message.
-func (c *cli) explain(ctx context.Context, id string, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func (c *cli) explain(ctx context.Context, l *database, id string, as format) error {
 	record, err := l.Messages.Record(ctx, id)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):
 		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka "+
 			"yet, or the id is another", quoted(id)))
 	case err != nil:
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	source, err := explainSource(ctx, l, &record)
 	if err != nil {
 		return err
 	}
 	if source.Ahead, err = beginsAhead(ctx, l, &record.Message); err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
-	source.Keys = keysIfReadable(s)
+	source.Keys = keysIfReadable(l.settings)
 	explanation, err := report.Explain(source)
 	if err != nil {
 		return err
@@ -92,7 +89,7 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 // explainSource reads what the explanation of a record needs beside it. The clock is read after the
 // record, so that no wait begins after now.
 func explainSource(
-	ctx context.Context, l *ledger.Ledger, record *ledger.Record,
+	ctx context.Context, l *database, record *ledger.Record,
 ) (*report.Source, error) {
 	source := &report.Source{Record: record}
 	var err error
@@ -127,7 +124,7 @@ func explainSource(
 
 // zoneInForce is the business time zone of the current routing; nil before there is any. A message
 // is explained in it also when it is dead, or was planned under a document with another zone.
-func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
+func zoneInForce(ctx context.Context, l *database) (*time.Location, error) {
 	stored, err := l.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return nil, nil //nolint:nilnil // There is none.
@@ -237,7 +234,7 @@ func wrapped(text string, width int) string {
 
 // beginsAhead is when the window of the limit begins that a message waits for, if that is in the
 // future; zero otherwise.
-func beginsAhead(ctx context.Context, l *ledger.Ledger, m *ledger.Message) (time.Time, error) {
+func beginsAhead(ctx context.Context, l *database, m *ledger.Message) (time.Time, error) {
 	channel, key, ok := admission.ParseOn(m.WaitsFor)
 	if !ok || m.State != ledger.Waiting {
 		return time.Time{}, nil

@@ -12,7 +12,6 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
-	"dispatcher/ledger"
 )
 
 // limitMove is one change of one limit.
@@ -59,7 +58,9 @@ well. Those are made in the document, by "dispatcher routing apply".`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return c.limitHistory(ctx, f, args, limit, as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.limitHistory(ctx, l, f, args, limit, as)
+			})
 		}),
 	}
 	f.addTo(cmd)
@@ -69,21 +70,16 @@ well. Those are made in the document, by "dispatcher routing apply".`,
 }
 
 func (c *cli) limitHistory(
-	ctx context.Context, f *limitFlags, args []string, limit int, as format,
+	ctx context.Context, l *database, f *limitFlags, args []string, limit int, as format,
 ) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
 	asked := func(channel string, key admission.Key) bool { return f.covers(args, channel, key) }
-	moves, err := limitMoves(ctx, l, s, asked, limit)
+	moves, err := limitMoves(ctx, l, asked, limit)
 	if err != nil {
 		return err
 	}
 	restarts, err := l.Limits.Restarts(ctx)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	moves = mergedMoves(moves, restartMoves(restarts, asked), limit)
 	if as == formatTable && len(moves) == 0 {
@@ -110,12 +106,12 @@ func (f *limitFlags) covers(args []string, channel string, key admission.Key) bo
 // limitMoves compares each version of the document with the one before it, newest first. Versions
 // that only carry effects have the document of their base.
 func limitMoves(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, asked func(channel string,
+	ctx context.Context, l *database, asked func(channel string,
 		key admission.Key) bool, limit int,
 ) ([]limitMove, error) {
-	v, err := currentVersion(ctx, l, s)
+	v, err := currentVersion(ctx, l)
 	if err == nil && v.Base != v.Version {
-		v, err = storedVersion(ctx, l, s, v.Base)
+		v, err = storedVersion(ctx, l, v.Base)
 	}
 	if err != nil {
 		return nil, err
@@ -125,9 +121,9 @@ func limitMoves(
 	for found := 0; err == nil && found < limit; {
 		before, older := &config.Routing{Timezone: time.UTC}, v
 		if v.Version > 1 {
-			if older, err = storedVersion(ctx, l, s, v.Version-1); err == nil &&
+			if older, err = storedVersion(ctx, l, v.Version-1); err == nil &&
 				older.Base != older.Version {
-				older, err = storedVersion(ctx, l, s, older.Base)
+				older, err = storedVersion(ctx, l, older.Base)
 			}
 			if err == nil {
 				before, err = storedRouting(&older)

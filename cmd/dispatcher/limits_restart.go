@@ -86,7 +86,7 @@ func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *rest
 		return withoutRow(limit, out.Channel)
 	}
 	if err != nil {
-		return usage(postgresTrouble(ch.settings, err))
+		return err
 	}
 	was, now := quantityOf(limit, done.Was.Granted), quantityOf(limit, done.Now.Granted)
 	out.Restarted, out.Version = true, done.Version
@@ -100,7 +100,7 @@ func (ch *change) tryRestart(
 ) error {
 	present, err := ch.ledger.Limits.Present(ctx)
 	if err != nil {
-		return usage(postgresTrouble(ch.settings, err))
+		return err
 	}
 	now := &countersNow{&present, ch.base().Timezone}
 	if now.stored(out.Channel, limit.Key()) == nil {

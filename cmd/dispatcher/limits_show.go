@@ -25,20 +25,17 @@ what could be taken now; and the messages that wait, with what for, why, and whe
 is considered again. Without a channel it shows all, and the limits over all channels.`,
 		Args: arguments(0, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
-			return c.showLimits(ctx, args, as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.showLimits(ctx, l, args, as)
+			})
 		}),
 	}
 	as.addTo(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	v, doc, err := inForce(ctx, l, s)
+func (c *cli) showLimits(ctx context.Context, l *database, named []string, as format) error {
+	v, doc, err := inForce(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -49,7 +46,7 @@ func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
 	}
 	present, err := l.Limits.Present(ctx)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	now := newLimitsNow(v.Version, doc, &present, named)
 	if as != formatTable {

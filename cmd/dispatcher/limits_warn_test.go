@@ -89,8 +89,8 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	}
 	t.Cleanup(slow.Close)
 	ch := &change{
-		flags: &changeFlags{reason: "less", author: "ann"}, settings: &config.Settings{},
-		ledger: slow,
+		flags:  &changeFlags{reason: "less", author: "ann"},
+		ledger: &database{slow, &config.Settings{}},
 	}
 	if err := ch.read(t.Context()); err != nil {
 		t.Fatal(err)

@@ -55,22 +55,21 @@ func (c *cli) optOutsListCommand() *cobra.Command {
 	as.addTo(cmd.Flags())
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
 		if cmd.Flags().Changed("tenant") {
-			return c.listOptOuts(ctx, &tenant, as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.listOptOuts(ctx, l, &tenant, as)
+			})
 		}
-		return c.listOptOuts(ctx, nil, as)
+		return c.withLedger(ctx, func(l *database) error {
+			return c.listOptOuts(ctx, l, nil, as)
+		})
 	})
 	return cmd
 }
 
-func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func (c *cli) listOptOuts(ctx context.Context, l *database, tenant *string, as format) error {
 	counts, err := l.OptOuts.Count(ctx, tenant)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	value := struct {
 		Current int64          `json:"current"`
@@ -138,20 +137,19 @@ func (c *cli) optOutsShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.showOptOut(ctx, f.tenant, recipients[0], as)
+		return c.withLedger(ctx, func(l *database) error {
+			return c.showOptOut(ctx, l, f.tenant, recipients[0], as)
+		})
 	})
 	return cmd
 }
 
-func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func (c *cli) showOptOut(
+	ctx context.Context, l *database, tenant, recipient string, as format,
+) error {
 	entries, err := l.OptOuts.Of(ctx, tenant, recipient)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	value := struct {
 		Tenant   string        `json:"tenant"`

@@ -144,17 +144,14 @@ func (c *cli) changeOptOuts(
 	if err != nil {
 		return err
 	}
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	n, err := change(l.OptOuts, ctx, by, recipients)
-	if err != nil {
-		return usage(postgresTrouble(s, err))
-	}
-	done := &listChanged{Tenant: f.tenant, Numbers: len(recipients), Changed: n}
-	return c.printListChange(done, f.as, sentence(done))
+	return c.withLedger(ctx, func(l *database) error {
+		n, err := change(l.OptOuts, ctx, by, recipients)
+		if err != nil {
+			return err
+		}
+		done := &listChanged{Tenant: f.tenant, Numbers: len(recipients), Changed: n}
+		return c.printListChange(done, f.as, sentence(done))
+	})
 }
 
 func (c *cli) printListChange(done *listChanged, as format, sentence string) error {
@@ -199,26 +196,24 @@ is imported, unless --skip is given. To import a file again does no harm.`,
 		case len(bad) > 0 && !skip:
 			return usage(badLines(bad))
 		}
-		return c.importOptOuts(ctx, by, recipients, len(bad), f.as)
+		return c.withLedger(ctx, func(l *database) error {
+			return c.importOptOuts(ctx, l, by, recipients, len(bad), f.as)
+		})
 	})
 	return cmd
 }
 
 func (c *cli) importOptOuts(
-	ctx context.Context, by ledger.Listing, recipients []string, skipped int, as format,
+	ctx context.Context, l *database, by ledger.Listing, recipients []string, skipped int,
+	as format,
 ) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
 	done := listChanged{Tenant: by.Tenant, Numbers: len(recipients), Skipped: skipped}
 	for some := range slices.Chunk(recipients, importBatch) {
 		n, err := l.OptOuts.Add(ctx, by, some)
 		done.Changed += n
 		if err != nil {
 			return fmt.Errorf("%d numbers were put on the list before this; import the file "+
-				"again: %w", done.Changed, postgresTrouble(s, err))
+				"again: %w", done.Changed, postgresTrouble(l.settings, err))
 		}
 	}
 	return c.printListChange(&done, as, imported(&done))

@@ -140,8 +140,8 @@ func (c *cli) traffic(
 	defer l.Close()
 	w := weighing{now: decide.NewChooser(routing, keys)}
 	if f.against.given {
-		if err := w.compareWith(ctx, l, s, f.against.version, keys); err != nil {
-			return nil, err
+		if err := w.compareWith(ctx, l, f.against.version, keys); err != nil {
+			return nil, l.told(err)
 		}
 	}
 	w.counter = report.NewTrafficCounter(doc, day.Format(time.DateOnly), doc.Timezone.String(),
@@ -151,7 +151,7 @@ func (c *cli) traffic(
 		To:   admission.Day.End(day, doc.Timezone),
 	}
 	if err := l.Messages.EachChoice(ctx, filter, w.add); err != nil {
-		return nil, usage(postgresTrouble(s, err))
+		return nil, l.told(err)
 	}
 	traffic := w.counter.Traffic()
 	traffic.SoFar = filter.To.After(time.Now())
@@ -200,9 +200,9 @@ type weighing struct {
 
 // compareWith takes a version in place of the record.
 func (w *weighing) compareWith(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64, keys []selector.Key,
+	ctx context.Context, l *database, version int64, keys []selector.Key,
 ) error {
-	stored, err := storedVersion(ctx, l, s, version)
+	stored, err := storedVersion(ctx, l, version)
 	if err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func (ch *change) setRamp(ctx context.Context, r *ledger.Ramp, to ledger.RampSta
 		return failed(fmt.Errorf(`ramp %d of route %s was changed meanwhile: see "dispatcher `+
 			`weights show %s" and try again`, r.ID, r.Route, r.Route))
 	case err != nil:
-		return usage(postgresTrouble(ch.settings, err))
+		return err
 	}
 	now, err := ch.rampNumbered(ctx, r.ID)
 	if err != nil {
@@ -246,7 +246,7 @@ func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, err
 	}
 	ramps, err := ch.ledger.Ramps.List(ctx, false)
 	if err != nil {
-		return nil, usage(postgresTrouble(ch.settings, err))
+		return nil, err
 	}
 	if at := slices.IndexFunc(ramps,
 		func(r ledger.Ramp) bool { return r.Route == route }); at >= 0 {
@@ -259,7 +259,7 @@ func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, err
 func (ch *change) rampNumbered(ctx context.Context, id int64) (*ledger.Ramp, error) {
 	ramps, err := ch.ledger.Ramps.List(ctx, true)
 	if err != nil {
-		return nil, usage(postgresTrouble(ch.settings, err))
+		return nil, err
 	}
 	at := slices.IndexFunc(ramps, func(r ledger.Ramp) bool { return r.ID == id })
 	if at < 0 {

@@ -58,7 +58,7 @@ func (ch *change) planned(r *ledger.Ramp) ([]rampStep, error) {
 func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) error {
 	now, err := ch.ledger.Clock(ctx)
 	if err != nil {
-		return usage(postgresTrouble(ch.settings, err))
+		return err
 	}
 	r.NextAt = now.Add(r.Every).UTC().Truncate(time.Second)
 	for i := range plan {
@@ -82,7 +82,7 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 	case errors.Is(err, ledger.ErrRampRunning):
 		return ch.rampInTheWay(ctx, r.Route)
 	case err != nil:
-		return usage(postgresTrouble(ch.settings, err))
+		return err
 	}
 	started.Applied, started.Ramp = true, newRampShown(&running)
 	return ch.printRamp(&started, started.Ramp.sentence()+" The running dispatchers make the "+

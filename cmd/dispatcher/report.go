@@ -20,7 +20,11 @@ import (
 func (c *cli) reportCommand() *cobra.Command {
 	var as format
 	var day string
-	run := work(func(ctx context.Context, _ []string) error { return c.daily(ctx, day, as) })
+	run := work(func(ctx context.Context, _ []string) error {
+		return c.withLedger(ctx, func(l *database) error {
+			return c.daily(ctx, l, day, as)
+		})
+	})
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Report a day: shares against what was agreed, fallbacks, segments and cost",
@@ -44,13 +48,8 @@ explains every column.`,
 	return cmd
 }
 
-func (c *cli) daily(ctx context.Context, day string, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	figures, err := dailyFigures(ctx, l, s, day)
+func (c *cli) daily(ctx context.Context, l *database, day string, as format) error {
+	figures, err := dailyFigures(ctx, l, day)
 	if err != nil {
 		return err
 	}
@@ -67,16 +66,14 @@ func (c *cli) daily(ctx context.Context, day string, as format) error {
 }
 
 // dailyFigures reads what the report is made of.
-func dailyFigures(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, day string,
-) (*report.Figures, error) {
-	current, err := currentRouting(ctx, l, s)
+func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures, error) {
+	current, err := currentRouting(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	f := &report.Figures{Current: current, Versions: map[int64]*config.Routing{}}
-	if f.Day, f.Zone, err = businessDay(ctx, l, s, day, now); err != nil {
+	if f.Day, f.Zone, err = businessDay(ctx, l, day, now); err != nil {
 		return nil, err
 	}
 	if admission.Day.Start(f.Day, f.Zone).After(now) {
@@ -85,19 +82,19 @@ func dailyFigures(
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
 	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
-		return nil, usage(postgresTrouble(s, err))
+		return nil, err
 	}
 	if f.Choices, err = l.Reports.Choices(ctx, f.Day, f.Zone); err != nil {
-		return nil, usage(postgresTrouble(s, err))
+		return nil, err
 	}
 	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
-		return nil, usage(postgresTrouble(s, err))
+		return nil, err
 	}
 	return f, dailyVersions(ctx, l, f)
 }
 
 // dailyVersions adds the routing documents that the figures are held against.
-func dailyVersions(ctx context.Context, l *ledger.Ledger, f *report.Figures) error {
+func dailyVersions(ctx context.Context, l *database, f *report.Figures) error {
 	var wanted []int64
 	for i := range f.Choices {
 		wanted = append(wanted, f.Choices[i].Version)
@@ -299,9 +296,9 @@ func agreed(r *report.DailyRow) string {
 // another zone leaves the days before it as they were reported. Days before the first document go
 // by that.
 func businessDay(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, day string, now time.Time,
+	ctx context.Context, l *database, day string, now time.Time,
 ) (time.Time, *time.Location, error) {
-	current, err := currentRouting(ctx, l, s)
+	current, err := currentRouting(ctx, l)
 	if err != nil {
 		return now, nil, err
 	}
@@ -319,14 +316,14 @@ func businessDay(
 	for doc := current; err == nil; {
 		if v.Base != v.Version {
 			// a version of effects has the zone of its document
-			v, err = storedVersion(ctx, l, s, v.Base)
+			v, err = storedVersion(ctx, l, v.Base)
 			continue
 		}
 		if noon, err = parseDay(day, doc.Timezone); err != nil || v.Version == 1 ||
 			v.CreatedAt.Before(admission.Day.End(noon, doc.Timezone)) {
 			return noon, doc.Timezone, err
 		}
-		if v, err = storedVersion(ctx, l, s, v.Version-1); err == nil {
+		if v, err = storedVersion(ctx, l, v.Version-1); err == nil {
 			doc, err = storedRouting(&v)
 		}
 	}

@@ -106,19 +106,17 @@ func usableAgain(version int64, text []byte) (*config.Document, error) {
 
 // version reads one version of the history.
 func (ch *change) version(ctx context.Context, version int64) (ledger.RoutingVersion, error) {
-	return storedVersion(ctx, ch.ledger, ch.settings, version)
+	return storedVersion(ctx, ch.ledger, version)
 }
 
-func storedVersion(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64,
-) (ledger.RoutingVersion, error) {
+func storedVersion(ctx context.Context, l *database, version int64) (ledger.RoutingVersion, error) {
 	v, err := l.Routing.Version(ctx, version)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
 		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing `+
 			`history" lists them`, version))
 	case err != nil:
-		return v, usage(postgresTrouble(s, err))
+		return v, err
 	}
 	return v, nil
 }
@@ -173,7 +171,9 @@ func (c *cli) routingShowCommand() *cobra.Command {
 			if version < 0 {
 				return usage(fmt.Errorf("--version %d is no version", version))
 			}
-			return c.showRouting(ctx, version, as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.showRouting(ctx, l, version, as)
+			})
 		}),
 	}
 	cmd.Flags().Int64Var(&version, "version", 0, "an older version (default the one in force)")
@@ -181,18 +181,14 @@ func (c *cli) routingShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) showRouting(ctx context.Context, version int64, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	var v ledger.RoutingVersion
+func (c *cli) showRouting(ctx context.Context, l *database, version int64, as format) error {
+	read := currentVersion
 	if version > 0 {
-		v, err = storedVersion(ctx, l, s, version)
-	} else {
-		v, err = currentVersion(ctx, l, s)
+		read = func(ctx context.Context, l *database) (ledger.RoutingVersion, error) {
+			return storedVersion(ctx, l, version)
+		}
 	}
+	v, err := read(ctx, l)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/config"
-	"dispatcher/ledger"
 )
 
 // comparison is what differs between two routing documents.
@@ -41,17 +40,19 @@ version in force to the file. With one version: from it to the version in force.
 the first to the second. A number is a version; write ./3 for a file of that name.`,
 		Args: arguments(1, 2),
 		RunE: work(func(ctx context.Context, args []string) error {
-			difference, err := c.compare(ctx, args)
-			if err != nil {
-				return err
-			}
-			if err := c.printComparison(difference, as); err != nil {
-				return err
-			}
-			if found && len(difference.Changes) > 0 {
-				return failed(nil)
-			}
-			return nil
+			return c.withLedger(ctx, func(l *database) error {
+				difference, err := c.compare(ctx, l, args)
+				if err != nil {
+					return err
+				}
+				if err := c.printComparison(difference, as); err != nil {
+					return err
+				}
+				if found && len(difference.Changes) > 0 {
+					return failed(nil)
+				}
+				return nil
+			})
 		}),
 	}
 	cmd.Flags().BoolVar(&found, "exit-code", false, "exit with 1 when the meaning differs")
@@ -60,21 +61,16 @@ the first to the second. A number is a version; write ./3 for a file of that nam
 }
 
 // compare reads both sides.
-func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	first, err := c.side(ctx, l, s, args[0])
+func (c *cli) compare(ctx context.Context, l *database, args []string) (*comparison, error) {
+	first, err := c.side(ctx, l, args[0])
 	if err != nil {
 		return nil, err
 	}
 	var second *side
 	if len(args) == 2 {
-		second, err = c.side(ctx, l, s, args[1])
+		second, err = c.side(ctx, l, args[1])
 	} else {
-		second, err = c.side(ctx, l, s, "")
+		second, err = c.side(ctx, l, "")
 	}
 	if err != nil {
 		return nil, err
@@ -90,9 +86,7 @@ func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
 }
 
 // side reads a version or a file; nothing names the version in force.
-func (c *cli) side(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, arg string,
-) (*side, error) {
+func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) {
 	if arg != "" && !isVersion(arg) {
 		doc, err := c.readDocument(arg)
 		if err != nil {
@@ -103,13 +97,13 @@ func (c *cli) side(
 			plain: doc.Routing, file: true,
 		}, nil
 	}
-	v, err := currentVersion(ctx, l, s)
+	v, err := currentVersion(ctx, l)
 	if err == nil && arg != "" {
 		var version int64
 		if version, err = versionNamed(arg); err != nil {
 			return nil, usage(err)
 		}
-		v, err = storedVersion(ctx, l, s, version)
+		v, err = storedVersion(ctx, l, version)
 	}
 	if err != nil {
 		return nil, err

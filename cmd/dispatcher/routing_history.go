@@ -43,7 +43,9 @@ changed effective weights, as health weighting does, says which version's docume
 			if limit < 1 {
 				return usage(errors.New("--limit must be above 0"))
 			}
-			return c.printHistory(ctx, limit, as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.printHistory(ctx, l, limit, as)
+			})
 		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most this many versions, and as many ramps")
@@ -51,24 +53,20 @@ changed effective weights, as health weighting does, says which version's docume
 	return cmd
 }
 
-func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
-	s, l, err := c.ledger(ctx)
+func (c *cli) printHistory(ctx context.Context, l *database, limit int, as format) error {
+	lines, err := historyLines(ctx, l, limit)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	h := history{Versions: []historyLine{}, Ramps: []rampShown{}}
-	if h.Versions, err = historyLines(ctx, l, s, limit); err != nil {
-		return err
-	}
+	h := history{Versions: lines, Ramps: []rampShown{}}
 	ramps, err := l.Ramps.List(ctx, true)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	for i := range ramps[:min(limit, len(ramps))] {
 		moves, err := l.Ramps.Moves(ctx, ramps[i].ID)
 		if err != nil {
-			return usage(postgresTrouble(s, err))
+			return err
 		}
 		shown := newRampShown(&ramps[i])
 		shown.Moves = rampMoves(moves)
@@ -115,15 +113,13 @@ func rampMoveSheet(ramps []rampShown) sheet {
 
 // historyLines compares each of the newest versions with the one before it. Versions are read
 // one by one: a document may be large, and health weighting makes many versions of it.
-func historyLines(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings, limit int,
-) ([]historyLine, error) {
+func historyLines(ctx context.Context, l *database, limit int) ([]historyLine, error) {
 	v, err := l.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return []historyLine{}, nil
 	}
 	if err != nil {
-		return nil, usage(postgresTrouble(s, err))
+		return nil, err
 	}
 	lines := []historyLine{}
 	after, err := storedRouting(&v)
@@ -136,7 +132,7 @@ func historyLines(
 		if v.Version == 1 {
 			break
 		}
-		if v, err = storedVersion(ctx, l, s, v.Version-1); err != nil {
+		if v, err = storedVersion(ctx, l, v.Version-1); err != nil {
 			break
 		}
 		var before *config.Routing

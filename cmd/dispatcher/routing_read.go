@@ -56,24 +56,20 @@ func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing
 }
 
 // currentVersion is the version in force; it has been applied.
-func currentVersion(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings,
-) (ledger.RoutingVersion, error) {
+func currentVersion(ctx context.Context, l *database) (ledger.RoutingVersion, error) {
 	v, err := l.Routing.Current(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
 		return v, usage(errNoRouting)
 	case err != nil:
-		return v, usage(postgresTrouble(s, err))
+		return v, err
 	}
 	return v, nil
 }
 
 // inForce is the current version with its document, as draws go by it.
-func inForce(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings,
-) (ledger.RoutingVersion, *config.Routing, error) {
-	v, err := currentVersion(ctx, l, s)
+func inForce(ctx context.Context, l *database) (ledger.RoutingVersion, *config.Routing, error) {
+	v, err := currentVersion(ctx, l)
 	if err != nil {
 		return v, nil, err
 	}
@@ -87,17 +83,15 @@ var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_F
 
 // currentRouting is the routing in force: the ledger's, or before the first start the
 // file that will become it.
-func currentRouting(
-	ctx context.Context, l *ledger.Ledger, s *config.Settings,
-) (*config.Routing, error) {
+func currentRouting(ctx context.Context, l *database) (*config.Routing, error) {
 	v, err := l.Routing.Current(ctx)
 	switch {
 	case err == nil:
 		return storedRouting(&v)
 	case !errors.Is(err, ledger.ErrNoRouting):
-		return nil, usage(postgresTrouble(s, err))
-	case s.RoutingFile != "":
-		return readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+		return nil, err
+	case l.settings.RoutingFile != "":
+		return readRouting("DISPATCHER_ROUTING_FILE", l.settings.RoutingFile)
 	}
 	return nil, usage(errNoRouting)
 }
@@ -113,9 +107,9 @@ func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, err
 				"it with --topic", err))
 		}
 		defer l.Close()
-		doc, err := currentRouting(ctx, l, s)
+		doc, err := currentRouting(ctx, l)
 		if err != nil {
-			return nil, err
+			return nil, l.told(err)
 		}
 		return doc.Lanes, nil
 	case s.RoutingFile != "":

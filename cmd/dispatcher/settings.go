@@ -107,22 +107,38 @@ func openKafka(ctx context.Context, s *config.Settings, options ...kgo.Opt) (*kg
 	return client, nil
 }
 
-// ledger opens the ledger that the settings name, for a command that cannot do without it. The
-// caller closes it.
-func (c *cli) ledger(ctx context.Context) (*config.Settings, *ledger.Ledger, error) {
+// database is the open ledger of one command, with the settings that name it.
+type database struct {
+	*ledger.Ledger
+	settings *config.Settings
+}
+
+// withLedger opens the ledger that the settings name, for a command that cannot do without it, and
+// closes it after use. What the database answers, or that it does not, becomes a sentence that says
+// what to do.
+func (c *cli) withLedger(ctx context.Context, use func(l *database) error) error {
 	s, err := c.settings(needPostgres)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	l, err := openLedger(ctx, s)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return s, l, nil
+	defer l.Close()
+	return l.told(use(l))
+}
+
+// told replaces an error of the database by its sentence. Other errors stay what they are.
+func (l *database) told(err error) error {
+	if fromDatabase(err) {
+		return usage(postgresTrouble(l.settings, err))
+	}
+	return err
 }
 
 // openLedger returns the ledger once the database has answered.
-func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error) {
+func openLedger(ctx context.Context, s *config.Settings) (*database, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	l, err := ledger.Connect(ctx, ledger.Config{
@@ -132,7 +148,7 @@ func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error)
 	if err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
-	return l, nil
+	return &database{l, s}, nil
 }
 
 // brokerList is DISPATCHER_KAFKA_BROKERS for a sentence.

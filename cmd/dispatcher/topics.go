@@ -156,7 +156,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 			case err == nil:
 				return storedRouting(&v)
 			case !errors.Is(err, ledger.ErrNoRouting):
-				return nil, usage(postgresTrouble(s, err))
+				return nil, l.told(err)
 			}
 		}
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"slices"
 
@@ -94,6 +96,15 @@ func schemaTrouble(err error, folder string) error {
 	}
 	return fmt.Errorf("%s; run the build that made it, or name an empty database in "+
 		"DISPATCHER_POSTGRES_URL", conflict.Problem())
+}
+
+// fromDatabase reports whether an error is an answer of the database, or that it does not answer:
+// the connection was refused, cut or out of time. A command that was told to stop is no such error.
+func fromDatabase(err error) bool {
+	connect, network := (*pgconn.ConnectError)(nil), (*net.OpError)(nil)
+	return err != nil && !errors.Is(err, context.Canceled) && (fromPostgres(err) ||
+		errors.As(err, &connect) || errors.As(err, &network) || pgconn.Timeout(err) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // fromPostgres reports whether an error is an answer of the database.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
@@ -40,7 +45,39 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-func TestTroublesAreOneSentenceWithAMend(t *testing.T) {
+// TestWithLedgerTellsTroubleOfTheDatabaseAlone: whatever a command returns, an error of the database
+// becomes its sentence and exit code 2; a command that is told to stop, and every other error, stay
+// what they are.
+func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
+	t.Parallel()
+	l := &database{settings: &config.Settings{PostgresURL: "postgres://u:hush@db/x"}}
+	for name, tc := range map[string]struct {
+		err   error
+		taken bool
+	}{
+		"an answer":     {&pgconn.PgError{Code: "42P01", Message: "no table"}, true},
+		"refused":       {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
+		"cut":           {io.ErrUnexpectedEOF, true},
+		"out of time":   {context.DeadlineExceeded, true},
+		"told to stop":  {context.Canceled, false},
+		"found nothing": {ledger.ErrNoRouting, false},
+		"a failed work": {failed(nil), false},
+		"a file":        {&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, false},
+	} {
+		err := error(failed(fmt.Errorf("read it: %w", tc.err)))
+		got := l.told(err)
+		var coded *codedError
+		taken := errors.As(got, &coded) && coded.code == exitUsage
+		if taken != tc.taken || !tc.taken && got != err || strings.Contains(got.Error(), "hush") {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if l.told(nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestTroublesAreOneSentenceWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := &config.Settings{
 		KafkaBrokers: []string{"k:9092"}, KafkaSASLUser: "shop",

@@ -149,28 +149,27 @@ func (c *cli) weightsShowCommand() *cobra.Command {
 		Args:  arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
-				return c.showWeights(ctx, "", as)
+				return c.withLedger(ctx, func(l *database) error {
+					return c.showWeights(ctx, l, "", as)
+				})
 			}
-			return c.showWeights(ctx, args[0], as)
+			return c.withLedger(ctx, func(l *database) error {
+				return c.showWeights(ctx, l, args[0], as)
+			})
 		}),
 	}
 	as.addTo(cmd.Flags())
 	return cmd
 }
 
-func (c *cli) showWeights(ctx context.Context, route string, as format) error {
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	v, doc, err := inForce(ctx, l, s)
+func (c *cli) showWeights(ctx context.Context, l *database, route string, as format) error {
+	v, doc, err := inForce(ctx, l)
 	if err != nil {
 		return err
 	}
 	ramps, err := l.Ramps.List(ctx, false)
 	if err != nil {
-		return usage(postgresTrouble(s, err))
+		return err
 	}
 	value := struct {
 		Version int64          `json:"version"`
