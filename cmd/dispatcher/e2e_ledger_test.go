@@ -2,24 +2,52 @@ package main
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// query runs one statement on a connection of its own, so that it works again right after the
-// database did not.
+// kept are the connections of stages over the shared server, by URL: stories ask the database twenty
+// times a second, and to connect costs more than most questions.
+var kept sync.Map // of *pgxpool.Pool
+
+// keepConnection lets query use one connection for all that a test asks this database.
+func keepConnection(t testing.TB, url string) {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.Store(url, pool)
+	t.Cleanup(func() {
+		kept.Delete(url)
+		pool.Close()
+	})
+}
+
+// query runs one statement. Unless the test keeps a connection it makes one, so that it works again
+// right after the database did not.
 func query[T any](t testing.TB, url string, collect pgx.RowToFunc[T], sql string, args ...any) []T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
+	var db interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	}
-	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean goodbye.
-	rows, err := conn.Query(ctx, sql, args...)
+	if pool, ok := kept.Load(url); ok {
+		db = pool.(*pgxpool.Pool)
+	} else {
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean end.
+		db = conn
+	}
+	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

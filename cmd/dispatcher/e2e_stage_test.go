@@ -85,6 +85,7 @@ func newStage(t testing.TB, p plot) *stage {
 	}
 	if s.postgres == "" {
 		s.postgres = ledgertest.URL(t)
+		keepConnection(t, s.postgres)
 	}
 	if p.channels == nil {
 		p.channels = threeChannels("", "", "")
