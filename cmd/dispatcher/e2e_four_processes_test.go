@@ -19,17 +19,17 @@ import (
 // processes share twelve partitions, limits bind, and one process is killed half-way.
 func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(1_600, 100_000)
+	n := tier.Size(1_000, 100_000)
 	const mayBeLost = 100 // what one process may have claimed and not settled
-	// All together admit 1 600 in a second, or 6 000 in the full run.
+	// All together admit 1 000 in a second, or 6 000 in the full run.
 	limited := func(perSecond int, unit string, active int) string {
 		return fmt.Sprintf("limits: [{window: 1s, max: %d, unit: %s}, {window: 1m, max: 200000}], "+
 			"active: {max: %d}", perSecond, unit, active)
 	}
 	channels := threeChannels(
-		limited(tier.Size(400, 1500), "messages", 250),
-		limited(tier.Size(240, 900), "segments", 150),
-		limited(tier.Size(960, 3600), "messages", 500))
+		limited(tier.Size(250, 1500), "messages", 250),
+		limited(tier.Size(150, 900), "segments", 150),
+		limited(tier.Size(600, 3600), "messages", 500))
 	// So slow that every process has as many attempts under way as it may, and the rest of
 	// its records are in its hands but not in the ledger.
 	for i := range channels {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,14 +11,36 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 )
 
 // TestRunEmbeddedFollowsAMessageUntilItIsDelivered: the first message of a newcomer ends as the
-// README says, settings without effect are named, and Ctrl-C ends it all with 130.
+// README says, settings without effect are named, and Ctrl-C ends it all with 130. The files are
+// closed to other users, because records and tables hold numbers and texts of messages, even in
+// folders that were open before.
 func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	t.Parallel()
-	folder := openFolder(t)
-	data := filepath.Join(folder, "data")
+	older := filepath.Join(openFolder(t), "older")
+	for _, made := range []string{
+		older, filepath.Join(older, "kafka"), filepath.Join(older, "postgres"),
+	} {
+		if err := os.Mkdir(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runsEmbedded(t, older)
+}
+
+// TestRunEmbeddedMakesItsFolder is the same over a folder that does not exist yet.
+func TestRunEmbeddedMakesItsFolder(t *testing.T) {
+	tier.LongOnly(t)
+	t.Parallel()
+	runsEmbedded(t, filepath.Join(openFolder(t), "data"))
+}
+
+func runsEmbedded(t *testing.T, data string) {
+	t.Helper()
+	folder := filepath.Dir(data)
 	p := launch(t, "dispatcher", folder, map[string]string{
 		"DATA_DIR": data, "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
 		"POSTGRES_URL": "postgres://elsewhere/x",
@@ -33,6 +56,7 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 		return queryOne[int64](t, endpoints.PostgresURL,
 			`select count(*) from audit.messages where id = 'first' and state = 'delivered'`) == 1
 	})
+	checkClosed(t, data)
 	p.signal(t, syscall.SIGINT)
 	if code := p.wait(t, stepTimeout); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
@@ -41,6 +65,42 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	if !strings.Contains(printed, "DISPATCHER_POSTGRES_URL") ||
 		strings.Contains(printed, "DISPATCHER_KAFKA_BROKERS") {
 		t.Errorf("it printed:\n%s", printed)
+	}
+}
+
+// checkClosed looks at the modes of a data folder that is in use, and of all below it. Sockets are
+// guarded by their folder.
+func checkClosed(t *testing.T, data string) {
+	t.Helper()
+	want, seen := os.FileMode(0o700), 0
+	if os.Geteuid() == 0 {
+		want = 0o711 // the user that PostgreSQL runs as passes through
+	}
+	err := filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
+		if os.IsNotExist(err) {
+			return nil // PostgreSQL removes files at any moment
+		}
+		if err != nil || entry.Type()&(fs.ModeSocket|fs.ModeSymlink) != 0 {
+			return err
+		}
+		info, err := entry.Info()
+		if os.IsNotExist(err) {
+			return nil
+		}
+		seen++
+		switch mode := info.Mode().Perm(); {
+		case path == data && mode != want:
+			t.Errorf("the data folder has mode %s, want %s", mode, want)
+		case path != data && mode&0o077 != 0:
+			t.Errorf("%s is open to others: %s", path, mode)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 20 {
+		t.Errorf("only %d files were looked at", seen)
 	}
 }
 
