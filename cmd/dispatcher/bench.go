@@ -34,8 +34,8 @@ func (c *cli) benchCommand() *cobra.Command {
   the dispatcher  all of it, four limits on each channel
 each in a process of its own, over an empty database and the same number of messages. Both
 include the status events. Database round trips, allocations, CPU, WAL and disk are counted from
-the first message sent to the last one. Then it takes the latency from the producer to the carrier at
-half the dispatcher's throughput.
+the first message sent to the last one. Then it takes the latency from the producer to the carrier
+at half the dispatcher's throughput.
 
 With --faults it measures instead what a fault of one of the three channels does to the other
 two: a run without fault, then one each in which the third channel loses 2 % of its answers,

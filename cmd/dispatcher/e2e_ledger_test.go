@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// kept are the connections of stages over the shared server, by URL: stories ask the database twenty
-// times a second, and to connect costs more than most questions.
+// kept are the connections of stages over the shared server, by URL. Stories ask the database
+// twenty times a second, and a connection costs more than most statements.
 var kept sync.Map // of *pgxpool.Pool
 
 // keepConnection lets query use one connection for all that a test asks this database.

@@ -45,9 +45,9 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// TestWithLedgerTellsTroubleOfTheDatabaseAlone: whatever a command returns, an error of the database
-// becomes its sentence and exit code 2; a command that is told to stop, and every other error, stay
-// what they are.
+// TestWithLedgerTellsTroubleOfTheDatabaseAlone: an error of the database becomes its sentence and
+// exit code 2, whatever wraps it. That a command was told to stop, and every other error, stay what
+// they are.
 func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 	t.Parallel()
 	l := &database{settings: &config.Settings{PostgresURL: "postgres://u:hush@db/x"}}
