@@ -145,7 +145,10 @@ func openLedger(ctx context.Context, s *config.Settings) (*database, error) {
 		URL: s.PostgresURL, MaxConns: 1, Region: s.Region,
 		Version: versionText(),
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, err // told to stop, see execute
+	case err != nil:
 		return nil, usage(postgresTrouble(s, err))
 	}
 	return &database{l, s}, nil

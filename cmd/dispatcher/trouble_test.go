@@ -77,6 +77,18 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 	}
 }
 
+// TestCtrlCAtTheDatabaseIsNoTroubleOfIt: 130, and no word of a server that does not answer.
+func TestCtrlCAtTheDatabaseIsNoTroubleOfIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var said strings.Builder
+	t.Setenv("DISPATCHER_POSTGRES_URL", "postgres://u:hush@127.0.0.1:1/x")
+	code := execute(ctx, &cli{out: io.Discard, err: &said}, []string{"report"})
+	if code != exitInterrupted || said.Len() > 0 {
+		t.Errorf("exit code %d, %s", code, &said)
+	}
+}
+
 func TestTroublesAreOneSentenceWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := &config.Settings{
