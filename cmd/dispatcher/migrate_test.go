@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
+	"dispatcher/ledger/pgserver"
 )
 
 func TestMigrateGoesFromEmptyToLatestOnce(t *testing.T) {
@@ -28,5 +35,79 @@ func TestMigrateGoesFromEmptyToLatestOnce(t *testing.T) {
 		if err != nil || got.code != exitOK || change != step.want {
 			t.Errorf("step %d: %v %+v, want %+v", i, err, got, step.want)
 		}
+	}
+}
+
+// otherBuild makes a database look as if the migrations of another build had been applied to it.
+func otherBuild(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing depends on a clean end.
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck
+	_, err = conn.Exec(t.Context(),
+		`update dispatcher.schema_migrations set checksum = 'another' where version = 3`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const conflictSentence = "the ledger's schema was made by another build: its migration 3 is not " +
+	"003_steering.sql of this one"
+
+func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	otherBuild(t, url)
+	env := []string{
+		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_KAFKA_BROKERS=127.0.0.1:1",
+		"DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
+		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", stageKey+"\n"),
+		"DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", testRouting),
+	}
+	for _, args := range [][]string{{"run"}, {"migrate"}, {"migrate", "--status"}} {
+		got := dispatcher(t, "", env, args...)
+		want := "dispatcher: " + conflictSentence +
+			"; run the build that made it, or name an empty database in DISPATCHER_POSTGRES_URL\n"
+		if got.code != exitUsage || !strings.HasSuffix(got.err, want) || got.out != "" {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	found, got := diagnosis(t, env)
+	f := found["schema"]
+	if f.Status != statusFail || f.Detail != conflictSentence ||
+		!strings.Contains(f.Fix, "an empty database") || got.code != exitFailed {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A data folder keeps its database when the program is replaced by another build.
+func TestADataFolderOfAnotherBuildIsRefusedWithItsName(t *testing.T) {
+	tier.LongOnly(t)
+	t.Parallel()
+	folder := openFolder(t)
+	server, err := pgserver.Start(t.Context(),
+		pgserver.Config{Dir: filepath.Join(folder, "postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = migrations.Migrate(t.Context(), server.URL())
+	if err == nil {
+		otherBuild(t, server.URL())
+	}
+	if stopped := server.Stop(t.Context()); err != nil || stopped != nil {
+		t.Fatal(err, stopped)
+	}
+	env := []string{
+		"DISPATCHER_DATA_DIR=" + folder, "DISPATCHER_LISTEN=127.0.0.1:0",
+		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
+	}
+	got := dispatcher(t, "", env, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
+	want := "dispatcher: " + conflictSentence + "; run the build that made the data folder " +
+		folder + ", or name another one in DISPATCHER_DATA_DIR\n"
+	if got.code != exitUsage || !strings.HasSuffix(got.err, want) {
+		t.Errorf("%+v", got)
 	}
 }

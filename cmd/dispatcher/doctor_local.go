@@ -9,9 +9,101 @@ import (
 	"syscall"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/config"
+	"dispatcher/ledger"
 )
+
+// checkLimits looks at what the limits of the routing in force leave.
+func (p *checker) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
+	if p.routing == nil {
+		return nil // the check of the routing has said it
+	}
+	out := closedFindings(p.routing)
+	present, err := l.Limits.Present(ctx)
+	if err != nil {
+		return append(out, broken("limits", postgresTrouble(p.settings, err)))
+	}
+	out = append(out, spentFindings(p.routing, &present)...)
+	return append(out, aheadFindings(p.routing, &present)...)
+}
+
+// closedFindings warns of channels that a limit of 0 closes, and of routes that no channel is open
+// for.
+func closedFindings(doc *config.Routing) []finding {
+	var out []finding
+	for i := range doc.Channels {
+		c := &doc.Channels[i]
+		if l := closing(c); l != nil && c.State == config.Enabled {
+			out = append(out, warned("limit "+l.Key().On(c.Name),
+				"it is 0, so channel "+c.Name+" takes nothing",
+				fmt.Sprintf(`raise it with "dispatcher limits set %s --window %s --unit %s", if `+
+					`that is not meant`, c.Name, l.Window, l.Unit)))
+		}
+	}
+	for i := range doc.Limits {
+		if l := &doc.Limits[i]; l.Max == 0 {
+			out = append(out, warned("limit "+l.Key().On(""),
+				"it is 0 over all channels, so what it counts waits until it expires",
+				`raise it with "dispatcher limits set --all-channels", if that is not meant`))
+		}
+	}
+	for _, route := range idleRoutes(doc) {
+		out = append(out, warned("route "+route, "none of its channels takes messages: each is "+
+			"drained, switched off or closed by a limit of 0",
+			`see "dispatcher channel list" and "dispatcher limits show"; enable one or raise `+
+				`its limit`))
+	}
+	return out
+}
+
+// spentFindings warns of limits that are used up while messages wait for them. Seconds come by too
+// soon to need anybody.
+func spentFindings(doc *config.Routing, present *ledger.Present) []finding {
+	now := newLimitsNow(0, doc, present, nil)
+	var out []finding
+	look := func(channel string, limits []limitNow) {
+		for i := range limits {
+			l := &limits[i]
+			if l.key.Window == admission.Second || l.Waiting == 0 || l.Free.units > 0 ||
+				l.ConfiguredMax.units == 0 {
+				continue
+			}
+			out = append(out, warned("limit "+l.key.On(channel),
+				fmt.Sprintf("%s of %s are granted, and %s", l.Granted, l.sum(l.Max),
+					waitFor(l.Waiting)),
+				fmt.Sprintf(`its next window begins at %s (%s); "dispatcher limits set" raises it`,
+					l.ends, now.Timezone)))
+		}
+	}
+	for i := range now.Channels {
+		look(now.Channels[i].Channel, now.Channels[i].Limits)
+	}
+	look("", now.Limits)
+	return out
+}
+
+func waitFor(messages int64) string {
+	if messages == 1 {
+		return "1 message waits for it"
+	}
+	return number(messages) + " messages wait for it"
+}
+
+// aheadFindings warns of limits whose window begins in the future.
+func aheadFindings(doc *config.Routing, present *ledger.Present) []finding {
+	now := newLimitsNow(0, doc, present, nil)
+	var out []finding
+	now.eachAhead(func(channel string, l *limitNow) {
+		out = append(out, warned("limit "+l.key.On(channel),
+			now.aheadWords(l)+": "+aheadCause+"; "+l.aheadEffect(),
+			"set the database's clock right, then start the window of now: "+restartCommand(channel,
+				l.key)))
+	})
+	return out
+}
 
 // checkListen tries the address of the admin server. An instance that runs there already is fine.
 func (p *checker) checkListen(ctx context.Context) []finding {
