@@ -28,13 +28,14 @@ func TestFreeAtIsWhatFitGives(t *testing.T) {
 		l := admission.Limit{Window: c.window, Max: 10}
 		counter := admission.Counter{Limit: l, Max: l.Max, Start: now.Add(c.later)}
 		if counter.Ahead(now) != c.ahead || counter.FreeAt(now) != c.free {
-			t.Errorf("%s begins in %s: ahead %t, free %d", c.window, c.later, counter.Ahead(now), counter.FreeAt(now))
+			t.Errorf("%s begins in %s: ahead %t, free %d", c.window, c.later, counter.Ahead(now),
+				counter.FreeAt(now))
 		}
 		m := &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}
 		account := []admission.Account{{Counter: &counter, Rate: 1}}
-		_, obstacle := admission.Fit(m, account, &admission.Need{Segments: 1})
-		if (obstacle == nil) != (c.free > 0) {
-			t.Errorf("%s begins in %s: %+v", c.window, c.later, obstacle)
+		_, exclusion := admission.Fit(m, account, &admission.Need{Segments: 1})
+		if (exclusion == nil) != (c.free > 0) {
+			t.Errorf("%s begins in %s: %+v", c.window, c.later, exclusion)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 type Ease struct {
 	Rate  float64   // at Since, above 0 and at most 1
 	Since time.Time // of the last decrease; zero for never
-	Until time.Time // nothing is submitted before, by the provider's wish; zero for none
+	Until time.Time // nothing is submitted before, as the provider asked; zero for none
 }
 
 // RateAt is the part of the full rate that may be used at a time.

@@ -18,7 +18,9 @@ func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
 		t.Errorf("rate %v before anything happened", e.RateAt(noon))
 	}
 	e = e.SlowDown(noon, 0)
-	for after, want := range map[time.Duration]float64{0: 0.5, time.Second: 0.55, 4 * time.Second: 0.7, 10 * time.Second: 1, time.Hour: 1} {
+	for after, want := range map[time.Duration]float64{
+		0: 0.5, time.Second: 0.55, 4 * time.Second: 0.7, 10 * time.Second: 1, time.Hour: 1,
+	} {
 		if got := e.RateAt(noon.Add(after)); math.Abs(got-want) > 1e-9 {
 			t.Errorf("after %s: %v, want %v", after, got, want)
 		}
@@ -63,10 +65,11 @@ func TestRetryAfterIsObeyedAndNeverShortened(t *testing.T) {
 		t.Errorf("until %s", e.Until)
 	}
 	if e = e.SlowDown(noon.Add(time.Second), time.Second); !e.Until.Equal(noon.Add(time.Minute)) {
-		t.Errorf("until %s after a shorter wish", e.Until)
+		t.Errorf("until %s after a shorter pause", e.Until)
 	}
-	if e = e.SlowDown(noon.Add(2*time.Second), 2*time.Minute); !e.Until.Equal(noon.Add(122 * time.Second)) {
-		t.Errorf("until %s after a longer wish", e.Until)
+	if e = e.SlowDown(noon.Add(2*time.Second),
+		2*time.Minute); !e.Until.Equal(noon.Add(122 * time.Second)) {
+		t.Errorf("until %s after a longer pause", e.Until)
 	}
 }
 
@@ -76,7 +79,8 @@ func TestRateStaysBetweenATwentiethAndOne(t *testing.T) {
 		var e admission.Ease
 		now := noon
 		for range rapid.IntRange(1, 50).Draw(t, "answers") {
-			now = now.Add(time.Duration(rapid.Int64Range(-int64(3*time.Second), int64(20*time.Second)).Draw(t, "step")))
+			now = now.Add(time.Duration(rapid.Int64Range(-int64(3*time.Second),
+				int64(20*time.Second)).Draw(t, "step")))
 			before := e.RateAt(now)
 			e = e.SlowDown(now, 0)
 			if r := e.RateAt(now); r < 0.05-1e-9 || r > before {
@@ -95,11 +99,17 @@ func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 		limit        admission.Limit
 		later, whole int64
 	}{
-		"paced":             {admission.Limit{Window: admission.Second, Max: 100}, 60, 100},
-		"sliding":           {admission.Limit{Window: admission.Second, Max: 7, Sliding: true, Burst: 1}, 4, 7},
-		"of a sliding hour": {admission.Limit{Window: admission.Hour, Max: 7, Sliding: true, Burst: 1}, 7, 7},
-		"of a minute":       {admission.Limit{Window: admission.Minute, Max: 100}, 100, 100},
-		"money of a second": {admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Money}, 100, 100},
+		"paced": {admission.Limit{Window: admission.Second, Max: 100}, 60, 100},
+		"sliding": {
+			admission.Limit{Window: admission.Second, Max: 7, Sliding: true, Burst: 1}, 4, 7,
+		},
+		"of a sliding hour": {
+			admission.Limit{Window: admission.Hour, Max: 7, Sliding: true, Burst: 1}, 7, 7,
+		},
+		"of a minute": {admission.Limit{Window: admission.Minute, Max: 100}, 100, 100},
+		"money of a second": {
+			admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Money}, 100, 100,
+		},
 	} {
 		if got := c.limit.Effective(slowed, noon.Add(999*time.Millisecond)); got != 0 {
 			t.Errorf("%s: %d during a pause", name, got)
@@ -123,13 +133,24 @@ func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 		limits []admission.Limit
 		want   float64
 	}{
-		"paced":                 {[]admission.Limit{perMinute, {Window: admission.Second, Max: 100}}, 0.6},
-		"sliding over a second": {[]admission.Limit{{Window: admission.Second, Max: 9, Sliding: true, Burst: 1}}, 0.6},
-		"sliding over a minute": {[]admission.Limit{{Window: admission.Minute, Max: 9, Sliding: true, Burst: 1}}, 1},
-		"a minute":              {[]admission.Limit{perMinute}, 1},
-		"money of a second":     {[]admission.Limit{{Window: admission.Second, Max: 100, Unit: admission.Money}}, 1},
-		"a tenant's second":     {[]admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Second, Max: 100}}, 1},
-		"none":                  {nil, 1},
+		"paced": {
+			[]admission.Limit{perMinute, {Window: admission.Second, Max: 100}}, 0.6,
+		},
+		"sliding over a second": {
+			[]admission.Limit{{Window: admission.Second, Max: 9, Sliding: true, Burst: 1}}, 0.6,
+		},
+		"sliding over a minute": {
+			[]admission.Limit{{Window: admission.Minute, Max: 9, Sliding: true, Burst: 1}}, 1,
+		},
+		"a minute": {[]admission.Limit{perMinute}, 1},
+		"money of a second": {
+			[]admission.Limit{{Window: admission.Second, Max: 100, Unit: admission.Money}}, 1,
+		},
+		"a tenant's second": {
+			[]admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Second, Max: 100}},
+			1,
+		},
+		"none": {nil, 1},
 	} {
 		if got := slowed.RateOf(c.limits, now); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -14,15 +14,20 @@ import (
 
 func drawLimit(t *rapid.T) admission.Limit {
 	limit := admission.Limit{
-		Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day}).Draw(t, "window"),
-		Max:    rapid.OneOf(rapid.Int64Range(0, 30), rapid.Just[int64](1<<40)).Draw(t, "max"),
-		Unit:   rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments, admission.Money}).Draw(t, "unit"),
+		Window: rapid.SampledFrom([]admission.Window{
+			admission.Second, admission.Minute, admission.Hour, admission.Day,
+		}).Draw(t, "window"),
+		Max: rapid.OneOf(rapid.Int64Range(0, 30), rapid.Just[int64](1<<40)).Draw(t, "max"),
+		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments,
+			admission.Money}).Draw(t, "unit"),
 	}
 	if rapid.Bool().Draw(t, "sliding") && limit.Max > 0 {
 		limit.Sliding, limit.Burst = true, rapid.Int64Range(1, limit.Max).Draw(t, "burst")
 	}
 	if rapid.Bool().Draw(t, "reserve") {
-		limit.Reserve = []admission.Reserve{{Lane: "otp", Percent: rapid.Int64Range(1, 50).Draw(t, "percent")}}
+		limit.Reserve = []admission.Reserve{
+			{Lane: "otp", Percent: rapid.Int64Range(1, 50).Draw(t, "percent")},
+		}
 	}
 	return limit
 }
@@ -32,7 +37,8 @@ func drawAccounts(t *rapid.T, z *time.Location) []admission.Account {
 	for range rapid.IntRange(1, 4).Draw(t, "accounts") {
 		c := &admission.Counter{Limit: drawLimit(t)}
 		c.Roll(noon, z)
-		accounts = append(accounts, admission.Account{Counter: c, Rate: rapid.SampledFrom([]float64{1, 1, 0.5}).Draw(t, "rate")})
+		accounts = append(accounts,
+			admission.Account{Counter: c, Rate: rapid.SampledFrom([]float64{1, 1, 0.5}).Draw(t, "rate")})
 	}
 	return accounts
 }
@@ -79,8 +85,11 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 		}
 		now := noon
 		for range 150 {
-			now = now.Add(time.Duration(rapid.Int64Range(-int64(700*time.Millisecond), int64(time.Second)).Draw(t, "step")))
-			m := &admission.Moment{Now: now, Earliest: now.Add(time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))), Zone: z}
+			now = now.Add(time.Duration(rapid.Int64Range(-int64(700*time.Millisecond),
+				int64(time.Second)).Draw(t, "step")))
+			m := &admission.Moment{
+				Now: now, Earliest: now.Add(time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))), Zone: z,
+			}
 			moveOn(accounts, m)
 			n := drawNeed(t)
 			before := states(accounts)
@@ -89,7 +98,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 				t.Fatalf("Fit changed a counter: %s", diff)
 			}
 			if o != nil {
-				checkObstacle(t, m, accounts, &n, o)
+				checkExclusion(t, m, accounts, &n, o)
 				continue
 			}
 			admission.Take(m, accounts, &n, p)
@@ -108,15 +117,22 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	})
 }
 
-func checkPlace(t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account, p admission.Release) {
+func checkPlace(
+	t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account,
+	p admission.Release,
+) {
 	first, soonest := leaves(m, p), m.Earliest
 	for i := range accounts {
-		if start := accounts[i].Start; accounts[i].Window == admission.Second && start.After(soonest.Add(admission.Horizon)) {
-			soonest = start.Add(admission.Horizon) // another process has moved the counter on: all of its window is near
+		if start := accounts[i].Start; accounts[i].Window == admission.Second &&
+			start.After(soonest.Add(admission.Horizon)) {
+			// another process has moved the counter on: all of its window is near
+			soonest = start.Add(admission.Horizon)
 		}
 	}
-	if arrived := p.Closes.Add(20 * time.Millisecond); !first.Before(p.Latest) || p.Latest.After(p.Closes) || arrived.After(a.End(m.Zone)) {
-		t.Fatalf("from %s until %s, at the very latest %s, in a window that ends %s", first, p.Latest, p.Closes, a.End(m.Zone))
+	if arrived := p.Closes.Add(20 * time.Millisecond); !first.Before(p.Latest) ||
+		p.Latest.After(p.Closes) || arrived.After(a.End(m.Zone)) {
+		t.Fatalf("from %s until %s, at the very latest %s, in a window that ends %s", first, p.Latest,
+			p.Closes, a.End(m.Zone))
 	}
 	if a.Window == admission.Second && (p.Opens.Before(a.Start) || p.Opens.After(first)) {
 		t.Fatalf("from %s, no sooner than %s, in a window that begins %s", first, p.Opens, a.Start)
@@ -128,11 +144,15 @@ func checkPlace(t *rapid.T, m *admission.Moment, accounts []admission.Account, a
 
 func never(a *admission.Account, n *admission.Need) bool {
 	cost := a.Cost(n)
-	return a.Limit.Max == 0 || cost > a.Limit.Max || a.Sliding && cost > min(a.Burst, a.Limit.Max-a.Limit.Max/1024)
+	return a.Limit.Max == 0 || cost > a.Limit.Max || a.Sliding &&
+		cost > min(a.Burst, a.Limit.Max-a.Limit.Max/1024)
 }
 
-// checkObstacle: never is said exactly where it is true; otherwise there is no room before When.
-func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need, o *admission.Exclusion) {
+// checkExclusion: never is said exactly where it is true; otherwise there is no room before When.
+func checkExclusion(
+	t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need,
+	o *admission.Exclusion,
+) {
 	var way *admission.Account
 	for i := range accounts {
 		if accounts[i].Counter == o.Counter {
@@ -149,7 +169,8 @@ func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account
 		t.Fatalf("it may have room at %s, before now %s", o.When, m.Now)
 	}
 	sooner := *m
-	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t, "sooner")))
+	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t,
+		"sooner")))
 	sooner.Earliest = sooner.Now.Add(m.Earliest.Sub(m.Now))
 	then := copied(accounts)
 	moveOn(then, &sooner)
@@ -201,7 +222,8 @@ func TestMessageIsTakenWholeOrNotAtAll(t *testing.T) {
 		t.Fatal(o)
 	}
 	_, o := take(m, accounts, &three)
-	if o == nil || o.Counter != accounts[1].Counter || o.Why != admission.Full || !o.When.Equal(noon.Truncate(time.Minute).Add(time.Minute)) {
+	if o == nil || o.Counter != accounts[1].Counter || o.Why != admission.Full ||
+		!o.When.Equal(noon.Truncate(time.Minute).Add(time.Minute)) {
 		t.Errorf("%+v", o)
 	}
 	if accounts[0].Granted != 1 || accounts[1].Granted != 3 {
@@ -212,7 +234,8 @@ func TestMessageIsTakenWholeOrNotAtAll(t *testing.T) {
 func TestLimitOfZeroClosesEvenToWhatCostsNothing(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Day, Unit: admission.Money}, noon)
-	if _, o := admission.Fit(moment(noon), accounts, &admission.Need{Segments: 1}); o == nil || o.Why != admission.Full || !o.When.IsZero() {
+	if _, o := admission.Fit(moment(noon), accounts, &admission.Need{Segments: 1}); o == nil ||
+		o.Why != admission.Full || !o.When.IsZero() {
 		t.Errorf("%+v", o)
 	}
 }
@@ -224,7 +247,8 @@ func TestPlaceThatOneLimitGivesIsGoodForTheOthers(t *testing.T) {
 		full(admission.Limit{Window: admission.Second, Max: 100}, noon),
 		full(admission.Limit{Window: admission.Hour, Max: 100_000, Sliding: true, Burst: 1000}, noon)...,
 	)
-	if places := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond, time.Second); len(places) != 100 {
+	if places := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond,
+		time.Second); len(places) != 100 {
 		t.Errorf("%d of 100 in a second", len(places))
 	}
 }

@@ -28,7 +28,7 @@ func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
 	}
 }
 
-// An answer to a question is no wish to be written to: who takes YES for one says so.
+// An answer to a question does not ask for messages: a document that takes YES for START says so.
 func TestYesOptsNobodyInUnlessTheDocumentSaysSo(t *testing.T) {
 	t.Parallel()
 	if start := parse(t, withInbound("")).Inbound.Keywords.Start; slices.Contains(start, "YES") {

@@ -62,7 +62,7 @@ func final(m ledger.Message) ledger.Resolution {
 	}
 }
 
-const seeDoubt = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''), case when d.next_at is null then 'closed' end,
+const seeAmbiguity = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''), case when d.next_at is null then 'closed' end,
 	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m
 	  left join dispatcher.ambiguous d on d.message_seq = m.seq`
 
@@ -105,7 +105,7 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken}) {
 		t.Error("nothing was ended")
 	}
-	if got := see(seeDoubt); got != "accepted taken closed" {
+	if got := see(seeAmbiguity); got != "accepted taken closed" {
 		t.Error(got)
 	}
 	if _, err := l.Ambiguities.Of(t.Context(), m.ID, 0); !errors.Is(err, ledger.ErrNotAmbiguous) {
@@ -113,13 +113,13 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	}
 }
 
-func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
+func TestAResolutionCountsOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.AwaitReceipt)
 	if !resolve(t, l, final(m)) {
 		t.Fatal("nothing was ended")
 	}
-	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
+	if got := see(seeAmbiguity); got != "unknown ambiguous_final final ops closed" {
 		t.Error(got)
 	}
 	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil ||
@@ -136,14 +136,14 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if !resolve(t, l, truth) {
 		t.Error("a final word could not be overruled")
 	}
-	if got := see(seeDoubt); got != "accepted taken ops closed" {
+	if got := see(seeAmbiguity); got != "accepted taken ops closed" {
 		t.Error(got)
 	}
 	if got := see(`select note
 		from dispatcher.ambiguous`); got != "in its log (before: final, ops: asked the carrier)" {
 		t.Error(got)
 	}
-	if resolve(t, l, final(m)) || see(seeDoubt) != "accepted taken ops closed" {
+	if resolve(t, l, final(m)) || see(seeAmbiguity) != "accepted taken ops closed" {
 		t.Error("a certain verdict was overruled")
 	}
 }
@@ -157,7 +157,7 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	if !resolve(t, l, j) {
 		t.Fatal("nothing was ended")
 	}
-	if got := see(seeDoubt); got != "retry resend resent ops closed duplicate" {
+	if got := see(seeAmbiguity); got != "retry resend resent ops closed duplicate" {
 		t.Error(got)
 	}
 	if got := see(`select tried::text from dispatcher.messages`); got != "{a}" {
@@ -170,13 +170,13 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
-	if got := see(seeDoubt); got != "retry k" {
+	if got := see(seeAmbiguity); got != "retry k" {
 		t.Fatal(got)
 	}
 	if !resolve(t, l, final(m)) {
 		t.Fatal("nothing was ended")
 	}
-	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
+	if got := see(seeAmbiguity); got != "unknown ambiguous_final final ops closed" {
 		t.Error(got)
 	}
 }
@@ -225,7 +225,7 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	if got := see(seeBill); got != "unknown 0 f, unknown 0 f, accepted 1 t" {
 		t.Error(got)
 	}
-	if got := see(seeDoubt); got != "accepted taken closed" {
+	if got := see(seeAmbiguity); got != "accepted taken closed" {
 		t.Error(got)
 	}
 }
@@ -346,8 +346,8 @@ func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 		t.Error("a verdict was passed while the answer may be on its way")
 	}
 	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
-	if !resolve(t, l, final(m)) || see(seeDoubt) != "unknown ambiguous_final final ops closed" {
-		t.Error(see(seeDoubt))
+	if !resolve(t, l, final(m)) || see(seeAmbiguity) != "unknown ambiguous_final final ops closed" {
+		t.Error(see(seeAmbiguity))
 	}
 }
 
@@ -448,7 +448,7 @@ func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
 	if !resolve(t, l, j) {
 		t.Fatal("nothing was ended")
 	}
-	if got := see(seeDoubt +
+	if got := see(seeAmbiguity +
 		` where m.tried = '{a}' and m.pinned is null
 			and m.next_at <= now()`); got != "retry refused not_taken ops closed" {
 		t.Error(got)

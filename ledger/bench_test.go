@@ -58,7 +58,7 @@ func BenchmarkCursors(b *testing.B) {
 	l := connect(b, ledger.Config{URL: s.URL(), MaxConns: 1})
 	routes := []string{"r0", "r1", "r2"}
 	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{manyLimits("a"), manyLimits("b"),
-		manyLimits("c")}, Routes: circles([]string{"a", "b", "c"}, routes...)}
+		manyLimits("c")}, Routes: rotatingRoutes([]string{"a", "b", "c"}, routes...)}
 	if _, err := l.Routing.Apply(b.Context(), n); err != nil {
 		b.Fatal(err)
 	}

@@ -280,6 +280,6 @@ const selectCommitted = `
 // or that locks a row, need not do this: its own commit waits.
 const replicationBarrier = `select 1 from ` + barrierRecord
 
-// vouching is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It takes
-// no lock.
+// barrierRecord is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It
+// takes no lock.
 const barrierRecord = `pg_logical_emit_message(true, 'dispatcher', '')`

@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// follow puts a cursor into the circle of a new document, so that nobody is passed over and
+// follow puts a cursor into the rotation of a new document, so that nobody is passed over and
 // nobody has two turns: before are the route's members among which the cursor stands, after
 // those of the new document, both in configured order.
 //
 // A channel that stays keeps the last turn, at its new place. When it is taken out, the
 // turn before it is taken for the last one: that of the nearest channel before it in the
-// old circle that is still there, whose successor in the new circle is then whoever would
+// old rotation that is still there, whose successor in the new rotation is then whoever would
 // have come after the channel. When none is left, the round robin starts anew. A cursor whose
-// old circle is not known, because another release put it there, stays as it is.
+// old rotation is not known, because another release put it there, stays as it is.
 func (c Cursor) follow(before, after []string) Cursor {
 	last := slices.Index(before, c.Channel)
 	if place := slices.Index(after, c.Channel); place >= 0 {
@@ -78,7 +78,7 @@ func cursorArrays(cursors []Cursor) []any {
 	return []any{route, channel, position}
 }
 
-// writeTurns puts the cursors into the circles of the new document and tells everybody.
+// writeTurns puts the cursors into the rotations of the new document and tells everybody.
 func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []turn) error {
 	batch := &pgx.Batch{}
 	for i := range n.Routes {

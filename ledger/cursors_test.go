@@ -30,8 +30,8 @@ func openTurns(t testing.TB, instances int) (ledgers []*ledger.Ledger, url strin
 	return ledgers, url
 }
 
-// circles are routes that all have these members.
-func circles(channels []string, routes ...string) []ledger.RouteSpec {
+// rotations are routes that all have these members.
+func rotatingRoutes(channels []string, routes ...string) []ledger.RouteSpec {
 	specs := make([]ledger.RouteSpec, len(routes))
 	for i, name := range routes {
 		specs[i] = ledger.RouteSpec{Name: name, Members: channels}
@@ -42,7 +42,7 @@ func circles(channels []string, routes ...string) []ledger.RouteSpec {
 func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...string) int64 {
 	t.Helper()
 	n := ledger.NewRouting{Author: "test", Document: "routes: []",
-		Routes: circles(channels, routes...)}
+		Routes: rotatingRoutes(channels, routes...)}
 	for _, name := range channels {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 	}
@@ -88,8 +88,8 @@ func turns(t testing.TB, url string) string {
 		from dispatcher.attempts`)
 }
 
-// circle is so many turns in configured order.
-func circle(n int) string {
+// rotation is so many turns in configured order.
+func rotation(n int) string {
 	return strings.Repeat(strings.Join(members, ""), n/len(members)+1)[:n]
 }
 
@@ -118,9 +118,9 @@ func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 				want += len(ledgers) * 3 * (1 + n%7)
 			}
 		}
-		if got := turns(t, url); got != circle(want) {
-			t.Fatalf("generation %d: the circle is broken after %d of %d turns", generation,
-				len(commonStart(got, circle(want))), want)
+		if got := turns(t, url); got != rotation(want) {
+			t.Fatalf("generation %d: the rotation is broken after %d of %d turns", generation,
+				len(commonStart(got, rotation(want))), want)
 		}
 		for i := range ledgers {
 			ledgers[i].Close()
@@ -378,13 +378,13 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 
 // Of four members the third had the last turn, and goes together with the first: next comes
 // the last, not the second once more, nor anybody a place further.
-func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
+func TestTheCursorOfARouteGoesOnInTheRotationOfANewDocument(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	cursor := `select route || ' ' || channel || ' ' || position || ' ' || members::text
 		from dispatcher.cursors where route = 'default'`
-	circle := func(want string, members ...string) {
+	rotation := func(want string, members ...string) {
 		t.Helper()
 		applyRoutes(t, l, members, "another", "default")
 		if got := scalar[string](t, db, cursor); got != want {
@@ -399,23 +399,23 @@ func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	circle("default  -1 {a,b,x,c}", "a", "b", "x", "c")
+	rotation("default  -1 {a,b,x,c}", "a", "b", "x", "c")
 	turn("x", 2)
 	addEffects(t, l, `{}`)
-	circle("default b 0 {b,c}", "b", "c")
-	circle("default b 2 {n,c,b}", "n", "c", "b")
+	rotation("default b 0 {b,c}", "b", "c")
+	rotation("default b 2 {n,c,b}", "n", "c", "b")
 	turn("c", 1)
-	circle("default n 1 {b,n}", "b", "n")
-	circle("default  -1 {y,z}", "y", "z")
+	rotation("default n 1 {b,n}", "b", "n")
+	rotation("default  -1 {y,z}", "y", "z")
 	turn("y", 0)
-	circle("default y 1 {z,y}", "z", "y")
-	// Another release does not note the circle.
+	rotation("default y 1 {z,y}", "z", "y")
+	// Another release does not note the rotation.
 	if _, err := db.Exec(t.Context(),
 		`update dispatcher.cursors
 			set channel = 'gone', position = 1, members = '{}'`); err != nil {
 		t.Fatal(err)
 	}
-	circle("default gone 1 {a,b,c}", "a", "b", "c")
+	rotation("default gone 1 {a,b,c}", "a", "b", "c")
 	if got := scalar[string](t, db,
 		`select channel || position from dispatcher.cursors
 			where route = 'another'`); got != "gone1" {
@@ -427,10 +427,10 @@ func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	for name, routes := range map[string][]ledger.RouteSpec{
-		"no name": circles(members, ""), "twice": circles(members, "r", "r"),
-		"no members":              circles(nil, "r"),
-		"a member twice":          circles([]string{"a", "b", "a"}, "r"),
-		"a member without a name": circles([]string{""}, "r"),
+		"no name": rotatingRoutes(members, ""), "twice": rotatingRoutes(members, "r", "r"),
+		"no members":              rotatingRoutes(nil, "r"),
+		"a member twice":          rotatingRoutes([]string{"a", "b", "a"}, "r"),
+		"a member without a name": rotatingRoutes([]string{""}, "r"),
 	} {
 		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
 			Author: "x", Routes: routes,
@@ -441,17 +441,17 @@ func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 }
 
 // Three instances take turns while document after document takes members out and puts others
-// in. Those that stay have their turns in one circle all the time.
-func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
+// in. Those that stay have their turns in one rotation all the time.
+func TestTurnsGoOnInOneRotationWhileDocumentsChange(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
-	// Parts of one circle, in which only c and b stay.
-	circles := [][]string{members, {"c", "b"}, {"d", "c", "a", "e", "b"}, {"b", "c"}, {
+	// Parts of one rotation, in which only c and b stay.
+	rotations := [][]string{members, {"c", "b"}, {"d", "c", "a", "e", "b"}, {"b", "c"}, {
 		"e", "b", "c",
 	}}
-	applyCircle := func(circle []string) {
+	applyRotation := func(rotation []string) {
 		n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: []ledger.RouteSpec{
-			{Name: "default", Members: circle},
+			{Name: "default", Members: rotation},
 		}}
 		for _, name := range members {
 			n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
@@ -468,16 +468,16 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 				err := runClaim(t.Context(), l,
 					turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 1+n%4)),
 					func(seen *ledger.Seen) (ledger.Decisions, error) {
-						circle := circles[(int(seen.Version)-1)%len(circles)]
+						rotation := rotations[(int(seen.Version)-1)%len(rotations)]
 						if c := &seen.Cursors[0]; c.Channel != "" {
 							// it is a member again, whatever was taken out
-							c.Position = slices.Index(circle, c.Channel)
+							c.Position = slices.Index(rotation, c.Channel)
 							if c.Position < 0 {
 								t.Errorf("version %d: the cursor stands at %s, which is not in %v",
-									seen.Version, c.Channel, circle)
+									seen.Version, c.Channel, rotation)
 							}
 						}
-						return takeTurnsAmong(seen, circle)
+						return takeTurnsAmong(seen, rotation)
 					})
 				if err != nil {
 					t.Error(err)
@@ -487,7 +487,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 	}
 	workers.Go(func() {
 		for n := range rounds {
-			applyCircle(circles[(n+1)%len(circles)])
+			applyRotation(rotations[(n+1)%len(rotations)])
 		}
 	})
 	workers.Wait()
@@ -498,7 +498,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 		return r
 	}, turns(t, url))
 	if want := strings.Repeat("cb", len(stayed)/2+1)[:len(stayed)]; stayed != want {
-		t.Errorf("the circle is broken after %d of %d turns", len(commonStart(stayed, want)),
+		t.Errorf("the rotation is broken after %d of %d turns", len(commonStart(stayed, want)),
 			len(stayed))
 	}
 }

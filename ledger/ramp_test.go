@@ -39,7 +39,7 @@ func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
 	r.Step = step
 	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step",
-		Routes: circles(members, routes...), Ramp: &r})
+		Routes: rotatingRoutes(members, routes...), Ramp: &r})
 	return err
 }
 
@@ -275,7 +275,7 @@ func TestADocumentThatSetsTheWeightsOtherwiseEndsTheRampAtOnce(t *testing.T) {
 	startRamp(t, l, ramp("default"))
 	startRamp(t, l, ramp("another"))
 	n := ledger.NewRouting{
-		Author: "ann", Document: "weights", Routes: circles(members, "default", "another"),
+		Author: "ann", Document: "weights", Routes: rotatingRoutes(members, "default", "another"),
 		EndsRamp: func(r *ledger.Ramp) string {
 			if r.Route == "default" {
 				return "channel a has weight 7"

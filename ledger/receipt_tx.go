@@ -18,7 +18,7 @@ type receiptTx struct {
 	conn *pgxpool.Conn
 	tell Tell
 
-	standings []receiptStatus // ascending by seq
+	statuses []receiptStatus // ascending by seq
 }
 
 // rowID is the key of a row of receipts.
@@ -59,7 +59,7 @@ func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, a affected) erro
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
-// readTries begins the standings: attempts come first in the order of locks.
+// readTries begins the statuses: attempts come first in the order of locks.
 func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a attemptStatus
@@ -68,17 +68,17 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 		&a.owed, &a.cut, &a.proved,
 		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir, &a.resend,
 	}, func() error {
-		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
-			t.standings = append(t.standings, receiptStatus{closing: Closing{Seq: seq}})
+		if n := len(t.statuses); n == 0 || t.statuses[n-1].closing.Seq != seq {
+			t.statuses = append(t.statuses, receiptStatus{closing: Closing{Seq: seq}})
 		}
-		s := &t.standings[len(t.standings)-1]
+		s := &t.statuses[len(t.statuses)-1]
 		s.tries = append(s.tries, a)
 		return nil
 	})
 	return err
 }
 
-// readStatuses walks the messages beside the standings, which are in the same order.
+// readStatuses walks the messages beside the statuses, which are in the same order.
 func (t *receiptTx) readStatuses(rows pgx.Rows) error {
 	defer rows.Close()
 	for next := 0; rows.Next(); {
@@ -89,20 +89,20 @@ func (t *receiptTx) readStatuses(rows pgx.Rows) error {
 			&s.state, &s.attempts, &c.At); err != nil {
 			return err
 		}
-		for next < len(t.standings) && t.standings[next].closing.Seq < c.Seq {
+		for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
 			next++
 		}
-		if next == len(t.standings) || t.standings[next].closing.Seq != c.Seq {
+		if next == len(t.statuses) || t.statuses[next].closing.Seq != c.Seq {
 			continue
 		}
 		c.At = c.At.UTC()
-		t.standings[next].closing, t.standings[next].state, t.standings[next].attempts = c, s.state,
+		t.statuses[next].closing, t.statuses[next].state, t.statuses[next].attempts = c, s.state,
 			s.attempts
 	}
 	return rows.Err()
 }
 
-// readParts walks the parts beside the standings.
+// readParts walks the parts beside the statuses.
 func (t *receiptTx) readParts(rows pgx.Rows) error {
 	var seq int64
 	var number, next int
@@ -112,14 +112,14 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code,
 		&received, &p.due, &p.awaited,
 	}, func() error {
-		for next < len(t.standings) && t.standings[next].closing.Seq < seq {
+		for next < len(t.statuses) && t.statuses[next].closing.Seq < seq {
 			next++
 		}
-		if next == len(t.standings) || t.standings[next].closing.Seq != seq {
+		if next == len(t.statuses) || t.statuses[next].closing.Seq != seq {
 			return nil
 		}
 		p.word.at = moment(received)
-		tries := t.standings[next].tries
+		tries := t.statuses[next].tries
 		for i := range tries {
 			if tries[i].number == number {
 				tries[i].parts = append(tries[i].parts, p)
@@ -179,8 +179,8 @@ func (t *receiptTx) finish(
 // conclude gathers what changes.
 func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
-	for i := range t.standings {
-		s := &t.standings[i]
+	for i := range t.statuses {
+		s := &t.statuses[i]
 		s.conclude()
 		if s.flagged {
 			w.flagged = append(w.flagged, s.closing.Seq)

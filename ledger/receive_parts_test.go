@@ -192,9 +192,9 @@ func TestAReceiptWithoutIDIsNotAboutAllPartsThatWereNamed(t *testing.T) {
 	}
 }
 
-// TestALateAnswerToTheWholeCorrectsWhatWasOwed: nobody knew that the provider gives one id for all
-// parts. Neither order of the answer and the receipt matters.
-func TestALateAnswerToTheWholeCorrectsWhatWasOwed(t *testing.T) {
+// TestALateAnswerToTheWholeCorrectsTheExpectedReceipts: nobody knew that the provider gives one id
+// for all parts. Neither order of the answer and the receipt matters.
+func TestALateAnswerToTheWholeCorrectsTheExpectedReceipts(t *testing.T) {
 	t.Parallel()
 	for _, proved := range []bool{false, true} {
 		l, m, see := one(t)

@@ -118,7 +118,7 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 				if d.after(t, func() error { return told.tell(t, d) }, &j) {
 					t.Error("it was resolved")
 				}
-				if got := scalar[string](t, d.see, seeDoubt); got+scalar[string](t, d.see,
+				if got := scalar[string](t, d.see, seeAmbiguity); got+scalar[string](t, d.see,
 					`select coalesce(' ' || tried::text, '')
 						from dispatcher.messages`) != told.want {
 					t.Errorf("the message is %s, want %s", got, told.want)
@@ -128,9 +128,9 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	}
 }
 
-// TestAJudgementWaitsForWhoeverHasItsAttempt, although the message is free yet: a settlement writes
+// TestAResolutionWaitsForTheLockOfItsAttempt, although the message is free yet: a settlement writes
 // that after the attempt.
-func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
+func TestAResolutionWaitsForTheLockOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	d := dispute(t)
 	j := final(d.m)
@@ -149,14 +149,14 @@ func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got := scalar[string](t, d.see, seeDoubt); got != "retry refused" {
+	if got := scalar[string](t, d.see, seeAmbiguity); got != "retry refused" {
 		t.Error(got)
 	}
 }
 
-// TestAJudgementTakesNoMessageBackThatHasGoneOn: what it finds out was known before, and a claim of
-// the next attempt is under way.
-func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
+// TestAResolutionTakesNoMessageBackThatHasContinued: what it finds out was known before, and a
+// claim of the next attempt is under way.
+func TestAResolutionTakesNoMessageBackThatHasContinued(t *testing.T) {
 	t.Parallel()
 	d := dispute(t)
 	no := refusedLate(d.unknown)
@@ -183,14 +183,14 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got := scalar[string](t, d.see, seeDoubt); got != "sending refused not_taken closed" {
+	if got := scalar[string](t, d.see, seeAmbiguity); got != "sending refused not_taken closed" {
 		t.Error(got)
 	}
 }
 
-// TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast: the search is given up while the
+// TestALateRefusalAfterAResolutionFollowsTheLastCommit: the search is given up while the
 // message waits to be repeated, and the answer waits for that.
-func TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
+func TestALateRefusalAfterAResolutionFollowsTheLastCommit(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, lock, see := rig.l, rig.db, raw(t, rig.url)

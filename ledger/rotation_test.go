@@ -13,21 +13,21 @@ import (
 func TestACursorGoesBackToWhoIsStillThere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, cursor, after, next string }{
-		"stays":                               {"abc", "b", "abc", "c"},
-		"stays elsewhere":                     {"abc", "b", "xybc", "c"},
-		"stays at the end":                    {"abc", "c", "ab", "a"},
-		"is taken out":                        {"abc", "b", "ac", "c"},
-		"is taken out with an earlier one":    {"abxc", "x", "bc", "c"},
-		"is taken out with all earlier ones":  {"abxce", "x", "ce", "c"},
-		"is taken out at the start":           {"abc", "a", "bc", "b"},
-		"is taken out at the end":             {"abc", "c", "ab", "a"},
-		"is replaced":                         {"abc", "b", "anc", "n"},
-		"is alone and replaced":               {"a", "a", "bc", "b"},
-		"all are replaced":                    {"abc", "b", "xyz", "x"},
-		"never had a turn":                    {"abc", "", "bc", "b"},
-		"is of a circle that nobody noted":    {"", "b", "abc", "c"},
-		"is gone from a circle nobody noted":  {"", "x", "abc", "b"}, // by its place, 1
-		"is given by a process with old news": {"abc", "x", "abc", "b"},
+		"stays":                                {"abc", "b", "abc", "c"},
+		"stays elsewhere":                      {"abc", "b", "xybc", "c"},
+		"stays at the end":                     {"abc", "c", "ab", "a"},
+		"is taken out":                         {"abc", "b", "ac", "c"},
+		"is taken out with an earlier one":     {"abxc", "x", "bc", "c"},
+		"is taken out with all earlier ones":   {"abxce", "x", "ce", "c"},
+		"is taken out at the start":            {"abc", "a", "bc", "b"},
+		"is taken out at the end":              {"abc", "c", "ab", "a"},
+		"is replaced":                          {"abc", "b", "anc", "n"},
+		"is alone and replaced":                {"a", "a", "bc", "b"},
+		"all are replaced":                     {"abc", "b", "xyz", "x"},
+		"never had a turn":                     {"abc", "", "bc", "b"},
+		"is of a rotation that nobody noted":   {"", "b", "abc", "c"},
+		"is gone from a rotation nobody noted": {"", "x", "abc", "b"}, // by its place, 1
+		"is given by a process with old news":  {"abc", "x", "abc", "b"},
 	} {
 		before, after := strings.Split(c.before, ""), strings.Split(c.after, "")
 		cursor := Cursor{Route: "r", Channel: c.cursor,
@@ -56,7 +56,7 @@ func nextPlace(c Cursor, members []string) int {
 }
 
 // TestNobodyIsSkippedOrDoubledOverAnyDocuments takes turns while channels come and go and the
-// list begins elsewhere in the circle. Of those that are members all the time, each has its
+// list begins elsewhere in the rotation. Of those that are members all the time, each has its
 // turn once in each round.
 func TestNobodyIsSkippedOrDoubledOverAnyDocuments(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ type NewOverrides struct {
 	Overrides []byte
 }
 
-// RouteSpec is what the ledger keeps of a route: the circle of its turns.
+// RouteSpec is what the ledger keeps of a route: the rotation of its turns.
 type RouteSpec struct {
 	Name string
 	// Members are the route's channels in configured order, at least one.

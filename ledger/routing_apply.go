@@ -142,7 +142,7 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 }
 
 // writeDocument writes channels first, in the lock order of claims, then their limits, and
-// returns the cursors of the routes that stay, locked, with the circles they stand in.
+// returns the cursors of the routes that stay, locked, with the rotations they stand in.
 func writeDocument(
 	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit,
 	b *beginning,

@@ -100,12 +100,12 @@ func giveUnder(
 		}
 	}
 	need := &admission.Need{Lane: m.Lane, Segments: m.Plan.Segments, Micros: 28000}
-	place, obstacle := admission.Fit(at, accounts, need)
-	if obstacle != nil {
+	place, exclusion := admission.Fit(at, accounts, need)
+	if exclusion != nil {
 		return ledger.Decision{
 			State: ledger.Waiting, Reason: "tenant_limit", NextAt: seen.Now.Add(time.Minute),
 			Plan:     m.Plan,
-			WaitsFor: obstacle.Counter.Scope.String(),
+			WaitsFor: exclusion.Counter.Scope.String(),
 		}
 	}
 	admission.Take(at, accounts, need, place)

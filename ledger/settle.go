@@ -91,7 +91,8 @@ type Settlement struct {
 	Notice *Notice
 }
 
-// Slow is a provider's wish for less: it lowers the rate of the channel for all processes.
+// Slow says that the provider asked to slow down. It lowers the rate of the channel for all
+// processes.
 type Slow struct {
 	RetryAfter time.Duration // nothing is to be submitted for so long; 0 when it named no time
 }

@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// seeOwed is what the first attempt of the message owes, and what else a settlement writes.
-const seeOwed = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text, 'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
+// seeExpected is what the first attempt of the message owes, and what else a settlement writes.
+const seeExpected = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text, 'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
 	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active,
 	  a.provider_code, a.segments)
 	from dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
@@ -55,7 +55,7 @@ func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
 			test.say(&s[0])
 			for range 2 { // twice has the effect of once
 				settleAll(t, l, s)
-				if got := see(seeOwed); got != test.want {
+				if got := see(seeExpected); got != test.want {
 					t.Errorf("got  %s\nwant %s", got, test.want)
 				}
 			}
@@ -78,7 +78,7 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	own.Receipts, own.Segments, own.CutShort, own.Code = 2, 2, true, "timeout"
 	for range 2 {
 		settleAll(t, l, []ledger.Settlement{own})
-		if got := see(seeOwed +
+		if got := see(seeExpected +
 			` and a.message_seq = 1`); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
 			t.Error(got)
 		}
@@ -90,7 +90,7 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{own})
 	// nor does what comes with the truth
 	settleAll(t, l, []ledger.Settlement{own, expecting(m, "r1")[0]})
-	if got := see(seeOwed +
+	if got := see(seeExpected +
 		` and a.message_seq = 1`); got != "accepted owes 2 within 01:00:00 cut short | answers 2 active 1 1" {
 		t.Error(got)
 	}
@@ -106,7 +106,7 @@ func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
 	ambiguity.Receipts, truth.Receipts = 2, 1
 	settleAll(t, l, []ledger.Settlement{ambiguity, truth})
 	for range 2 {
-		if got := see(seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 1" {
+		if got := see(seeExpected); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 1" {
 			t.Error(got)
 		}
 		settleAll(t, l, []ledger.Settlement{ambiguity}) // it comes too late to say anything
@@ -149,7 +149,7 @@ func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := scalar[string](t, db,
-		seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 timeout 3" {
+		seeExpected); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 timeout 3" {
 		t.Error(got)
 	}
 }
@@ -176,7 +176,7 @@ func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := scalar[string](t, db,
-		seeOwed); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
+		seeExpected); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
 		t.Error(got)
 	}
 }

@@ -49,12 +49,12 @@ func (o Operator) Valid() bool {
 	return false
 }
 
-// Selector is a wish of a message: the channel's label Key compared with Value.
+// Selector is a condition of a message: the channel's label Key compared with Value.
 type Selector struct {
 	Key      string
 	Operator Operator
 	Value    Value
-	// ExpiresAfter is how long after its message was received the wish counts; 0 is for ever.
+	// ExpiresAfter is how long after its message was received the selector counts; 0 is for ever.
 	ExpiresAfter time.Duration
 }
 

@@ -69,7 +69,7 @@ func (s *Selector) term(label Value, found bool) float64 {
 // relative distance does not exist: 1/(1+e^-6) is 0.9975.
 const zeroExcess = 6
 
-// excess is how far a label lies on the wished side of the selector's value, as a
+// excess is how far a label lies on the required side of the selector's value, as a
 // multiple of that value; negative on the other side.
 func (s *Selector) excess(label float64) float64 {
 	over, base := label-s.Value.Number, math.Abs(s.Value.Number)

@@ -19,7 +19,7 @@ type labels = map[string]selector.Value
 func text(s string) selector.Value    { return selector.TextValue(s) }
 func number(f float64) selector.Value { return selector.NumberValue(f) }
 
-func wish(key string, operator selector.Operator, value selector.Value) selector.Selector {
+func sel(key string, operator selector.Operator, value selector.Value) selector.Selector {
 	return selector.Selector{Key: key, Operator: operator, Value: value}
 }
 
@@ -64,8 +64,8 @@ func TestMatchExamplesOfTheSource(t *testing.T) {
 		},
 		"job 2: equal and notEqual": {
 			selectors: []selector.Selector{
-				wish("department", selector.Equal, text("billing")),
-				wish("segment", selector.NotEqual, text("vip")),
+				sel("department", selector.Equal, text("billing")),
+				sel("segment", selector.NotEqual, text("vip")),
 			},
 			channels: []labels{
 				{"department": text("billing"), "segment": text("vip")},
@@ -77,9 +77,9 @@ func TestMatchExamplesOfTheSource(t *testing.T) {
 		},
 		"job 3: magnitudes": {
 			selectors: []selector.Selector{
-				wish("language", selector.Equal, text("french")),
-				wish("sales", selector.GreaterThanEqual, number(10)),
-				wish("cost", selector.LessThanEqual, number(10)),
+				sel("language", selector.Equal, text("french")),
+				sel("sales", selector.GreaterThanEqual, number(10)),
+				sel("cost", selector.LessThanEqual, number(10)),
 			},
 			channels: []labels{
 				{"language": text("french"), "sales": number(10), "cost": number(10)},
@@ -124,106 +124,106 @@ func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 		"labels and selectors together": {
 			labels{"lang": text("en"), "x": text("")},
 			[]selector.Selector{
-				wish("lang", selector.Equal, text("fr")), wish("quality", selector.GreaterThan, number(8)),
+				sel("lang", selector.Equal, text("fr")), sel("quality", selector.GreaterThan, number(8)),
 			},
 			(1 + 0.5) / 4,
 		},
 		"equal with a text for a number": {
-			nil, []selector.Selector{wish("quality", selector.Equal, text("8"))}, 0,
+			nil, []selector.Selector{sel("quality", selector.Equal, text("8"))}, 0,
 		},
 		"notEqual with a text for a number": {
-			nil, []selector.Selector{wish("quality", selector.NotEqual, text("8"))}, 1,
+			nil, []selector.Selector{sel("quality", selector.NotEqual, text("8"))}, 1,
 		},
 		"equal on a missing label": {
-			nil, []selector.Selector{wish("none", selector.Equal, text(""))}, 0,
+			nil, []selector.Selector{sel("none", selector.Equal, text(""))}, 0,
 		},
 		"notEqual on a missing label": {
-			nil, []selector.Selector{wish("none", selector.NotEqual, text("vip"))}, 1,
+			nil, []selector.Selector{sel("none", selector.NotEqual, text("vip"))}, 1,
 		},
 		"greaterThan": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(5))}, sigma(3.0 / 5),
+			nil, []selector.Selector{sel("quality", selector.GreaterThan, number(5))}, sigma(3.0 / 5),
 		},
 		"greaterThan scores below as well": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(16))}, sigma(-0.5),
+			nil, []selector.Selector{sel("quality", selector.GreaterThan, number(16))}, sigma(-0.5),
 		},
 		"greaterThanEqual scores like it": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThanEqual, number(5))}, sigma(3.0 / 5),
+			nil, []selector.Selector{sel("quality", selector.GreaterThanEqual, number(5))}, sigma(3.0 / 5),
 		},
 		"lessThan": {
-			nil, []selector.Selector{wish("quality", selector.LessThan, number(10))}, sigma(2.0 / 10),
+			nil, []selector.Selector{sel("quality", selector.LessThan, number(10))}, sigma(2.0 / 10),
 		},
 		"lessThanEqual scores like it": {
-			nil, []selector.Selector{wish("quality", selector.LessThanEqual, number(10))}, sigma(2.0 / 10),
+			nil, []selector.Selector{sel("quality", selector.LessThanEqual, number(10))}, sigma(2.0 / 10),
 		},
 		"a missing label under a magnitude": {
-			nil, []selector.Selector{wish("none", selector.LessThan, number(10))}, 0,
+			nil, []selector.Selector{sel("none", selector.LessThan, number(10))}, 0,
 		},
 		"a text label under a magnitude": {
-			nil, []selector.Selector{wish("five", selector.LessThan, number(10))}, 0,
+			nil, []selector.Selector{sel("five", selector.LessThan, number(10))}, 0,
 		},
 		"a text selector under a magnitude": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThan, text("5"))}, 0,
+			nil, []selector.Selector{sel("quality", selector.GreaterThan, text("5"))}, 0,
 		},
 		"selector 0, label above": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(0))}, sigma(6),
+			nil, []selector.Selector{sel("quality", selector.GreaterThan, number(0))}, sigma(6),
 		},
 		"selector 0, label below": {
-			nil, []selector.Selector{wish("debt", selector.GreaterThanEqual, number(0))}, sigma(-6),
+			nil, []selector.Selector{sel("debt", selector.GreaterThanEqual, number(0))}, sigma(-6),
 		},
 		"selector 0, label equal": {
-			nil, []selector.Selector{wish("zero", selector.GreaterThanEqual, number(0))}, 0.5,
+			nil, []selector.Selector{sel("zero", selector.GreaterThanEqual, number(0))}, 0.5,
 		},
 		"selector 0, less, label above": {
-			nil, []selector.Selector{wish("quality", selector.LessThan, number(0))}, sigma(-6),
+			nil, []selector.Selector{sel("quality", selector.LessThan, number(0))}, sigma(-6),
 		},
 		"selector 0, less, label below": {
-			nil, []selector.Selector{wish("debt", selector.LessThan, number(0))}, sigma(6),
+			nil, []selector.Selector{sel("debt", selector.LessThan, number(0))}, sigma(6),
 		},
 		"selector -0 is 0": {
 			nil,
-			[]selector.Selector{wish("quality", selector.GreaterThan, number(math.Copysign(0, -1)))},
+			[]selector.Selector{sel("quality", selector.GreaterThan, number(math.Copysign(0, -1)))},
 			sigma(6),
 		},
 		"negative selector, greater": {
-			nil, []selector.Selector{wish("debt", selector.GreaterThan, number(-8))}, sigma(4.0 / 8),
+			nil, []selector.Selector{sel("debt", selector.GreaterThan, number(-8))}, sigma(4.0 / 8),
 		},
 		"negative selector, less": {
-			nil, []selector.Selector{wish("debt", selector.LessThan, number(-8))}, sigma(-4.0 / 8),
+			nil, []selector.Selector{sel("debt", selector.LessThan, number(-8))}, sigma(-4.0 / 8),
 		},
 		"the same selector twice counts twice": {
 			nil,
 			[]selector.Selector{
-				wish("quality", selector.Equal, number(8)), wish("quality", selector.Equal, number(8)),
-				wish("lang", selector.Equal, text("fr")),
+				sel("quality", selector.Equal, number(8)), sel("quality", selector.Equal, number(8)),
+				sel("lang", selector.Equal, text("fr")),
 			},
 			2.0 / 3,
 		},
 		"selectors of one key may contradict": {
 			nil,
 			[]selector.Selector{
-				wish("lang", selector.Equal, text("en")), wish("lang", selector.Equal, text("fr")),
-				wish("lang", selector.NotEqual, text("en")),
+				sel("lang", selector.Equal, text("en")), sel("lang", selector.Equal, text("fr")),
+				sel("lang", selector.NotEqual, text("en")),
 			},
 			1.0 / 3,
 		},
 		"a label and a selector of one key": {
 			labels{"lang": text("en")},
-			[]selector.Selector{wish("lang", selector.NotEqual, text("en"))},
+			[]selector.Selector{sel("lang", selector.NotEqual, text("en"))},
 			0.5,
 		},
 		"a label far above": {
-			nil, []selector.Selector{wish("quality", selector.GreaterThan, number(1e-300))}, 1,
+			nil, []selector.Selector{sel("quality", selector.GreaterThan, number(1e-300))}, 1,
 		},
 		"a label far below": {
-			nil, []selector.Selector{wish("quality", selector.LessThan, number(1e-300))}, 0,
+			nil, []selector.Selector{sel("quality", selector.LessThan, number(1e-300))}, 0,
 		},
 		"a difference beyond the largest number": {
 			labels{"x": text("")},
-			[]selector.Selector{wish("quality", selector.GreaterThan, number(-math.MaxFloat64))},
+			[]selector.Selector{sel("quality", selector.GreaterThan, number(-math.MaxFloat64))},
 			sigma(1) / 2,
 		},
 		"an operator that does not exist": {
-			nil, []selector.Selector{wish("quality", "like", number(8))}, 0,
+			nil, []selector.Selector{sel("quality", "like", number(8))}, 0,
 		},
 	} {
 		if got := selector.Match(tc.labels, tc.selectors, channel); math.Abs(got-tc.want) > 1e-13 {
@@ -254,7 +254,7 @@ var keys = rapid.SampledFrom([]string{"a", "b", "c", "d"})
 var labelSets = rapid.MapOfN(keys, values, 0, 4)
 
 var selectorLists = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) selector.Selector {
-	return wish(keys.Draw(t, "key"), rapid.SampledFrom([]selector.Operator{
+	return sel(keys.Draw(t, "key"), rapid.SampledFrom([]selector.Operator{
 		selector.Equal, selector.NotEqual, selector.GreaterThan, selector.GreaterThanEqual,
 		selector.LessThan, selector.LessThanEqual,
 	}).Draw(t, "operator"), values.Draw(t, "value"))
@@ -287,7 +287,7 @@ func TestTermsSumTheSameInAnyOrder(t *testing.T) {
 		one, other := labels{}, labels{}
 		for i := range measures {
 			key := fmt.Sprint(i)
-			selectors = append(selectors, wish(key, selector.GreaterThan, number(4)))
+			selectors = append(selectors, sel(key, selector.GreaterThan, number(4)))
 			one[key], other[key] = number(measures[i]), number(turned[i])
 		}
 		if a, b := selector.Match(nil, selectors, one), selector.Match(nil, selectors, other); a != b {
@@ -300,15 +300,15 @@ func TestABetterLabelNeverScoresLower(t *testing.T) {
 	t.Parallel()
 	finite := rapid.Float64Range(-1e6, 1e6)
 	tier.Check(t, func(t *rapid.T) {
-		wished, low, high := finite.Draw(t, "selector"), finite.Draw(t, "low"), finite.Draw(t, "high")
+		bound, low, high := finite.Draw(t, "selector"), finite.Draw(t, "low"), finite.Draw(t, "high")
 		low, high = min(low, high), max(low, high)
-		up := []selector.Selector{wish("q", selector.GreaterThan, number(wished))}
-		down := []selector.Selector{wish("q", selector.LessThanEqual, number(wished))}
+		up := []selector.Selector{sel("q", selector.GreaterThan, number(bound))}
+		down := []selector.Selector{sel("q", selector.LessThanEqual, number(bound))}
 		if selector.Match(nil, up, labels{"q": number(low)}) >
 			selector.Match(nil, up, labels{"q": number(high)}) ||
 			selector.Match(nil, down, labels{"q": number(low)}) <
 				selector.Match(nil, down, labels{"q": number(high)}) {
-			t.Fatalf("selector %v, labels %v and %v", wished, low, high)
+			t.Fatalf("selector %v, labels %v and %v", bound, low, high)
 		}
 	})
 }
@@ -392,7 +392,7 @@ func fleet(n int) []labels {
 // twoSelectors are two labels and two selectors of a message.
 func twoSelectors() (labels, []selector.Selector) {
 	return labels{"language": text("en"), "region": text("us")}, []selector.Selector{
-		wish("quality", selector.GreaterThanEqual, number(5)), wish("cost", selector.LessThan, number(6)),
+		sel("quality", selector.GreaterThanEqual, number(5)), sel("cost", selector.LessThan, number(6)),
 	}
 }
 

@@ -138,9 +138,9 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 	}
 }
 
-// TestTheJudgesSeeFaults feeds the tests above with what they must find: round robin,
+// TestTheTestsOfSharesFindFaults feeds the tests above with what they must find: round robin,
 // sticky choices and shares that are one percent off.
-func TestTheJudgesSeeFaults(t *testing.T) {
+func TestTheTestsOfSharesFindFaults(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "60")
 	_, fair := dayOf(table, 16, aDay)

@@ -165,7 +165,7 @@ func durabilityFinding(d *ledger.Durability) finding {
 	for i, w := range weak {
 		details[i] = w.Setting + " is " + w.Value + ": " + w.Cost
 	}
-	return warned(check, strings.Join(details, "; "), durabilityMend(weak))
+	return warned(check, strings.Join(details, "; "), durabilityFix(weak))
 }
 
 // followersNote tells of standbys that no commit waits for. Whether one of them is to take over
@@ -182,9 +182,9 @@ func followersNote(d *ledger.Durability) string {
 		"over in synchronous_standby_names", d.Unwaited())
 }
 
-// durabilityMend says where each of the settings is to be set. What a session has may come from its
+// durabilityFix says where each of the settings is to be set. What a session has may come from its
 // address too.
-func durabilityMend(weak []ledger.Weakness) string {
+func durabilityFix(weak []ledger.Weakness) string {
 	var server, anywhere []string
 	for _, w := range weak {
 		if w.ServerOnly {

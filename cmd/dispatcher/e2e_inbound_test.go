@@ -89,7 +89,7 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	say("Stop!")
 	want := []heard{record("Stop!", "stop", 0)}
 	checkHeard(t, want, s.inbound(1))
-	barred, other, code := write("bulk", "shop"), write("bulk", "bank"), write("otp", "shop")
+	optedOut, other, code := write("bulk", "shop"), write("bulk", "bank"), write("otp", "shop")
 	s.settled(3, time.Minute)
 
 	say("start")
@@ -104,7 +104,7 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	checkHeard(t, want, s.inbound(3))
 
 	wantStates := map[string]string{
-		barred: "rejected", other: "accepted", code: "accepted", again: "accepted",
+		optedOut: "rejected", other: "accepted", code: "accepted", again: "accepted",
 	}
 	if diff := cmp.Diff(wantStates, s.states()); diff != "" {
 		t.Errorf("states: %s", diff)
@@ -113,11 +113,11 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{other: 1, code: 1, again: 1}, arrived); diff != "" {
 		t.Errorf("what the carrier got: %s", diff)
 	}
-	events := s.statuses(wantStates)[barred]
+	events := s.statuses(wantStates)[optedOut]
 	if len(events) != 1 || events[0].Reason != "opted_out" {
-		t.Errorf("events of the barred message: %+v", events)
+		t.Errorf("events of the message that ended as opted_out: %+v", events)
 	}
-	explained := s.command("explain", barred)
+	explained := s.command("explain", optedOut)
 	if !strings.Contains(strings.Join(strings.Fields(explained), " "),
 		"The recipient had opted out of messages of shop, so nothing was sent.") {
 		t.Errorf("explain: %s", explained)

@@ -70,7 +70,7 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 		plot{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
 			"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 2s}"})
 	s.runAll(1)
-	wishful := func(story string) []envelope.Message {
+	withSelectors := func(story string) []envelope.Message {
 		all := messages(story, each)
 		for i := range all {
 			all[i].Selectors = []envelope.Selector{
@@ -79,10 +79,10 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 		}
 		return all
 	}
-	s.publish("bulk", wishful("graded"))
+	s.publish("bulk", withSelectors("graded"))
 	s.settled(each, stepTimeout)
 	function.broken.Store(true)
-	s.publish("bulk", wishful("ungraded"))
+	s.publish("bulk", withSelectors("ungraded"))
 	s.settled(2*each, stepTimeout)
 
 	for story, want := range map[string]string{"graded": "b", "ungraded": "a"} {

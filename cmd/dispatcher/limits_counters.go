@@ -86,8 +86,8 @@ func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
 		earliest = before
 	}
 	return int64(sort.Search(int(c.Burst), func(units int) bool {
-		place, obstacle := n.fit(c, ease, int64(units)+1, earliest)
-		return obstacle != nil || place.At.Sub(n.Now) > atThisMoment
+		place, exclusion := n.fit(c, ease, int64(units)+1, earliest)
+		return exclusion != nil || place.At.Sub(n.Now) > atThisMoment
 	}))
 }
 
@@ -98,15 +98,15 @@ const longAgo = 72 * time.Hour
 func (n *countersNow) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
 	at := n.Now
 	// so that only its own arrival time puts it off
-	_, obstacle := n.fit(c, ease, 1, n.Now.Add(-longAgo))
+	_, exclusion := n.fit(c, ease, 1, n.Now.Add(-longAgo))
 	switch {
-	case obstacle == nil:
-	case obstacle.When.IsZero():
+	case exclusion == nil:
+	case exclusion.When.IsZero():
 		return nil
-	case obstacle.Why == admission.NotYet:
-		at = obstacle.When.Add(admission.Horizon)
+	case exclusion.Why == admission.NotYet:
+		at = exclusion.When.Add(admission.Horizon)
 	default:
-		at = obstacle.When
+		at = exclusion.When
 	}
 	if ease.Until.After(at) {
 		at = ease.Until

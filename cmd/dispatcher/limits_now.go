@@ -34,7 +34,7 @@ type channelLimits struct {
 	// Rate is the part of its limits of a second that the channel may use after its provider asked
 	// to slow down; 1 is all, or there are none.
 	Rate        float64    `json:"rate"`
-	PausedUntil *time.Time `json:"paused_until"` // by the provider's wish; null when it is not
+	PausedUntil *time.Time `json:"paused_until"` // as the provider asked; null when it is not
 	Active      int64      `json:"active"`
 	ActiveMax   *int64     `json:"active_max"` // null is no bound
 	ActiveUntil string     `json:"active_until"`

@@ -281,8 +281,8 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	fits := func(c *admission.Counter, at time.Time) bool {
 		m := &admission.Moment{Now: at, Earliest: at, Zone: time.UTC}
 		account := []admission.Account{{Counter: c, Rate: 1}}
-		place, obstacle := admission.Fit(m, account, &admission.Need{})
-		if obstacle != nil || place.At.Sub(at) > time.Millisecond {
+		place, exclusion := admission.Fit(m, account, &admission.Need{})
+		if exclusion != nil || place.At.Sub(at) > time.Millisecond {
 			return false
 		}
 		admission.Take(m, account, &admission.Need{}, place)

@@ -222,7 +222,7 @@ func TestSimulateReadsStandardInput(t *testing.T) {
 	}
 }
 
-func TestSimulateNamesFileKeyAndMend(t *testing.T) {
+func TestSimulateNamesFileKeyAndFix(t *testing.T) {
 	t.Parallel()
 	bad := write(t, "bad.json", "{\"limit\": 10,\n \"actve\": 3}")
 	quiet := shipped("worked.json")

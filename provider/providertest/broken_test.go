@@ -115,10 +115,10 @@ func (c longSender) Send(ctx context.Context, s provider.Submission) provider.Re
 	return r
 }
 
-// heedlessSender does not look at its context before it sends.
-type heedlessSender struct{ provider.Channel }
+// ignoresContextSender does not look at its context before it sends.
+type ignoresContextSender struct{ provider.Channel }
 
-func (c heedlessSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c ignoresContextSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause)
 		defer cancel()
@@ -222,10 +222,10 @@ func (c blamingSender) Send(ctx context.Context, s provider.Submission) provider
 	return r
 }
 
-// impatientSender forgets how long the provider wants it to wait.
-type impatientSender struct{ provider.Channel }
+// lostRetryAfterSender forgets how long the provider wants it to wait.
+type lostRetryAfterSender struct{ provider.Channel }
 
-func (c impatientSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c lostRetryAfterSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	r.RetryAfter = 0
 	return r

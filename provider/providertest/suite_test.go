@@ -134,8 +134,8 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
 		},
 		{
-			"heedless sender",
-			func(c provider.Channel) provider.Channel { return heedlessSender{c} },
+			"sender that ignores its context",
+			func(c provider.Channel) provider.Channel { return ignoresContextSender{c} },
 			[]string{"EndedContextSendsNothing"},
 		},
 		{
@@ -186,8 +186,8 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"ThrottleIsThrottledWithRetryAfter", "OnlyMissingPartsAreSentAgain"},
 		},
 		{
-			"impatient sender",
-			func(c provider.Channel) provider.Channel { return impatientSender{c} },
+			"sender that loses Retry-After",
+			func(c provider.Channel) provider.Channel { return lostRetryAfterSender{c} },
 			[]string{"ThrottleIsThrottledWithRetryAfter"},
 		},
 		{

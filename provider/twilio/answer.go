@@ -62,7 +62,7 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 // channel. What a number answers that is not the account's any more blames the sender, even where
 // the same code may mean one country; 21612 and 21657 mean nothing else.
 var meanings = map[int]web.Meaning{
-	// others go on: it is no wish to slow down
+	// others go on: it does not ask to slow down
 	14107: web.Unfit("too many messages between these two numbers"),
 	20003: web.Refused("the credentials are wrong"),
 	20005: web.Refused("the account is not active"),

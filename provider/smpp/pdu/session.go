@@ -85,7 +85,7 @@ func (b *BindResp) Version() byte {
 	return Version33
 }
 
-// Outbind is the SMSC's wish that the ESME bind as a receiver (section 4.1.7).
+// Outbind asks the ESME to bind as a receiver (section 4.1.7).
 type Outbind struct {
 	SystemID string
 	Password string

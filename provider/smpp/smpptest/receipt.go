@@ -50,7 +50,7 @@ type receiptQueue struct {
 	count    int                   // of held; guarded by mu
 }
 
-func newReceiptDesk(s *Server) *receiptQueue {
+func newReceiptQueue(s *Server) *receiptQueue {
 	return &receiptQueue{
 		srv: s, schedule: newSchedule[*receipt](), held: make(map[string][]*receipt),
 	}

@@ -114,7 +114,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{cfg: cfg, stop: make(chan struct{}), conns: make(map[*conn]struct{})}
 	s.journal.keep, s.journal.destinations = cfg.Log, cfg.CountDestinations
-	s.receipts = newReceiptDesk(s)
+	s.receipts = newReceiptQueue(s)
 	s.SetBehaviour(cfg.Behaviour)
 	s.wg.Go(func() { s.receipts.schedule.loop(s.stop, s.receipts.send) })
 	return s

@@ -163,7 +163,7 @@ func (s *stage) troubles() (n float64) {
 	return n
 }
 
-const patientChannel = `
+const slowTimeoutChannel = `
 channels: {a: {{ONE}}}
 routes: [{name: default, weights: {a: 1}}]
 `
@@ -173,7 +173,7 @@ routes: [{name: default, weights: {a: 1}}]
 func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	t.Parallel()
 	server, log := ledgertest.Server(t, nil), &journal{}
-	s := newStageWith(t, patientChannel, func(o *Options) {
+	s := newStageWith(t, slowTimeoutChannel, func(o *Options) {
 		o.Settings.PostgresURL, o.Log = server.URL(), zerolog.New(log).Level(zerolog.InfoLevel)
 	}, nil)
 	s.publish(20)
@@ -203,7 +203,7 @@ func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	t.Parallel()
 	folder, log := t.TempDir(), &journal{}
 	kept := []kfake.Opt{kfake.DataDir(folder), kfake.SyncWrites()}
-	s := newStageWith(t, patientChannel,
+	s := newStageWith(t, slowTimeoutChannel,
 		func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, kept)
 	s.publish(20)
 	s.settled()
@@ -232,7 +232,7 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	document := strings.ReplaceAll(
-		patientChannel,
+		slowTimeoutChannel,
 		"{{ONE}}",
 		`{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, `+
 			`reconnect_max: 100ms}}`,

@@ -18,7 +18,7 @@ func (c *check) message() {
 	if len(attempts) == 0 {
 		return
 	}
-	if want := c.endsOtherwise(); want != "" && !barred(row) {
+	if want := c.endsOtherwise(); want != "" && !rejectedByList(row) {
 		last := attempts[len(attempts)-1].Outcome
 		c.differs(
 			0, whatOutcome, string(row.State)+" after "+orPending(last),
@@ -35,9 +35,10 @@ func (c *check) message() {
 	}
 }
 
-// barred reports whether the message ended because its recipient had opted out, or because nothing
-// is sent to its number any more, which may follow any answer that it was to be sent again after.
-func barred(row *ledger.Message) bool {
+// rejectedByList reports whether the message ended because its recipient had opted out, or because
+// nothing is sent to its number any more, which may follow any answer that it was to be sent again
+// after.
+func rejectedByList(row *ledger.Message) bool {
 	return row.State == ledger.Rejected &&
 		(row.Reason == decide.ReasonOptedOut || row.Reason == string(envelope.BlockedNumber))
 }

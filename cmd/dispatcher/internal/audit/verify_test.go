@@ -285,7 +285,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"invented word": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
 			r.Reason = "i_like_b"
 		})},
-		"obstacle invented": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"exclusion invented": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
 			r.Reason = decide.SwitchedOff
 		})},
 		"pinned elsewhere": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
@@ -324,7 +324,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"no weight": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
 			r.Reason = decide.WeightZero
 		})},
-		"obstacle dropped": {fallbackLife, whatChannel, front(func(r *decide.Ranked) {
+		"exclusion dropped": {fallbackLife, whatChannel, front(func(r *decide.Ranked) {
 			r.Reason = ""
 		})},
 		"word behind the chosen": {fallbackLife, whatExclusion, ranked(func(r *decide.Ranking) {

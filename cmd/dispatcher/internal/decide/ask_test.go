@@ -26,7 +26,7 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 		"a selector expired": {7, 7, 2, true},
 	} {
 		task := w.fresh()
-		task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
+		task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{qualityAbove(5, time.Minute)}
 		answer := RowScores{Version: tc.version, Selectors: tc.selectors, Scores: &Scores{}}
 		r := &Plan{Routing: w.routing}
 		lacks := r.lacksAnswer(task, noon, map[int64]RowScores{tc.row: answer})
@@ -36,10 +36,10 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfWishesTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two moments
+// TestTheNumberOfSelectorsTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two moments
 // of the same row under one routing, the questions are the same exactly when as many selectors
 // count.
-func TestTheNumberOfWishesTellsQuestionsOfARowApart(t *testing.T) {
+func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
@@ -47,7 +47,7 @@ func TestTheNumberOfWishesTellsQuestionsOfARowApart(t *testing.T) {
 	task.Row.ReceivedAt = noon
 	for _, after := range []time.Duration{0, 3 * time.Second, time.Second, 2 * time.Second,
 		time.Second} {
-		task.msg.Selectors = append(task.msg.Selectors, wish(float64(after), after))
+		task.msg.Selectors = append(task.msg.Selectors, qualityAbove(float64(after), after))
 	}
 	questions := map[int]string{}
 	for age := time.Duration(0); age < 5*time.Second; age += 100 * time.Millisecond {
@@ -76,7 +76,7 @@ func BenchmarkLacksAnswer(b *testing.B) {
 				w.routing.Channels = append(w.routing.Channels, w.routing.Channels[0])
 			}
 			task := w.fresh()
-			task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
+			task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{qualityAbove(5, time.Minute)}
 			r := &Plan{Routing: w.routing}
 			answers := map[int64]RowScores{7: {Version: w.routing.Version, Selectors: 1,
 				Scores: &Scores{}}}

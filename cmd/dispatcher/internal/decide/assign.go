@@ -147,7 +147,7 @@ func (a *assigner) choose(t *Task) decision {
 		return ended(t, ledger.Rejected, reasonRejected)
 	case !t.Row.ExpiresAt.After(a.now):
 		return ended(t, ledger.Failed, t.lapse())
-	case t.barred:
+	case t.optedOut:
 		return ended(t, ledger.Rejected, ReasonOptedOut)
 	case t.Row.Attempts >= maxAttempts && t.waitedWhy != CodeLate && t.Row.SameKey == "":
 		return ended(t, ledger.Failed, reasonAttempts)

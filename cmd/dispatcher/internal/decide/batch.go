@@ -169,7 +169,7 @@ func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 		t := &b.Tasks[i]
 		if b.Intakes[i] == ledger.Due {
 			covered, locked = a.counters.covers(covered[:0], t)
-			if !locked && !t.barred {
+			if !locked && !t.optedOut {
 				b.Unlocked, b.Decisions[i].Unlocked = true, true
 				left = remembered(left, covered)
 				continue
@@ -222,7 +222,7 @@ func (r *Plan) adopt(seen *ledger.Seen) []Task {
 func excludeOptedOut(tasks []Task, seen *ledger.Seen) {
 	for i := range tasks {
 		t := &tasks[i]
-		t.barred = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && len(t.Row.PartsLeft) == 0 &&
+		t.optedOut = seen.IsOptedOut(i) && !t.Lane.IgnoreOptOut && len(t.Row.PartsLeft) == 0 &&
 			t.Row.SameKey == ""
 	}
 }
@@ -239,7 +239,7 @@ type RowScores struct {
 // upon. answers has, by row, what was answered after earlier claims; it is good for the question of
 // now only if no selector has expired in between.
 func (r *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) bool {
-	if t.Route == nil || !t.Route.Asks() || t.problem != "" || t.barred {
+	if t.Route == nil || !t.Route.Asks() || t.problem != "" || t.optedOut {
 		return false
 	}
 	selectors := selector.Unexpired(t.msg.Selectors, now.Sub(t.Row.ReceivedAt))

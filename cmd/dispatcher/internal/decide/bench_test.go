@@ -106,16 +106,16 @@ func BenchmarkTurns(b *testing.B) {
 	for _, tenants := range []int{1, 100} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
 			w := newWorld(b)
-			tasks, fates := make([]Task, 750), make([]ledger.Intake, 750)
+			tasks, intakes := make([]Task, 750), make([]ledger.Intake, 750)
 			for i := range tasks {
 				tasks[i] = *w.task("a")
 				tasks[i].Row.Tenant, tasks[i].Row.Seq = fmt.Sprint("tenant-", i*7%tenants), int64(i)
 				if i >= benchmarkedClaim {
-					fates[i] = ledger.Due
+					intakes[i] = ledger.Due
 				}
 			}
 			for b.Loop() {
-				turns(tasks, fates, noon)
+				turns(tasks, intakes, noon)
 			}
 		})
 	}

@@ -10,9 +10,9 @@ import (
 	"dispatcher/provider"
 )
 
-// doubtful is an attempt of a lane that clears up ambiguities for ten minutes at a provider that
+// ambiguousAttempt is an attempt of a lane that clears up ambiguities for ten minutes at a provider that
 // promises everything.
-func doubtful(change func(*Attempt)) *Attempt {
+func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	f := testFlight()
 	f.Submission.Key = "key"
 	f.Search = search{
@@ -154,7 +154,7 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := settle(doubtful(tc.change), &tc.result, noon)
+			s := settle(ambiguousAttempt(tc.change), &tc.result, noon)
 			got := want{State: s.State, Reason: s.Reason, Pinned: s.Pinned,
 				Flagged: s.PossibleDuplicate}
 			if d := s.Ambiguity; d != nil {
@@ -177,7 +177,7 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	for _, resend := range []bool{false, true} {
 		for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
 			for _, left := range []time.Duration{-time.Second, time.Minute} {
-				f := doubtful(func(f *Attempt) {
+				f := ambiguousAttempt(func(f *Attempt) {
 					f.RepeatUntil, f.Search.resendOnce = noon.Add(left), resend
 				})
 				s := settle(f, &provider.Result{Outcome: outcome}, noon)
@@ -245,7 +245,7 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f := doubtful(func(f *Attempt) { f.RepeatUntil = now.Add(time.Minute) })
+	f := ambiguousAttempt(func(f *Attempt) { f.RepeatUntil = now.Add(time.Minute) })
 	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled} {
 		s := settle(f, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
 		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 {

@@ -63,15 +63,15 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 			}, provider.Result{Outcome: provider.Accepted, Reference: "r1"}, want{0, false},
 		},
 	} {
-		s := settle(doubtful(tc.change), &tc.result, noon)
+		s := settle(ambiguousAttempt(tc.change), &tc.result, noon)
 		if got := (want{s.Receipts, s.CutShort}); got != tc.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
 		}
 	}
 }
 
-// TestWhatIsKnownOfPartsIsKeptWithTheDoubt: a part without an id was taken as well.
-func TestWhatIsKnownOfPartsIsKeptWithTheDoubt(t *testing.T) {
+// TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity: a part without an id was taken as well.
+func TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity(t *testing.T) {
 	t.Parallel()
 	silent := provider.Part{Index: 1}
 	for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestWhatIsKnownOfPartsIsKeptWithTheDoubt(t *testing.T) {
 			f.Submission.Parts = []int{1}
 		}, []provider.Part{silent}, true},
 	} {
-		s := settle(doubtful(tc.change), &provider.Result{Parts: tc.parts}, noon)
+		s := settle(ambiguousAttempt(tc.change), &provider.Result{Parts: tc.parts}, noon)
 		if s.Ambiguity == nil || s.Ambiguity.Partly != tc.want {
 			t.Errorf("%s: %+v", name, s.Ambiguity)
 		}

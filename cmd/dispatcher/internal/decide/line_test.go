@@ -76,10 +76,10 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 	return w, tasks
 }
 
-// TestTakenIsTheFirstOfTheRankingWithoutObstacle holds whatever the state: who is taken is the
+// TestTakenIsTheFirstOfTheRankingWithoutExclusion holds whatever the state: who is taken is the
 // first candidate without a reason, nobody is passed over without one, each take counts at once,
 // and what is stored gives the same order again.
-func TestTakenIsTheFirstOfTheRankingWithoutObstacle(t *testing.T) {
+func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
 		w, tasks := disordered(rt, t)

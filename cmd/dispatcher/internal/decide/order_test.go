@@ -15,7 +15,7 @@ import (
 )
 
 // drawnQueue are tasks of some lanes and tenants, new ones before due ones, as a claim has them.
-func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, fates []ledger.Intake) {
+func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Intake) {
 	fresh := rapid.IntRange(0, n).Draw(t, "fresh")
 	seqs := rapid.Permutation(places(n)).Draw(t, "seqs")
 	for i := range n {
@@ -30,9 +30,9 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, fates []ledger.Intak
 			fate = rapid.SampledFrom([]ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Duplicate,
 				ledger.Conflict}).Draw(t, "fate")
 		}
-		tasks, fates = append(tasks, one), append(fates, fate)
+		tasks, intakes = append(tasks, one), append(intakes, fate)
 	}
-	return tasks, fates
+	return tasks, intakes
 }
 
 // TestTurnsGoByLaneThenDeadlineThenTenants checks every neighbour in the order, and that nobody is
@@ -41,11 +41,11 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tier.Check(t, func(t *rapid.T) {
-		tasks, fates := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
-		got := turns(tasks, fates, noon)
+		tasks, intakes := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
+		got := turns(tasks, intakes, noon)
 		var want []int
 		for i := range tasks {
-			if fates[i] == ledger.Due || fates[i] == ledger.Fresh {
+			if intakes[i] == ledger.Due || intakes[i] == ledger.Fresh {
 				want = append(want, i)
 			}
 		}
@@ -83,12 +83,12 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 			}
 			taken[mine]++
 		}
-		checkAge(t, tasks, fates, got)
+		checkAge(t, tasks, intakes, got)
 	})
 }
 
 // checkAge: of a lane and tenant due rows go before new ones, and older before younger.
-func checkAge(t *rapid.T, tasks []Task, fates []ledger.Intake, order []int) {
+func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 	last := map[tenantOf]int{}
 	for _, i := range order {
 		if tasks[i].Row.ExpiresAt.Sub(noon) < urgent {
@@ -97,10 +97,10 @@ func checkAge(t *rapid.T, tasks []Task, fates []ledger.Intake, order []int) {
 		queue := tenantOf{tasks[i].Lane.Order, tasks[i].Row.Tenant}
 		if before, ok := last[queue]; ok {
 			switch {
-			case fates[before] == ledger.Fresh && fates[i] == ledger.Due:
+			case intakes[before] == ledger.Fresh && intakes[i] == ledger.Due:
 				t.Fatalf("new task %d goes before due task %d", before, i)
-			case fates[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq,
-				fates[before] == fates[i] && fates[i] == ledger.Fresh && before > i:
+			case intakes[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq,
+				intakes[before] == intakes[i] && intakes[i] == ledger.Fresh && before > i:
 				t.Fatalf("task %d goes before the older %d", before, i)
 			}
 		}
@@ -175,8 +175,8 @@ func TestDueRowsArePutBeforeNewOnesOfTheirTenant(t *testing.T) {
 		tasks[i] = *w.task("a")
 		tasks[i].Row.Seq = int64(10 - i)
 	}
-	fates := []ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Due, ledger.Due}
-	if got := turns(tasks, fates, noon); !cmp.Equal(got, []int{3, 2, 0, 1}) {
+	intakes := []ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Due, ledger.Due}
+	if got := turns(tasks, intakes, noon); !cmp.Equal(got, []int{3, 2, 0, 1}) {
 		t.Errorf("order %v", got)
 	}
 }

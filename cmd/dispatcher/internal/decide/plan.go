@@ -28,9 +28,9 @@ type Task struct {
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
-	// barred says that the recipient has opted out of what the tenant sends, and that the lane
+	// optedOut says that the recipient has opted out of what the tenant sends, and that the lane
 	// respects it.
-	barred bool
+	optedOut bool
 	// waitedWhy is what a due row waited for until now.
 	waitedWhy string
 	Scores    *Scores // what the route's scoring function answered; nil when it was not asked

@@ -177,8 +177,8 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	}
 	excludeOptedOut(tasks, seen)
 	for i, want := range []bool{true, false, false} {
-		if tasks[i].barred != want {
-			t.Errorf("task %d: barred %t", i, !want)
+		if tasks[i].optedOut != want {
+			t.Errorf("task %d: optedOut %t", i, !want)
 		}
 	}
 }

@@ -83,9 +83,9 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 	t.Parallel()
 	// Of the message, which draws a, channel a asks 0.05 GBP, b 0.05 EUR and c 0.03 GBP.
 	for name, c := range map[string]struct {
-		caps    map[string]int64
-		wish    *int64
-		ranking []string
+		caps     map[string]int64
+		maxPrice *int64
+		ranking  []string
 	}{
 		"the route's, each in its currency": {map[string]int64{"GBP": 40_000, "EUR": 60_000}, nil,
 			[]string{"a:price_cap", "b:", "c:"}},
@@ -104,7 +104,7 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 			w.routing.Channels[1].Price = NewPrice("EUR", PriceList{Default: 50_000})
 			w.routing.Routes[0].PriceCap = c.caps
 			task := w.task("a")
-			task.msg.MaxPrice = c.wish
+			task.msg.MaxPrice = c.maxPrice
 			d := w.decide(task)
 			if c.ranking == nil {
 				if d.Attempt.Channel != "a" || d.Attempt.Ranking != nil {

@@ -93,7 +93,7 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 		task := w.fresh()
 		task.msg.Labels = map[string]selector.Value{"k": selector.TextValue("1"),
 			"l": selector.NumberValue(2)}
-		task.msg.Selectors = []selector.Selector{wish(5, time.Minute)}
+		task.msg.Selectors = []selector.Selector{qualityAbove(5, time.Minute)}
 		return task
 	}
 	q := &ScoreRequest{Routing: w.routing, Now: noon}

@@ -12,8 +12,8 @@ import (
 	"dispatcher/selector"
 )
 
-// wish asks for a quality above n, for a while unless that is 0.
-func wish(n float64, expiresAfter time.Duration) selector.Selector {
+// qualityAbove asks for a quality above n, for a while unless that is 0.
+func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 	return selector.Selector{Key: "quality", Operator: selector.GreaterThan,
 		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
 }
@@ -29,52 +29,52 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		next      time.Duration
 		round     bool
 	}{
-		"the wish still counts": {[]selector.Selector{wish(5, 30*time.Second)},
+		"the wish still counts": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			10 * time.Second, nil, ledger.Waiting, unfit, 20 * time.Second, false},
-		"to the last moment": {[]selector.Selector{wish(5, 30*time.Second)},
+		"to the last moment": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			30*time.Second - time.Microsecond, nil, ledger.Waiting, unfit, time.Microsecond, false},
-		"it has expired": {[]selector.Selector{wish(5, 30*time.Second)},
+		"it has expired": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			30 * time.Second, nil, ledger.Sending, "", 0, false},
-		"one stays for ever": {[]selector.Selector{wish(5, 30*time.Second),
-			wish(6, 0)}, 0, nil, ledger.Failed, reasonNoChannel, 0, false},
-		"a wish for ever that is met": {[]selector.Selector{wish(5, 30*time.Second),
-			wish(1, 0)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"the earliest of several": {[]selector.Selector{wish(5, 30*time.Second),
-			wish(6, 20*time.Second)}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
-		"one that is met is not waited for": {[]selector.Selector{wish(5, 30*time.Second),
-			wish(1, 10*time.Second)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"but never beyond its deadline": {[]selector.Selector{wish(5, 2*time.Hour)}, 0, nil,
+		"one stays for ever": {[]selector.Selector{qualityAbove(5, 30*time.Second),
+			qualityAbove(6, 0)}, 0, nil, ledger.Failed, reasonNoChannel, 0, false},
+		"a wish for ever that is met": {[]selector.Selector{qualityAbove(5, 30*time.Second),
+			qualityAbove(1, 0)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
+		"the earliest of several": {[]selector.Selector{qualityAbove(5, 30*time.Second),
+			qualityAbove(6, 20*time.Second)}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
+		"one that is met is not waited for": {[]selector.Selector{qualityAbove(5, 30*time.Second),
+			qualityAbove(1, 10*time.Second)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
+		"but never beyond its deadline": {[]selector.Selector{qualityAbove(5, 2*time.Hour)}, 0, nil,
 			ledger.Waiting, unfit, 59 * time.Minute, false},
-		"a fit channel may be ready sooner": {[]selector.Selector{wish(5, 30*time.Second)}, 0,
+		"a fit channel may be ready sooner": {[]selector.Selector{qualityAbove(5, 30*time.Second)}, 0,
 			func(w *world, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
 			}, ledger.Waiting, "connecting", lookAgain, false},
-		"the wish may expire sooner": {[]selector.Selector{wish(5, 30*time.Second)},
+		"the wish may expire sooner": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			29500 * time.Millisecond, func(w *world, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
 			}, ledger.Waiting, unfit, 500 * time.Millisecond, false},
-		"it expires before the next round": {[]selector.Selector{wish(5, time.Second)},
+		"it expires before the next round": {[]selector.Selector{qualityAbove(5, time.Second)},
 			500 * time.Millisecond, func(w *world, t *Task) {
 				w.fit(1)
 				t.tried("b")
 			}, ledger.Waiting, unfit, 500 * time.Millisecond, false},
-		"the next round comes first": {[]selector.Selector{wish(5, time.Minute)}, 0,
+		"the next round comes first": {[]selector.Selector{qualityAbove(5, time.Minute)}, 0,
 			func(w *world, t *Task) {
 				w.fit(1)
 				t.tried("b")
 			}, ledger.Waiting, reasonTried, time.Second, true},
-		"it expires before operators are back": {[]selector.Selector{wish(5, 10*time.Second)}, 0,
+		"it expires before operators are back": {[]selector.Selector{qualityAbove(5, 10*time.Second)}, 0,
 			func(w *world, _ *Task) {
 				w.fit(1)
 				w.routing.Channels[1].State = Disabled
 			}, ledger.Waiting, unfit, 10 * time.Second, false},
-		"bypassed selectors hold nobody up": {[]selector.Selector{wish(5, 30*time.Second)}, 0,
+		"bypassed selectors hold nobody up": {[]selector.Selector{qualityAbove(5, 30*time.Second)}, 0,
 			func(w *world, _ *Task) {
 				w.routing.Routes[0].BypassSelectors = true
 			}, ledger.Sending, "", 0, false},
-		"over its price cap as well": {[]selector.Selector{wish(5, 30*time.Second)},
+		"over its price cap as well": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			30 * time.Second, func(_ *world, t *Task) {
 				t.msg.MaxPrice = new(int64(1))
 			}, ledger.Failed, reasonNoChannel, 0, false},
@@ -108,7 +108,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 	}
 }
 
-// fit makes channel c meet every wish of the test above.
+// fit makes channel c meet every selector of the test above.
 func (w *world) fit(c int) {
 	w.routing.Channels[c].Labels = map[string]selector.Value{"quality": selector.NumberValue(99)}
 }
@@ -122,15 +122,15 @@ func TestExpiredSelectorScoresNoMore(t *testing.T) {
 	w.routing.Routes[0].BypassSelectors = true
 	w.fit(2)
 	task := w.fresh()
-	task.msg.Selectors = []selector.Selector{wish(5, 30*time.Second)}
+	task.msg.Selectors = []selector.Selector{qualityAbove(5, 30*time.Second)}
 	if d := w.decide(task); d.Attempt.Channel != "c" {
-		t.Errorf("the wish does not count: %+v", d)
+		t.Errorf("the selector does not count: %+v", d)
 	}
 	task.Row.ReceivedAt = noon.Add(-time.Minute)
 	d := w.decide(task)
 	for _, c := range decoded(t, d).Candidates {
 		if *c.Score != 1 {
-			t.Errorf("%s scores %v by a wish that has expired", c.Channel, *c.Score)
+			t.Errorf("%s scores %v by a selector that has expired", c.Channel, *c.Score)
 		}
 	}
 	if d.Attempt.Channel != "a" {
@@ -143,7 +143,7 @@ func TestWrongTypesNeverMatchAndNeverBreak(t *testing.T) {
 	text, number := selector.TextValue("5"), selector.NumberValue(5)
 	for name, tc := range map[string]struct {
 		label *selector.Value // of channel b; nil for none
-		wish  selector.Selector
+		sel   selector.Selector
 		fits  bool
 	}{
 		"a text above a number": {&text,
@@ -168,7 +168,7 @@ func TestWrongTypesNeverMatchAndNeverBreak(t *testing.T) {
 		}
 		task := w.fresh()
 		task.msg.Labels = map[string]selector.Value{"k": selector.TextValue("else")}
-		task.msg.Selectors = []selector.Selector{tc.wish}
+		task.msg.Selectors = []selector.Selector{tc.sel}
 		for _, bypass := range []bool{false, true} {
 			w.routing.Routes[0].BypassSelectors = bypass
 			if d := w.decide(task); (d.State == ledger.Sending) != (tc.fits || bypass) {

@@ -45,7 +45,7 @@ type Message struct {
 type (
 	// Value is what a label or a selector holds: a text or a number.
 	Value = selector.Value
-	// Selector is a wish about a label of the channel.
+	// Selector is a condition on a label of the channel.
 	Selector = selector.Selector
 	// Operator compares a channel's label with a selector's value.
 	Operator = selector.Operator

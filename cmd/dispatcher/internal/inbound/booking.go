@@ -88,7 +88,7 @@ func (i *Intake) bookIncomplete(ctx context.Context) {
 		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
 			ctx, cancel := context.WithTimeout(ctx, bookTimeout)
 			defer cancel()
-			booked, err := i.cfg.Store.BookIncomplete(ctx, partPatience, maxBatch, react)
+			booked, err := i.cfg.Store.BookIncomplete(ctx, partTimeout, maxBatch, react)
 			abandoned = booked.Abandoned
 			return booked, err
 		})
@@ -102,7 +102,7 @@ func (i *Intake) bookIncomplete(ctx context.Context) {
 }
 
 func (i *Intake) forget(ctx context.Context) {
-	forgetting, cancel := context.WithTimeout(ctx, forgetPatience)
+	forgetting, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
 	if _, err := i.cfg.Store.Forget(forgetting); err != nil && ctx.Err() == nil {
 		i.cfg.Trouble("inbound memory", err)

@@ -17,21 +17,21 @@ const (
 	maxBatch = 500
 	// maxWaiting bounds the messages that wait for that.
 	maxWaiting = 5000
-	// takePatience is how long Take waits for the database.
-	takePatience = 2 * time.Second
+	// takeTimeout is how long Take waits for the database.
+	takeTimeout = 2 * time.Second
 	// bookTimeout bounds one booking with its repetitions. Over a new connection it takes four
 	// round trips: a shorter bound would cut each connection to a database a second away before it
 	// is of use.
 	bookTimeout = 10 * time.Second
-	// forgetPatience bounds what tidies up.
-	forgetPatience = 15 * time.Second
+	// forgetTimeout bounds what tidies up.
+	forgetTimeout = 15 * time.Second
 	// firstPause and longestPause are those before a booking that failed is tried again.
 	firstPause   = 20 * time.Millisecond
 	longestPause = 500 * time.Millisecond
 	// awayPause is how long nothing is taken after a booking failed for good.
 	awayPause = time.Second
-	// partPatience is how long a part waits for the others of its message.
-	partPatience = 10 * time.Minute
+	// partTimeout is how long a part waits for the others of its message.
+	partTimeout = 10 * time.Minute
 	// partsEvery is how often parts are looked for that have waited so long, and forgetEvery how
 	// often what need not be remembered any more is dropped.
 	partsEvery  = 15 * time.Second
@@ -99,7 +99,7 @@ func New(cfg Config) (*Intake, error) {
 // two seconds at most, usually for some milliseconds, and while the database is known to be away
 // not at all. Not taken asks the provider to send the message again.
 func (i *Intake) Take(channel string, in provider.Inbound) (taken bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), takePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)
 	defer cancel()
 	return i.Book(ctx, channel, []provider.Inbound{in}) == nil
 }

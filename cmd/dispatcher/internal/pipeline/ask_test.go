@@ -15,8 +15,8 @@ import (
 	"dispatcher/selector"
 )
 
-// inquiries are so many distinct questions of a route with a function.
-func inquiries(t *testing.T, n int) *decide.ScoreRequest {
+// distinctQuestions are so many distinct questions of a route with a function.
+func distinctQuestions(t *testing.T, n int) *decide.ScoreRequest {
 	t.Helper()
 	routing := testRouting(t)
 	scoredByEndpoint(routing)
@@ -50,7 +50,7 @@ func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 				return decide.Scores{Trouble: decide.FunctionTimeout}
 			}
 		}}
-		q := inquiries(t, 100)
+		q := distinctQuestions(t, 100)
 		began := time.Now()
 		ask(t.Context(), slow, q)
 		if took := time.Since(began); took < longestHold || took >= longestHold+2*time.Second {
@@ -71,7 +71,7 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under atomic.Int32
 		all := make(chan struct{})
-		q := inquiries(t, 300)
+		q := distinctQuestions(t, 300)
 		ask(t.Context(), &scriptedScorer{answer: func(ctx context.Context,
 			q *decide.ScoreQuestion) decide.Scores {
 			if under.Add(1) == 300 {

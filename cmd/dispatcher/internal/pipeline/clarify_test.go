@@ -24,8 +24,8 @@ func (c *knowingChannel) Find(_ context.Context, key string) provider.LookupResu
 	return c.find(key)
 }
 
-// doubting is a pipeline over one channel, with lanes that search for so long.
-func doubting(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline {
+// clarifying is a pipeline over one channel, with lanes that search for so long.
+func clarifying(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline {
 	t.Helper()
 	p := setup(t, func(r *decide.Routing) {
 		lane.Name, lane.TTL, lane.MaxWaiting = "bulk", time.Hour, 100
@@ -55,7 +55,7 @@ const (
 func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	t.Parallel()
 	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
-	p := doubting(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
+	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
 	channel.answer = func(s provider.Submission) provider.Result {
 		if s.Attempt < 3 {
 			return provider.Result{Code: "timeout"}
@@ -78,7 +78,7 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	t.Parallel()
 	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
-	p := doubting(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: 4 * time.Second}})
+	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: 4 * time.Second}})
 	channel.answer = func(provider.Submission) provider.Result {
 		go func() { // before the repeat, which comes a second later
 			next := *p.routing
@@ -118,7 +118,7 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 				asked <- key
 				return provider.LookupResult{State: tc.known, Reference: "found"}
 			}
-			p := doubting(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
+			p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
 			channel.answer = func(s provider.Submission) provider.Result {
 				if s.Attempt == 1 {
 					return provider.Result{Code: "timeout"}
@@ -158,7 +158,7 @@ func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 			if tc.resend {
 				lane.Ambiguous = "resend_once"
 			}
-			p := doubting(t, channel, decide.Lane{Lane: lane})
+			p := clarifying(t, channel, decide.Lane{Lane: lane})
 			channel.answer = func(s provider.Submission) provider.Result {
 				if s.Attempt == 1 {
 					return provider.Result{Code: "timeout"}

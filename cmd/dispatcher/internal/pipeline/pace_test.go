@@ -128,8 +128,8 @@ func (l *limiter) claim(n int) []*openAttempt {
 	var out []*openAttempt
 	for range n {
 		need := admission.Need{Segments: 1}
-		at, obstacle := admission.Fit(&m, accounts, &need)
-		if obstacle != nil {
+		at, exclusion := admission.Fit(&m, accounts, &need)
+		if exclusion != nil {
 			break
 		}
 		admission.Take(&m, accounts, &need, at)

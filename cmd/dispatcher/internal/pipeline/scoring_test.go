@@ -247,7 +247,7 @@ func TestSelectorThatExpiresLetsItsMessageGo(t *testing.T) {
 	p := setup(t, nil)
 	jobs := jobsNamed("m", 3)
 	for i := range jobs {
-		jobs[i].Message.Selectors = []envelope.Selector{wish(5, 700*time.Millisecond)}
+		jobs[i].Message.Selectors = []envelope.Selector{qualityAbove(5, 700*time.Millisecond)}
 		jobs[i].Raw = jobs[i].Message.Append(nil)
 	}
 	p.handle(t, jobs)

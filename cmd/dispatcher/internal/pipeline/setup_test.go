@@ -55,8 +55,8 @@ func expression(t testing.TB, source string) decide.Scoring {
 	return decide.Scoring{Expression: e}
 }
 
-// wish asks for a quality above n, for a while unless that is 0.
-func wish(n float64, expiresAfter time.Duration) selector.Selector {
+// qualityAbove asks for a quality above n, for a while unless that is 0.
+func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 	return selector.Selector{Key: "quality", Operator: selector.GreaterThan,
 		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
 }

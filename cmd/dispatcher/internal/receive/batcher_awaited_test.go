@@ -200,7 +200,7 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &stuckStore{stuck: make(chan struct{})}
-		d, stop := stuckDesk(t, b)
+		d, stop := stuckBatcher(t, b)
 		one := take(d, delivered("1"))
 		time.Sleep(6 * time.Second)
 		if !one.is(false) {
@@ -214,8 +214,8 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// stuckDesk runs a batcher over b until stop is called.
-func stuckDesk(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
+// stuckBatcher runs a batcher over b until stop is called.
+func stuckBatcher(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}
 	d, err := receive.New(receive.Config{

@@ -74,7 +74,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	}
 
 	dead := &stuckStore{stuck: make(chan struct{})}
-	first, endFirst := stuckDesk(t, dead)
+	first, endFirst := stuckBatcher(t, dead)
 	t.Cleanup(endFirst)
 	cut := bound(t, carrier, first)
 	sendReceipts(carrier, references...)
@@ -88,7 +88,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	close(dead.stuck) // too late for anybody to hear of it
 
 	b := &stuckStore{stuck: dead.stuck}
-	second, endSecond := stuckDesk(t, b)
+	second, endSecond := stuckBatcher(t, b)
 	t.Cleanup(endSecond)
 	t.Cleanup(bound(t, carrier, second))
 	until(t, "all receipts are settled", func() bool { return carrier.Stats().ReceiptsTaken == n })
@@ -139,7 +139,7 @@ func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
 	t.Cleanup(carrier.Close)
 	b := &stuckStore{stuck: make(chan struct{})}
 	close(b.stuck)
-	d, end := stuckDesk(t, b)
+	d, end := stuckBatcher(t, b)
 	t.Cleanup(end)
 	t.Cleanup(bound(t, carrier, d))
 	for i := range n {

@@ -100,11 +100,11 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		barred := decide.Answer{Country: new(""), Decision: ledger.Decision{
+		blocked := decide.Answer{Country: new(""), Decision: ledger.Decision{
 			State:  ledger.Rejected,
 			Reason: "blocked_number",
 		}}
-		s := forecast(t, "m", &barred, doc)
+		s := forecast(t, "m", &blocked, doc)
 		if said := strings.Contains(s.Text, "main country"); said != want ||
 			!strings.Contains(s.Text, "has no country that is known") {
 			t.Errorf("%s: %s", text, s.Text)
@@ -128,11 +128,11 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 		"Its number is one of GB. Route default") {
 		t.Errorf("%s", s.Text)
 	}
-	barred := decide.Answer{Country: new(""), Decision: ledger.Decision{
+	blocked := decide.Answer{Country: new(""), Decision: ledger.Decision{
 		State:  ledger.Rejected,
 		Reason: "blocked_number",
 	}}
-	if s := forecast(t, "m", &barred, doc); *s.Country != "" || !strings.Contains(s.Text,
+	if s := forecast(t, "m", &blocked, doc); *s.Country != "" || !strings.Contains(s.Text,
 		"such numbers. Its number has no country") {
 		t.Errorf("%s", s.Text)
 	}
