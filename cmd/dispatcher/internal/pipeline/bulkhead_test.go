@@ -274,3 +274,18 @@ func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 		t.Errorf("%d slots do not come free soon", n)
 	}
 }
+
+// TestNoClaimWaitsForAQuietChannel: one that has just answered will have room again in a moment,
+// and one that takes a second, or has answered nothing for some time, will not.
+func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
+	t.Parallel()
+	channels := evenly(
+		underWay{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: time.Millisecond},
+		underWay{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: quietAfter},
+		underWay{held: 400, answered: 40, usual: slowAnswers, quiet: time.Millisecond},
+	)
+	each := rooms(channels, 400)
+	if got := []bool{each[0].Slow, each[1].Slow, each[2].Slow}; !cmp.Equal(got, []bool{false, true, true}) {
+		t.Errorf("waits for none of %v", got)
+	}
+}

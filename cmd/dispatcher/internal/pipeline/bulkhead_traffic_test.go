@@ -107,6 +107,23 @@ func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int
 	}
 }
 
+// TestAFullPollIsOneClaim: what is kept for the first lane lies beside the slots of the others. If
+// it did not, a few messages of each poll would need a claim of their own.
+func TestAFullPollIsOneClaim(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *decide.Routing) {
+		wide(r)
+		lane := r.Lanes["bulk"]
+		lane.Order = 1
+		r.Lanes["bulk"] = lane
+	})
+	messages := int64(p.slots.size())
+	p.handle(t, jobsNamed("m", p.slots.size()))
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+	p.eventually(t, `select 'claims', count(distinct claimed_at) from audit.attempts`,
+		map[string]int64{"claims": 1})
+}
+
 // TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on,
 // on its own channel as well. A claim that waited for all slots would wait for that one.
 func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
