@@ -25,7 +25,7 @@ const (
 // ResolvedAs is how an ambiguity ended.
 type ResolvedAs string
 
-// Verdicts.
+// Resolutions.
 const (
 	Taken      ResolvedAs = "taken"     // the provider has it
 	NotTaken   ResolvedAs = "not_taken" // it is certain that it does not

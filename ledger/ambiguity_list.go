@@ -32,7 +32,8 @@ const ambiguityRecords = `
 	` + ambiguityTables + `
 	where `
 
-const ambiguityTables = `from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
+const ambiguityTables = `from dispatcher.ambiguous d
+	join dispatcher.messages m on m.seq = d.message_seq
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	`
 
@@ -50,7 +51,8 @@ type AmbiguousFilter struct {
 // ambiguousMatches is the condition of a filter; $1 to $4 are its arguments.
 const ambiguousMatches = `a.outcome = 'unknown'
 	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
-	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3) and ($4::timestamptz is null or d.opened_at < $4)`
+	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
+	  and ($4::timestamptz is null or d.opened_at < $4)`
 
 func (f *AmbiguousFilter) arguments() []any {
 	var before *time.Time

@@ -124,9 +124,10 @@ func repeatArrays(order []*Settlement) []any {
 
 // ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a,
 // and of message m, for scanAmbiguity.
-const ambiguityColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+const ambiguityColumns = messageColumns + `,
+	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked,
-	    case when a.outcome in ('accepted', 'rejected') then a.outcome
+	  case when a.outcome in ('accepted', 'rejected') then a.outcome
 	    else coalesce(f.outcome, 'unknown') end,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`

@@ -66,7 +66,7 @@ const seeAmbiguity = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif
 	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m
 	  left join dispatcher.ambiguous d on d.message_seq = m.seq`
 
-func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
+func TestAnAmbiguityIsLookedAtByOneAtATime(t *testing.T) {
 	t.Parallel()
 	l, m, _ := openAmbiguity(t, ledger.Lookup)
 	open := ambiguities(t, l)
@@ -338,7 +338,7 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	}
 }
 
-func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
+func TestNothingIsResolvedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
 	claimAgain(t, l, see)
@@ -455,7 +455,7 @@ func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
 	}
 }
 
-func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
+func TestAnAnsweredAttemptOpensNoAmbiguity(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, accepted([]ledger.Message{m}))

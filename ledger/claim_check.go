@@ -217,7 +217,8 @@ func (u *uses) checkAll(seen *Seen, was *before) error {
 	for i := range seen.Channels {
 		c, use := &seen.Channels[i], u.given(seen.Channels[i].Name, "")
 		if got := c.Gate.Active.Count - was.gates[i].active; got != use.attempts-use.tickets {
-			return refuse("channel %s got %d attempts, %d of them with a ticket, and its active count grew by %d",
+			return refuse("channel %s got %d attempts, %d of them with a ticket, "+
+				"and its active count grew by %d",
 				c.Name, use.attempts, use.tickets, got)
 		}
 		if err := use.checkCounters("channel "+c.Name, was.gates[i].counters,

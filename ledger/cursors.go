@@ -78,13 +78,15 @@ func cursorArrays(cursors []Cursor) []any {
 	return []any{route, channel, position}
 }
 
-// writeTurns puts the cursors into the rotations of the new document and tells everybody.
-func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []turn) error {
+// writeRotations puts the cursors into the rotations of the new document and tells everybody.
+func writeRotations(
+	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []rotation,
+) error {
 	batch := &pgx.Batch{}
 	for i := range n.Routes {
 		route := &n.Routes[i]
 		c := Cursor{Route: route.Name, Position: -1}
-		if at := slices.IndexFunc(turns, func(t turn) bool {
+		if at := slices.IndexFunc(turns, func(t rotation) bool {
 			return t.Route == route.Name
 		}); at >= 0 {
 			c = turns[at].follow(turns[at].members, route.Members)
@@ -95,14 +97,14 @@ func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, tu
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// turn is a cursor and the members among which it stands.
-type turn struct {
+// rotation is a cursor and the members among which it stands.
+type rotation struct {
 	Cursor
 	members []string
 }
 
-func scanTurn(row pgx.CollectableRow) (turn, error) {
-	var t turn
+func scanRotation(row pgx.CollectableRow) (rotation, error) {
+	var t rotation
 	err := row.Scan(&t.Route, &t.Channel, &t.Position, &t.members)
 	return t, err
 }
@@ -114,7 +116,7 @@ const dropCursors = `
 	)
 	delete from dispatcher.cursors where route in (select route from gone)`
 
-const lockTurns = `select route, channel, position, members from dispatcher.cursors
+const lockRotations = `select route, channel, position, members from dispatcher.cursors
 	order by route for update`
 
 const putCursor = `

@@ -142,7 +142,8 @@ func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 
 // errAddress stands for every error in the address, whose text may quote the password.
 var errAddress = errors.New(
-	"connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
+	"connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL " +
+		"nor a valid key=value string")
 
 // connect opens a connection outside the pools.
 func (d *db) connect(ctx context.Context) (*pgx.Conn, error) {

@@ -28,7 +28,8 @@ const dropMarks = `
 	  select channel, mark from dispatcher.inbound_seen where until <= now() order by until
 	    limit $1 for update skip locked)`
 
-const partColumns = `p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body, p.received_at`
+const partColumns = `p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part,
+	p.body, p.received_at`
 
 // selectParts finds the parts that wait in the groups of those that arrived, the oldest first.
 const selectParts = `

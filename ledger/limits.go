@@ -57,7 +57,8 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 			return err
 		})
 	batch.Queue(`
-		select ` + limitColumns + ` from dispatcher.limits l order by l.channel, l.scope, l.window_seconds, l.unit`).
+		select ` + limitColumns + ` from dispatcher.limits l
+		order by l.channel, l.scope, l.window_seconds, l.unit`).
 		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
 	batch.Queue(`
 		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at)

@@ -11,15 +11,15 @@ import (
 )
 
 // messageColumns are the columns of a message m in the order of messageRow.targets.
-const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partition, m.kafka_offset, m.envelope, m.digest,
-	m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
+const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partition, m.kafka_offset,
+	m.envelope, m.digest, m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
 	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0),
-	  coalesce(m.draw_size, 0),
-	coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''), coalesce(m.segments, 0),
-	  coalesce(m.alphabet, ''),
+	coalesce(m.draw_size, 0), coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''),
+	coalesce(m.segments, 0), coalesce(m.alphabet, ''),
 	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left,
-	  coalesce(m.parts_cut, ''), m.possible_duplicate,
-	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, ''), coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, '')`
+	coalesce(m.parts_cut, ''), m.possible_duplicate,
+	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, ''),
+	coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, '')`
 
 // messageRow is a Message while it is read, with the instants that may be null.
 type messageRow struct {
@@ -100,11 +100,13 @@ func (r *recordRow) record() Record {
 }
 
 // attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
-const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
+const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+	coalesce(a.ranking::text, ''),
 	coalesce(a.outcome, ''), a.unfit is true and a.outcome in ('refused', 'unknown'),
-	  coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
+	coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
 	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at,
-	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''), a.receipt_at, a.contradicted_at`
+	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''),
+	a.receipt_at, a.contradicted_at`
 
 // attemptRow is an AttemptRecord while it is read.
 type attemptRow struct {

@@ -113,7 +113,8 @@ func legalRampMove(from, to RampState, why string) error {
 }
 
 const rampColumns = `id, route, from_weights, to_weights, steps, step, every, next_at, state, held,
-	max_errors, max_deviation, least_messages, author, reason, changed_by, version, created_at, changed_at`
+	max_errors, max_deviation, least_messages, author, reason, changed_by, version, created_at,
+	changed_at`
 
 func scanRamp(row pgx.CollectableRow) (Ramp, error) {
 	var r Ramp
@@ -186,7 +187,8 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 // List lists the ramps that are running or held, or all that ever were, newest first.
 func (s *Ramps) List(ctx context.Context, all bool) ([]Ramp, error) {
 	ramps, err := rows(ctx, s.db, scanRamp, `
-		select `+rampColumns+` from dispatcher.ramps where $1 or state in ('running', 'held') order by id desc`, all)
+		select `+rampColumns+` from dispatcher.ramps
+		where $1 or state in ('running', 'held') order by id desc`, all)
 	return ramps, wrap("list ramps", err)
 }
 

@@ -54,7 +54,8 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 			if got := see(story); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if got := see(`select concat_ws(' ', coalesce(provider_reference, ''), answers, segments) from dispatcher.attempts`); got != test.reference+" 2 1" {
+			if got := see(`select concat_ws(' ', coalesce(provider_reference, ''), answers,
+				segments) from dispatcher.attempts`); got != test.reference+" 2 1" {
 				t.Errorf("the attempt has %q", got)
 			}
 			settleAll(t, l, []ledger.Settlement{unknown(m)}) // it changes nothing
@@ -70,7 +71,9 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 	t.Parallel()
 	for name, settle := range map[string]func(ledger.Message) []ledger.Settlement{
-		"unknown":  func(m ledger.Message) []ledger.Settlement { return []ledger.Settlement{unknown(m)} },
+		"unknown": func(m ledger.Message) []ledger.Settlement {
+			return []ledger.Settlement{unknown(m)}
+		},
 		"accepted": func(m ledger.Message) []ledger.Settlement { return expecting(m, "r1") },
 	} {
 		for _, reference := range []string{"r1", ""} {
@@ -82,7 +85,9 @@ func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 				}
 				look := func() {
 					t.Helper()
-					see(`with u as (update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute' returning 1) select count(*)::text from u`)
+					see(`with u as (update dispatcher.receipts set due_at = now()
+						where due_at < now() + interval '1 minute'
+						returning 1) select count(*)::text from u`)
 					overdue(t, l)
 				}
 				look()
@@ -95,7 +100,8 @@ func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 					t.Error(got)
 				}
 				look()
-				if n := see(`select count(*)::text from dispatcher.receipts where due_at <= now() + interval '1 minute'`); n != "0" {
+				if n := see(`select count(*)::text from dispatcher.receipts
+					where due_at <= now() + interval '1 minute'`); n != "0" {
 					t.Error("it is looked at for ever")
 				}
 			})
@@ -109,10 +115,13 @@ func TestAKeyOfAnotherChannelOrAttemptProvesNothing(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{unknown(m)})
 	other := keyed(m, 1, "r1", provider.Delivered)
 	other.Channel = "b"
-	if got := receive(t, l, other, keyed(m, 2, "r2", provider.Delivered), keyed(ledger.Message{Seq: 999}, 1, "r3", provider.Delivered)); got != (ledger.ReceiptCounts{Early: 3}) {
+	if got := receive(t, l, other, keyed(m, 2, "r2", provider.Delivered), keyed(ledger.Message{
+		Seq: 999,
+	}, 1, "r3", provider.Delivered)); got != (ledger.ReceiptCounts{Early: 3}) {
 		t.Errorf("%+v", got)
 	}
-	if got := receive(t, l, keyed(m, 2, "", provider.Delivered), receipt("", provider.Delivered)); got != (ledger.ReceiptCounts{Repeated: 2}) {
+	if got := receive(t, l, keyed(m, 2, "", provider.Delivered),
+		receipt("", provider.Delivered)); got != (ledger.ReceiptCounts{Repeated: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "unknown unknown |" {
@@ -123,16 +132,20 @@ func TestAKeyOfAnotherChannelOrAttemptProvesNothing(t *testing.T) {
 // A message that is about to be sent once more is not, when a receipt says what became of it.
 func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 	t.Parallel()
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
+	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered,
+		provider.Undelivered} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			l, m, see := one(t)
 			resend := unknown(m)
-			resend.State, resend.Reason, resend.PossibleDuplicate, resend.Tried = ledger.Retry, "resend", true, true
+			resend.State, resend.Reason, resend.PossibleDuplicate, resend.Tried = ledger.Retry,
+				"resend", true, true
 			settleAll(t, l, []ledger.Settlement{resend})
 			receive(t, l, keyed(m, 1, "r1", state))
-			want := map[provider.ReceiptState]string{provider.Pending: "accepted", provider.Delivered: "delivered", provider.Undelivered: "undelivered"}[state]
-			if got := see(`select concat_ws(' ', state, possible_duplicate, next_at) from dispatcher.messages`); got != want+" f" {
+			want := map[provider.ReceiptState]string{provider.Pending: "accepted",
+				provider.Delivered: "delivered", provider.Undelivered: "undelivered"}[state]
+			if got := see(`select concat_ws(' ', state, possible_duplicate, next_at)
+				from dispatcher.messages`); got != want+" f" {
 				t.Error(got)
 			}
 			if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
@@ -150,16 +163,19 @@ func TestALateAnswerStopsAResendThatHasNotBegun(t *testing.T) {
 	repeat := unknown(m)
 	repeat.State, repeat.Reason = ledger.Retry, "same_key"
 	settleAll(t, l, []ledger.Settlement{repeat})
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	resend := unknown(m)
-	resend.Attempt, resend.State, resend.Reason, resend.PossibleDuplicate = 2, ledger.Retry, "resend", true
+	resend.Attempt, resend.State, resend.Reason, resend.PossibleDuplicate = 2, ledger.Retry,
+		"resend", true
 	settleAll(t, l, []ledger.Settlement{resend})
 	late := unknown(m)
 	late.Outcome, late.State = provider.Accepted, ledger.Accepted
 	settleAll(t, l, []ledger.Settlement{late})
-	if got := see(`select concat_ws(' ', state, possible_duplicate, next_at) from dispatcher.messages`); got != "accepted f" {
+	if got := see(`select concat_ws(' ', state, possible_duplicate, next_at)
+		from dispatcher.messages`); got != "accepted f" {
 		t.Error(got)
 	}
 }
@@ -170,7 +186,8 @@ func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	resend := unknown(m)
 	resend.State, resend.PossibleDuplicate = ledger.Retry, true
 	settleAll(t, l, []ledger.Settlement{resend})
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1
@@ -198,7 +215,8 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 			m = resent(t, l, m)
 			receive(t, l, keyed(m, 1, "r1", test.first))
 			// The receipt proves the first attempt, so the message is accepted at once.
-			proved := map[provider.ReceiptState]string{provider.Delivered: "delivered", provider.Undelivered: "accepted"}[test.first]
+			proved := map[provider.ReceiptState]string{provider.Delivered: "delivered",
+				provider.Undelivered: "accepted"}[test.first]
 			if got := see(`select state from dispatcher.messages`); got != proved {
 				t.Fatal(got)
 			}
@@ -207,7 +225,8 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 			if got := see(`select state from dispatcher.messages`); got != test.want {
 				t.Error(got)
 			}
-			if got := see(`select string_agg(coalesce(receipt_state, 'open'), ' ' order by attempt) from dispatcher.attempts`); got != test.first.String()+" "+map[bool]string{true: "open", false: test.second.String()}[test.second == provider.Pending] {
+			if got := see(`select string_agg(coalesce(receipt_state, 'open'), ' ' order by attempt)
+				from dispatcher.attempts`); got != test.first.String()+" "+map[bool]string{true: "open", false: test.second.String()}[test.second == provider.Pending] {
 				t.Error(got)
 			}
 		})
@@ -224,7 +243,8 @@ func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
 	second := unknown(m)
 	second.Attempt = 2
 	settleAll(t, l, []ledger.Settlement{second})
-	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1) select count(*)::text from u`)
+	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null
+		returning 1) select count(*)::text from u`)
 	overdue(t, l)
 	if got := see(`select state from dispatcher.messages`); got != "delivered" {
 		t.Error(got)
@@ -236,13 +256,15 @@ func TestPartsOfEarlierAttemptsCount(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	first := expecting(m, "r1 r2")
-	first[0].Outcome, first[0].State, first[0].Pinned, first[0].PartsLeft = provider.Throttled, ledger.Retry, "a", []int{2}
+	first[0].Outcome, first[0].State, first[0].Pinned, first[0].PartsLeft = provider.Throttled,
+		ledger.Retry, "a", []int{2}
 	settleAll(t, l, first)
 	receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Undelivered))
 	if got := see(`select state from dispatcher.messages`); got != "retry" {
 		t.Fatal(got)
 	}
-	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
+		give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1
@@ -293,7 +315,8 @@ func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
 
 // dueNow lets four days pass, and has somebody look at all rows that are due at any time.
 const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1),
-	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days' where settled_at is not null)
+	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days'
+	where settled_at is not null)
 	select count(*)::text from u`
 
 // TestLateTruthsFromBothSidesContend: ambiguities about submits, their late answers and the
@@ -312,7 +335,8 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 		for i := range late {
 			late[i].Await = time.Hour
 			ambiguities = append(ambiguities, unknown(messages[i]))
-			receipts = append(receipts, keyed(messages[i], 1, late[i].Reference, provider.Delivered))
+			receipts = append(receipts, keyed(messages[i], 1, late[i].Reference,
+				provider.Delivered))
 		}
 		var workers sync.WaitGroup
 		for worker := range 6 {
@@ -337,7 +361,8 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 		settleAll(t, l, late)
 		execute(t, db, `update dispatcher.receipts set due_at = now() where due_at is not null`)
 		overdue(t, l)
-		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+		if n := scalar[int](t, db,
+			`select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
 	}
@@ -352,10 +377,13 @@ func TestAcceptedWithoutReference(t *testing.T) {
 		receipt   func(ledger.Message) []ledger.Receipt
 		want      string
 	}{
-		"none comes":       {"", nil, "no_receipt accepted no_receipt | no_receipt a 1  "},
-		"an impossible id": {strings.Repeat("x", 300), nil, "no_receipt accepted no_receipt | no_receipt a 1  "},
+		"none comes": {"", nil, "no_receipt accepted no_receipt | no_receipt a 1  "},
+		"an impossible id": {
+			strings.Repeat("x", 300), nil, "no_receipt accepted no_receipt | no_receipt a 1  ",
+		},
 		"with our key": {"", func(m ledger.Message) []ledger.Receipt {
-			return []ledger.Receipt{keyed(m, 1, "", provider.Pending), keyed(m, 1, "", provider.Delivered)}
+			return []ledger.Receipt{keyed(m, 1, "", provider.Pending),
+				keyed(m, 1, "", provider.Delivered)}
 		}, "delivered accepted delivered delivered at | delivered a 1  delivered"},
 		"with our key and an id": {"", func(m ledger.Message) []ledger.Receipt {
 			return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered)}
@@ -373,7 +401,8 @@ func TestAcceptedWithoutReference(t *testing.T) {
 			if got := see(story); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if n := see(`select count(*)::text from audit.receipts where reference like '% %' or reference = ''`); n != "0" {
+			if n := see(`select count(*)::text from audit.receipts where reference like '% %'
+				or reference = ''`); n != "0" {
 				t.Error("a stand-in for a reference is shown")
 			}
 		})

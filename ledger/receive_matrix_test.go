@@ -302,13 +302,17 @@ func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 	if n := see(`select count(*)::text from dispatcher.receipts`); n != "0" {
 		t.Errorf("%s rows", n)
 	}
-	if got := receive(t, l, receipt("r1", provider.Pending), receipt("r1", provider.Delivered), keyed(m, 1, "r2", provider.Pending)); got != (ledger.ReceiptCounts{Early: 1, Matched: 1, Repeated: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Pending), receipt("r1", provider.Delivered),
+		keyed(m, 1, "r2", provider.Pending)); got != (ledger.ReceiptCounts{
+		Early: 1, Matched: 1, Repeated: 1,
+	}) {
 		t.Errorf("%+v", got)
 	}
 	settleAll(t, l, expecting(m, "r1"))
 	receive(t, l, receipt("r1", provider.Pending))
 	overdue(t, l)
-	if got := see(`select string_agg(reference || ' ' || state, ', ' order by reference) from dispatcher.receipts`); got != "r1 delivered, r2 pending" {
+	if got := see(`select string_agg(reference || ' ' || state, ', ' order by reference)
+		from dispatcher.receipts`); got != "r1 delivered, r2 pending" {
 		t.Error(got)
 	}
 }
@@ -318,15 +322,20 @@ func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 func TestAKeyFindsTheMessageOfAnEarlyReceipt(t *testing.T) {
 	t.Parallel()
 	for _, early := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {
-		for _, second := range []provider.ReceiptState{provider.Pending, provider.Undelivered, provider.Delivered} {
+		for _, second := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
+			provider.Delivered} {
 			t.Run(early.String()+" "+second.String(), func(t *testing.T) {
 				t.Parallel()
 				l, m, see := one(t)
 				settleAll(t, l, []ledger.Settlement{unknown(m)})
-				if got := receive(t, l, receipt("r1", early)); got != (ledger.ReceiptCounts{Early: 1}) {
+				if got := receive(t, l, receipt("r1", early)); got != (ledger.ReceiptCounts{
+					Early: 1,
+				}) {
 					t.Errorf("%+v", got)
 				}
-				if got := receive(t, l, keyed(m, 1, "r1", second)); got != (ledger.ReceiptCounts{Matched: 1}) {
+				if got := receive(t, l, keyed(m, 1, "r1", second)); got != (ledger.ReceiptCounts{
+					Matched: 1,
+				}) {
 					t.Errorf("%+v", got)
 				}
 				want := early

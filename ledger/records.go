@@ -77,7 +77,8 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 		return Record{}, wrap("read record", err)
 	}
 	r.Attempts, err = rows(ctx, s.db, scanAttempt, `
-		select `+attemptColumns+` from dispatcher.attempts a where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
+		select `+attemptColumns+` from dispatcher.attempts a
+		where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read attempts", err)
 	}
@@ -188,7 +189,8 @@ func (s *Messages) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) e
 }
 
 // isChoice is the condition that message m is one that EachChoice visits.
-const isChoice = `(m.received_at >= $1 and m.received_at < $2 and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
+const isChoice = `(m.received_at >= $1 and m.received_at < $2
+	and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
 
 // choicesAfter reads the next page between low and high, both excluded, and returns where
 // it ends. The limit stands inside, so that whatever the planner believes about the

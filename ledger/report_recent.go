@@ -79,10 +79,12 @@ type Fault struct {
 // channel cannot write such a message, an instance died. Nor does what the provider did not want
 // for the message's own fault: see Settlement.Unfit.
 const isError = `(a.outcome in ('refused', 'unknown') and a.unfit is not true
-	and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'expired', 'uncomposed', 'instance_lost'))`
+	and coalesce(a.provider_code, '')
+	  not in ('stopping', 'stale', 'late', 'expired', 'uncomposed', 'instance_lost'))`
 
 // isUnsent is the condition that this side refused attempt a before anything of it left.
-const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
+const isUnsent = `(a.outcome = 'refused'
+	and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
 
 // Faults counts, for each channel with an answer within the window by the database's clock, the
 // attempts and the errors among them. Rows are sorted by channel. An answer that was booked more
@@ -96,7 +98,8 @@ const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('
 // There is no index on settled_at, because with one no settlement would be a heap-only update.
 func (s *Reports) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
 	faults, err := atEdge(ctx, s.db, scanFault, `
-		select a.channel, count(*), count(*) filter (where `+isError+`), max(a.settled_at) filter (where `+isError+`)
+		select a.channel, count(*), count(*) filter (where `+isError+`),
+		  max(a.settled_at) filter (where `+isError+`)
 		from dispatcher.attempts a
 		where a.claimed_at >= now() - $1::interval - $2::interval
 		  and a.settled_at >= now() - $1::interval

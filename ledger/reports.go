@@ -56,11 +56,13 @@ func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled 
 
 // certain are the segments of attempt a that are on the bill for sure: of an unknown one those
 // parts that were accepted before the rest got no answer, each under a reference of its own.
-const certain = `(case when a.outcome = 'unknown' then least(coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
+const certain = `(case when a.outcome = 'unknown' then least(
+	  coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
 	when a.outcome is not null then a.segments else 0 end)`
 
 // certainCost is their price; every segment of an attempt costs the same.
-const certainCost = `(case when a.outcome is null or a.segments = 0 then 0 else a.price_micros / a.segments * ` + certain + ` end)`
+const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
+	else a.price_micros / a.segments * ` + certain + ` end)`
 
 // daily joins what the draws picked with what was tried. Both sides reach their rows
 // through an index on time.
@@ -87,7 +89,8 @@ const daily = `
 	    sum(` + certain + `) as segments,
 	    sum(` + certainCost + `) as cost,
 	    sum(a.segments - ` + certain + `) filter (where a.outcome = 'unknown') as unknown_segments,
-	    sum(a.price_micros - ` + certainCost + `) filter (where a.outcome = 'unknown') as unknown_cost,
+	    sum(a.price_micros - ` + certainCost + `)
+	      filter (where a.outcome = 'unknown') as unknown_cost,
 	    count(*) filter (where a.outcome = 'accepted'
 	      and a.receipt_state = 'undelivered') as undelivered,
 	    count(*) filter (where a.outcome = 'accepted'
@@ -257,7 +260,8 @@ const carriedOn = `
 	  select c.routing_version, c.route, c.first_choice, c.channel,
 	    case
 	      when c.channel = c.first_choice then ''
-	      when b.outcome = 'accepted' then 'unknown' -- it was found out after the message had been sent once more
+	      -- It was found out after the message had been sent once more.
+	      when b.outcome = 'accepted' then 'unknown'
 	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
 	      else coalesce(b.outcome, substring(g.ranking ->> 'line'
 	      from '^[^,]* ([^ ,]+)'), g.reason, '')

@@ -20,7 +20,8 @@ type VersionConflictError struct{ Expected, Current int64 }
 
 // Error names both versions.
 func (e *VersionConflictError) Error() string {
-	return fmt.Sprintf("the routing was changed meanwhile: the change is based on version %d and the current one is %d", e.Expected, e.Current)
+	return fmt.Sprintf("the routing was changed meanwhile: the change is based on version %d "+
+		"and the current one is %d", e.Expected, e.Current)
 }
 
 // RoutingVersion is one routing document that was applied.
@@ -118,7 +119,8 @@ func (n *NewRouting) validate() error {
 	}
 	for i := range n.Limits {
 		if n.Limits[i].Scope == (admission.Scope{}) {
-			return errors.New("a limit over all channels counts all messages: it needs a tenant or a prefix")
+			return errors.New("a limit over all channels counts all messages: " +
+				"it needs a tenant or a prefix")
 		}
 	}
 	if err := validateLimits("all channels", n.Limits); err != nil {

@@ -87,7 +87,7 @@ func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err er
 	if err != nil {
 		return 0, err
 	}
-	return version, writeTurns(ctx, tx, version, n, turns)
+	return version, writeRotations(ctx, tx, version, n, turns)
 }
 
 // lockRouting takes the appliers' lock, so that nothing changes until the transaction ends,
@@ -146,7 +146,7 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 func writeDocument(
 	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit,
 	b *beginning,
-) (turns []turn, err error) {
+) (turns []rotation, err error) {
 	now, err := lockAll(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func writeDocument(
 	batch.Queue(retireLimits, specs[:5]...)
 	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments(len(limits)))...)
 	batch.Queue(dropCursors, n.routeNames())
-	batch.Queue(lockTurns).Query(func(rows pgx.Rows) error {
-		turns, err = pgx.CollectRows(rows, scanTurn)
+	batch.Queue(lockRotations).Query(func(rows pgx.Rows) error {
+		turns, err = pgx.CollectRows(rows, scanRotation)
 		return err
 	})
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-const versionColumns = `version, author, reason, created_at, document, coalesce(effects::text, ''), coalesce(base, version)`
+const versionColumns = `version, author, reason, created_at, document,
+	coalesce(effects::text, ''), coalesce(base, version)`
 
 func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	var v RoutingVersion

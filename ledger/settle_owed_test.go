@@ -130,9 +130,9 @@ func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
 	return done
 }
 
-// TestACorrectionGoesByWhatWasCommittedLast: a receipt proves the attempt while its late answer
+// TestACorrectionFollowsWhatWasCommittedLast: a receipt proves the attempt while its late answer
 // waits for that.
-func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
+func TestACorrectionFollowsWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db, watch := rig.l, rig.db, raw(t, rig.url)

@@ -28,9 +28,11 @@ func (e *ConflictError) Error() string {
 // Problem is the first half of the sentence, for callers who know better what to do.
 func (e *ConflictError) Problem() string {
 	if e.Unrecorded {
-		return fmt.Sprintf("the ledger's schema was made by a build before the first release: there is no checksum of migration %d (%s)", e.Version, e.Name)
+		return fmt.Sprintf("the ledger's schema was made by a build before the first release: "+
+			"there is no checksum of migration %d (%s)", e.Version, e.Name)
 	}
-	return fmt.Sprintf("the ledger's schema was made by another build: its migration %d is not %s of this one", e.Version, e.Name)
+	return fmt.Sprintf("the ledger's schema was made by another build: "+
+		"its migration %d is not %s of this one", e.Version, e.Name)
 }
 
 // checksum is that of a migration's text without what editors and checkouts change: the kind of

@@ -115,8 +115,9 @@ func (g *Guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 		return nil
 	}
 	if newest := g.note(o); o.timeline < newest {
-		return fmt.Errorf("this server is on timeline %d of its cluster, and another one took over with timeline %d: it is an old primary "+
-			"that has to be shut down. If going back to it is meant, start the dispatcher again",
+		return fmt.Errorf("this server is on timeline %d of its cluster, and another one took "+
+			"over with timeline %d: it is an old primary that has to be shut down. "+
+			"If going back to it is meant, start the dispatcher again",
 			o.timeline, newest)
 	}
 	conn.CustomData()[originKey] = o
