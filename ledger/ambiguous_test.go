@@ -62,7 +62,8 @@ func final(m ledger.Message) ledger.Resolution {
 	}
 }
 
-const seeAmbiguity = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''), case when d.next_at is null then 'closed' end,
+const seeAmbiguity = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''),
+	case when d.next_at is null then 'closed' end,
 	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m
 	  left join dispatcher.ambiguous d on d.message_seq = m.seq`
 

@@ -88,7 +88,8 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	}
 	db := rig.db
 	if n := scalar[int](t,
-		db, `select (select count(*) from dispatcher.messages) + (select count(*) from dispatcher.attempts)
+		db, `select (select count(*) from dispatcher.messages) + (select count(*)
+			from dispatcher.attempts)
 		+ (select sum(granted) from dispatcher.limits) + (select sum(active)
 		from dispatcher.channels)`); n != 0 {
 		t.Errorf("%d traces were left behind", n)

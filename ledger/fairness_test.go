@@ -263,7 +263,8 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	l, db := lined(t, map[string]int{"bulk/big": 2000, "bulk/small": 600, "otp/x": 50})
 	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '1 hour'`)
 	// The last of both tenants' queues, the later ones in it with the earlier deadlines.
-	execute(t, db, `update dispatcher.messages set expires_at = now() + make_interval(secs => 40 - right(id, 1)::int)
+	execute(t, db, `update dispatcher.messages
+		set expires_at = now() + make_interval(secs => 40 - right(id, 1)::int)
 		where id between 'bulk-big-01990' and 'bulk-big-01999' or id between 'bulk-small-00590'
 		  and 'bulk-small-00594'`)
 	for _, tc := range []struct {
@@ -295,7 +296,8 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	}
 	execute(t, db, `analyze dispatcher.messages`)
 	if got, want := plan(t,
-		db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk' and expires_at <= now() + interval '1 minute'
+		db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk'
+			and expires_at <= now() + interval '1 minute'
 		order by expires_at, seq
 		  limit 500 for update skip locked`), "messages_deadlines"; !strings.Contains(got, want) {
 		t.Error(got)

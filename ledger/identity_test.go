@@ -152,7 +152,8 @@ func TestAnIdentityOutlivesItsSession(t *testing.T) {
 	db := raw(t, url)
 	end := func() {
 		t.Helper()
-		execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and objsubid = 2
+		execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_locks
+			where locktype = 'advisory' and objsubid = 2
 			and database = (select oid from pg_database where datname = current_database())`)
 	}
 	first := connect(t, ledger.Config{URL: url})
@@ -261,7 +262,8 @@ func TestAnIdentityOutlivesASessionThatTheServerStillHas(t *testing.T) {
 	network, tapped := through(t, address)
 	first := connect(t, ledger.Config{URL: tapped})
 	take(t, first)
-	const held = `select coalesce(max(pid), 0) from pg_locks where locktype = 'advisory' and objsubid = 2
+	const held = `select coalesce(max(pid), 0) from pg_locks where locktype = 'advisory'
+		and objsubid = 2
 		and database = (select oid from pg_database where datname = current_database())`
 	before := scalar[int](t, db, held)
 	network.mu.Lock()
@@ -298,7 +300,8 @@ func TestANumberThatAnotherProcessTookIsGivenUp(t *testing.T) {
 	db := raw(t, address)
 	first := connect(t, ledger.Config{URL: address})
 	take(t, first)
-	execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and objsubid = 2
+	execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_locks
+		where locktype = 'advisory' and objsubid = 2
 		and database = (select oid from pg_database where datname = current_database())`)
 	second := connect(t, ledger.Config{URL: address})
 	if got := take(t, second); got.Number != 1 {

@@ -62,8 +62,10 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 			Unit: admission.Segments}, scoped(tenant("shop"), admission.Day, 100)},
 		budget(tenant("shop"), 1e6), euros, scoped(tenant("bank"), admission.Day, 2),
 		scoped(tenant("nobody"), admission.Day, 9), scoped(prefix("+44"), admission.Day, 9))
-	want := "prefix:+44 86400 messages 7 of 9, tenant:bank 86400 messages 3 of 3, tenant:shop 86400 money 70000 of 1000000 GBP, " +
-		"a channel 86400 messages 7 of 100, a channel 86400 segments 10 of 10, a tenant:shop 86400 messages 4 of 100"
+	want := "prefix:+44 86400 messages 7 of 9, tenant:bank 86400 messages 3 of 3, tenant:shop " +
+		"86400 money 70000 of 1000000 GBP, " +
+		"a channel 86400 messages 7 of 100, a channel 86400 segments 10 of 10, a tenant:shop " +
+		"86400 messages 4 of 100"
 	if got := granted(t, db); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -101,7 +103,8 @@ func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 			scoped(prefix("+49"), admission.Day, 2)},
 		scoped(prefix("+447"), admission.Day, 100), budget(prefix("+4"), 1e6))
 	want := "prefix:+4 86400 money 420000 of 1000000 GBP, prefix:+447 86400 messages 10 of 100, " +
-		"a prefix:+44 86400 messages 7 of 100, a prefix:+447 86400 segments 10 of 100, a prefix:+49 86400 messages 4 of 4"
+		"a prefix:+44 86400 messages 7 of 100, a prefix:+447 86400 segments 10 of 100, a " +
+		"prefix:+49 86400 messages 4 of 4"
 	if got := granted(t, db); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -135,7 +138,8 @@ func TestALimitInAnotherCurrencyIsAnotherLimit(t *testing.T) {
 	}); len(sent) != 3 {
 		t.Fatalf("%d sent", len(sent))
 	}
-	before := "a channel 86400 money 84000 of 100000 GBP, a prefix:+44 86400 money 84000 of 1000000 GBP"
+	before := "a channel 86400 money 84000 of 100000 GBP, a prefix:+44 86400 money 84000 of " +
+		"1000000 GBP"
 	expect("in pounds", before)
 	apply("EUR")
 	if free := scalar[int64](t, db,
@@ -405,7 +409,8 @@ func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	if n := scalar[int](t, db, wrong); n != 0 {
 		t.Errorf("%d windows differ from the attempts:\n%s", n, granted(t, db))
 	}
-	const marks = `select string_agg(granted || case when since > window_start then ' added' else '' end
+	const marks = `select string_agg(granted || case when since > window_start then ' added'
+		else '' end
 		|| case when until is null then '' else ' removed' end, ', ' order by window_start)
 		from audit.limit_windows`
 	if got, want := scalar[string](t, db, marks), "5 added, 4, 5 removed"; got != want {

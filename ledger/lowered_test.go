@@ -28,7 +28,8 @@ func TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow(t *testing.T
 	if len(sent) != 5 {
 		t.Errorf("%d went out in the next window, want the 5 of the new limit", len(sent))
 	}
-	want := "tenant:shop 86400 money 224000 of 224000 GBP, tenant:shop 86400 money 140000 of 168000 GBP, a channel 86400 messages 8 of 8, a channel 86400 messages 5 of 5"
+	want := "tenant:shop 86400 money 224000 of 224000 GBP, tenant:shop 86400 money 140000 of " +
+		"168000 GBP, a channel 86400 messages 8 of 8, a channel 86400 messages 5 of 5"
 	if got := granted(t, db); got != want {
 		t.Errorf("in both windows: %s", got)
 	}

@@ -230,7 +230,8 @@ func TestOptOutsAreFoundThroughTheirIndex(t *testing.T) {
 		`set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set plan_cache_mode = force_generic_plan`); err != nil {
 		t.Fatal(err)
 	}
-	const question = `select case when (select exists (select from dispatcher.opt_outs where until is null))
+	const question = `select case when (select exists (select from dispatcher.opt_outs
+		where until is null))
 		then coalesce((select true from dispatcher.opt_outs o where o.recipient = m.recipient
 		  and o.until is null), false) else false end
 		from dispatcher.messages m`

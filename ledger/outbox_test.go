@@ -179,7 +179,8 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	// The leader's session is lost while it publishes: it has sent, and cannot remove any more.
 	db := rig.db
 	_, err := first.Outbox.Publish(t.Context(), 100, func(context.Context, []ledger.Notice) error {
-		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_locks
+			where locktype = 'advisory' and granted
 			and database = (select oid from pg_database where datname = current_database())`)
 		return err
 	})

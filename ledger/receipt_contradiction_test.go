@@ -35,7 +35,8 @@ func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message 
 
 // contradicted is the message, whether it is flagged, its attempts with what they cost, and what
 // was told of it.
-const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplicate then 'flagged' end, '|',
+const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplicate
+	then 'flagged' end, '|',
 	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros,
 	  case when a.contradicted_at is not null then 'contradicted' end), ', ' order by a.attempt)
 	   from dispatcher.attempts a where a.message_seq = m.seq), '|',
@@ -127,9 +128,12 @@ func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
 func TestBothCarriersDeliveredIt(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]string{
-		"before the fallback is settled": "delivered flagged | refused 0 contradicted, accepted delivered 28000 | delivered flagged a 1",
-		"before its receipt":             "delivered flagged | refused 0 contradicted, accepted delivered 28000 | delivered flagged a 1",
-		"after its receipt":              "delivered flagged | refused 0 contradicted, accepted delivered 28000 | delivered a 2, delivered flagged a 2",
+		"before the fallback is settled": "delivered flagged | refused 0 contradicted, accepted " +
+			"delivered 28000 | delivered flagged a 1",
+		"before its receipt": "delivered flagged | refused 0 contradicted, accepted delivered " +
+			"28000 | delivered flagged a 1",
+		"after its receipt": "delivered flagged | refused 0 contradicted, accepted delivered " +
+			"28000 | delivered a 2, delivered flagged a 2",
 	} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +239,8 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 			receive(t, l, receipt("7F", provider.Delivered)) // before its answer
 			settleAll(t, l, expecting(next, "7F"))
 			sweep()
-			const states = `select string_agg(concat_ws(' ', m.id, m.state, a.contradicted_at is not null), ', ' order by m.id)
+			const states = `select string_agg(concat_ws(' ', m.id, m.state,
+				a.contradicted_at is not null), ', ' order by m.id)
 				from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq`
 			if got := see(states); got != "m rejected f, n delivered f" {
 				t.Error(got)

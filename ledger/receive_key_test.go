@@ -34,7 +34,8 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 		"delivered": {"r1", []provider.ReceiptState{provider.Delivered},
 			"delivered accepted delivered delivered at | delivered a 1  delivered"},
 		"undelivered": {"r1", []provider.ReceiptState{provider.Undelivered},
-			"undelivered accepted undelivered absent undelivered | undelivered a 1 absent undelivered"},
+			"undelivered accepted undelivered absent undelivered | undelivered a 1 absent " +
+				"undelivered"},
 		"pending": {"r1", []provider.ReceiptState{provider.Pending},
 			"accepted accepted | accepted a 1  "},
 		"one after another": {"r1", []provider.ReceiptState{provider.Pending, provider.Delivered},
@@ -314,7 +315,8 @@ func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
 }
 
 // dueNow lets four days pass, and has somebody look at all rows that are due at any time.
-const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1),
+const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null
+	returning 1),
 	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days'
 	where settled_at is not null)
 	select count(*)::text from u`

@@ -17,7 +17,8 @@ func unanswered(m ledger.Message, references string) ledger.Settlement {
 	return s
 }
 
-const parts = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.delivered_at is not null, a.provider_reference)
+const parts = `select concat_ws(' ', m.state, a.outcome, a.receipt_state,
+	a.delivered_at is not null, a.provider_reference)
 	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
 	  and a.attempt = 1`
 

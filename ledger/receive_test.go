@@ -53,7 +53,8 @@ func timeUp(t testing.TB, db *pgx.Conn) {
 }
 
 // story is a message with its first attempt, and what was told about it, in short.
-const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.receipt_cause, a.receipt_code, case when a.delivered_at is not null then 'at' end, '|',
+const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.receipt_cause,
+	a.receipt_code, case when a.delivered_at is not null then 'at' end, '|',
 	(select string_agg(v.value, ', ' order by o.seq, v.nr)
 	from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr),
 	   lateral (select convert_from(u.raw, 'UTF8') as value, u.nr) v where u.key = m.id))
@@ -109,7 +110,8 @@ func TestAnEarlyReceiptIsKeptForItsSettlement(t *testing.T) {
 	if n := overdue(t, l); n != 1 {
 		t.Errorf("%d closed", n)
 	}
-	if got := see(story); got != "undelivered accepted undelivered absent undelivered | undelivered a 1 absent undelivered" {
+	if got := see(story); got != "undelivered accepted undelivered absent undelivered | "+
+		"undelivered a 1 absent undelivered" {
 		t.Error(got)
 	}
 }
@@ -131,11 +133,13 @@ func TestWithoutReceiptInTimeNobodyKnows(t *testing.T) {
 		t.Error(got)
 	}
 	receive(t, l, receipt("r1", provider.Undelivered))
-	if got := see(story); got != "undelivered accepted undelivered absent undelivered | no_receipt a 1  , undelivered a 1 absent undelivered" {
+	if got := see(story); got != "undelivered accepted undelivered absent undelivered | "+
+		"no_receipt a 1  , undelivered a 1 absent undelivered" {
 		t.Error(got)
 	}
 	receive(t, l, receipt("r1", provider.Delivered))
-	if got := see(story); got != "delivered accepted delivered delivered at | no_receipt a 1  , undelivered a 1 absent undelivered, delivered a 1  delivered" {
+	if got := see(story); got != "delivered accepted delivered delivered at | no_receipt a 1  , "+
+		"undelivered a 1 absent undelivered, delivered a 1  delivered" {
 		t.Error(got)
 	}
 }

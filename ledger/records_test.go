@@ -184,7 +184,8 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 			`lock table dispatcher.attempts in access exclusive mode`,
 			`update dispatcher.messages set attempts = attempts + 1 where route is not null
 				and state = 'accepted'`,
-			`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
+			`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome,
+				segments, price_micros, currency, claimed_at, settled_at, instance, answers)
 				select message_seq, max(attempt) + 1, 'a', 'retry', 'accepted', 1, 28000, 'GBP',
 				  now(), now(), 1, 1 from dispatcher.attempts group by message_seq`,
 		} {

@@ -95,27 +95,33 @@ func TestADayThatIsCutAnewCountsWhatWasClaimedInIt(t *testing.T) {
 	}{
 		"it began a while ago": {
 			10 * time.Hour, 2 * time.Hour, 7,
-			"tenant money 112000 of 1000000, channel messages 4 of 7, channel segments 8 of 100, prefix messages 4 of 50", 3,
+			"tenant money 112000 of 1000000, channel messages 4 of 7, channel segments 8 of " +
+				"100, prefix messages 4 of 50", 3,
 		},
 		"it began a moment ago": {
 			10 * time.Hour, time.Minute, 7,
-			"tenant money 28000 of 1000000, channel messages 1 of 7, channel segments 2 of 100, prefix messages 1 of 50", 6,
+			"tenant money 28000 of 1000000, channel messages 1 of 7, channel segments 2 of 100, " +
+				"prefix messages 1 of 50", 6,
 		},
 		"it has more than it may have": {
 			10 * time.Hour, 2 * time.Hour, 3,
-			"tenant money 112000 of 1000000, channel messages 4 of 4, channel segments 8 of 100, prefix messages 4 of 50", 0,
+			"tenant money 112000 of 1000000, channel messages 4 of 4, channel segments 8 of " +
+				"100, prefix messages 4 of 50", 0,
 		},
 		"it began before": {
 			30 * time.Minute, 2 * time.Hour, 7,
-			"tenant money 112000 of 1000000, channel messages 4 of 7, channel segments 8 of 100, prefix messages 4 of 50", 3,
+			"tenant money 112000 of 1000000, channel messages 4 of 7, channel segments 8 of " +
+				"100, prefix messages 4 of 50", 3,
 		},
 		"it began before all of it": {
 			30 * time.Minute, 20 * time.Hour, 7,
-			"tenant money 196000 of 1000000, channel messages 7 of 7, channel segments 14 of 100, prefix messages 7 of 50", 0,
+			"tenant money 196000 of 1000000, channel messages 7 of 7, channel segments 14 of " +
+				"100, prefix messages 7 of 50", 0,
 		},
 		"it is the same": {
 			10 * time.Hour, 10 * time.Hour, 7,
-			"tenant money 196000 of 1000000, channel messages 7 of 7, channel segments 14 of 100, prefix messages 7 of 50", 0,
+			"tenant money 196000 of 1000000, channel messages 7 of 7, channel segments 14 of " +
+				"100, prefix messages 7 of 50", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +156,8 @@ func TestADayMayBeCutBackAndForth(t *testing.T) {
 		}[ago]; got != want {
 			t.Errorf("since %s: %d, want %d", ago, got, want)
 		}
-		const twice = `select count(*) from dispatcher.limit_history h join dispatcher.limits l using (channel, scope, window_seconds, unit)
+		const twice = `select count(*) from dispatcher.limit_history h
+			join dispatcher.limits l using (channel, scope, window_seconds, unit)
 			where h.window_start >= l.window_start`
 		if n := scalar[int](t, c.db, twice); n != 0 {
 			t.Errorf("since %s: %d windows are on record that are not over", ago, n)
@@ -171,12 +178,15 @@ func TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt(t *testing.T) {
 		zone := dayBegan(t, c.db, ago)
 		c.apply(zone, 7)
 		if got, want := c.granted(ago), map[time.Duration]string{
-			2 * time.Hour:  "tenant money 112000 of 1000000, channel messages 4 of 7, channel segments 8 of 100, prefix messages 4 of 50",
-			10 * time.Hour: "tenant money 196000 of 1000000, channel messages 7 of 7, channel segments 14 of 100, prefix messages 7 of 50",
+			2 * time.Hour: "tenant money 112000 of 1000000, channel messages 4 of 7, channel " +
+				"segments 8 of 100, prefix messages 4 of 50",
+			10 * time.Hour: "tenant money 196000 of 1000000, channel messages 7 of 7, channel " +
+				"segments 14 of 100, prefix messages 7 of 50",
 		}[ago]; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		const twice = `select count(*) from dispatcher.limit_history h join dispatcher.limits l using (channel, scope, window_seconds, unit)
+		const twice = `select count(*) from dispatcher.limit_history h
+			join dispatcher.limits l using (channel, scope, window_seconds, unit)
 			where h.window_start >= l.window_start`
 		if n := scalar[int](t, c.db, twice); n != 0 {
 			t.Errorf("since %s: %d windows are on record that are not over", ago, n)
@@ -227,7 +237,8 @@ func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 		t.Fatalf("%d sent, %v", len(sent), err)
 	}
 	c.apply(c.zone, 7)
-	want := "tenant money 0 of 1000000, channel messages 2 of 7, channel segments 2 of 100, prefix messages 0 of 50"
+	want := "tenant money 0 of 1000000, channel messages 2 of 7, channel segments 2 of 100, " +
+		"prefix messages 0 of 50"
 	if got := c.granted(10 * time.Hour); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

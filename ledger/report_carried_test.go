@@ -102,11 +102,13 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 				tc.carried[i].Messages = 1, id, "a", 1
 		}
 		want = append(want, tc.carried...)
-		execute(t, db, `insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version, first_choice, state, attempts, envelope, finished_at)
+		execute(t, db, `insert into dispatcher.messages (id, lane, digest, received_at, route,
+			routing_version, first_choice, state, attempts, envelope, finished_at)
 			values ($1, 'bulk', 1, now(), $1, 1, 'a', 'failed', $2, '{}',
 			  now())`, id, len(tc.attempts))
 		for i, a := range tc.attempts {
-			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, provider_code, segments, price_micros, currency,
+			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,
+				outcome, provider_code, segments, price_micros, currency,
 				claimed_at, settled_at, instance, answers, ranking)
 				select seq, $2, $3, $4, $5, nullif($6, ''), 1, 0, 'GBP', now(), now(), 1, 1,
 				  nullif($7, '')::jsonb from dispatcher.messages where id = $1`,

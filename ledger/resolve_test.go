@@ -169,7 +169,8 @@ func TestAResolutionTakesNoMessageBackThatHasContinued(t *testing.T) {
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `update dispatcher.messages
 		set state = 'sending', attempts = 2, next_at = null`)
-	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
+	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,
+		segments, price_micros, currency, claimed_at, instance)
 		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(),
 		  instance from dispatcher.attempts`)
 	done := waiting(t, d.see, func() error {
@@ -203,7 +204,8 @@ func TestALateRefusalAfterAResolutionFollowsTheLastCommit(t *testing.T) {
 	done := waiting(t, see, func() error {
 		return l.Settlements.Settle(t.Context(), []ledger.Settlement{refusedLate(lost)})
 	})
-	execute(t, lock, `update dispatcher.messages set state = 'unknown', same_key = null, same_key_until = null, same_key_account = null,
+	execute(t, lock, `update dispatcher.messages
+		set state = 'unknown', same_key = null, same_key_until = null, same_key_account = null,
 		pinned = null, next_at = null, finished_at = now()`)
 	execute(t, lock, `commit`)
 	if err := <-done; err != nil {

@@ -132,7 +132,8 @@ func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	mustClaim(t, l, of("shop", 1))
 	// Of the running day, and of two that are yet to come: the second one is when the clock was set
 	// back.
-	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
+	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit,
+		window_start, max, granted)
 		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 1
 		from dispatcher.limits, generate_series(-1, 1) n`)
 	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '2 days'`)

@@ -56,7 +56,8 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 			if _, err := db.Exec(t.Context(), `truncate dispatcher.messages`); err != nil {
 				t.Fatal(err)
 			}
-			_, err := db.Exec(t.Context(), `insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at, finished_at)
+			_, err := db.Exec(t.Context(), `insert into dispatcher.messages (id, lane, digest,
+				envelope, attempts, state, next_at, finished_at)
 				values ('m', 'otp', 1, '', 1, $1, case when $2 then now() end, case when $3
 				  then now() end)`,
 				from, strings.Contains(due, from), strings.Contains(" "+finished+" ", " "+from+" "))
@@ -250,16 +251,22 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"messages": "id lane tenant route routing_version draw draw_size draw_key_id first_choice state segments alphabet " +
+		"messages": "id lane tenant route routing_version draw draw_size draw_key_id " +
+			"first_choice state segments alphabet " +
 			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate",
-		"attempts": "message_id attempt channel reason outcome provider_reference provider_code segments price_micros currency " +
-			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at " +
+		"attempts": "message_id attempt channel reason outcome provider_reference provider_code " +
+			"segments price_micros currency " +
+			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at " +
+			"ticket_last_check_in counted_at " +
 			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at",
-		"receipts":         "message_id attempt part channel reference state cause code received_at",
-		"limit_restarts":   "channel scope window_seconds unit restarted_at version author reason was_start was_granted window_start granted set_aside",
-		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved currency next_at since until",
-		"active":           "channel max active",
-		"ambiguous":        "message_id attempt last_attempt channel step opened_at until asked closed_at verdict author note",
+		"receipts": "message_id attempt part channel reference state cause code received_at",
+		"limit_restarts": "channel scope window_seconds unit restarted_at version author " +
+			"reason was_start was_granted window_start granted set_aside",
+		"limit_windows": "channel scope window_seconds window_start unit max granted " +
+			"reserved currency next_at since until",
+		"active": "channel max active",
+		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
+			"closed_at verdict author note",
 		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",

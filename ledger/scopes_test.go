@@ -180,7 +180,8 @@ func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 	if _, sent = mustClaim(t, l, of("bank", 6), shop[0]); len(sent) != 4 {
 		t.Errorf("%d of tenant bank were sent, 4 segments are left for the prefix", len(sent))
 	}
-	want := "prefix:+44 86400 segments 8 of 8, tenant:shop 86400 messages 4 of 5, tenant:shop 86400 money 112000 of 112001 GBP, " +
+	want := "prefix:+44 86400 segments 8 of 8, tenant:shop 86400 messages 4 of 5, tenant:shop " +
+		"86400 money 112000 of 112001 GBP, " +
 		"a channel 86400 messages 8 of 9, a tenant:shop 86400 messages 4 of 7"
 	if got := granted(t, db); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -12,7 +12,8 @@ import (
 )
 
 // seeExpected is what the first attempt of the message owes, and what else a settlement writes.
-const seeExpected = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text, 'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
+const seeExpected = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text,
+	'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
 	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active,
 	  a.provider_code, a.segments)
 	from dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`

@@ -247,7 +247,8 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 	}
 	got := scalar[string](t, db,
 		`select string_agg(id, ', ' order by id) from dispatcher.messages where next_at <= now()`)
-	if want := "a 1d money-0001, tenant:shop 1d money-0001, tenant:shop 1d money-0003, tenant:shop 1d money-0004"; got != want {
+	if want := "a 1d money-0001, tenant:shop 1d money-0001, tenant:shop 1d money-0003, " +
+		"tenant:shop 1d money-0004"; got != want {
 		t.Errorf("woke %s, want %s", got, want)
 	}
 	for _, on := range [][]string{nil, {"a"}} {

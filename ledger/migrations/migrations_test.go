@@ -74,7 +74,8 @@ func TestAFailedMigrationLeavesTheVersionBeforeIt(t *testing.T) {
 	broken := fstest.MapFS{
 		"001_first.sql": {Data: []byte("create table dispatcher.first ();")},
 		"002_second.sql": {Data: []byte(
-			"create table dispatcher.second ();\n\n-- ääääääää\ncreate tabel dispatcher.third ();\n")},
+			"create table dispatcher.second ();\n\n-- ääääääää\ncreate tabel dispatcher.third " +
+				"();\n")},
 	}
 	err := migrations.MigrateFrom(t.Context(), url, broken)
 	if err == nil || !strings.Contains(err.Error(),

@@ -66,7 +66,8 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 			"delete from dispatcher.schema_migrations where version = 2",
 			"no checksum of migration 2 (002_second.sql)"},
 		"a version of nothing, no sums": {files(first),
-			"drop table dispatcher.schema_migrations, dispatcher.first; delete from dispatcher.schema_version", ""},
+			"drop table dispatcher.schema_migrations, dispatcher.first; delete from " +
+				"dispatcher.schema_version", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,6 +124,7 @@ func execute(t *testing.T, url, sql string) {
 	t.Helper()
 	if sql != "" {
 		version(t, url, sql+
-			"; insert into dispatcher.schema_version select 0 where not exists (select from dispatcher.schema_version)")
+			"; insert into dispatcher.schema_version select 0 where not exists (select from "+
+			"dispatcher.schema_version)")
 	}
 }
