@@ -213,7 +213,7 @@ func (p *checker) checkRouting(ctx context.Context) []finding {
 		if l, err := openLedger(ctx, s); err == nil {
 			defer l.Close()
 			if v, err := l.Routing.Current(ctx); err == nil {
-				return append(p.storedRouting(&v), p.checkLimits(ctx, l.Ledger)...)
+				return append(p.storedRouting(&v), p.checkLimits(ctx, l.Limits)...)
 			}
 		}
 	}

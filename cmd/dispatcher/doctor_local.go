@@ -17,12 +17,12 @@ import (
 )
 
 // checkLimits looks at what the limits of the routing in force leave.
-func (p *checker) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
+func (p *checker) checkLimits(ctx context.Context, limits *ledger.Limits) []finding {
 	if p.routing == nil {
 		return nil // the check of the routing has said it
 	}
 	out := closedFindings(p.routing)
-	present, err := l.Limits.Present(ctx)
+	present, err := limits.Present(ctx)
 	if err != nil {
 		return append(out, broken("limits", postgresTrouble(p.settings, err)))
 	}

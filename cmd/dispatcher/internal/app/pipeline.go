@@ -31,7 +31,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	s := &a.opts.Settings
 	a.reloader = &reloader{
-		ledger: a.ledger, log: a.log, report: a.trouble, first: a.opts.Routing,
+		versions: a.ledger.Routing, log: a.log, report: a.trouble, first: a.opts.Routing,
 		connections: connections{connector: connector{
 			secrets: s.Secrets(), log: a.log, outages: a.outages, breaker: breakers.set,
 			sandbox: sandbox, receipt: batcher.Take, proof: batcher.Keep,

@@ -22,8 +22,8 @@ import (
 
 // reloader keeps the pipeline's routing equal to the ledger's current version.
 type reloader struct {
-	ledger *ledger.Ledger
-	log    zerolog.Logger
+	versions *ledger.Routing
+	log      zerolog.Logger
 	// report takes failures that are tried again; see App.trouble.
 	report func(where string, err error)
 	// unusable is why the current routing cannot be used on this machine; nil when it can.
@@ -45,7 +45,7 @@ type reloader struct {
 // begin loads the current routing. When the database has none, the first document is
 // applied as version 1; of several processes that start at once, one succeeds.
 func (r *reloader) begin(ctx context.Context) error {
-	current, err := r.ledger.Routing.Current(ctx)
+	current, err := r.versions.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		if err := r.applyFirst(ctx); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	}
 	none := int64(0)
 	first := NewRouting(doc, nil, "dispatcher", "first start with "+name, &none)
-	_, err = r.ledger.Routing.Apply(ctx, first)
+	_, err = r.versions.Apply(ctx, first)
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}
@@ -154,7 +154,7 @@ func (r *reloader) reload(ctx context.Context) error {
 func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestRead)
 	defer cancel()
-	return r.ledger.Routing.Current(ctx)
+	return r.versions.Current(ctx)
 }
 
 // longestRead bounds that: a database whose host vanished would be waited for until the TCP
@@ -245,7 +245,7 @@ func (r *reloader) hasTroubles() bool {
 // can be missed anyway, because each claim compares the version.
 func (r *reloader) watch(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		err := r.ledger.Routing.Watch(ctx, func() error {
+		err := r.versions.Watch(ctx, func() error {
 			err := r.reload(ctx)
 			if ctx.Err() != nil || ledger.Unavailable(err) {
 				return err

@@ -60,7 +60,7 @@ func newStation(t *testing.T) *station {
 	t.Cleanup(s.carrier.Close)
 	log := zerolog.New(s.out)
 	s.reloader = &reloader{
-		ledger: l, log: log, apply: s.take,
+		versions: l.Routing, log: log, apply: s.take,
 		connections: connections{connector: connector{
 			secrets: config.NewSecretsFolder(
 				t.TempDir(),
@@ -103,7 +103,7 @@ func (s *station) put(document string) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.ledger.Routing.Apply(s.t.Context(),
+	if _, err := s.versions.Apply(s.t.Context(),
 		NewRouting(doc, nil, "alice", "because", nil)); err != nil {
 		s.t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.ledger.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	_, err := s.versions.ApplyOverrides(t.Context(), ledger.NewOverrides{
 		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s",
 		Overrides: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
 	})
