@@ -23,6 +23,7 @@ type wiretap struct {
 	silent   atomic.Bool // nothing gets through any more, and nobody hears of that
 	stubborn atomic.Bool // requests to cancel a statement get nowhere, as through some proxies
 	closing  sync.WaitGroup
+	ended    chan struct{} // closed at the end of the test: whatever is still connected is cut
 }
 
 // What a wiretap loses.
@@ -43,10 +44,11 @@ func tap(t testing.TB, address string) (*wiretap, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wiretap{listener: l, target: u.Host}
+	w := &wiretap{listener: l, target: u.Host, ended: make(chan struct{})}
 	w.closing.Go(w.serve)
 	t.Cleanup(func() {
-		_ = l.Close() // it ends serve
+		_ = l.Close()  // it ends serve
+		close(w.ended) // a client waits 15 s for the answer to a CancelRequest
 		w.closing.Wait()
 	})
 	u.Host = l.Addr().String()
@@ -73,6 +75,7 @@ func (w *wiretap) serve() {
 		c := &tapped{w: w, client: client, server: server}
 		w.closing.Go(c.requests)
 		w.closing.Go(c.replies)
+		w.closing.Go(func() { <-w.ended; c.cut() })
 	}
 }
 
