@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"dispatcher/admission"
 	"dispatcher/config/tier"
@@ -19,7 +18,6 @@ import (
 // arrives, each claim naming another subset of the channels.
 func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	t.Parallel()
-	tier.OneWindow(t, time.Minute)
 	url := ledgertest.URL(t)
 	db := raw(t, url)
 	first := connect(t, ledger.Config{URL: url, MaxConns: 8})
