@@ -64,7 +64,9 @@ func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Sta
 func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
 // lastRelease is the end of the part of the window in which attempts may be placed.
-func (c *Counter) lastRelease(zone *time.Location) time.Time { return c.End(zone).Add(-c.unplaced()) }
+func (c *Counter) lastRelease(zone *time.Location) time.Time {
+	return c.End(zone).Add(-c.unplaced())
+}
 
 // unplaced is the last part of the window, in which a paced one has no places.
 func (c *Counter) unplaced() time.Duration {

@@ -18,8 +18,10 @@ func drawLimit(t *rapid.T) admission.Limit {
 			admission.Second, admission.Minute, admission.Hour, admission.Day,
 		}).Draw(t, "window"),
 		Max: rapid.OneOf(rapid.Int64Range(0, 30), rapid.Just[int64](1<<40)).Draw(t, "max"),
-		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments,
-			admission.Money}).Draw(t, "unit"),
+		Unit: rapid.SampledFrom([]admission.Unit{
+			admission.Messages, admission.Segments,
+			admission.Money,
+		}).Draw(t, "unit"),
 	}
 	if rapid.Bool().Draw(t, "sliding") && limit.Max > 0 {
 		limit.Sliding, limit.Burst = true, rapid.Int64Range(1, limit.Max).Draw(t, "burst")

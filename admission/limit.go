@@ -94,6 +94,7 @@ func (l *Limit) Paced() bool { return l.Window == Second && l.Unit != Money }
 
 // Equal reports whether two limits say the same.
 func (l *Limit) Equal(o *Limit) bool {
-	return l.Key() == o.Key() && l.Max == o.Max && l.Currency == o.Currency && l.Sliding == o.Sliding && l.Burst == o.Burst &&
+	return l.Key() == o.Key() && l.Max == o.Max && l.Currency == o.Currency &&
+		l.Sliding == o.Sliding && l.Burst == o.Burst &&
 		slices.Equal(l.Reserve, o.Reserve)
 }

@@ -68,7 +68,10 @@ func (p Pool) tally(w Worker) string {
 
 // tally is what has been taken of a counter in this window.
 func (c *Counter) tally(w Worker) *Tally {
-	return &Tally{Worker: c.Taken[ofWorker.tally(w)], Region: c.Taken[ofRegion.tally(w)], Anywhere: c.Taken[ofAnywhere.tally(w)]}
+	return &Tally{
+		Worker: c.Taken[ofWorker.tally(w)], Region: c.Taken[ofRegion.tally(w)],
+		Anywhere: c.Taken[ofAnywhere.tally(w)],
+	}
 }
 
 // Add counts units as taken from a pool.
@@ -174,7 +177,8 @@ func (Curve) String() string { return "curve" }
 func (c Curve) Split(s *State) Split {
 	split := divide(s)
 	multiplier := math.Pow(min(max(s.Utilisation, 0), 1), c.Factor)
-	split.PerWorker = part(split.Region, s.Workers[s.Region], multiplier) + part(split.Anywhere, s.Total, multiplier)
+	split.PerWorker = part(split.Region, s.Workers[s.Region], multiplier) +
+		part(split.Anywhere, s.Total, multiplier)
 	return split
 }
 

@@ -77,9 +77,11 @@ func startOfDay(y int, month time.Month, d int, zone *time.Location) time.Time {
 	_, before := noon.AddDate(0, 0, -1).Zone()
 	_, today := noon.Zone()
 	midnight := time.Date(y, month, d, 0, 0, 0, 0, time.UTC)
-	for _, offset := range [...]int{max(before, today), min(before, today)} { // the earlier instant first
+	// the earlier instant first
+	for _, offset := range [...]int{max(before, today), min(before, today)} {
 		at := midnight.Add(-time.Duration(offset) * time.Second)
-		if local := at.In(zone); before == today || local.Day() == midnight.Day() && local.Hour() == 0 && local.Minute() == 0 {
+		if local := at.In(zone); before == today || local.Day() == midnight.Day() && local.Hour() == 0 &&
+			local.Minute() == 0 {
 			return at
 		}
 	}

@@ -51,9 +51,11 @@ func TestTheLogOfAChannel(t *testing.T) {
 			`info channel a is back after`,
 		}},
 		"the only bind is lost, and the breaker opens": {
-			[]any{bind(0, smpp.Bound, nil), bind(0, smpp.Lost, gone), opened,
+			[]any{
+				bind(0, smpp.Bound, nil), bind(0, smpp.Lost, gone), opened,
 				bind(0, smpp.Connecting, nil), bind(0, smpp.Failed, gone), probing,
-				bind(0, smpp.Bound, nil), closed},
+				bind(0, smpp.Bound, nil), closed,
+			},
 			[]string{
 				`info "phase":"bound"`,
 				`warn channel a has no SMPP bind that takes messages (connection reset): it is ` +
@@ -65,27 +67,41 @@ func TestTheLogOfAChannel(t *testing.T) {
 			},
 		},
 		"the breaker opens, and the bind is lost": {
-			[]any{bind(0, smpp.Bound, nil), opened, bind(0, smpp.Lost, gone),
-				bind(0, smpp.Bound, nil), closed},
-			[]string{`info "phase":"bound"`, `warn "code":"0x00000008"`, `info "phase":"bound"`,
-				`info "to":"closed"`, `info channel a is back`},
+			[]any{
+				bind(0, smpp.Bound, nil), opened, bind(0, smpp.Lost, gone),
+				bind(0, smpp.Bound, nil), closed,
+			},
+			[]string{
+				`info "phase":"bound"`, `warn "code":"0x00000008"`, `info "phase":"bound"`,
+				`info "to":"closed"`, `info channel a is back`,
+			},
 		},
 		"the only bind takes nothing": {
-			[]any{bind(0, smpp.Bound, nil), bind(0, smpp.Bound, smpp.ErrUnhealthy), opened,
-				bind(0, smpp.Bound, nil), closed},
-			[]string{`info "phase":"bound"`, `warn bound, but takes no messages`,
+			[]any{
+				bind(0, smpp.Bound, nil), bind(0, smpp.Bound, smpp.ErrUnhealthy), opened,
+				bind(0, smpp.Bound, nil), closed,
+			},
+			[]string{
+				`info "phase":"bound"`, `warn bound, but takes no messages`,
 				`info "to":"open"`, `info "phase":"bound"`, `info "to":"closed"`,
-				`info channel a is back`},
+				`info channel a is back`,
+			},
 		},
 		"one of two binds is lost for a moment": {
-			[]any{bind(0, smpp.Bound, nil), bind(1, smpp.Bound, nil), bind(1, smpp.Lost, gone),
-				bind(1, smpp.Connecting, nil), bind(1, smpp.Bound, nil)},
-			[]string{`info "bind":0`, `info "bind":1`,
-				`info "cause":"connection reset","bind":1,"phase":"lost"`, `info "bind":1`},
+			[]any{
+				bind(0, smpp.Bound, nil), bind(1, smpp.Bound, nil), bind(1, smpp.Lost, gone),
+				bind(1, smpp.Connecting, nil), bind(1, smpp.Bound, nil),
+			},
+			[]string{
+				`info "bind":0`, `info "bind":1`,
+				`info "cause":"connection reset","bind":1,"phase":"lost"`, `info "bind":1`,
+			},
 		},
 		"one of two binds cannot be made again": {
-			[]any{bind(0, smpp.Bound, nil), bind(1, smpp.Bound, nil), bind(1, smpp.Lost, gone),
-				bind(1, smpp.Failed, gone), bind(1, smpp.Failed, gone), bind(1, smpp.Bound, nil)},
+			[]any{
+				bind(0, smpp.Bound, nil), bind(1, smpp.Bound, nil), bind(1, smpp.Lost, gone),
+				bind(1, smpp.Failed, gone), bind(1, smpp.Failed, gone), bind(1, smpp.Bound, nil),
+			},
 			[]string{
 				`info "bind":0`, `info "bind":1`, `info "phase":"lost"`,
 				`warn bind 1 of channel a takes no messages (connection reset)`,
@@ -93,9 +109,11 @@ func TestTheLogOfAChannel(t *testing.T) {
 			},
 		},
 		"the carrier of two binds is away": {
-			[]any{bind(0, smpp.Bound, nil), bind(1, smpp.Bound, nil), bind(1, smpp.Lost, gone),
+			[]any{
+				bind(0, smpp.Bound, nil), bind(1, smpp.Bound, nil), bind(1, smpp.Lost, gone),
 				bind(0, smpp.Lost, gone), bind(0, smpp.Failed, gone), bind(1, smpp.Failed, gone),
-				bind(1, smpp.Bound, nil), bind(0, smpp.Bound, nil)},
+				bind(1, smpp.Bound, nil), bind(0, smpp.Bound, nil),
+			},
 			[]string{
 				`info "bind":0`, `info "bind":1`, `info "phase":"lost"`,
 				`warn channel a has no SMPP bind`,
@@ -103,10 +121,14 @@ func TestTheLogOfAChannel(t *testing.T) {
 			},
 		},
 		"closed on purpose": {
-			[]any{bind(0, smpp.Bound, nil), bind(0, smpp.Failed, gone), bind(0, smpp.Closed, nil),
-				bind(0, smpp.Failed, gone)},
-			[]string{`info "phase":"bound"`, `warn channel a has no SMPP bind`,
-				`warn channel a has no SMPP bind`},
+			[]any{
+				bind(0, smpp.Bound, nil), bind(0, smpp.Failed, gone), bind(0, smpp.Closed, nil),
+				bind(0, smpp.Failed, gone),
+			},
+			[]string{
+				`info "phase":"bound"`, `warn channel a has no SMPP bind`,
+				`warn channel a has no SMPP bind`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

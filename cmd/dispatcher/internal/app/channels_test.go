@@ -31,8 +31,11 @@ func TestAChannelAsksOnlyForExpectedReceipts(t *testing.T) {
 		"by default":    {"", config.Receipts{}, true},
 		"none expected": {"", config.Receipts{None: true}, false},
 		"none, but set": {", registered_delivery: 17", config.Receipts{None: true}, false},
-		"expected all along": {", registered_delivery: none",
-			config.Receipts{Within: time.Hour}, true},
+		"expected all along": {
+			", registered_delivery: none",
+			config.Receipts{Within: time.Hour},
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

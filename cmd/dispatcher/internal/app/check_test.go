@@ -28,12 +28,18 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 		"password": {`password_file: /nowhere/password`, ""},
 		"TLS": {`password_file: /nowhere/p, tls: true, tls_ca_file: /nowhere/ca, ` +
 			`tls_cert_file: /nowhere/cert, tls_key_file: /nowhere/key`, ""},
-		"a misspelt": {`password_file: p, bindz: 2`,
-			"routing.yaml: channels.b.settings: bindz: unknown setting; did you mean bind?"},
-		"a bad value": {`binds: none`,
-			"routing.yaml: channels.b.settings: binds: is no whole number"},
-		"TLS half off": {`tls_ca_file: /nowhere/ca`,
-			"tls: is off while other tls_ settings are set"},
+		"a misspelt": {
+			`password_file: p, bindz: 2`,
+			"routing.yaml: channels.b.settings: bindz: unknown setting; did you mean bind?",
+		},
+		"a bad value": {
+			`binds: none`,
+			"routing.yaml: channels.b.settings: binds: is no whole number",
+		},
+		"TLS half off": {
+			`tls_ca_file: /nowhere/ca`,
+			"tls: is off while other tls_ settings are set",
+		},
 	} {
 		doc := versionOf(t, remote(tc.settings), "")
 		err := CheckChannels("routing.yaml", doc)
@@ -70,35 +76,59 @@ func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	key := filepath.Join(folder, "draw.key")
-	for path, content := range map[string]string{key: config.NewDrawKey(),
-		filepath.Join(folder, "good"): "s3cret"} {
+	for path, content := range map[string]string{
+		key:                           config.NewDrawKey(),
+		filepath.Join(folder, "good"): "s3cret",
+	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	settings := config.Settings{SecretsDir: folder, DrawKeyFile: key}
 	for fault, channel := range map[string]config.Channel{
-		"password_file": {Provider: "smpp",
-			Settings: map[string]any{"address": "127.0.0.1:1", "system_id": "me",
-				"password_file": "FILE"}},
-		"tls_ca_file": {Provider: "smpp",
-			Settings: map[string]any{"address": "127.0.0.1:1", "system_id": "me", "tls": true,
-				"tls_ca_file": "FILE"}},
+		"password_file": {
+			Provider: "smpp",
+			Settings: map[string]any{
+				"address": "127.0.0.1:1", "system_id": "me",
+				"password_file": "FILE",
+			},
+		},
+		"tls_ca_file": {
+			Provider: "smpp",
+			Settings: map[string]any{
+				"address": "127.0.0.1:1", "system_id": "me", "tls": true,
+				"tls_ca_file": "FILE",
+			},
+		},
 		"api_secret_file": {Provider: "vonage", Settings: map[string]any{
 			"api_key": "k", "api_secret_file": "FILE", "base_url": "https://vonage.invalid",
 		}},
-		"auth_token_file": {Provider: "twilio",
-			Settings: map[string]any{"api_key_secret_file": "good", "auth_token_file": "FILE"}},
-		"signing_key_files": {Provider: "bird",
-			Settings: map[string]any{"access_key_file": "good",
-				"signing_key_files": []any{"good", "FILE"}}},
-		"sns_certificate_files": {Provider: "aws",
-			Settings: map[string]any{"sns_certificate_files": "FILE"}},
-		"proxy_password_file": {Provider: "sinch",
-			Settings: map[string]any{"token_file": "good", "proxy": "http://p:1", "proxy_user": "u",
-				"proxy_password_file": "FILE"}},
-		"password": {Provider: "httpapi",
-			Settings: map[string]any{"secrets": map[string]any{"password": "FILE"}}},
+		"auth_token_file": {
+			Provider: "twilio",
+			Settings: map[string]any{"api_key_secret_file": "good", "auth_token_file": "FILE"},
+		},
+		"signing_key_files": {
+			Provider: "bird",
+			Settings: map[string]any{
+				"access_key_file":   "good",
+				"signing_key_files": []any{"good", "FILE"},
+			},
+		},
+		"sns_certificate_files": {
+			Provider: "aws",
+			Settings: map[string]any{"sns_certificate_files": "FILE"},
+		},
+		"proxy_password_file": {
+			Provider: "sinch",
+			Settings: map[string]any{
+				"token_file": "good", "proxy": "http://p:1", "proxy_user": "u",
+				"proxy_password_file": "FILE",
+			},
+		},
+		"password": {
+			Provider: "httpapi",
+			Settings: map[string]any{"secrets": map[string]any{"password": "FILE"}},
+		},
 	} {
 		for _, file := range []string{"/etc/passwd", "../x", "draw.key", key} {
 			channel := channel
@@ -140,8 +170,10 @@ routes:
      scoring: {function: "https://scores.example", token_file: `+name+`}}
 `, "")
 		err := CheckChannels("routing.yaml", doc)
-		for _, want := range []string{"channels.s.settings: password_file: " + name,
-			"channels.w.settings: token_file: " + name, "route best: scoring.token_file: " + name} {
+		for _, want := range []string{
+			"channels.s.settings: password_file: " + name,
+			"channels.w.settings: token_file: " + name, "route best: scoring.token_file: " + name,
+		} {
 			if err == nil ||
 				!strings.Contains(
 					err.Error(),

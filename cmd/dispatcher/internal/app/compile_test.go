@@ -134,8 +134,10 @@ routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 `
 	after := strings.Replace(before, "a: 60", "a: 30", 1)
 	n := NewRouting(appliedDocument(t, after), nil, "alice", "because", nil)
-	current := ledger.RoutingVersion{Version: 7, Document: before,
-		Effects: []byte(`{"weights": {"r": {"a": "45"}}}`)}
+	current := ledger.RoutingVersion{
+		Version: 7, Document: before,
+		Effects: []byte(`{"weights": {"r": {"a": "45"}}}`),
+	}
 	if got, want := string(n.Effects(current)), `{"weights":{"r":{"a":"22.5"}}}`; got != want {
 		t.Errorf("effects %s, want %s", got, want)
 	}
@@ -148,8 +150,10 @@ routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 		t.Errorf("effects %s, want %s", got, want)
 	}
 	n = NewRouting(appliedDocument(t, after), nil, "alice", "because", nil)
-	for name, text := range map[string]string{"no document": "",
-		"of another program": "routes: {}"} {
+	for name, text := range map[string]string{
+		"no document":        "",
+		"of another program": "routes: {}",
+	} {
 		current.Document = text
 		if got := n.Effects(current); got != nil {
 			t.Errorf("%s: effects %s", name, got)
@@ -181,8 +185,10 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := []admission.Limit{{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute,
-		Max: 1000}}
+	over := []admission.Limit{{
+		Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute,
+		Max: 1000,
+	}}
 	a, b := &compiled.Channels[0], &compiled.Channels[1]
 	for name, pair := range map[string][2]any{
 		"over all":        {over, compiled.Limits},
@@ -212,8 +218,10 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 	base := config.Channel{
 		Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "binds": 2},
 		Capacity: 10, State: config.Enabled,
-		Limits: []admission.Limit{{Window: admission.Second, Max: 40},
-			{Window: admission.Day, Max: 1000}},
+		Limits: []admission.Limit{
+			{Window: admission.Second, Max: 40},
+			{Window: admission.Day, Max: 1000},
+		},
 	}
 	for name, tc := range map[string]struct {
 		change func(*config.Channel)
@@ -236,8 +244,10 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 			c.Limits = []admission.Limit{{Window: admission.Second, Max: 41}}
 		}, true},
 		"the unit of pace": {func(c *config.Channel) {
-			c.Limits = []admission.Limit{{Window: admission.Second, Max: 40,
-				Unit: admission.Segments}}
+			c.Limits = []admission.Limit{{
+				Window: admission.Second, Max: 40,
+				Unit: admission.Segments,
+			}}
 		}, true},
 		"settings": {func(c *config.Channel) {
 			c.Settings = map[string]any{"address": "x:2", "binds": 2}

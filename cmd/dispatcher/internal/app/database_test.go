@@ -30,8 +30,10 @@ func TestStartWarnsOfCommitsThatMayBeLost(t *testing.T) {
 	if err := a.warnOfDurability(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"setting":"synchronous_commit","value":"off"`,
-		`"setting":"fsync"`, `"setting":"full_page_writes"`, "attempts that went out already"} {
+	for _, want := range []string{
+		`"setting":"synchronous_commit","value":"off"`,
+		`"setting":"fsync"`, `"setting":"full_page_writes"`, "attempts that went out already",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing in %s", want, out.String())
 		}

@@ -393,8 +393,10 @@ func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
 	if want := "İstanbul'da " + strings.Repeat("ş", 150); whole != want {
 		t.Errorf("the subscriber reads %q", whole)
 	}
-	for id, reason := range map[string]string{"premium": "blocked_number",
-		"no-number": "bad_number", "bad-sender": "bad_sender", "too-long": "too_many_segments"} {
+	for id, reason := range map[string]string{
+		"premium":   "blocked_number",
+		"no-number": "bad_number", "bad-sender": "bad_sender", "too-long": "too_many_segments",
+	} {
 		if got := s.record(id).Message.Reason; got != reason {
 			t.Errorf("%s: %q, want %q", id, got, reason)
 		}

@@ -109,8 +109,10 @@ func TestADocumentsBlocksRejectMessages(t *testing.T) {
 			t.Errorf("%s: %s %s", name, a.Decision.State, a.Decision.Reason)
 		}
 	}
-	for name, to := range map[string]string{"hardly of Jamaica": "+16795550123",
-		"of Kazakhstan": "+77015550123"} {
+	for name, to := range map[string]string{
+		"hardly of Jamaica": "+16795550123",
+		"of Kazakhstan":     "+77015550123",
+	} {
 		if a := forecast(t, envelope.Message{To: to}, autumn); a.Decision.State == ledger.Rejected {
 			t.Errorf("%s: %s %s", name, a.Decision.State, a.Decision.Reason)
 		}
@@ -133,8 +135,10 @@ func TestNationalTablesOfAChannelDecideWhoCanTakeALongText(t *testing.T) {
 		a.Decision.Attempt.Segments != 1 {
 		t.Errorf("%v, %+v", got, a.Decision)
 	}
-	if a := forecast(t, envelope.Message{To: "+447400123456", Tenant: "short",
-		Text: strings.Repeat("я", 71)}, autumn); a.Problem == nil ||
+	if a := forecast(t, envelope.Message{
+		To: "+447400123456", Tenant: "short",
+		Text: strings.Repeat("я", 71),
+	}, autumn); a.Problem == nil ||
 		a.Problem.Code != envelope.TooManySegments {
 		t.Errorf("%+v", a)
 	}

@@ -53,8 +53,10 @@ func newStation(t *testing.T) *station {
 	}
 	t.Cleanup(l.Close)
 	s := &station{t: t, out: &bytes.Buffer{}}
-	if s.carrier, err = smpptest.Start(smpptest.Config{SystemID: "me",
-		Password: "right"}); err != nil {
+	if s.carrier, err = smpptest.Start(smpptest.Config{
+		SystemID: "me",
+		Password: "right",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.carrier.Close)
@@ -161,8 +163,10 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 		{"a price", "0.028", "0.029", nil},
 		{"a label", "quality: 5", "quality: 6", nil},
 		{"the pace", "max: 50", "max: 60", nil},
-		{"a setting", "password_file: password}}", "password_file: password, binds: 2}}",
-			[]string{"b"}},
+		{
+			"a setting", "password_file: password}}", "password_file: password, binds: 2}}",
+			[]string{"b"},
+		},
 		{"a new channel", "\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: password}}\nroutes", []string{"b", "c"}},
 		{"without it", "", "", nil},
@@ -355,10 +359,14 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 			"system_id: me, password_file: missing, alphabet: latin1}}", false},
 		"other long messages": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: missing, long_messages: udh16}}", false},
-		"no test any more": {strings.Replace(former, "}}", "}, test: true}", 1),
-			strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
-		"no sandbox any more": {"b: {provider: sandbox}",
-			strings.Replace(former, "password_file: password", "password_file: missing", 1), false},
+		"no test any more": {
+			strings.Replace(former, "}}", "}, test: true}", 1),
+			strings.Replace(former, "password_file: password", "password_file: missing", 1), false,
+		},
+		"no sandbox any more": {
+			"b: {provider: sandbox}",
+			strings.Replace(former, "password_file: password", "password_file: missing", 1), false,
+		},
 		"a pace on top of all": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: missing}, limits: [{window: 1s, max: 3}]}", true},
 	} {
@@ -412,9 +420,11 @@ func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
 	s.write("password", "right")
-	for _, text := range []string{plainDocument,
+	for _, text := range []string{
+		plainDocument,
 		strings.Replace(plainDocument, "password_file: password}}", "password_file: missing}}", 1),
-		plainDocument} {
+		plainDocument,
+	} {
 		if err := s.put(text); err != nil {
 			t.Fatal(err)
 		}

@@ -127,15 +127,23 @@ func TestOnlyChannelsThatSendPartsSayHowTheyCut(t *testing.T) {
 	cuts := map[string]string{}
 	for name, channel := range map[string]config.Channel{
 		"smpp": {Provider: "smpp", Settings: map[string]any{"address": "a:1", "system_id": "x"}},
-		"elsewhere": {Provider: "smpp",
-			Settings: map[string]any{"address": "b:1", "system_id": "y", "window": 5,
-				"key_tlv": "0x1400"}},
-		"ascii": {Provider: "smpp",
-			Settings: map[string]any{"address": "a:1", "system_id": "x", "alphabet": "ascii"}},
+		"elsewhere": {
+			Provider: "smpp",
+			Settings: map[string]any{
+				"address": "b:1", "system_id": "y", "window": 5,
+				"key_tlv": "0x1400",
+			},
+		},
+		"ascii": {
+			Provider: "smpp",
+			Settings: map[string]any{"address": "a:1", "system_id": "x", "alphabet": "ascii"},
+		},
 		"sandbox": {Provider: "sandbox"},
 		"twilio":  {Provider: "twilio"},
-		"a trial": {Provider: "smpp", Test: true,
-			Settings: map[string]any{"address": "a:1", "system_id": "x"}},
+		"a trial": {
+			Provider: "smpp", Test: true,
+			Settings: map[string]any{"address": "a:1", "system_id": "x"},
+		},
 		"a trial's sandbox": {Provider: "sandbox", Test: true},
 	} {
 		var got decide.Channel

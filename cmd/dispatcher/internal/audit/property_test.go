@@ -37,8 +37,10 @@ func drawnRouting(t *rapid.T) *decide.Routing {
 		entries[i] = selector.Entry{Name: name, Weight: selector.MustWeight(fmt.Sprint(weight))}
 		r.Channels = append(r.Channels, decide.Channel{Channel: config.Channel{
 			Name: name, Capacity: rapid.Int64Range(1, 3).Draw(t, "capacity"),
-			State: rapid.SampledFrom([]decide.ChannelState{decide.Enabled, decide.Enabled,
-				decide.Enabled, decide.Enabled, decide.Draining, decide.Disabled}).Draw(t, "state"),
+			State: rapid.SampledFrom([]decide.ChannelState{
+				decide.Enabled, decide.Enabled,
+				decide.Enabled, decide.Enabled, decide.Draining, decide.Disabled,
+			}).Draw(t, "state"),
 			Labels: map[string]selector.Value{"quality": selector.NumberValue(
 				float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
 			Senders: drawnSenders(t),
@@ -86,10 +88,14 @@ func drawnSenders(t *rapid.T) decide.Senders {
 	return rapid.SampledFrom([]decide.Senders{
 		{},
 		{Default: "ACME"},
-		{Rules: []decide.SenderRule{{Countries: []string{"gb"},
-			Allow: []sms.SenderKind{sms.Alphanumeric}}}},
-		{Rules: []decide.SenderRule{{Allow: []sms.SenderKind{sms.LongCode},
-			From: "+447700900999"}}},
+		{Rules: []decide.SenderRule{{
+			Countries: []string{"gb"},
+			Allow:     []sms.SenderKind{sms.Alphanumeric},
+		}}},
+		{Rules: []decide.SenderRule{{
+			Allow: []sms.SenderKind{sms.LongCode},
+			From:  "+447700900999",
+		}}},
 	}).Draw(t, "senders")
 }
 
@@ -105,8 +111,10 @@ func drawnLimitsOf(t *rapid.T, c *decide.Channel) {
 	}
 	own := admission.Limit{
 		Window: admission.Day, Max: rapid.SampledFrom([]int64{0, 2, 10, 10, 10}).Draw(t, "own max"),
-		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments,
-			admission.Money}).Draw(t, "own unit"),
+		Unit: rapid.SampledFrom([]admission.Unit{
+			admission.Messages, admission.Segments,
+			admission.Money,
+		}).Draw(t, "own unit"),
 	}
 	if own.Unit == admission.Money {
 		own.Max *= 1000
@@ -115,8 +123,11 @@ func drawnLimitsOf(t *rapid.T, c *decide.Channel) {
 		own.Reserve = []admission.Reserve{{Lane: "otp", Percent: 50}}
 	}
 	c.Limits = append(c.Limits, own)
-	c.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Even{},
-		admission.CounterPolicy{}}).Draw(t, "policy")
+	c.Policy = rapid.SampledFrom([]admission.Policy{
+		nil,
+		admission.Even{},
+		admission.CounterPolicy{},
+	}).Draw(t, "policy")
 }
 
 // drawnNames are names of which other versions have some too.
@@ -146,10 +157,14 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) decide.Route {
 	route := decide.Route{Route: config.Route{
 		Name:        rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "route"),
 		MaxSegments: 10,
-		Mode: rapid.SampledFrom([]decide.Mode{decide.Weighted, decide.RoundRobinMode,
-			decide.LongestIdle, decide.BestWorkerMode}).Draw(t, "mode"),
-		Fallback: rapid.SampledFrom([]decide.Ranker{decide.LoadRatio, decide.BestWorker,
-			decide.RoundRobin, decide.Redraw}).Draw(t, "fallback"),
+		Mode: rapid.SampledFrom([]decide.Mode{
+			decide.Weighted, decide.RoundRobinMode,
+			decide.LongestIdle, decide.BestWorkerMode,
+		}).Draw(t, "mode"),
+		Fallback: rapid.SampledFrom([]decide.Ranker{
+			decide.LoadRatio, decide.BestWorker,
+			decide.RoundRobin, decide.Redraw,
+		}).Draw(t, "fallback"),
 		BypassSelectors: rapid.Bool().Draw(t, "bypass"),
 		HoldThrottled:   rapid.Bool().Draw(t, "hold"),
 		Wait:            rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "wait"),
@@ -174,8 +189,10 @@ func drawnScoring(t *rapid.T) decide.Scoring {
 	s := decide.Scoring{Ascending: rapid.Bool().Draw(t, "ascending")}
 	switch rapid.IntRange(0, 3).Draw(t, "scoring") {
 	case 1, 2: // the second fails while a channel of quality 0 is among them
-		source := rapid.SampledFrom([]string{"channel.labels.quality + load_ratio + priority",
-			"1 / channel.labels.quality - price"}).Draw(t, "expression")
+		source := rapid.SampledFrom([]string{
+			"channel.labels.quality + load_ratio + priority",
+			"1 / channel.labels.quality - price",
+		}).Draw(t, "expression")
 		var err error
 		if s.Expression, err = score.Compile(source); err != nil {
 			t.Fatal(err)
@@ -217,7 +234,8 @@ func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counte
 // drawnState is any shared state of the channels within their bounds, and what this process knows
 // of its connections.
 func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
-	now time.Time) (*ledger.Seen, []string) {
+	now time.Time,
+) (*ledger.Seen, []string) {
 	seen, unready := idle(r)
 	bad := rapid.Bool().Draw(t, "bad times")
 	for i := range seen.Channels {
@@ -236,8 +254,10 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
 			seen.Channels[i].LastAssigned = now.Add(-time.Duration(ago) * time.Minute)
 		}
 		if bad {
-			unready[i] = rapid.SampledFrom([]string{"", "connecting", decide.Throttled,
-				decide.Breaker, provider.Probing}).Draw(t, "unready")
+			unready[i] = rapid.SampledFrom([]string{
+				"", "connecting", decide.Throttled,
+				decide.Breaker, provider.Probing,
+			}).Draw(t, "unready")
 		}
 	}
 	scoped := func(channel string, limits []admission.Limit) {
@@ -261,8 +281,10 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
 		scoped(r.Channels[i].Name, r.Channels[i].Limits)
 	}
 	if at := rapid.IntRange(-1, len(r.Channels)-1).Draw(t, "cursor"); at >= 0 {
-		seen.Cursors[0] = ledger.Cursor{Route: r.Routes[0].Name,
-			Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at}
+		seen.Cursors[0] = ledger.Cursor{
+			Route:   r.Routes[0].Name,
+			Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at,
+		}
 	}
 	return seen, unready
 }
@@ -274,8 +296,13 @@ func drawnRooms(t *rapid.T, channels int) []decide.Room {
 	}
 	out := make([]decide.Room, channels)
 	for i := range out {
-		out[i] = rapid.SampledFrom([]decide.Room{{Left: 1}, {Left: 0}, {Kept: 1}, {Late: true},
-			{Left: 1, Late: true}}).Draw(t, "room")
+		out[i] = rapid.SampledFrom([]decide.Room{
+			{Left: 1},
+			{Left: 0},
+			{Kept: 1},
+			{Late: true},
+			{Left: 1, Late: true},
+		}).Draw(t, "room")
 	}
 	return out
 }
@@ -289,8 +316,10 @@ func drawnJob(t *rapid.T) *decide.Job {
 	m.From = rapid.SampledFrom([]string{"", "ACME", "+447700900001"}).Draw(t, "from")
 	for range rapid.IntRange(0, 2).Draw(t, "selectors") {
 		m.Selectors = append(m.Selectors, envelope.Selector{
-			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{selector.GreaterThan,
-				selector.Equal, selector.LessThanEqual}).Draw(t, "operator"),
+			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{
+				selector.GreaterThan,
+				selector.Equal, selector.LessThanEqual,
+			}).Draw(t, "operator"),
 			Value: selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "value"))),
 			ExpiresAfter: rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t,
 				"expires after"),
@@ -317,10 +346,14 @@ func drawnScores(t *rapid.T, n int) *decide.Scores {
 
 // drawnResult is any answer to an attempt.
 func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
-	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused,
-		provider.Refused, provider.Throttled, provider.Unknown}
-	code := rapid.SampledFrom([]string{"0x1", "0x1", decide.CodeStopping, decide.CodeStale,
-		decide.CodeExpired}).Draw(t, "code")
+	outcomes := []provider.Outcome{
+		provider.Accepted, provider.Rejected, provider.Refused,
+		provider.Refused, provider.Throttled, provider.Unknown,
+	}
+	code := rapid.SampledFrom([]string{
+		"0x1", "0x1", decide.CodeStopping, decide.CodeStale,
+		decide.CodeExpired,
+	}).Draw(t, "code")
 	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {
 		return provider.Result{Outcome: provider.Refused, Code: decide.CodeLate}
 	}

@@ -86,8 +86,10 @@ func (l *life) decide(
 		seen.Intakes = []ledger.Intake{ledger.Fresh}
 	} else {
 		selectors := decide.SelectorsAt(row, l.now)
-		scores := decide.RowScores{Version: l.live.Version, Selectors: len(selectors),
-			Scores: answer}
+		scores := decide.RowScores{
+			Version: l.live.Version, Selectors: len(selectors),
+			Scores: answer,
+		}
 		state.Answers = map[int64]decide.RowScores{row.Seq: scores}
 		seen.Intakes = []ledger.Intake{ledger.Due}
 	}
@@ -248,16 +250,20 @@ func jobOf(id string, segments int) *decide.Job {
 		text += "0123456789"
 	}
 	m := envelope.Message{ID: id, To: "+447700900123", Text: text}
-	return &decide.Job{Message: m, Raw: m.Append(nil), Lane: "bulk",
-		Produced: noon.Add(-time.Second)}
+	return &decide.Job{
+		Message: m, Raw: m.Append(nil), Lane: "bulk",
+		Produced: noon.Add(-time.Second),
+	}
 }
 
 // TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are
 // honest.
 func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
-	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t),
-		releasedLife(t), lateLife(t), recutLife(t), mendedLife(t)} {
+	for _, l := range []*life{
+		fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t),
+		releasedLife(t), lateLife(t), recutLife(t), mendedLife(t),
+	} {
 		if found := l.verified(t); len(found) > 0 {
 			t.Errorf("%s: %+v", l.record.Message.ID, found)
 		}
@@ -285,8 +291,10 @@ func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) {
 	t.Helper()
 	routing := testRouting(t)
-	routing.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-		Ambiguous: "resend_once"}}
+	routing.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
+		Name: "bulk", TTL: time.Hour,
+		Ambiguous: "resend_once",
+	}}
 	if change != nil {
 		change(routing)
 	}
@@ -328,13 +336,16 @@ func partLife(t testing.TB) *life {
 	l, _ := lifeOf(t, nil)
 	l.claimed(t, jobOf("m-1", 3), nil)
 	l.answer(provider.Result{Outcome: provider.Throttled, Parts: []provider.Part{
-		{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Accepted},
+		{Index: 0, Outcome: provider.Accepted},
+		{Index: 1, Outcome: provider.Accepted},
 		{Index: 2, Outcome: provider.Throttled},
 	}})
 	l.pass(time.Minute)
 	l.claimed(t, nil, nil)
-	l.answer(provider.Result{Outcome: provider.Accepted,
-		Parts: []provider.Part{{Index: 2, Outcome: provider.Accepted}}})
+	l.answer(provider.Result{
+		Outcome: provider.Accepted,
+		Parts:   []provider.Part{{Index: 2, Outcome: provider.Accepted}},
+	})
 	return l
 }
 
@@ -375,8 +386,10 @@ func mendedLife(t testing.TB) *life {
 		!slices.Equal(f.Submission.Parts, []int{1}) {
 		t.Fatalf("submits %v of %q", f.Submission.Parts, f.Submission.Cut)
 	}
-	l.answer(provider.Result{Outcome: provider.Accepted,
-		Parts: []provider.Part{{Index: 1, Outcome: provider.Accepted}}})
+	l.answer(provider.Result{
+		Outcome: provider.Accepted,
+		Parts:   []provider.Part{{Index: 1, Outcome: provider.Accepted}},
+	})
 	return l
 }
 
@@ -407,8 +420,10 @@ func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	table := r.Routes[0].Table
 	entries := make([]selector.Entry, table.Len())
 	for i := range entries {
-		entries[i] = selector.Entry{Name: table.Entry(i).Name,
-			Weight: table.Entry(len(entries) - 1 - i).Weight}
+		entries[i] = selector.Entry{
+			Name:   table.Entry(i).Name,
+			Weight: table.Entry(len(entries) - 1 - i).Weight,
+		}
 	}
 	var err error
 	if next.Routes[0].Table, err = selector.NewTable(entries); err != nil {
@@ -451,9 +466,13 @@ func lateLife(t testing.TB) *life {
 	})
 	l.claimed(t, jobOf("m-1", 2), nil)
 	l.lose()
-	l.answer(provider.Result{Outcome: provider.Refused,
-		Parts: []provider.Part{{Index: 0, Outcome: provider.Accepted},
-			{Index: 1, Outcome: provider.Refused}}})
+	l.answer(provider.Result{
+		Outcome: provider.Refused,
+		Parts: []provider.Part{
+			{Index: 0, Outcome: provider.Accepted},
+			{Index: 1, Outcome: provider.Refused},
+		},
+	})
 	l.pass(time.Minute)
 	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Refused, Code: "dial"})

@@ -31,8 +31,10 @@ func testRouting(t testing.TB) *decide.Routing {
 	}
 	r := &decide.Routing{
 		Version: 7, Zone: time.UTC, Routes: []decide.Route{route},
-		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-			MaxWaiting: 100}}},
+		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{
+			Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100,
+		}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, decide.Channel{
@@ -54,8 +56,10 @@ func drawnScope(t *rapid.T) admission.Scope {
 		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t,
 			"tenant")}
 	}
-	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1",
-		"+447700900123", "+4477009001234"}).Draw(t, "prefix")}
+	return admission.Scope{Prefix: rapid.SampledFrom([]string{
+		"+4", "+44", "+447", "+4479", "+1",
+		"+447700900123", "+4477009001234",
+	}).Draw(t, "prefix")}
 }
 
 // drawnLimits are limits of tenants and prefixes.

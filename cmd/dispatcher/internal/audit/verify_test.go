@@ -412,44 +412,84 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 		passes []string
 	}{
 		"none": {passes: []string{decide.Throttled}},
-		"of the channel": {own: &admission.Limit{Max: 5},
-			passes: []string{decide.Throttled, decide.NoSlot}},
-		"divided": {own: &admission.Limit{Max: 5}, policy: admission.Even{},
-			passes: []string{decide.Throttled, decide.NoSlot, decide.NoShare}},
-		"exact": {own: &admission.Limit{Max: 5}, policy: admission.Exact{},
-			passes: []string{decide.Throttled, decide.NoSlot}},
-		"with a reserve": {own: &admission.Limit{Max: 5,
-			Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}},
-			passes: []string{decide.Throttled, decide.NoSlot, decide.Reserved}},
-		"of its tenant": {own: &admission.Limit{Scope: shop, Max: 5},
-			passes: []string{decide.Throttled, decide.TenantLimit}},
-		"of its tenant, over all": {over: &admission.Limit{Scope: shop, Max: 5},
-			passes: []string{decide.Throttled, decide.TenantLimit}},
-		"of another tenant": {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"},
-			Max: 5}, passes: []string{decide.Throttled}},
-		"of its prefix": {own: &admission.Limit{Scope: british, Max: 5},
-			passes: []string{decide.Throttled, decide.PrefixLimit}},
-		"of another prefix": {over: &admission.Limit{Scope: admission.Scope{Prefix: "+49"},
-			Max: 5}, passes: []string{decide.Throttled}},
-		"in money": {own: &admission.Limit{Unit: admission.Money, Max: 500_000},
-			passes: []string{decide.Throttled, decide.NoBudget}},
-		"in money, with a reserve": {own: &admission.Limit{Unit: admission.Money, Max: 500_000,
-			Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}},
-			passes: []string{decide.Throttled, decide.NoBudget, decide.Reserved}},
-		"in money, divided": {own: &admission.Limit{Unit: admission.Money, Max: 500_000},
-			policy: admission.Even{}, passes: []string{decide.Throttled, decide.NoBudget,
-				decide.NoShare}},
-		"in money of its tenant": {own: &admission.Limit{Scope: shop, Unit: admission.Money,
-			Max: 500_000}, policy: admission.Even{},
-			passes: []string{decide.Throttled, decide.NoBudget}},
-		"in money of another": {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"},
-			Unit: admission.Money, Max: 5}, passes: []string{decide.Throttled}},
-		"in money, over its shops": {over: &admission.Limit{Scope: shop, Unit: admission.Money,
-			Max: 500_000}, passes: []string{decide.Throttled, decide.NoBudget}},
+		"of the channel": {
+			own:    &admission.Limit{Max: 5},
+			passes: []string{decide.Throttled, decide.NoSlot},
+		},
+		"divided": {
+			own: &admission.Limit{Max: 5}, policy: admission.Even{},
+			passes: []string{decide.Throttled, decide.NoSlot, decide.NoShare},
+		},
+		"exact": {
+			own: &admission.Limit{Max: 5}, policy: admission.Exact{},
+			passes: []string{decide.Throttled, decide.NoSlot},
+		},
+		"with a reserve": {
+			own: &admission.Limit{
+				Max:     5,
+				Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}},
+			},
+			passes: []string{decide.Throttled, decide.NoSlot, decide.Reserved},
+		},
+		"of its tenant": {
+			own:    &admission.Limit{Scope: shop, Max: 5},
+			passes: []string{decide.Throttled, decide.TenantLimit},
+		},
+		"of its tenant, over all": {
+			over:   &admission.Limit{Scope: shop, Max: 5},
+			passes: []string{decide.Throttled, decide.TenantLimit},
+		},
+		"of another tenant": {over: &admission.Limit{
+			Scope: admission.Scope{Tenant: "bank"},
+			Max:   5,
+		}, passes: []string{decide.Throttled}},
+		"of its prefix": {
+			own:    &admission.Limit{Scope: british, Max: 5},
+			passes: []string{decide.Throttled, decide.PrefixLimit},
+		},
+		"of another prefix": {over: &admission.Limit{
+			Scope: admission.Scope{Prefix: "+49"},
+			Max:   5,
+		}, passes: []string{decide.Throttled}},
+		"in money": {
+			own:    &admission.Limit{Unit: admission.Money, Max: 500_000},
+			passes: []string{decide.Throttled, decide.NoBudget},
+		},
+		"in money, with a reserve": {
+			own: &admission.Limit{
+				Unit: admission.Money, Max: 500_000,
+				Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}},
+			},
+			passes: []string{decide.Throttled, decide.NoBudget, decide.Reserved},
+		},
+		"in money, divided": {
+			own:    &admission.Limit{Unit: admission.Money, Max: 500_000},
+			policy: admission.Even{}, passes: []string{
+				decide.Throttled, decide.NoBudget,
+				decide.NoShare,
+			},
+		},
+		"in money of its tenant": {
+			own: &admission.Limit{
+				Scope: shop, Unit: admission.Money,
+				Max: 500_000,
+			}, policy: admission.Even{},
+			passes: []string{decide.Throttled, decide.NoBudget},
+		},
+		"in money of another": {over: &admission.Limit{
+			Scope: admission.Scope{Tenant: "bank"},
+			Unit:  admission.Money, Max: 5,
+		}, passes: []string{decide.Throttled}},
+		"in money, over its shops": {over: &admission.Limit{
+			Scope: shop, Unit: admission.Money,
+			Max: 500_000,
+		}, passes: []string{decide.Throttled, decide.NoBudget}},
 	} {
-		for _, word := range []string{decide.Throttled, decide.NoSlot, decide.NoActive,
+		for _, word := range []string{
+			decide.Throttled, decide.NoSlot, decide.NoActive,
 			decide.Reserved, decide.NoShare, decide.TenantLimit, decide.PrefixLimit,
-			decide.NoBudget} {
+			decide.NoBudget,
+		} {
 			l := tenantLife(t, func(r *decide.Routing, first int) {
 				for _, limit := range []*admission.Limit{tc.own, tc.over} {
 					if limit != nil {
@@ -511,16 +551,20 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 	for limit, held := range map[int64]bool{0: false, 1: false, 2: true} {
 		l, first := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Wait = time.Minute })
 		c := l.live.Channel(first)
-		l.live.Channels[c].Limits = []admission.Limit{{Window: admission.Day,
-			Unit: admission.Segments, Max: limit}}
+		l.live.Channels[c].Limits = []admission.Limit{{
+			Window: admission.Day,
+			Unit:   admission.Segments, Max: limit,
+		}}
 		l.live.Prepare()
 		l.bound(boundsOf(l.live))
 		e := l.editions[7]
 		e.Routing = l.live
 		l.editions[7] = e
 		seen, unready := idle(l.live)
-		full := admission.Counter{Limit: l.live.Channels[c].Limits[0],
-			Start: noon.Add(-12 * time.Hour), Granted: limit, Max: limit}
+		full := admission.Counter{
+			Limit: l.live.Channels[c].Limits[0],
+			Start: noon.Add(-12 * time.Hour), Granted: limit, Max: limit,
+		}
 		seen.Channels[c].Gate.Counters = []admission.Counter{full}
 		d := l.decide(t, jobOf("m-1", 2), seen, unready, nil)
 		if (d.State == ledger.Waiting) != held {
@@ -551,8 +595,10 @@ func (l *life) lane(name string, lane decide.Lane) {
 
 // chosenFirst is the ranking of a first choice that could take its message, which nobody stores.
 func chosenFirst(r *ledger.Record) []byte {
-	k := decide.Ranking{Version: r.Message.Plan.Version, By: string(decide.LoadRatio),
-		Candidates: []decide.Ranked{{Channel: r.Message.Plan.FirstChoice, Capacity: 100}}}
+	k := decide.Ranking{
+		Version: r.Message.Plan.Version, By: string(decide.LoadRatio),
+		Candidates: []decide.Ranked{{Channel: r.Message.Plan.FirstChoice, Capacity: 100}},
+	}
 	for _, name := range []string{"a", "b", "c"} {
 		if name != r.Message.Plan.FirstChoice {
 			k.Candidates = append(k.Candidates, decide.Ranked{Channel: name, Capacity: 100})
@@ -786,8 +832,10 @@ func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 			e.From = noon.Add(clockTolerance + time.Microsecond)
 		}, true},
 	} {
-		for what, l := range map[string]*life{"attempt": drawLife(t), "turn": turnLife(t),
-			"planned alone": waitLife(t)} {
+		for what, l := range map[string]*life{
+			"attempt": drawLife(t), "turn": turnLife(t),
+			"planned alone": waitLife(t),
+		} {
 			if what == "planned alone" { // received at noon, decided a while later
 				l.record.Attempts, l.record.Message.Attempts, l.record.Seen = nil, 0, nil
 				l.record.Message.State, l.record.FinishedAt = ledger.Failed, noon
@@ -812,8 +860,10 @@ func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 	t.Parallel()
 	l := fallbackLife(t)
-	l.record.Message.Plan = ledger.Plan{Version: l.live.Version, Route: "x", Draw: 3, Size: 4,
-		KeyID: "1", FirstChoice: "q"}
+	l.record.Message.Plan = ledger.Plan{
+		Version: l.live.Version, Route: "x", Draw: 3, Size: 4,
+		KeyID: "1", FirstChoice: "q",
+	}
 	raw, err := json.Marshal(l.verified(t))
 	if err != nil || strings.Contains(string(raw), "7700900123") {
 		t.Errorf("%v %s", err, raw)
@@ -824,14 +874,18 @@ func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 // goes on.
 func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 	t.Parallel()
-	lives := []func(testing.TB) *life{fallbackLife, resentLife, partLife, waitLife, turnLife,
-		scoreLife, drawLife}
+	lives := []func(testing.TB) *life{
+		fallbackLife, resentLife, partLife, waitLife, turnLife,
+		scoreLife, drawLife,
+	}
 	tier.Check(t, func(rt *rapid.T) {
 		l := rapid.SampledFrom(lives).Draw(rt, "life")(t)
 		number := rapid.SampledFrom([]int{-1 << 31, -1, 0, 1, 2, 3, 7, 8, 40, 1 << 31})
-		word := rapid.SampledFrom([]string{"", "a", "b", "zzz", "wait", "load_ratio", "best_worker",
+		word := rapid.SampledFrom([]string{
+			"", "a", "b", "zzz", "wait", "load_ratio", "best_worker",
 			"round_robin", "redraw", "function", "expression", decide.Removed, decide.NoSlot,
-			"5778f985"})
+			"5778f985",
+		})
 		plan := &l.record.Message.Plan
 		for range rapid.IntRange(1, 4).Draw(rt, "damages") {
 			n, w := number.Draw(rt, "number"), word.Draw(rt, "word")
@@ -868,7 +922,8 @@ func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 
 // drawnDamage is a ranking that makes no sense.
 func drawnDamage(t *rapid.T, number *rapid.Generator[int],
-	word *rapid.Generator[string]) decide.Ranking {
+	word *rapid.Generator[string],
+) decide.Ranking {
 	r := decide.Ranking{
 		Version: int64(rapid.SampledFrom([]int{7, 7, 8, 9}).Draw(t, "version")),
 		By:      word.Draw(t, "by"), Attempts: rapid.IntRange(-1, 3).Draw(t, "attempts"),
@@ -880,8 +935,10 @@ func drawnDamage(t *rapid.T, number *rapid.Generator[int],
 		r.After = new(number.Draw(t, "after"))
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "candidates") {
-		one := decide.Ranked{Channel: word.Draw(t, "channel"),
-			Active: int64(number.Draw(t, "active")), Capacity: 100, Reason: word.Draw(t, "reason")}
+		one := decide.Ranked{
+			Channel: word.Draw(t, "channel"),
+			Active:  int64(number.Draw(t, "active")), Capacity: 100, Reason: word.Draw(t, "reason"),
+		}
 		if rapid.Bool().Draw(t, "scored") {
 			one.Score = new(1.5)
 		}

@@ -15,8 +15,10 @@ import (
 func (w *world) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
 	// the rest is told by the routing
 	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max}
-	counter := admission.Counter{Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC),
-		Granted: granted, Max: l.Max}
+	counter := admission.Counter{
+		Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC),
+		Granted: granted, Max: l.Max,
+	}
 	limits := &w.routing.Limits
 	if channel != "" {
 		limits = &w.routing.Channels[w.routing.Channel(channel)].Limits
@@ -56,8 +58,10 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	daily := func(s admission.Scope, u admission.Unit) admission.Limit {
-		return admission.Limit{Scope: s, Window: admission.Day, Unit: u, Max: 1_000_000,
-			Currency: "GBP"}
+		return admission.Limit{
+			Scope: s, Window: admission.Day, Unit: u, Max: 1_000_000,
+			Currency: "GBP",
+		}
 	}
 	counted := map[string]*admission.Counter{
 		"the channel's messages":    w.limit("a", daily(admission.Scope{}, admission.Messages), 0),
@@ -98,8 +102,10 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	if spent.Granted != 90_000 {
 		t.Errorf("%d micros are spent", spent.Granted)
 	}
-	want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Prefix: "+"}},
-		Window: admission.Day, Micros: 90_000}}
+	want := []ledger.Refund{{
+		ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Prefix: "+"}},
+		Window:   admission.Day, Micros: 90_000,
+	}}
 	if diff := cmp.Diff(want, d.refunds); diff != "" {
 		t.Errorf("what goes back if nothing is spent: %s", diff)
 	}
@@ -109,16 +115,20 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, s := range []admission.Scope{{}, shop} {
-		w.limit("a", admission.Limit{Scope: s, Window: admission.Hour, Unit: admission.Money,
-			Max: 1_000_000, Currency: "GBP"}, 0)
+		w.limit("a", admission.Limit{
+			Scope: s, Window: admission.Hour, Unit: admission.Money,
+			Max: 1_000_000, Currency: "GBP",
+		}, 0)
 	}
 	w.limit("a", admission.Limit{Window: admission.Hour, Max: 10}, 0)
 	a := w.assigner()
 	d := a.decide(w.shopTask())
 	want := []ledger.Refund{
 		{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000},
-		{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Window: admission.Hour,
-			Micros: 30_000},
+		{
+			ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Window: admission.Hour,
+			Micros: 30_000,
+		},
 	}
 	if diff := cmp.Diff(want, d.refunds); diff != "" {
 		t.Error(diff)
@@ -138,8 +148,10 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	for granted, want := range map[int64]string{30_000: NoShare, 95_000: NoBudget} {
 		w := newWorld(t).onlyA()
 		w.routing.Channels[0].Policy = admission.Even{}
-		counter := w.limit("a", admission.Limit{Window: admission.Hour, Unit: admission.Money,
-			Max: 100_000, Currency: "GBP"}, granted)
+		counter := w.limit("a", admission.Limit{
+			Window: admission.Hour, Unit: admission.Money,
+			Max: 100_000, Currency: "GBP",
+		}, granted)
 		counter.Taken = map[string]int64{"worker:7": 30_000}
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
@@ -164,18 +176,28 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		"exact":         {policy: admission.Exact{}},
 		"a reserve":     {kept: true, want: admission.Tallies{Lane: "lane:bulk"}},
 		"even":          {policy: admission.Even{}, want: admission.Tallies{Pool: "worker:7"}},
-		"curve, and a reserve": {policy: admission.Curve{Factor: 1}, kept: true,
-			want: admission.Tallies{Lane: "lane:bulk", Pool: "worker:7"}},
-		"counter, of its region": {policy: admission.CounterPolicy{},
-			want: admission.Tallies{Pool: "region:eu"}},
-		"counter, the last of it": {policy: admission.CounterPolicy{}, before: 910_000,
-			want: admission.Tallies{Pool: "region:eu"}},
-		"counter, of no region": {policy: admission.CounterPolicy{}, before: 940_000,
-			want: admission.Tallies{Pool: "anywhere"}},
+		"curve, and a reserve": {
+			policy: admission.Curve{Factor: 1}, kept: true,
+			want: admission.Tallies{Lane: "lane:bulk", Pool: "worker:7"},
+		},
+		"counter, of its region": {
+			policy: admission.CounterPolicy{},
+			want:   admission.Tallies{Pool: "region:eu"},
+		},
+		"counter, the last of it": {
+			policy: admission.CounterPolicy{}, before: 910_000,
+			want: admission.Tallies{Pool: "region:eu"},
+		},
+		"counter, of no region": {
+			policy: admission.CounterPolicy{}, before: 940_000,
+			want: admission.Tallies{Pool: "anywhere"},
+		},
 	} {
 		w := newWorld(t).onlyA()
-		budget := admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 1_000_000,
-			Currency: "GBP"}
+		budget := admission.Limit{
+			Window: admission.Hour, Unit: admission.Money, Max: 1_000_000,
+			Currency: "GBP",
+		}
 		if tc.kept {
 			budget.Reserve = []admission.Reserve{{Lane: "bulk", Percent: 20}}
 		}
@@ -187,8 +209,10 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
 		d := a.decide(w.task("a"))
-		want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour,
-			Micros: 30_000, Tallies: tc.want}}
+		want := []ledger.Refund{{
+			ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour,
+			Micros: 30_000, Tallies: tc.want,
+		}}
 		if diff := cmp.Diff(want, d.refunds); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -206,8 +230,10 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	minute := func(s admission.Scope, u admission.Unit) admission.Limit {
-		return admission.Limit{Scope: s, Window: admission.Minute, Unit: u, Max: 10,
-			Currency: "GBP"}
+		return admission.Limit{
+			Scope: s, Window: admission.Minute, Unit: u, Max: 10,
+			Currency: "GBP",
+		}
 	}
 	for name, tc := range map[string]struct {
 		set  func(*world)
@@ -301,8 +327,10 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
-	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10,
-		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
+	w.limit("a", admission.Limit{
+		Window: admission.Minute, Max: 10,
+		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
+	}, 8)
 	a := w.assigner()
 	if d := a.decide(w.task("a")); d.Reason != Reserved {
 		t.Errorf("bulk: %+v", d)
@@ -318,15 +346,19 @@ func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10,
-		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
+	w.limit("", admission.Limit{
+		Scope: shop, Window: admission.Minute, Max: 10,
+		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
+	}, 8)
 	if d := w.decide(w.shopTask()); d.Reason != Reserved ||
 		d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("bulk: %+v", d)
 	}
 	w = newWorld(t)
-	w.limit("a", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Sliding: true,
-		Burst: 2}, 0)
+	w.limit("a", admission.Limit{
+		Scope: shop, Window: admission.Minute, Max: 10, Sliding: true,
+		Burst: 2,
+	}, 0)
 	a, got := w.onlyA().assigner(), 0
 	for range 5 {
 		if a.decide(w.shopTask()).State == ledger.Sending {
@@ -344,8 +376,10 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	next := func(ease admission.Ease, channel string) time.Duration {
 		w := newWorld(t)
-		counter := w.limit(channel, admission.Limit{Scope: shop, Window: admission.Second,
-			Max: 19}, 0)
+		counter := w.limit(channel, admission.Limit{
+			Scope: shop, Window: admission.Second,
+			Max: 19,
+		}, 0)
 		w.seen.Channels[0].Gate.Ease = ease
 		w.decide(w.shopTask())
 		return counter.Next.Sub(noon)
@@ -465,8 +499,10 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 		if !tc.sent {
 			continue
 		}
-		want := admission.Ticket{Bucket: given.Bucket, AcceptedAt: given.AcceptedAt,
-			LastCheckIn: noon}
+		want := admission.Ticket{
+			Bucket: given.Bucket, AcceptedAt: given.AcceptedAt,
+			LastCheckIn: noon,
+		}
 		if d.Attempt.Ticket == nil || *d.Attempt.Ticket != want || window.Granted != 1 {
 			t.Errorf("%s: ticket %+v, %d granted", name, d.Attempt.Ticket, window.Granted)
 		}
@@ -484,12 +520,16 @@ func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 		state   ledger.State
 		left    int64
 	}{
-		"the minute of the plan was used up": {noon.Add(-time.Minute), 10,
-			ledger.Sending, 1},
+		"the minute of the plan was used up": {
+			noon.Add(-time.Minute), 10,
+			ledger.Sending, 1,
+		},
 		"others have used up the minute of the claim": {noon, 10, ledger.Waiting, 10},
 		"others have moved on, and left some":         {noon, 9, ledger.Sending, 10},
-		"the plan's had room, nobody has moved on yet": {noon.Add(-time.Minute), 3,
-			ledger.Sending, 1},
+		"the plan's had room, nobody has moved on yet": {
+			noon.Add(-time.Minute), 3,
+			ledger.Sending, 1,
+		},
 	} {
 		w := newWorld(t).onlyA()
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, tc.granted)

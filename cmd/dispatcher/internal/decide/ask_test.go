@@ -45,8 +45,10 @@ func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	scoredByEndpoint(w.routing)
 	task := w.fresh()
 	task.Row.ReceivedAt = noon
-	for _, after := range []time.Duration{0, 3 * time.Second, time.Second, 2 * time.Second,
-		time.Second} {
+	for _, after := range []time.Duration{
+		0, 3 * time.Second, time.Second, 2 * time.Second,
+		time.Second,
+	} {
 		task.msg.Selectors = append(task.msg.Selectors, qualityAbove(float64(after), after))
 	}
 	questions := map[int]string{}
@@ -78,8 +80,10 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			task := w.fresh()
 			task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{qualityAbove(5, time.Minute)}
 			r := &Plan{Routing: w.routing}
-			answers := map[int64]RowScores{7: {Version: w.routing.Version, Selectors: 1,
-				Scores: &Scores{}}}
+			answers := map[int64]RowScores{7: {
+				Version: w.routing.Version, Selectors: 1,
+				Scores: &Scores{},
+			}}
 			task.Row.ReceivedAt = noon
 			b.ReportAllocs()
 			for b.Loop() {

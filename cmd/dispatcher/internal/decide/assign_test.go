@@ -44,8 +44,10 @@ func testRouting(t testing.TB) *Routing {
 	}
 	r := &Routing{
 		Version: 7, Zone: time.UTC, Routes: []Route{route},
-		Lanes: map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-			MaxWaiting: 100}}},
+		Lanes: map[string]Lane{"bulk": {Lane: config.Lane{
+			Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100,
+		}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, Channel{
@@ -113,8 +115,10 @@ func TestFirstChoiceGoesThroughWithoutARecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.decide(w.task("b"))
-	want := ledger.Attempt{Number: 1, Channel: "b", Reason: ledger.ByFirstChoice, Segments: 1,
-		PriceMicros: 30_000, Currency: "GBP"}
+	want := ledger.Attempt{
+		Number: 1, Channel: "b", Reason: ledger.ByFirstChoice, Segments: 1,
+		PriceMicros: 30_000, Currency: "GBP",
+	}
 	if d.State != ledger.Sending || !cmp.Equal(d.Attempt, want) {
 		t.Errorf("decision %+v", d)
 	}
@@ -161,8 +165,10 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 			w.routing.Channels[1].Labels = map[string]selector.Value{
 				"quality": selector.NumberValue(9),
 			}
-			t.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan,
-				Value: selector.NumberValue(5)}}
+			t.msg.Selectors = []selector.Selector{{
+				Key: "quality", Operator: selector.GreaterThan,
+				Value: selector.NumberValue(5),
+			}}
 		}, "b", []string{"a:selector", "c:selector", "b:"}},
 		"next one down too": {func(w *world, _ *Task) {
 			w.unready[0], w.unready[2] = "breaker_open", "connecting"
@@ -253,8 +259,10 @@ func TestNobodyCanTakeIt(t *testing.T) {
 			}
 		}, ledger.Waiting, SwitchedOff, lookForRoute, false},
 		"none satisfies the selectors": {func(_ *world, t *Task) {
-			t.msg.Selectors = []selector.Selector{{Key: "k", Operator: selector.Equal,
-				Value: selector.TextValue("v")}}
+			t.msg.Selectors = []selector.Selector{{
+				Key: "k", Operator: selector.Equal,
+				Value: selector.TextValue("v"),
+			}}
 		}, ledger.Failed, reasonNoChannel, 0, false},
 		"one is full until midnight, one may be ready soon": {func(w *world, _ *Task) {
 			w.seen.Channels[0].Gate.Counters = []admission.Counter{{
@@ -299,8 +307,10 @@ func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.routing.Routes[0].Wait = 3 * time.Second
-	full := admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 1},
-		Start: noon.Add(-59 * time.Second), Granted: 1, Max: 1}
+	full := admission.Counter{
+		Limit: admission.Limit{Window: admission.Minute, Max: 1},
+		Start: noon.Add(-59 * time.Second), Granted: 1, Max: 1,
+	}
 	full.Start = admission.Minute.Start(full.Start, time.UTC)
 	w.seen.Now = noon.Add(-time.Second)
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
@@ -392,8 +402,10 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	w := newWorld(t)
 	w.routing.Channels, w.seen.Channels, w.unready = nil, nil, make([]string, channels)
 	var entries []selector.Entry
-	route := Route{Route: config.Route{Name: "default", Mode: mode, Fallback: fallback,
-		MaxSegments: 10}}
+	route := Route{Route: config.Route{
+		Name: "default", Mode: mode, Fallback: fallback,
+		MaxSegments: 10,
+	}}
 	for c := range channels {
 		name := fmt.Sprintf("c%03d", c)
 		w.routing.Channels = append(w.routing.Channels,
@@ -407,8 +419,10 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 				},
 			}})
 		w.seen.Channels = append(w.seen.Channels,
-			ledger.ChannelState{Name: name,
-				LastAssigned: noon.Add(-time.Duration(c%11) * time.Second)})
+			ledger.ChannelState{
+				Name:         name,
+				LastAssigned: noon.Add(-time.Duration(c%11) * time.Second),
+			})
 		route.Members = append(route.Members, c)
 		entries = append(entries, selector.Entry{Name: name, Weight: selector.MustWeight("1")})
 	}
@@ -425,10 +439,14 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 func jobsNamed(prefix string, n int) []Job {
 	jobs := make([]Job, n)
 	for i := range jobs {
-		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123",
-			Text: "Your code is 123456"}
-		jobs[i] = Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil),
-			Origin: Origin{Topic: "sms.bulk", Offset: int64(i)}}
+		m := envelope.Message{
+			ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123",
+			Text: "Your code is 123456",
+		}
+		jobs[i] = Job{
+			Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil),
+			Origin: Origin{Topic: "sms.bulk", Offset: int64(i)},
+		}
 	}
 	return jobs
 }

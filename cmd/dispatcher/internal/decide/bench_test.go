@@ -16,8 +16,15 @@ func BenchmarkPlanAndAssign(b *testing.B) {
 	for _, bc := range []struct {
 		mode     Mode
 		channels int
-	}{{Weighted, 3}, {Weighted, 20}, {RoundRobinMode, 20}, {LongestIdle, 20}, {BestWorkerMode, 20},
-		{LongestIdle, 100}, {LongestIdle, 1000}} {
+	}{
+		{Weighted, 3},
+		{Weighted, 20},
+		{RoundRobinMode, 20},
+		{LongestIdle, 20},
+		{BestWorkerMode, 20},
+		{LongestIdle, 100},
+		{LongestIdle, 1000},
+	} {
 		b.Run(fmt.Sprintf("%s/%d", bc.mode, bc.channels), func(b *testing.B) {
 			benchmarkClaim(b, bc.mode, bc.channels)
 		})
@@ -31,15 +38,23 @@ func benchmarkClaim(b *testing.B, mode Mode, channels int) {
 	w.routing.Prepare()
 	jobs := make([]Job, benchmarkedClaim)
 	for i := range jobs {
-		jobs[i] = Job{Lane: "bulk", Produced: noon,
-			Message: envelope.Message{ID: fmt.Sprint("m-", i), To: "+447700900123",
-				Text: "Your code is 123456"}}
+		jobs[i] = Job{
+			Lane: "bulk", Produced: noon,
+			Message: envelope.Message{
+				ID: fmt.Sprint("m-", i), To: "+447700900123",
+				Text: "Your code is 123456",
+			},
+		}
 		if mode == BestWorkerMode {
-			jobs[i].Message.Labels = map[string]selector.Value{"language": selector.TextValue("en"),
-				"department": selector.TextValue("sales")}
+			jobs[i].Message.Labels = map[string]selector.Value{
+				"language":   selector.TextValue("en"),
+				"department": selector.TextValue("sales"),
+			}
 			jobs[i].Message.Selectors = []selector.Selector{
-				{Key: "quality", Operator: selector.GreaterThanEqual,
-					Value: selector.NumberValue(1)},
+				{
+					Key: "quality", Operator: selector.GreaterThanEqual,
+					Value: selector.NumberValue(1),
+				},
 				{Key: "region", Operator: selector.NotEqual, Value: selector.TextValue("eu")},
 			}
 		}
@@ -68,16 +83,20 @@ func BenchmarkScopes(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := wideWorld(b, 20, Weighted, LoadRatio)
 			for i := range n {
-				l := admission.Limit{Scope: admission.Scope{Tenant: fmt.Sprint("tenant-", i)},
-					Window: admission.Day, Max: 1 << 40}
+				l := admission.Limit{
+					Scope:  admission.Scope{Tenant: fmt.Sprint("tenant-", i)},
+					Window: admission.Day, Max: 1 << 40,
+				}
 				w.routing.Limits = append(w.routing.Limits, l)
 				w.routing.Channels[0].Limits = append(w.routing.Channels[0].Limits, l)
 			}
 			for _, prefix := range []string{"+44", "+4477", "+1"} {
 				if n > 0 {
 					w.routing.Limits = append(w.routing.Limits,
-						admission.Limit{Scope: admission.Scope{Prefix: prefix},
-							Window: admission.Day, Max: 1 << 40})
+						admission.Limit{
+							Scope:  admission.Scope{Prefix: prefix},
+							Window: admission.Day, Max: 1 << 40,
+						})
 				}
 			}
 			w.routing.Prepare()

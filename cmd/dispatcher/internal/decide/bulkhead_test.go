@@ -28,8 +28,10 @@ func TestAFullChannel(t *testing.T) {
 		ranking []string
 	}{
 		"there is room": {rooms: []Room{spare, spare, spare}, channel: "a"},
-		"its first choice is prompt": {rooms: []Room{none, spare, spare}, reason: InFlight,
-			again: lookForActive, ranking: []string{"a:in_flight"}},
+		"its first choice is prompt": {
+			rooms: []Room{none, spare, spare}, reason: InFlight,
+			again: lookForActive, ranking: []string{"a:in_flight"},
+		},
 		"it has waited ten seconds": {
 			rooms:   []Room{none, spare, spare},
 			change:  func(_ *world, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
@@ -56,12 +58,18 @@ func TestAFullChannel(t *testing.T) {
 			},
 			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
 		},
-		"its first choice is late": {rooms: []Room{late, spare, spare}, channel: "b",
-			ranking: []string{"a:bulkhead", "b:", "c:"}},
-		"a late one is not waited for": {rooms: []Room{late, none, late}, reason: InFlight,
-			again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"}},
-		"all are late": {rooms: []Room{late, late, late}, reason: Bulkhead,
-			again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"}},
+		"its first choice is late": {
+			rooms: []Room{late, spare, spare}, channel: "b",
+			ranking: []string{"a:bulkhead", "b:", "c:"},
+		},
+		"a late one is not waited for": {
+			rooms: []Room{late, none, late}, reason: InFlight,
+			again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"},
+		},
+		"all are late": {
+			rooms: []Room{late, late, late}, reason: Bulkhead,
+			again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"},
+		},
 		"its route waits for a late one": {
 			rooms:  []Room{late, spare, spare},
 			change: func(w *world, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
@@ -223,22 +231,34 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 		more    bool
 	}{
 		"room for all": {rooms: []Room{{Left: 2}, {Left: 2}, {Left: 9}}, fits: 6},
-		"the second one of a": {rooms: []Room{{Left: 1}, {Left: 2}, {Left: 9}}, fits: 3,
-			more: true},
-		"none at all": {rooms: []Room{{Left: 0}, {Left: 2}, {Left: 9}}, fits: 0,
-			more: true},
+		"the second one of a": {
+			rooms: []Room{{Left: 1}, {Left: 2}, {Left: 9}}, fits: 3,
+			more: true,
+		},
+		"none at all": {
+			rooms: []Room{{Left: 0}, {Left: 2}, {Left: 9}}, fits: 0,
+			more: true,
+		},
 		"a is late: it falls back": {rooms: []Room{late, {Left: 4}, {Left: 9}}, fits: 6},
-		"a falls back, b gets full": {rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4,
-			more: true},
+		"a falls back, b gets full": {
+			rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4,
+			more: true,
+		},
 		"all are late and full": {rooms: []Room{late, late, late}, fits: 0, more: true},
 		"a is slow: it waits":   {rooms: []Room{{Slow: true}, {Left: 2}, {Left: 9}}, fits: 6},
 		"nobody has room soon":  {rooms: []Room{slow, slow, slow}, fits: 6},
-		"one will have room soon": {rooms: []Room{{Left: 1, Late: true}, late, slow}, fits: 1,
-			more: true},
-		"a is not ready": {rooms: []Room{{Left: 0}, {Left: 4}, {Left: 9}},
-			unready: []string{"unbound", "", ""}, fits: 6},
-		"nobody is ready": {rooms: []Room{late, late, late},
-			unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
+		"one will have room soon": {
+			rooms: []Room{{Left: 1, Late: true}, late, slow}, fits: 1,
+			more: true,
+		},
+		"a is not ready": {
+			rooms:   []Room{{Left: 0}, {Left: 4}, {Left: 9}},
+			unready: []string{"unbound", "", ""}, fits: 6,
+		},
+		"nobody is ready": {
+			rooms:   []Room{late, late, late},
+			unready: []string{"unbound", "unbound", "unbound"}, fits: 6,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Plan{Routing: w.routing}

@@ -18,8 +18,10 @@ func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	f.Search = search{
 		steps: []string{"same_key", "lookup", "receipt"}, within: 10 * time.Minute,
 		Begun: noon, reach: 10 * time.Second, account: "acme",
-		Can: provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true,
-			KeyInReceipt: true},
+		Can: provider.Capabilities{
+			SameKeyFor: time.Hour, Lookup: true, Receipts: true,
+			KeyInReceipt: true,
+		},
 	}
 	if change != nil {
 		change(f)
@@ -48,70 +50,92 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		"the same key": {
 			nil,
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute,
-				"a", false},
+			want{
+				ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute,
+				"a", false,
+			},
 		},
 		"a lookup": {
 			func(f *Attempt) { f.Search.Can.SameKeyFor = 0 },
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
-				"", false},
+			want{
+				ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
+				"", false,
+			},
 		},
 		"a lookup, because the lane has it first": {
 			func(f *Attempt) { f.Search.steps = []string{"lookup", "same_key"} },
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
-				"", false},
+			want{
+				ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
+				"", false,
+			},
 		},
 		"a receipt": {
 			func(f *Attempt) { f.Search.Can.SameKeyFor, f.Search.Can.Lookup = 0, false },
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
-				"", false},
+			want{
+				ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
+				"", false,
+			},
 		},
 		"a receipt, because one key stands for several parts": {
 			nil,
 			provider.Result{Parts: parts},
-			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
-				"", false},
+			want{
+				ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
+				"", false,
+			},
 		},
 		"no receipt without the key in it": {
 			func(f *Attempt) { f.Search.Can = provider.Capabilities{Receipts: true} },
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
-				10 * time.Minute, "", false},
+			want{
+				ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
+				10 * time.Minute, "", false,
+			},
 		},
 		"one resend when there is nothing to ask": {
 			func(f *Attempt) { f.Search.Can, f.Search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{},
-			want{ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute,
-				"", true},
+			want{
+				ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute,
+				"", true,
+			},
 		},
 		"half of what is left when it is to be sent again": {
 			func(f *Attempt) { f.Search.resendOnce, f.Expires = true, noon.Add(time.Minute) },
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second,
-				"a", false},
+			want{
+				ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second,
+				"a", false,
+			},
 		},
 		"the same key for as long as the provider knows it": {
 			func(f *Attempt) { f.Search.Can.SameKeyFor = time.Minute },
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second,
-				"a", false},
+			want{
+				ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second,
+				"a", false,
+			},
 		},
 		"a lookup when the key is about to be forgotten": {
 			func(f *Attempt) {
 				f.Search.Can.SameKeyFor, f.Search.Begun = time.Minute, noon.Add(-50*time.Second)
 			},
 			provider.Result{},
-			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
-				"", false},
+			want{
+				ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
+				"", false,
+			},
 		},
 		"no resend of what is known to be taken in part": {
 			func(f *Attempt) { f.Search.Can, f.Search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{Parts: parts},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
-				10 * time.Minute, "", false},
+			want{
+				ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
+				10 * time.Minute, "", false,
+			},
 		},
 		"no resend of the rest of a message": {
 			func(f *Attempt) {
@@ -119,26 +143,34 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 					true, []int{2}
 			},
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
-				10 * time.Minute, "", false},
+			want{
+				ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
+				10 * time.Minute, "", false,
+			},
 		},
 		"nothing when a repeat found no answer in time": {
 			func(f *Attempt) { f.RepeatUntil = noon },
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0,
-				"", false},
+			want{
+				ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0,
+				"", false,
+			},
 		},
 		"another repeat when there is time": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
-				"a", false},
+			want{
+				ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
+				"a", false,
+			},
 		},
 		"another repeat when the provider is not there": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Refused, Code: "dial"},
-			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
-				"a", false},
+			want{
+				ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
+				"a", false,
+			},
 		},
 		"certainty when a repeat is accepted": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
@@ -148,15 +180,19 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		"certainty when a repeat is rejected": {
 			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Rejected, Code: "bad"},
-			want{ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute,
-				"", false},
+			want{
+				ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute,
+				"", false,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := settle(ambiguousAttempt(tc.change), &tc.result, noon)
-			got := want{State: s.State, Reason: s.Reason, Pinned: s.Pinned,
-				Flagged: s.PossibleDuplicate}
+			got := want{
+				State: s.State, Reason: s.Reason, Pinned: s.Pinned,
+				Flagged: s.PossibleDuplicate,
+			}
 			if d := s.Ambiguity; d != nil {
 				got.Step, got.Verdict, got.Until = d.Step, d.ResolvedAs, d.Until.Sub(noon)
 				if !d.NextAt.IsZero() {

@@ -32,30 +32,56 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 				f.Submission.Parts, f.Segments = []int{1, 2}, 2
 			}, provider.Result{}, want{2, false},
 		},
-		"nobody answered for any part": {nil,
-			provider.Result{Parts: []provider.Part{silent, silent, silent}}, want{3, false}},
-		"a part was answered for": {nil,
-			provider.Result{Parts: []provider.Part{taken, silent, silent}}, want{3, false}},
-		"a part has no id": {nil,
-			provider.Result{Parts: []provider.Part{nameless, silent, silent}}, want{3, false}},
-		"the last one never left": {nil,
-			provider.Result{Parts: []provider.Part{taken, silent, unsent}}, want{2, true}},
-		"the last one was not taken": {nil,
-			provider.Result{Parts: []provider.Part{silent, silent, full}}, want{2, true}},
-		"a number, whole": {nil,
-			provider.Result{Outcome: provider.Accepted, Reference: "r1"}, want{1, false}},
-		"all were taken": {nil,
+		"nobody answered for any part": {
+			nil,
+			provider.Result{Parts: []provider.Part{silent, silent, silent}},
+			want{3, false},
+		},
+		"a part was answered for": {
+			nil,
+			provider.Result{Parts: []provider.Part{taken, silent, silent}},
+			want{3, false},
+		},
+		"a part has no id": {
+			nil,
+			provider.Result{Parts: []provider.Part{nameless, silent, silent}},
+			want{3, false},
+		},
+		"the last one never left": {
+			nil,
+			provider.Result{Parts: []provider.Part{taken, silent, unsent}},
+			want{2, true},
+		},
+		"the last one was not taken": {
+			nil,
+			provider.Result{Parts: []provider.Part{silent, silent, full}},
+			want{2, true},
+		},
+		"a number, whole": {
+			nil,
+			provider.Result{Outcome: provider.Accepted, Reference: "r1"},
+			want{1, false},
+		},
+		"all were taken": {
+			nil,
 			provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{taken, other}},
-			want{2, false}},
-		"all were taken under one id": {nil,
+			want{2, false},
+		},
+		"all were taken under one id": {
+			nil,
 			provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{taken, taken}},
-			want{1, false}},
-		"all were taken, one without an id": {nil,
+			want{1, false},
+		},
+		"all were taken, one without an id": {
+			nil,
 			provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{taken, nameless}},
-			want{2, false}},
-		"the rest goes to the channel later": {nil,
+			want{2, false},
+		},
+		"the rest goes to the channel later": {
+			nil,
 			provider.Result{Outcome: provider.Throttled, Parts: []provider.Part{taken, full}},
-			want{1, false}},
+			want{1, false},
+		},
 		"nothing was taken": {nil, provider.Result{Outcome: provider.Refused}, want{0, false}},
 		"one segment, which owes one in any case": {
 			func(f *Attempt) {
@@ -81,8 +107,11 @@ func TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity(t *testing.T) {
 	}{
 		"nothing":             {nil, nil, false},
 		"nothing of any part": {nil, []provider.Part{{}, silent}, false},
-		"a part with an id": {nil,
-			[]provider.Part{{Outcome: provider.Accepted, Reference: "r1"}, silent}, true},
+		"a part with an id": {
+			nil,
+			[]provider.Part{{Outcome: provider.Accepted, Reference: "r1"}, silent},
+			true,
+		},
 		"a part without an id": {nil, []provider.Part{{Outcome: provider.Accepted}, silent}, true},
 		"parts of an earlier attempt": {func(f *Attempt) {
 			f.Submission.Parts = []int{1}

@@ -31,12 +31,16 @@ func TestExplainListsAllMembersInTheOrderOfConsideration(t *testing.T) {
 	q.Unready[first] = "breaker_open"
 	got := Explain(q)
 	loads := map[string]float64{"a": 0, "b": 0.8, "c": 0.4}
-	want := []Candidate{{Channel: first, LoadRatio: loads[first], Reason: "breaker_open",
-		Segments: 1, Micros: 30_000, Currency: "GBP"}}
+	want := []Candidate{{
+		Channel: first, LoadRatio: loads[first], Reason: "breaker_open",
+		Segments: 1, Micros: 30_000, Currency: "GBP",
+	}}
 	for _, name := range []string{"a", "c", "b"} {
 		if name != first {
-			want = append(want, Candidate{Channel: name, LoadRatio: loads[name], Segments: 1,
-				Micros: 30_000, Currency: "GBP"})
+			want = append(want, Candidate{
+				Channel: name, LoadRatio: loads[name], Segments: 1,
+				Micros: 30_000, Currency: "GBP",
+			})
 		}
 	}
 	if !cmp.Equal(got.Candidates, want) {
@@ -92,10 +96,14 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	if got := Explain(q); got.Decision.State != ledger.Sending {
 		t.Errorf("nothing is taken: %+v", got.Decision)
 	}
-	used := admission.Counter{Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour),
-		Granted: 5, Max: 5}
-	q.Scoped = []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: shop},
-		Counters: []admission.Counter{used}}}
+	used := admission.Counter{
+		Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour),
+		Granted: 5, Max: 5,
+	}
+	q.Scoped = []ledger.ScopeState{{
+		ScopeRef: ledger.ScopeRef{Scope: shop},
+		Counters: []admission.Counter{used},
+	}}
 	got := Explain(q)
 	first := got.Candidates[0]
 	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop 1d messages" ||

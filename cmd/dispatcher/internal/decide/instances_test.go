@@ -42,8 +42,10 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 		got := f.State("a", tc.counter, "San Jose")
 		want := admission.State{
 			Limit: tc.counter.Max, Utilisation: tc.utilisation, Region: "San Jose", Total: 10,
-			History: map[string]int64{"San Jose": 20, "London": 30,
-				admission.Anywhere: tc.anywhere},
+			History: map[string]int64{
+				"San Jose": 20, "London": 30,
+				admission.Anywhere: tc.anywhere,
+			},
 			Workers: map[string]int64{"San Jose": 3, "London": 1, "Delhi": 6},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -62,13 +64,18 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 
 func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 	t.Parallel()
-	counter := &admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 200},
-		Max: 200}
+	counter := &admission.Counter{
+		Limit: admission.Limit{Window: admission.Minute, Max: 200},
+		Max:   200,
+	}
 	var none *Instances
 	for _, f := range []*Instances{none, {}} {
 		state := f.State("a", counter, "eu")
-		for _, p := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1},
-			admission.CounterPolicy{}} {
+		for _, p := range []admission.Policy{
+			admission.Even{},
+			admission.Curve{Factor: 1},
+			admission.CounterPolicy{},
+		} {
 			if got := p.Split(&state).PerWorker; got != 200 {
 				t.Errorf("%s leaves %d of 200", p, got)
 			}
@@ -83,14 +90,18 @@ func TestEveryUnitIsDividedByItsOwnHistory(t *testing.T) {
 	t.Parallel()
 	const perText, price, messagesADay = 5, 28_000, 144_000
 	granted := func(n int64) map[string]ledger.Grants {
-		return map[string]ledger.Grants{"a": {Messages: n, Segments: perText * n,
-			Micros: price * n}}
+		return map[string]ledger.Grants{"a": {
+			Messages: n, Segments: perText * n,
+			Micros: price * n,
+		}}
 	}
 	f := &Instances{}
 	f.Join("eu", granted(90))
 	f.Join("us", granted(10))
-	for unit, each := range map[admission.Unit]int64{admission.Messages: 1,
-		admission.Segments: perText, admission.Money: price} {
+	for unit, each := range map[admission.Unit]int64{
+		admission.Messages: 1,
+		admission.Segments: perText, admission.Money: price,
+	} {
 		limit := admission.Limit{Window: admission.Day, Max: messagesADay * each, Unit: unit}
 		state := f.State("a", &admission.Counter{Limit: limit, Max: limit.Max}, "eu")
 		split := (admission.CounterPolicy{}).Split(&state)

@@ -12,8 +12,10 @@ func TestUnknownLaneGoesBehindAllOthers(t *testing.T) {
 	lanes := func(names ...string) *Routing {
 		r := &Routing{Lanes: map[string]Lane{}}
 		for i, name := range names {
-			r.Lanes[name] = Lane{Lane: config.Lane{Name: name, TTL: time.Hour,
-				Ambiguous: "resend_once"}, Order: i}
+			r.Lanes[name] = Lane{Lane: config.Lane{
+				Name: name, TTL: time.Hour,
+				Ambiguous: "resend_once",
+			}, Order: i}
 		}
 		return r
 	}

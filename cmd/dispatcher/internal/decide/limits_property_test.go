@@ -19,10 +19,14 @@ import (
 func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	l := admission.Limit{
 		Scope: scope,
-		Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute,
-			admission.Hour, admission.Day}).Draw(t, "window"),
-		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments,
-			admission.Money}).Draw(t, "unit"),
+		Window: rapid.SampledFrom([]admission.Window{
+			admission.Second, admission.Minute,
+			admission.Hour, admission.Day,
+		}).Draw(t, "window"),
+		Unit: rapid.SampledFrom([]admission.Unit{
+			admission.Messages, admission.Segments,
+			admission.Money,
+		}).Draw(t, "unit"),
 		Max: rapid.Int64Range(0, 12).Draw(t, "max"),
 	}
 	if l.Unit == admission.Money {
@@ -32,8 +36,10 @@ func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 		l.Sliding, l.Burst = true, rapid.Int64Range(1, l.Max).Draw(t, "burst")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "reserves") == 0 {
-		l.Reserve = []admission.Reserve{{Lane: "otp",
-			Percent: rapid.Int64Range(1, 100).Draw(t, "percent")}}
+		l.Reserve = []admission.Reserve{{
+			Lane:    "otp",
+			Percent: rapid.Int64Range(1, 100).Draw(t, "percent"),
+		}}
 	}
 	return l
 }
@@ -53,8 +59,13 @@ func drawnTerms(t *rapid.T, w *world) {
 	for c := range w.routing.Channels {
 		ch := &w.routing.Channels[c]
 		ch.Limits = limits(rapid.OneOf(rapid.Just(admission.Scope{}), narrow))
-		ch.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Exact{}, admission.Even{},
-			admission.Curve{Factor: 1}, admission.CounterPolicy{}}).Draw(t, "policy")
+		ch.Policy = rapid.SampledFrom([]admission.Policy{
+			nil,
+			admission.Exact{},
+			admission.Even{},
+			admission.Curve{Factor: 1},
+			admission.CounterPolicy{},
+		}).Draw(t, "policy")
 		holds := []time.Duration{0, time.Second, time.Minute}
 		ch.Active.Hold = rapid.SampledFrom(holds).Draw(t, "hold")
 		price := rapid.SampledFrom([]int64{0, 7_000, 30_000}).Draw(t, "price")
@@ -73,8 +84,10 @@ func drawnTerms(t *rapid.T, w *world) {
 // stored is the state of all limits as the rows of a database hold it.
 func (w *world) stored() {
 	bare := func(l admission.Limit) admission.Counter {
-		return admission.Counter{Limit: admission.Limit{Scope: l.Scope, Window: l.Window,
-			Unit: l.Unit, Max: l.Max}, Max: l.Max}
+		return admission.Counter{Limit: admission.Limit{
+			Scope: l.Scope, Window: l.Window,
+			Unit: l.Unit, Max: l.Max,
+		}, Max: l.Max}
 	}
 	for _, n := range w.routing.scopeIndex().narrower {
 		s := ledger.ScopeState{ScopeRef: n.ScopeRef}
@@ -137,8 +150,10 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 	one.Row.ReceivedAt, one.Row.ExpiresAt = now, now.Add(time.Hour)
 	one.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "news"}).Draw(t, "tenant")
 	one.Row.Lane = rapid.SampledFrom([]string{"bulk", "otp"}).Draw(t, "lane")
-	one.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100",
-		"+33612345678"}).Draw(t, "to")
+	one.msg.To = rapid.SampledFrom([]string{
+		"+447700900123", "+15550100",
+		"+33612345678",
+	}).Draw(t, "to")
 	one.common = rapid.IntRange(1, 4).Draw(t, "segments")
 	if rapid.IntRange(0, 3).Draw(t, "retry") == 0 {
 		one.Row.Attempts, one.Row.Pinned = 1,
@@ -183,8 +198,10 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 			stand := Snapshot{
 				CommitLatency: time.Duration(rapid.IntRange(0, 300).Draw(rt,
 					"lead")) * time.Millisecond,
-				Worker: admission.Worker{ID: rapid.Int64Range(1, 3).Draw(rt, "worker"),
-					Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region")},
+				Worker: admission.Worker{
+					ID:     rapid.Int64Range(1, 3).Draw(rt, "worker"),
+					Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region"),
+				},
 				Instances: f,
 			}
 			again := copied(w.seen)
@@ -209,12 +226,16 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 }
 
 // decided compares decisions. Their channels have the names that their attempts have.
-var decided = cmp.Options{cmp.AllowUnexported(decision{}),
-	cmpopts.IgnoreFields(decision{}, "channel")}
+var decided = cmp.Options{
+	cmp.AllowUnexported(decision{}),
+	cmpopts.IgnoreFields(decision{}, "channel"),
+}
 
 // asTaken compares what counters have taken, and not at which places.
-var asTaken = []cmp.Option{cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"),
-	cmpopts.EquateEmpty()}
+var asTaken = []cmp.Option{
+	cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"),
+	cmpopts.EquateEmpty(),
+}
 
 // checkRefunds gives back what the message would if nothing of it were spent: then the limits in
 // money stand where they did, and with them what they count apart of lanes and shares.
@@ -225,8 +246,10 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 		for _, r := range d.refunds {
 			at := slices.IndexFunc(is, func(b book) bool {
 				return b.channel == r.Channel &&
-					b.Key() == admission.Key{Scope: r.Scope, Window: r.Window,
-						Unit: admission.Money}
+					b.Key() == admission.Key{
+						Scope: r.Scope, Window: r.Window,
+						Unit: admission.Money,
+					}
 			})
 			is[at].Granted -= r.Micros
 			for _, tally := range []string{r.Tallies.Lane, r.Tallies.Pool} {
@@ -254,8 +277,10 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 func checkBooks(t *rapid.T, before, after *ledger.Seen, task *Task, d *decision, a *assigner) {
 	was, is := booksOf(before), booksOf(after)
 	sent := d.State == ledger.Sending
-	need := admission.Need{Lane: task.Row.Lane, Segments: d.Attempt.Segments,
-		Micros: d.Attempt.PriceMicros}
+	need := admission.Need{
+		Lane: task.Row.Lane, Segments: d.Attempt.Segments,
+		Micros: d.Attempt.PriceMicros,
+	}
 	for i, b := range is {
 		want := int64(0)
 		if sent && (b.channel == "" || b.channel == d.Attempt.Channel) &&

@@ -18,8 +18,10 @@ import (
 
 // disordered is a world in any state: some channels full, down, switched off or unfit.
 func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
-	mode := rapid.SampledFrom([]Mode{"", Weighted, RoundRobinMode, LongestIdle,
-		BestWorkerMode}).Draw(t, "mode")
+	mode := rapid.SampledFrom([]Mode{
+		"", Weighted, RoundRobinMode, LongestIdle,
+		BestWorkerMode,
+	}).Draw(t, "mode")
 	fallback := rapid.SampledFrom([]Ranker{"", LoadRatio, BestWorker, RoundRobin, Redraw}).Draw(t,
 		"fallback")
 	n := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(30, 40)).Draw(t, "channels")
@@ -28,22 +30,32 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 	for i := range n {
 		ch, state := &w.routing.Channels[i], &w.seen.Channels[i]
 		ch.Capacity = rapid.Int64Range(1, 5).Draw(t, "capacity")
-		ch.State = rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Draining,
-			Disabled}).Draw(t, "state")
-		w.unready[i] = rapid.SampledFrom([]string{"", "", "", "connecting", Throttled,
-			provider.Probing}).Draw(t, "unready")
-		state.Gate.Active = admission.Active{Count: rapid.Int64Range(0, 4).Draw(t, "active"),
-			Max: rapid.SampledFrom([]int64{0, 4, 6}).Draw(t, "active_max")}
-		state.Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute,
-			Max: rapid.Int64Range(0, 5).Draw(t, "max")}}}
+		ch.State = rapid.SampledFrom([]ChannelState{
+			Enabled, Enabled, Enabled, Draining,
+			Disabled,
+		}).Draw(t, "state")
+		w.unready[i] = rapid.SampledFrom([]string{
+			"", "", "", "connecting", Throttled,
+			provider.Probing,
+		}).Draw(t, "unready")
+		state.Gate.Active = admission.Active{
+			Count: rapid.Int64Range(0, 4).Draw(t, "active"),
+			Max:   rapid.SampledFrom([]int64{0, 4, 6}).Draw(t, "active_max"),
+		}
+		state.Gate.Counters = []admission.Counter{{Limit: admission.Limit{
+			Window: admission.Minute,
+			Max:    rapid.Int64Range(0, 5).Draw(t, "max"),
+		}}}
 		times := []time.Time{{}, noon, noon.Add(-time.Second)}
 		state.LastAssigned = rapid.SampledFrom(times).Draw(t, "last_assigned")
 	}
 	// one too many
 	name := func() string { return fmt.Sprintf("c%03d", rapid.IntRange(0, n).Draw(t, "name")) }
 	if rapid.Bool().Draw(t, "cursor") {
-		w.seen.Cursors[0] = ledger.Cursor{Route: "default", Channel: name(),
-			Position: rapid.IntRange(0, n+1).Draw(t, "position")}
+		w.seen.Cursors[0] = ledger.Cursor{
+			Route: "default", Channel: name(),
+			Position: rapid.IntRange(0, n+1).Draw(t, "position"),
+		}
 	}
 	var tasks []*Task
 	for i := range rapid.IntRange(1, 8).Draw(t, "tasks") {

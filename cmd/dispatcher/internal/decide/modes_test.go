@@ -70,8 +70,10 @@ func TestRoundRobinIsStrictlyCircularOverClaims(t *testing.T) {
 			t.Fatalf("turn %d went to %s, want %s: %v", i, channel, want, got)
 		}
 	}
-	if want := (ledger.Cursor{Route: "default", Channel: "b",
-		Position: 1}); w.seen.Cursors[0] != want {
+	if want := (ledger.Cursor{
+		Route: "default", Channel: "b",
+		Position: 1,
+	}); w.seen.Cursors[0] != want {
 		t.Errorf("cursor %+v, want %+v", w.seen.Cursors[0], want)
 	}
 }
@@ -93,16 +95,36 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 		"only the cursor's own can": {ledger.Cursor{Channel: "b", Position: 1}, func(w *world) {
 			w.unready[0], w.unready[2] = "connecting", Throttled
 		}, "b", []string{"c:throttled", "a:connecting", "b:"}, 1},
-		"it has moved within the route": {ledger.Cursor{Channel: "a", Position: 2}, nil, "b",
-			[]string{"b:"}, 0},
-		"it was removed from the middle": {ledger.Cursor{Channel: "gone", Position: 1}, nil, "b",
-			[]string{"b:"}, 0},
-		"it was removed from the front": {ledger.Cursor{Channel: "gone", Position: 0}, nil, "a",
-			[]string{"a:"}, -1},
-		"it was removed from the end": {ledger.Cursor{Channel: "gone", Position: 3}, nil, "a",
-			[]string{"a:"}, 2},
-		"it stood far behind what is now": {ledger.Cursor{Channel: "gone", Position: 40}, nil, "a",
-			[]string{"a:"}, 39},
+		"it has moved within the route": {
+			ledger.Cursor{Channel: "a", Position: 2},
+			nil, "b",
+			[]string{"b:"},
+			0,
+		},
+		"it was removed from the middle": {
+			ledger.Cursor{Channel: "gone", Position: 1},
+			nil, "b",
+			[]string{"b:"},
+			0,
+		},
+		"it was removed from the front": {
+			ledger.Cursor{Channel: "gone", Position: 0},
+			nil, "a",
+			[]string{"a:"},
+			-1,
+		},
+		"it was removed from the end": {
+			ledger.Cursor{Channel: "gone", Position: 3},
+			nil, "a",
+			[]string{"a:"},
+			2,
+		},
+		"it stood far behind what is now": {
+			ledger.Cursor{Channel: "gone", Position: 40},
+			nil, "a",
+			[]string{"a:"},
+			39,
+		},
 	} {
 		w := modal(t, RoundRobinMode, LoadRatio)
 		tc.cursor.Route = "default"
@@ -171,8 +193,12 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 func TestLongestIdleMatchesTheSource(t *testing.T) {
 	t.Parallel()
 	w := wideWorld(t, 4, LongestIdle, LoadRatio)
-	for i, is := range []struct{ active, capacity, minutes int64 }{{3, 5, 5}, {3, 4, 3}, {3, 5, 7},
-		{0, 4, 2}} {
+	for i, is := range []struct{ active, capacity, minutes int64 }{
+		{3, 5, 5},
+		{3, 4, 3},
+		{3, 5, 7},
+		{0, 4, 2},
+	} {
 		w.routing.Channels[i].Capacity = is.capacity
 		w.seen.Channels[i].Gate.Active.Count = is.active
 		w.seen.Channels[i].LastAssigned = noon.Add(-time.Duration(is.minutes) * time.Minute)
@@ -255,8 +281,10 @@ func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 	t.Parallel()
 	w := wideWorld(t, 20, BestWorkerMode, LoadRatio)
 	task := w.fresh()
-	task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("fr"),
-		"department": selector.TextValue("sales"), "quality": selector.TextValue("3")}
+	task.msg.Labels = map[string]selector.Value{
+		"language":   selector.TextValue("fr"),
+		"department": selector.TextValue("sales"), "quality": selector.TextValue("3"),
+	}
 	task.msg.Selectors = []selector.Selector{
 		{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)},
 		// a key twice is two terms
@@ -293,8 +321,10 @@ func TestSelectorsDecideUnlessTheRouteBypassesThem(t *testing.T) {
 		w.routing.Routes[0].BypassSelectors = bypass
 		w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
 		task := w.fresh()
-		task.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan,
-			Value: selector.NumberValue(5)}}
+		task.msg.Selectors = []selector.Selector{{
+			Key: "quality", Operator: selector.GreaterThan,
+			Value: selector.NumberValue(5),
+		}}
 		w.unready[1] = "connecting"
 		d := w.decide(task)
 		if bypass && d.Attempt.Channel != "a" || !bypass && d.State != ledger.Waiting {
@@ -322,10 +352,14 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 		"cheapest":     {`price`, true, []string{"c 0.01", "a 0.03", "b 0.05"}},
 		"dearest":      {`price`, false, []string{"b 0.05", "a 0.03", "c 0.01"}},
 		"least loaded": {`0 - load_ratio`, false, []string{"a 0", "c -0.25", "b -0.5"}},
-		"by label and priority": {`channel.labels["quality"] * 10 + priority`, false,
-			[]string{"b 91", "c 81", "a 71"}},
-		"by name and lane": {`channel.name == "c" && lane == "bulk" ? 1 : 0`, false,
-			[]string{"c 1", "a 0", "b 0"}},
+		"by label and priority": {
+			`channel.labels["quality"] * 10 + priority`, false,
+			[]string{"b 91", "c 81", "a 71"},
+		},
+		"by name and lane": {
+			`channel.name == "c" && lane == "bulk" ? 1 : 0`, false,
+			[]string{"c 1", "a 0", "b 0"},
+		},
 	} {
 		w := modal(t, BestWorkerMode, LoadRatio)
 		w.routing.Lanes["later"] = Lane{Lane: config.Lane{Name: "later"}, Order: 1}
@@ -333,8 +367,11 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 		w.routing.Lanes["former"] = Lane{Lane: config.Lane{Name: "former"}, Order: 2, former: true}
 		w.routing.Routes[0].Scoring = expression(t, tc.source)
 		w.routing.Routes[0].Scoring.Ascending = tc.ascending
-		for i, is := range []struct{ price, active, quality int64 }{{30_000, 0, 7}, {50_000, 50, 9},
-			{10_000, 25, 8}} {
+		for i, is := range []struct{ price, active, quality int64 }{
+			{30_000, 0, 7},
+			{50_000, 50, 9},
+			{10_000, 25, 8},
+		} {
 			w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: is.price})
 			w.routing.Channels[i].Labels = map[string]selector.Value{
 				"quality": selector.NumberValue(float64(is.quality)),
@@ -448,9 +485,14 @@ func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	t.Parallel()
 	w := modal(t, Weighted, Redraw)
 	var err error
-	w.routing.Routes[0].Table, err = selector.NewTable([]selector.Entry{{Name: "a",
-		Weight: selector.MustWeight("1")}, {Name: "b"},
-		{Name: "c", Weight: selector.MustWeight("1")}})
+	w.routing.Routes[0].Table, err = selector.NewTable([]selector.Entry{
+		{
+			Name:   "a",
+			Weight: selector.MustWeight("1"),
+		},
+		{Name: "b"},
+		{Name: "c", Weight: selector.MustWeight("1")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,8 +519,10 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 	before, after := selector.Key{1}, selector.Key{2}
 	w := modal(t, Weighted, Redraw)
 	job := testJob(envelope.Message{})
-	row := (&planner{routing: w.routing, keys: newDrawers([]selector.Key{before}),
-		now: noon}).plan(&job).Row
+	row := (&planner{
+		routing: w.routing, keys: newDrawers([]selector.Key{before}),
+		now: noon,
+	}).plan(&job).Row
 	row.Envelope, row.State = job.Message.Append(nil), ledger.Waiting
 
 	for name, tc := range map[string]struct {
@@ -577,8 +621,10 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 		a := w.assigner()
 		got = append(got, taken(t, a, w, 3)...)
 		slices.Sort(got)
-		if want := []string{"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c",
-			"c"}; !cmp.Equal(got, want) {
+		if want := []string{
+			"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c",
+			"c",
+		}; !cmp.Equal(got, want) {
 			t.Errorf("%s: took %v", mode, got)
 		}
 		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot ||

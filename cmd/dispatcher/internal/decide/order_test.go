@@ -27,8 +27,10 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Int
 		one.Row.ExpiresAt = noon.Add(time.Duration(seconds) * time.Second)
 		fate := ledger.Due
 		if i < fresh {
-			fate = rapid.SampledFrom([]ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Duplicate,
-				ledger.Conflict}).Draw(t, "fate")
+			fate = rapid.SampledFrom([]ledger.Intake{
+				ledger.Fresh, ledger.Fresh, ledger.Duplicate,
+				ledger.Conflict,
+			}).Draw(t, "fate")
 		}
 		tasks, intakes = append(tasks, one), append(intakes, fate)
 	}

@@ -27,8 +27,10 @@ func testJob(m envelope.Message) Job {
 	if m.Text == "" {
 		m.Text = "Your code is 123456"
 	}
-	return Job{Lane: "bulk", Produced: noon, Raw: []byte("raw"), Message: m,
-		Origin: Origin{Topic: "sms.bulk", Partition: 3, Offset: 9}}
+	return Job{
+		Lane: "bulk", Produced: noon, Raw: []byte("raw"), Message: m,
+		Origin: Origin{Topic: "sms.bulk", Partition: 3, Offset: 9},
+	}
 }
 
 func TestPlanIsTheSameForTheSameID(t *testing.T) {
@@ -119,8 +121,10 @@ func TestFirstMatchingRouteWins(t *testing.T) {
 		msg  envelope.Message
 		lane string
 	}{
-		"label": {envelope.Message{To: "+447712345678",
-			Labels: map[string]selector.Value{"vip": selector.TextValue("yes")}}, "bulk"},
+		"label": {envelope.Message{
+			To:     "+447712345678",
+			Labels: map[string]selector.Value{"vip": selector.TextValue("yes")},
+		}, "bulk"},
 		"tenant":  {envelope.Message{To: "+447712345678", Tenant: "shop"}, "otp"},
 		"prefix":  {envelope.Message{To: "+447712345678", Tenant: "shop"}, "bulk"},
 		"country": {envelope.Message{To: "+33612345678"}, "bulk"},
@@ -154,10 +158,14 @@ func TestDueMessageThatWaitedIsPlannedAgainWithTheSameDraw(t *testing.T) {
 
 func TestPriceOfTheLongestPrefixCounts(t *testing.T) {
 	t.Parallel()
-	price := NewPrice("GBP", PriceList{Default: 100,
-		Prefixes: map[string]int64{"+4": 40, "+44": 44, "+4477009": 9}})
-	for number, want := range map[string]int64{"+447700900123": 9, "+441234567890": 44,
-		"+49123456789": 40, "+33123456789": 100} {
+	price := NewPrice("GBP", PriceList{
+		Default:  100,
+		Prefixes: map[string]int64{"+4": 40, "+44": 44, "+4477009": 9},
+	})
+	for number, want := range map[string]int64{
+		"+447700900123": 9, "+441234567890": 44,
+		"+49123456789": 40, "+33123456789": 100,
+	} {
 		if got := price.Segment(&Destination{Number: number}, noon); got != want {
 			t.Errorf("%s costs %d, want %d", number, got, want)
 		}
@@ -171,8 +179,11 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	w := newWorld(t)
 	seen := &ledger.Seen{OptedOut: []bool{true, true, true}}
 	var tasks []Task
-	for _, row := range []ledger.Message{{Lane: "bulk"}, {Lane: "bulk", PartsLeft: []int{1}},
-		{Lane: "bulk", SameKey: "k"}} {
+	for _, row := range []ledger.Message{
+		{Lane: "bulk"},
+		{Lane: "bulk", PartsLeft: []int{1}},
+		{Lane: "bulk", SameKey: "k"},
+	} {
 		tasks = append(tasks, Task{Row: row, Lane: w.routing.Lane(row.Lane)})
 	}
 	excludeOptedOut(tasks, seen)

@@ -28,12 +28,18 @@ func TestTheClosestPriceCounts(t *testing.T) {
 		"country":               {Destination{Number: "+447700900123", Country: "gb"}, 44},
 		"prefix before country": {Destination{Number: "+33123456789", Country: "fr"}, 33},
 		"the longest prefix":    {Destination{Number: "+33612345678", Country: "fr"}, 36},
-		"network before prefix": {Destination{Number: "+33612345678", Country: "fr",
-			Network: "20810"}, 20},
-		"the longest network": {Destination{Number: "+33612345678", Country: "fr",
-			Network: "20801"}, 21},
-		"another network": {Destination{Number: "+33612345678", Country: "fr",
-			Network: "23415"}, 36},
+		"network before prefix": {Destination{
+			Number: "+33612345678", Country: "fr",
+			Network: "20810",
+		}, 20},
+		"the longest network": {Destination{
+			Number: "+33612345678", Country: "fr",
+			Network: "20801",
+		}, 21},
+		"another network": {Destination{
+			Number: "+33612345678", Country: "fr",
+			Network: "23415",
+		}, 36},
 		"a network that is cut off":       {Destination{Number: "+33612345678", Network: "20"}, 36},
 		"a country nobody has a price of": {Destination{Number: "+999", Country: "zz"}, 100},
 	} {
@@ -87,15 +93,25 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 		maxPrice *int64
 		ranking  []string
 	}{
-		"the route's, each in its currency": {map[string]int64{"GBP": 40_000, "EUR": 60_000}, nil,
-			[]string{"a:price_cap", "b:", "c:"}},
-		"the message's, in any": {nil, new(int64(40_000)),
-			[]string{"a:price_cap", "b:price_cap", "c:"}},
-		"both hold": {map[string]int64{"GBP": 20_000, "EUR": 99_000},
-			new(int64(55_000)), []string{"a:price_cap", "b:", "c:"}},
+		"the route's, each in its currency": {
+			map[string]int64{"GBP": 40_000, "EUR": 60_000},
+			nil,
+			[]string{"a:price_cap", "b:", "c:"},
+		},
+		"the message's, in any": {
+			nil, new(int64(40_000)),
+			[]string{"a:price_cap", "b:price_cap", "c:"},
+		},
+		"both hold": {
+			map[string]int64{"GBP": 20_000, "EUR": 99_000},
+			new(int64(55_000)),
+			[]string{"a:price_cap", "b:", "c:"},
+		},
 		// a first choice leaves no record
-		"exactly what it costs": {map[string]int64{"GBP": 50_000, "EUR": 50_000},
-			new(int64(50_000)), nil},
+		"exactly what it costs": {
+			map[string]int64{"GBP": 50_000, "EUR": 50_000},
+			new(int64(50_000)), nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,8 +155,10 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 	asked := 0
 	country := func(string) string { asked++; return "gb" }
 	m := envelope.Message{To: "+447700900123"}
-	r := &Routing{Country: country,
-		Channels: []Channel{{Price: NewPrice("GBP", PriceList{Default: 1})}}}
+	r := &Routing{
+		Country:  country,
+		Channels: []Channel{{Price: NewPrice("GBP", PriceList{Default: 1})}},
+	}
 	for _, prepared := range []bool{false, true} {
 		if prepared {
 			r.Prepare()
@@ -172,8 +190,10 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 func TestSendersPassOrAreReplaced(t *testing.T) {
 	t.Parallel()
 	number := Senders{Default: "ACME", Rules: []SenderRule{
-		{Countries: []string{"us", "ca"}, Allow: []sms.SenderKind{sms.LongCode, sms.ShortCode},
-			From: "+14155550100"},
+		{
+			Countries: []string{"us", "ca"}, Allow: []sms.SenderKind{sms.LongCode, sms.ShortCode},
+			From: "+14155550100",
+		},
 		{Countries: []string{"fr"}, IDs: []string{"ACME", "36180"}},
 		{Allow: []sms.SenderKind{sms.Alphanumeric}},
 	}}
@@ -198,11 +218,15 @@ func TestSendersPassOrAreReplaced(t *testing.T) {
 		"a number everywhere else":       {number, "+447700900123", "de", "", false},
 		"a country that nobody knows":    {number, "Shop", "", "Shop", true},
 		"a rule without sender for none": {
-			Senders{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}}, "", "us",
+			Senders{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}},
+			"", "us",
 			"", true,
 		},
-		"a rule that replaces everything": {Senders{Rules: []SenderRule{{From: "60777"}}}, "ACME",
-			"us", "60777", true},
+		"a rule that replaces everything": {
+			Senders{Rules: []SenderRule{{From: "60777"}}},
+			"ACME",
+			"us", "60777", true,
+		},
 	} {
 		if got, ok := c.senders.For(c.from, c.country); got != c.want || ok != c.ok {
 			t.Errorf("%s: %q, %v; want %q, %v", name, got, ok, c.want, c.ok)
@@ -363,8 +387,10 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 
 func TestASenderThatNoNetworkCanShowIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	for sender, bad := range map[string]bool{"ACME International": true, "АСМЕ": true, "12": true,
-		"ACME": false, "": false, "+447700900123": false} {
+	for sender, bad := range map[string]bool{
+		"ACME International": true, "АСМЕ": true, "12": true,
+		"ACME": false, "": false, "+447700900123": false,
+	} {
 		job := testJob(envelope.Message{From: sender})
 		got := testPlanner(t).plan(&job)
 		if (got.Row.Reason == string(envelope.BadSender)) != bad || (got.letter != nil) != bad {

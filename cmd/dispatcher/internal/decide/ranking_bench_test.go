@@ -19,8 +19,10 @@ import (
 // are compared. bytes is the size of a ranking; claim/none is what a claim costs by one that stores
 // no ranking; former/claim is how much more the former ranking cost. Run it with -benchtime 60x.
 func BenchmarkStoredRankings(b *testing.B) {
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
-		"full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{
+		"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on",
+	})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
@@ -79,8 +81,10 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 	if mode == redrawn {
 		mode, fallback = Weighted, Redraw
 	}
-	c := &storedClaims{ledger: l, world: wideWorld(b, channels, mode, fallback),
-		jobs: make([]Job, benchmarkedClaim)}
+	c := &storedClaims{
+		ledger: l, world: wideWorld(b, channels, mode, fallback),
+		jobs: make([]Job, benchmarkedClaim),
+	}
 	c.world.routing.Prepare()
 	n := ledger.NewRouting{Routes: []ledger.RouteSpec{{Name: "default"}}}
 	for i := range c.world.routing.Channels {
@@ -96,20 +100,27 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 		c.request.Cursors = []string{"default"}
 	}
 	for i := range c.jobs {
-		c.jobs[i] = Job{Lane: "bulk", Produced: time.Now(),
-			Message: envelope.Message{To: "+447700900123", Text: "Your code is 123456"}}
+		c.jobs[i] = Job{
+			Lane: "bulk", Produced: time.Now(),
+			Message: envelope.Message{To: "+447700900123", Text: "Your code is 123456"},
+		}
 		c.jobs[i].Raw = []byte(`{"to":"+447700900123","text":"Your code is 123456"}`)
-		c.jobs[i].Message.Labels = map[string]selector.Value{"language": selector.TextValue("en"),
-			"department": selector.TextValue("sales")}
-		c.jobs[i].Message.Selectors = []selector.Selector{{Key: "quality",
-			Operator: selector.GreaterThanEqual, Value: selector.NumberValue(1)}}
+		c.jobs[i].Message.Labels = map[string]selector.Value{
+			"language":   selector.TextValue("en"),
+			"department": selector.TextValue("sales"),
+		}
+		c.jobs[i].Message.Selectors = []selector.Selector{{
+			Key:      "quality",
+			Operator: selector.GreaterThanEqual, Value: selector.NumberValue(1),
+		}}
 	}
 	return c
 }
 
 // run is how long one claim takes whose rankings are stored in a form.
 func (c *storedClaims) run(b *testing.B, name string,
-	form func(*assigner, *Task, []byte) []byte) time.Duration {
+	form func(*assigner, *Task, []byte) []byte,
+) time.Duration {
 	p := &planner{routing: c.world.routing, keys: newDrawers(testKeys), now: time.Now()}
 	tasks := make([]Task, len(c.jobs))
 	c.request.Messages = make([]ledger.Message, len(c.jobs))

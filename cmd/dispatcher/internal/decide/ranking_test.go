@@ -16,16 +16,20 @@ import (
 
 // rankings are of every ranker, with all that its stored form keeps.
 func rankings() *rapid.Generator[Ranking] {
-	word := rapid.SampledFrom([]string{"a", "load_ratio", `quote " and \ back`, "é\u2028\x01\xff",
-		"c-1", "a b,c%2", "-", "=", "3/4"})
+	word := rapid.SampledFrom([]string{
+		"a", "load_ratio", `quote " and \ back`, "é\u2028\x01\xff",
+		"c-1", "a b,c%2", "-", "=", "3/4",
+	})
 	optional := rapid.OneOf(rapid.Just(""), rapid.SampledFrom([]string{"a", `"`, "é"}))
 	score := rapid.Ptr(rapid.OneOf(rapid.Float64().Filter(finite),
 		rapid.SampledFrom([]float64{0, 1, 2.0 / 3})), true)
 	return rapid.Custom(func(t *rapid.T) Ranking {
 		r := Ranking{
 			Version: rapid.Int64Min(0).Draw(t, "version"),
-			By: rapid.SampledFrom([]string{"load_ratio", "best_worker", "round_robin",
-				"redraw", "wait"}).Draw(t, "by"),
+			By: rapid.SampledFrom([]string{
+				"load_ratio", "best_worker", "round_robin",
+				"redraw", "wait",
+			}).Draw(t, "by"),
 			Attempts: rapid.IntRange(0, 1000).Draw(t, "attempts"),
 			Cursor:   optional.Draw(t, "cursor"),
 			After:    rapid.Ptr(rapid.IntRange(-1, 1000), true).Draw(t, "after"),
@@ -83,10 +87,14 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 	t.Parallel()
 	score, other, after := 0.5, 0.25, 0
 	candidates := []Ranked{
-		{Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon), Score: &score,
-			Reason: "no_slot"},
-		{Channel: "b", Active: 4, Capacity: 100,
-			LastAssigned: microsOf(noon.Add(-250 * time.Microsecond)), Score: &score},
+		{
+			Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon), Score: &score,
+			Reason: "no_slot",
+		},
+		{
+			Channel: "b", Active: 4, Capacity: 100,
+			LastAssigned: microsOf(noon.Add(-250 * time.Microsecond)), Score: &score,
+		},
 		{Channel: "c", Active: 5, Capacity: 50, Score: &other},
 		{Channel: "d e", Capacity: 50},
 	}
@@ -123,8 +131,10 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 
 func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"a", "a 1/2", "a 1/2 0 why not", "a x/2 0", "a 1/x 0", "a 1/2 x",
-		"a%2 1/2 0", "a 1/2 0 %", "a 1/2 0,", " "} {
+	for _, line := range []string{
+		"a", "a 1/2", "a 1/2 0 why not", "a x/2 0", "a 1/x 0", "a 1/2 x",
+		"a%2 1/2 0", "a 1/2 0 %", "a 1/2 0,", " ",
+	} {
 		raw := `{"version":1,"by":"load_ratio","line":"` + line + `"}`
 		if r, err := ReadRanking([]byte(raw)); err == nil ||
 			!strings.Contains(err.Error(), "candidate ") {
@@ -143,8 +153,10 @@ func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 
 func TestChosenIsTheFirstWithoutAReason(t *testing.T) {
 	t.Parallel()
-	for want, reasons := range map[int][]string{0: {"", "x", ""}, 1: {"x", "", ""},
-		-1: {"x", "x"}} {
+	for want, reasons := range map[int][]string{
+		0: {"", "x", ""}, 1: {"x", "", ""},
+		-1: {"x", "x"},
+	} {
 		var r Ranking
 		for _, reason := range reasons {
 			r.Candidates = append(r.Candidates, Ranked{Channel: "a", Reason: reason})
@@ -154,10 +166,14 @@ func TestChosenIsTheFirstWithoutAReason(t *testing.T) {
 		}
 	}
 	score := 0.5
-	one := Ranked{Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon),
-		Score: &score}
-	if c := one.Candidate(4); c != (selector.Candidate{Index: 4, Active: 3, Capacity: 100,
-		LastAssigned: noon, Score: 0.5}) {
+	one := Ranked{
+		Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon),
+		Score: &score,
+	}
+	if c := one.Candidate(4); c != (selector.Candidate{
+		Index: 4, Active: 3, Capacity: 100,
+		LastAssigned: noon, Score: 0.5,
+	}) {
 		t.Errorf("candidate %+v", c)
 	}
 }

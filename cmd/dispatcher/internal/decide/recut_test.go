@@ -120,8 +120,10 @@ func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
 // it.
 func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	for waited, want := range map[string]string{CutOtherwise: CutOtherwise, Removed: reasonExpired,
-		NoSlot: reasonExpired} {
+	for waited, want := range map[string]string{
+		CutOtherwise: CutOtherwise, Removed: reasonExpired,
+		NoSlot: reasonExpired,
+	} {
 		w := modal(t, Weighted, LoadRatio)
 		w.cutBy("udh16")
 		row := restRow("udh8")

@@ -22,8 +22,10 @@ func drawnScope(t *rapid.T) admission.Scope {
 		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t,
 			"tenant")}
 	}
-	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1",
-		"+447700900123", "+4477009001234"}).Draw(t, "prefix")}
+	return admission.Scope{Prefix: rapid.SampledFrom([]string{
+		"+4", "+44", "+447", "+4479", "+1",
+		"+447700900123", "+4477009001234",
+	}).Draw(t, "prefix")}
 }
 
 // drawnLimits are limits of tenants and prefixes.
@@ -50,8 +52,10 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		task := w.task("a")
 		task.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "other"}).Draw(rt,
 			"of tenant")
-		task.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100", "+4",
-			"+33"}).Draw(rt, "to")
+		task.msg.To = rapid.SampledFrom([]string{
+			"+447700900123", "+15550100", "+4",
+			"+33",
+		}).Draw(rt, "to")
 		want := map[ledger.ScopeRef]bool{}
 		cover := func(channel string, limits []admission.Limit) {
 			for _, l := range limits {
@@ -84,24 +88,34 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.routing.Lanes = map[string]Lane{"bulk": {Lane: config.Lane{Name: "bulk"}, Order: 2},
+	w.routing.Lanes = map[string]Lane{
+		"bulk":  {Lane: config.Lane{Name: "bulk"}, Order: 2},
 		"otp":   {Lane: config.Lane{Name: "otp"}},
 		"old":   {Lane: config.Lane{Name: "old"}, Order: lastOrder, former: true},
-		"later": {Lane: config.Lane{Name: "later"}, Order: 1}}
+		"later": {Lane: config.Lane{Name: "later"}, Order: 1},
+	}
 	for _, tenant := range []string{"shop", "bank", "news"} {
 		w.routing.Limits = append(w.routing.Limits,
 			admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: 5})
 	}
 	w.routing.Prepare()
 	jobs := []Job{
-		{Lane: "bulk", Message: envelope.Message{ID: "1", To: "+447700900123", Text: "x",
-			Tenant: "shop"}, Produced: noon},
-		{Lane: "bulk", Message: envelope.Message{ID: "2", To: "+447700900123", Text: "x",
-			Tenant: "shop"}, Produced: noon},
-		{Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"},
-			Produced: noon},
-		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x",
-			Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{
+			ID: "1", To: "+447700900123", Text: "x",
+			Tenant: "shop",
+		}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{
+			ID: "2", To: "+447700900123", Text: "x",
+			Tenant: "shop",
+		}, Produced: noon},
+		{
+			Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"},
+			Produced: noon,
+		},
+		{Lane: "bulk", Message: envelope.Message{
+			ID: "4", To: "+447700900123", Text: "x",
+			Tenant: "bank", SendAt: noon.Add(time.Hour),
+		}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour}, Order: 2}
 	r := NewPlan(w.routing, testKeys, noon, jobs)
@@ -120,8 +134,10 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 	t.Helper()
 	w := newWorld(t)
-	w.routing.Limits = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"},
-		Window: admission.Day, Max: 3}}
+	w.routing.Limits = []admission.Limit{{
+		Scope:  admission.Scope{Tenant: "shop"},
+		Window: admission.Day, Max: 3,
+	}}
 	var due []ledger.Message
 	for i := range rows {
 		row := storedRow(ledger.Waiting, 0)

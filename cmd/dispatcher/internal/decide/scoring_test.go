@@ -13,8 +13,10 @@ import (
 // scoredByEndpoint makes the only route rank by the scores of a function.
 func scoredByEndpoint(r *Routing) {
 	r.Routes[0].Mode = BestWorkerMode
-	r.Routes[0].Scoring = Scoring{Function: &Function{URL: "http://127.0.0.1/score",
-		Deadline: 200 * time.Millisecond}}
+	r.Routes[0].Scoring = Scoring{Function: &Function{
+		URL:      "http://127.0.0.1/score",
+		Deadline: 200 * time.Millisecond,
+	}}
 }
 
 func TestFunctionScoresTheCandidates(t *testing.T) {
@@ -57,8 +59,10 @@ func TestEveryTroubleOfAFunctionLeavesTheDefaultAndItsWord(t *testing.T) {
 		"nothing":       {three(), FunctionTooFew},
 		"NaN":           {three(1, math.NaN(), 3), FunctionNotFinite},
 		"infinite":      {three(1, math.Inf(-1), 3), FunctionNotFinite},
-		"trouble and values": {&Scores{Values: []float64{9, 0, 0}, Trouble: FunctionStatus},
-			FunctionStatus},
+		"trouble and values": {
+			&Scores{Values: []float64{9, 0, 0}, Trouble: FunctionStatus},
+			FunctionStatus,
+		},
 	} {
 		q := testQuestion(t)
 		scoredByEndpoint(q.Routing)
@@ -91,8 +95,10 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 		PriceList{Default: 30_000, Prefixes: map[string]int64{"+33": 50_000}})
 	base := func() *Task {
 		task := w.fresh()
-		task.msg.Labels = map[string]selector.Value{"k": selector.TextValue("1"),
-			"l": selector.NumberValue(2)}
+		task.msg.Labels = map[string]selector.Value{
+			"k": selector.TextValue("1"),
+			"l": selector.NumberValue(2),
+		}
 		task.msg.Selectors = []selector.Selector{qualityAbove(5, time.Minute)}
 		return task
 	}
@@ -136,9 +142,11 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 	got := first.Question
 	want := ScoreQuestion{
 		Route: "default", Lane: "bulk", Labels: base().msg.Labels, Selectors: base().msg.Selectors,
-		Candidates: []ScoreCandidate{{Channel: "a", Price: 0.03, Currency: "GBP"},
+		Candidates: []ScoreCandidate{
+			{Channel: "a", Price: 0.03, Currency: "GBP"},
 			{Channel: "b", Price: 0.03, Currency: "GBP"},
-			{Channel: "c", Price: 0.03, Currency: "GBP"}},
+			{Channel: "c", Price: 0.03, Currency: "GBP"},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -52,118 +52,195 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		result provider.Result
 		want   want
 	}{
-		"accepted": {nil,
+		"accepted": {
+			nil,
 			provider.Result{Outcome: accepted, Reference: "r"},
-			want{State: ledger.Accepted, Segments: 3, Price: 90}},
-		"rejected ends it": {nil,
+			want{State: ledger.Accepted, Segments: 3, Price: 90},
+		},
+		"rejected ends it": {
+			nil,
 			provider.Result{Outcome: rejected, Code: "0x0b"},
-			want{State: ledger.Rejected, Reason: "0x0b"}},
-		"unknown ends it": {nil,
+			want{State: ledger.Rejected, Reason: "0x0b"},
+		},
+		"unknown ends it": {
+			nil,
 			provider.Result{Outcome: unknown, Code: "timeout"},
-			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
-		"unknown is resent once": {func(f *Attempt) {
-			f.Search.resendOnce = true
-		}, provider.Result{Outcome: unknown},
-			want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3,
-				Price: 90}},
-		"but not twice": {func(f *Attempt) {
-			f.Search.resendOnce, f.duplicate = true, true
-		}, provider.Result{Outcome: unknown},
-			want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3,
-				Price: 90}},
-		"but not after its deadline": {func(f *Attempt) {
-			f.Search.resendOnce, f.Expires = true, noon
-		}, provider.Result{Outcome: unknown},
-			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
-		"rejected when it was sent once more": {func(f *Attempt) {
-			f.duplicate, f.mayBeTaken = true, true
-		}, provider.Result{Outcome: rejected, Code: "0x0b"},
-			want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true}},
+			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90},
+		},
+		"unknown is resent once": {
+			func(f *Attempt) {
+				f.Search.resendOnce = true
+			},
+			provider.Result{Outcome: unknown},
+			want{
+				State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3,
+				Price: 90,
+			},
+		},
+		"but not twice": {
+			func(f *Attempt) {
+				f.Search.resendOnce, f.duplicate = true, true
+			},
+			provider.Result{Outcome: unknown},
+			want{
+				State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3,
+				Price: 90,
+			},
+		},
+		"but not after its deadline": {
+			func(f *Attempt) {
+				f.Search.resendOnce, f.Expires = true, noon
+			},
+			provider.Result{Outcome: unknown},
+			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90},
+		},
+		"rejected when it was sent once more": {
+			func(f *Attempt) {
+				f.duplicate, f.mayBeTaken = true, true
+			},
+			provider.Result{Outcome: rejected, Code: "0x0b"},
+			want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true},
+		},
 		"refused after its deadline, sent once more": {
 			func(f *Attempt) { f.duplicate, f.mayBeTaken, f.Expires = true, true, noon },
 			provider.Result{Outcome: refused},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Tried: true, Duplicate: true},
 		},
-		"refused goes to the next": {nil, provider.Result{Outcome: refused},
-			want{State: ledger.Retry, Reason: "refused", Tried: true}},
-		"refused after its deadline": {func(f *Attempt) {
-			f.Expires = noon
-		}, provider.Result{Outcome: refused},
-			want{State: ledger.Failed, Reason: "expired", Tried: true}},
-		"stopped here, not tried": {nil, NotSent(CodeStopping),
-			want{State: ledger.Retry, Reason: "refused"}},
+		"refused goes to the next": {
+			nil,
+			provider.Result{Outcome: refused},
+			want{State: ledger.Retry, Reason: "refused", Tried: true},
+		},
+		"refused after its deadline": {
+			func(f *Attempt) {
+				f.Expires = noon
+			},
+			provider.Result{Outcome: refused},
+			want{State: ledger.Failed, Reason: "expired", Tried: true},
+		},
+		"stopped here, not tried": {
+			nil, NotSent(CodeStopping),
+			want{State: ledger.Retry, Reason: "refused"},
+		},
 		"late, not tried, at once": {func(f *Attempt) {
 			f.pinned = "a"
 		}, NotSent(CodeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a"}},
 		"late with parts left": {func(f *Attempt) {
 			f.pinned, f.Submission.Parts, f.Submission.Cut = "a", []int{1}, "k"
-		}, NotSent(CodeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a",
-			PartsLeft: []int{1}, PartsCut: "k"}},
-		"throttled goes to the next": {nil,
+		}, NotSent(CodeLate), want{
+			State: ledger.Retry, Reason: "late", Pinned: "a",
+			PartsLeft: []int{1}, PartsCut: "k",
+		}},
+		"throttled goes to the next": {
+			nil,
 			provider.Result{Outcome: slow, RetryAfter: time.Minute},
-			want{State: ledger.Retry, Reason: "throttled"}},
-		"throttled is held": {func(f *Attempt) {
-			f.holdThrottled = true
-		}, provider.Result{Outcome: slow, RetryAfter: time.Minute},
-			want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
-		"an absurd Retry-After": {func(f *Attempt) {
-			f.holdThrottled = true
-		}, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour},
-			want{State: ledger.Retry, Reason: "throttled", In: LongestRetryAfter, Pinned: "a"}},
-		"all parts accepted": {nil,
+			want{State: ledger.Retry, Reason: "throttled"},
+		},
+		"throttled is held": {
+			func(f *Attempt) {
+				f.holdThrottled = true
+			},
+			provider.Result{Outcome: slow, RetryAfter: time.Minute},
+			want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"},
+		},
+		"an absurd Retry-After": {
+			func(f *Attempt) {
+				f.holdThrottled = true
+			},
+			provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour},
+			want{State: ledger.Retry, Reason: "throttled", In: LongestRetryAfter, Pinned: "a"},
+		},
+		"all parts accepted": {
+			nil,
 			provider.Result{Outcome: accepted, Parts: parts(accepted, accepted, accepted)},
-			want{State: ledger.Accepted, Segments: 3, Price: 90}},
-		"some parts throttled": {nil,
+			want{State: ledger.Accepted, Segments: 3, Price: 90},
+		},
+		"some parts throttled": {
+			nil,
 			provider.Result{Outcome: slow, Cut: "k", Parts: parts(accepted, slow, accepted)},
-			want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a",
-				PartsLeft: []int{1}, PartsCut: "k", Segments: 2, Price: 60}},
-		"some parts refused": {nil,
+			want{
+				State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a",
+				PartsLeft: []int{1}, PartsCut: "k", Segments: 2, Price: 60,
+			},
+		},
+		"some parts refused": {
+			nil,
 			provider.Result{Outcome: refused, Cut: "k", Parts: parts(refused, refused, accepted)},
-			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a",
-				PartsLeft: []int{0, 1}, PartsCut: "k", Segments: 1, Price: 30}},
-		"no part accepted": {nil,
+			want{
+				State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a",
+				PartsLeft: []int{0, 1}, PartsCut: "k", Segments: 1, Price: 30,
+			},
+		},
+		"no part accepted": {
+			nil,
 			provider.Result{Outcome: refused, Cut: "k", Parts: parts(refused, refused, refused)},
-			want{State: ledger.Retry, Reason: "refused", Tried: true}},
-		"a part unknown": {func(f *Attempt) {
-			f.Search.resendOnce = true
-		}, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)},
-			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
-		"a part accepted, one unknown": {func(f *Attempt) {
-			f.Search.resendOnce = true
-		}, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)},
-			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
-		"held for its channel, then refused": {func(f *Attempt) {
-			f.holdThrottled, f.pinned = true, "a"
-		}, provider.Result{Outcome: refused, Code: "dial"},
-			want{State: ledger.Retry, Reason: "refused", Tried: true}},
-		"a part rejected, others billed": {nil,
-			provider.Result{Outcome: rejected, Code: "x",
-				Parts: parts(accepted, rejected, accepted)},
-			want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60}},
+			want{State: ledger.Retry, Reason: "refused", Tried: true},
+		},
+		"a part unknown": {
+			func(f *Attempt) {
+				f.Search.resendOnce = true
+			},
+			provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)},
+			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60},
+		},
+		"a part accepted, one unknown": {
+			func(f *Attempt) {
+				f.Search.resendOnce = true
+			},
+			provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)},
+			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60},
+		},
+		"held for its channel, then refused": {
+			func(f *Attempt) {
+				f.holdThrottled, f.pinned = true, "a"
+			},
+			provider.Result{Outcome: refused, Code: "dial"},
+			want{State: ledger.Retry, Reason: "refused", Tried: true},
+		},
+		"a part rejected, others billed": {
+			nil,
+			provider.Result{
+				Outcome: rejected, Code: "x",
+				Parts: parts(accepted, rejected, accepted),
+			},
+			want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60},
+		},
 		"the rest refused again": {
 			restOf,
 			provider.Result{Outcome: refused, Code: "dial"},
-			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a",
-				PartsLeft: []int{1, 2}, PartsCut: "k"},
+			want{
+				State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a",
+				PartsLeft: []int{1, 2}, PartsCut: "k",
+			},
 		},
 		"the rest refused, because it was cut otherwise": { // the next claim finds out
 			restOf,
 			provider.Result{Outcome: refused, Code: provider.Uncomposed},
-			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a",
-				PartsLeft: []int{1, 2}, PartsCut: "k"},
+			want{
+				State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a",
+				PartsLeft: []int{1, 2}, PartsCut: "k",
+			},
 		},
 		"a part of the rest": {
 			restOf,
-			provider.Result{Outcome: slow, Cut: "k",
-				Parts: []provider.Part{{Index: 1, Outcome: accepted}, {Index: 2, Outcome: slow}}},
-			want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a",
-				PartsLeft: []int{2}, PartsCut: "k", Segments: 1, Price: 30},
+			provider.Result{
+				Outcome: slow, Cut: "k",
+				Parts: []provider.Part{{Index: 1, Outcome: accepted}, {Index: 2, Outcome: slow}},
+			},
+			want{
+				State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a",
+				PartsLeft: []int{2}, PartsCut: "k", Segments: 1, Price: 30,
+			},
 		},
 		"the rest accepted": {
 			restOf,
-			provider.Result{Outcome: accepted,
-				Parts: []provider.Part{{Index: 1, Outcome: accepted},
-					{Index: 2, Outcome: accepted}}},
+			provider.Result{
+				Outcome: accepted,
+				Parts: []provider.Part{
+					{Index: 1, Outcome: accepted},
+					{Index: 2, Outcome: accepted},
+				},
+			},
 			want{State: ledger.Accepted, PartsCut: "k", Segments: 2, Price: 60},
 		},
 	} {
@@ -172,8 +249,10 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			tc.change(f)
 		}
 		s := settle(f, &tc.result, noon)
-		got := want{s.State, s.Reason, 0, s.Tried, s.Pinned, s.PartsLeft, s.PartsCut,
-			s.PossibleDuplicate, s.Segments, s.PriceMicros}
+		got := want{
+			s.State, s.Reason, 0, s.Tried, s.Pinned, s.PartsLeft, s.PartsCut,
+			s.PossibleDuplicate, s.Segments, s.PriceMicros,
+		}
 		if !s.NextAt.IsZero() {
 			got.In = s.NextAt.Sub(noon)
 		}
@@ -206,8 +285,11 @@ func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 	t.Parallel()
 	const hold = 5 * time.Minute
-	partly := []provider.Part{{Index: 0, Outcome: provider.Accepted},
-		{Index: 1, Outcome: provider.Throttled}, {Index: 2, Outcome: provider.Refused}}
+	partly := []provider.Part{
+		{Index: 0, Outcome: provider.Accepted},
+		{Index: 1, Outcome: provider.Throttled},
+		{Index: 2, Outcome: provider.Refused},
+	}
 	for name, tc := range map[string]struct {
 		change func(*Attempt)
 		result provider.Result
@@ -227,8 +309,10 @@ func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 		"throttled, waits": {func(f *Attempt) {
 			f.holdThrottled = true
 		}, provider.Result{Outcome: provider.Throttled}, hold},
-		"parts left": {nil, provider.Result{Outcome: provider.Throttled,
-			Parts: partly}, hold},
+		"parts left": {nil, provider.Result{
+			Outcome: provider.Throttled,
+			Parts:   partly,
+		}, hold},
 		"late, comes back": {func(f *Attempt) { f.pinned = "a" }, NotSent(CodeLate), hold},
 		"late":             {nil, NotSent(CodeLate), 0},
 		"waits beyond its end": {func(f *Attempt) {
@@ -252,8 +336,11 @@ func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 // TestWhatIsNotBilledGoesBackToTheLimitsInMoney and nothing that may have been.
 func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 	t.Parallel()
-	two := []provider.Part{{Index: 0, Outcome: provider.Accepted},
-		{Index: 1, Outcome: provider.Unknown}, {Index: 2, Outcome: provider.Refused}}
+	two := []provider.Part{
+		{Index: 0, Outcome: provider.Accepted},
+		{Index: 1, Outcome: provider.Unknown},
+		{Index: 2, Outcome: provider.Refused},
+	}
 	for name, tc := range map[string]struct {
 		result provider.Result
 		want   int64
@@ -268,8 +355,10 @@ func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 		f := testFlight()
 		f.refunds = []ledger.Refund{
 			{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 90},
-			{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}},
-				Window: admission.Day, Micros: 90},
+			{
+				ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}},
+				Window:   admission.Day, Micros: 90,
+			},
 		}
 		s := settle(f, &tc.result, noon)
 		var want []ledger.Refund
@@ -293,10 +382,14 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 		want   *ledger.Slow
 	}{
 		{provider.Result{Outcome: provider.Throttled}, &ledger.Slow{}},
-		{provider.Result{Outcome: provider.Throttled, RetryAfter: 7 * time.Second},
-			&ledger.Slow{RetryAfter: 7 * time.Second}},
-		{provider.Result{Outcome: provider.Throttled, RetryAfter: time.Hour},
-			&ledger.Slow{RetryAfter: LongestRetryAfter}},
+		{
+			provider.Result{Outcome: provider.Throttled, RetryAfter: 7 * time.Second},
+			&ledger.Slow{RetryAfter: 7 * time.Second},
+		},
+		{
+			provider.Result{Outcome: provider.Throttled, RetryAfter: time.Hour},
+			&ledger.Slow{RetryAfter: LongestRetryAfter},
+		},
 		{provider.Result{Outcome: provider.Throttled, RetryAfter: -time.Hour}, &ledger.Slow{}},
 		{provider.Result{Outcome: provider.Refused, RetryAfter: time.Second}, nil},
 		{provider.Result{Outcome: provider.Accepted}, nil},
@@ -313,12 +406,18 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 // part is unknown, has references as well.
 func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 	t.Parallel()
-	for _, outcome := range []provider.Outcome{provider.Accepted, provider.Unknown,
-		provider.Throttled, provider.Refused} {
+	for _, outcome := range []provider.Outcome{
+		provider.Accepted, provider.Unknown,
+		provider.Throttled, provider.Refused,
+	} {
 		f := &Attempt{Await: 72 * time.Hour, Segments: 2, Expires: time.Now().Add(time.Hour)}
-		res := provider.Result{Outcome: outcome,
-			Parts: []provider.Part{{Outcome: provider.Accepted, Reference: "r1"},
-				{Index: 1, Outcome: outcome}}}
+		res := provider.Result{
+			Outcome: outcome,
+			Parts: []provider.Part{
+				{Outcome: provider.Accepted, Reference: "r1"},
+				{Index: 1, Outcome: outcome},
+			},
+		}
 		if s := settle(f, &res, time.Now()); s.Await != f.Await {
 			t.Errorf("%s: receipts are expected for %s", outcome, s.Await)
 		}
@@ -339,18 +438,32 @@ func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 	}{
 		"refused":  {provider.Result{Outcome: provider.Refused, Reference: "7F"}, "", "7F", 0},
 		"accepted": {provider.Result{Outcome: provider.Accepted, Reference: "7F"}, "7F", "", 0},
-		"a part of two": {provider.Result{Outcome: provider.Refused,
-			Parts: []provider.Part{part(0, provider.Accepted, "1"),
-				part(1, provider.Refused, "2")}}, "1", "2", 1},
-		"both, one silent": {provider.Result{Outcome: provider.Rejected,
-			Parts: []provider.Part{part(0, provider.Rejected, "1"), part(1, provider.Refused, "")}},
-			"", "1", 2},
-		"nobody knows": {provider.Result{Outcome: provider.Unknown,
-			Parts: []provider.Part{part(0, provider.Unknown, ""), part(1, provider.Refused, "2")}},
-			"", "", 0},
+		"a part of two": {provider.Result{
+			Outcome: provider.Refused,
+			Parts: []provider.Part{
+				part(0, provider.Accepted, "1"),
+				part(1, provider.Refused, "2"),
+			},
+		}, "1", "2", 1},
+		"both, one silent": {
+			provider.Result{
+				Outcome: provider.Rejected,
+				Parts:   []provider.Part{part(0, provider.Rejected, "1"), part(1, provider.Refused, "")},
+			},
+			"", "1", 2,
+		},
+		"nobody knows": {
+			provider.Result{
+				Outcome: provider.Unknown,
+				Parts:   []provider.Part{part(0, provider.Unknown, ""), part(1, provider.Refused, "2")},
+			},
+			"", "", 0,
+		},
 	} {
-		f := &Attempt{Segments: 2, Price: 2, Expires: time.Now().Add(time.Hour),
-			Submission: provider.Submission{Attempt: 1}}
+		f := &Attempt{
+			Segments: 2, Price: 2, Expires: time.Now().Add(time.Hour),
+			Submission: provider.Submission{Attempt: 1},
+		}
 		s := settle(f, &test.result, time.Now())
 		if got := strings.TrimSpace(s.Reference); got != test.reference ||
 			strings.TrimSpace(s.Denied) != test.denied || s.DeniedParts != test.parts {
@@ -387,8 +500,10 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 				Price:   300,
 				Expires: noon.Add(time.Millisecond), // settled before, as far as this process knows
 			}
-			s := settle(f, &provider.Result{Outcome: provider.Refused, Code: CodeExpired,
-				Parts: tc.parts, Cut: "x"}, noon)
+			s := settle(f, &provider.Result{
+				Outcome: provider.Refused, Code: CodeExpired,
+				Parts: tc.parts, Cut: "x",
+			}, noon)
 			if s.State != ledger.Failed || s.Reason != reasonExpired ||
 				s.PriceMicros != tc.micros || s.Tried {
 				t.Errorf("%+v", s)

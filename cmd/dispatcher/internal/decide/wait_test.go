@@ -14,8 +14,10 @@ import (
 
 // qualityAbove asks for a quality above n, for a while unless that is 0.
 func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
-	return selector.Selector{Key: "quality", Operator: selector.GreaterThan,
-		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
+	return selector.Selector{
+		Key: "quality", Operator: selector.GreaterThan,
+		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter,
+	}
 }
 
 func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
@@ -29,55 +31,90 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		next      time.Duration
 		round     bool
 	}{
-		"the wish still counts": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
-			10 * time.Second, nil, ledger.Waiting, unfit, 20 * time.Second, false},
-		"to the last moment": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
-			30*time.Second - time.Microsecond, nil, ledger.Waiting, unfit, time.Microsecond, false},
-		"it has expired": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
-			30 * time.Second, nil, ledger.Sending, "", 0, false},
-		"one stays for ever": {[]selector.Selector{qualityAbove(5, 30*time.Second),
-			qualityAbove(6, 0)}, 0, nil, ledger.Failed, reasonNoChannel, 0, false},
-		"a wish for ever that is met": {[]selector.Selector{qualityAbove(5, 30*time.Second),
-			qualityAbove(1, 0)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"the earliest of several": {[]selector.Selector{qualityAbove(5, 30*time.Second),
-			qualityAbove(6, 20*time.Second)}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
-		"one that is met is not waited for": {[]selector.Selector{qualityAbove(5, 30*time.Second),
-			qualityAbove(1, 10*time.Second)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"but never beyond its deadline": {[]selector.Selector{qualityAbove(5, 2*time.Hour)}, 0, nil,
-			ledger.Waiting, unfit, 59 * time.Minute, false},
-		"a fit channel may be ready sooner": {[]selector.Selector{qualityAbove(5, 30*time.Second)}, 0,
+		"the wish still counts": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			10 * time.Second, nil, ledger.Waiting, unfit, 20 * time.Second, false,
+		},
+		"to the last moment": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			30*time.Second - time.Microsecond, nil, ledger.Waiting, unfit, time.Microsecond, false,
+		},
+		"it has expired": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			30 * time.Second, nil, ledger.Sending, "", 0, false,
+		},
+		"one stays for ever": {[]selector.Selector{
+			qualityAbove(5, 30*time.Second),
+			qualityAbove(6, 0),
+		}, 0, nil, ledger.Failed, reasonNoChannel, 0, false},
+		"a wish for ever that is met": {[]selector.Selector{
+			qualityAbove(5, 30*time.Second),
+			qualityAbove(1, 0),
+		}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
+		"the earliest of several": {[]selector.Selector{
+			qualityAbove(5, 30*time.Second),
+			qualityAbove(6, 20*time.Second),
+		}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
+		"one that is met is not waited for": {[]selector.Selector{
+			qualityAbove(5, 30*time.Second),
+			qualityAbove(1, 10*time.Second),
+		}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
+		"but never beyond its deadline": {
+			[]selector.Selector{qualityAbove(5, 2*time.Hour)},
+			0, nil,
+			ledger.Waiting, unfit, 59 * time.Minute, false,
+		},
+		"a fit channel may be ready sooner": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			0,
 			func(w *world, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
-			}, ledger.Waiting, "connecting", lookAgain, false},
-		"the wish may expire sooner": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			}, ledger.Waiting, "connecting", lookAgain, false,
+		},
+		"the wish may expire sooner": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			29500 * time.Millisecond, func(w *world, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
-			}, ledger.Waiting, unfit, 500 * time.Millisecond, false},
-		"it expires before the next round": {[]selector.Selector{qualityAbove(5, time.Second)},
+			}, ledger.Waiting, unfit, 500 * time.Millisecond, false,
+		},
+		"it expires before the next round": {
+			[]selector.Selector{qualityAbove(5, time.Second)},
 			500 * time.Millisecond, func(w *world, t *Task) {
 				w.fit(1)
 				t.tried("b")
-			}, ledger.Waiting, unfit, 500 * time.Millisecond, false},
-		"the next round comes first": {[]selector.Selector{qualityAbove(5, time.Minute)}, 0,
+			}, ledger.Waiting, unfit, 500 * time.Millisecond, false,
+		},
+		"the next round comes first": {
+			[]selector.Selector{qualityAbove(5, time.Minute)},
+			0,
 			func(w *world, t *Task) {
 				w.fit(1)
 				t.tried("b")
-			}, ledger.Waiting, reasonTried, time.Second, true},
-		"it expires before operators are back": {[]selector.Selector{qualityAbove(5, 10*time.Second)}, 0,
+			}, ledger.Waiting, reasonTried, time.Second, true,
+		},
+		"it expires before operators are back": {
+			[]selector.Selector{qualityAbove(5, 10*time.Second)},
+			0,
 			func(w *world, _ *Task) {
 				w.fit(1)
 				w.routing.Channels[1].State = Disabled
-			}, ledger.Waiting, unfit, 10 * time.Second, false},
-		"bypassed selectors hold nobody up": {[]selector.Selector{qualityAbove(5, 30*time.Second)}, 0,
+			}, ledger.Waiting, unfit, 10 * time.Second, false,
+		},
+		"bypassed selectors hold nobody up": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			0,
 			func(w *world, _ *Task) {
 				w.routing.Routes[0].BypassSelectors = true
-			}, ledger.Sending, "", 0, false},
-		"over its price cap as well": {[]selector.Selector{qualityAbove(5, 30*time.Second)},
+			}, ledger.Sending, "", 0, false,
+		},
+		"over its price cap as well": {
+			[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			30 * time.Second, func(_ *world, t *Task) {
 				t.msg.MaxPrice = new(int64(1))
-			}, ledger.Failed, reasonNoChannel, 0, false},
+			}, ledger.Failed, reasonNoChannel, 0, false,
+		},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 			w := modal(t, mode, LoadRatio)
@@ -146,20 +183,42 @@ func TestWrongTypesNeverMatchAndNeverBreak(t *testing.T) {
 		sel   selector.Selector
 		fits  bool
 	}{
-		"a text above a number": {&text,
-			selector.Selector{Key: "k", Operator: selector.GreaterThan,
-				Value: selector.NumberValue(1)}, false},
-		"a number above a text": {&number,
-			selector.Selector{Key: "k", Operator: selector.GreaterThan,
-				Value: selector.TextValue("1")}, false},
-		"a text equal to a number": {&text,
-			selector.Selector{Key: "k", Operator: selector.Equal, Value: number}, false},
-		"a text not equal to a number": {&text,
-			selector.Selector{Key: "k", Operator: selector.NotEqual, Value: number}, true},
-		"nothing below a number": {nil,
-			selector.Selector{Key: "k", Operator: selector.LessThan, Value: number}, false},
-		"nothing is not equal to a text": {nil,
-			selector.Selector{Key: "k", Operator: selector.NotEqual, Value: text}, true},
+		"a text above a number": {
+			&text,
+			selector.Selector{
+				Key: "k", Operator: selector.GreaterThan,
+				Value: selector.NumberValue(1),
+			},
+			false,
+		},
+		"a number above a text": {
+			&number,
+			selector.Selector{
+				Key: "k", Operator: selector.GreaterThan,
+				Value: selector.TextValue("1"),
+			},
+			false,
+		},
+		"a text equal to a number": {
+			&text,
+			selector.Selector{Key: "k", Operator: selector.Equal, Value: number},
+			false,
+		},
+		"a text not equal to a number": {
+			&text,
+			selector.Selector{Key: "k", Operator: selector.NotEqual, Value: number},
+			true,
+		},
+		"nothing below a number": {
+			nil,
+			selector.Selector{Key: "k", Operator: selector.LessThan, Value: number},
+			false,
+		},
+		"nothing is not equal to a text": {
+			nil,
+			selector.Selector{Key: "k", Operator: selector.NotEqual, Value: text},
+			true,
+		},
 	} {
 		w := modal(t, BestWorkerMode, LoadRatio)
 		w.unready[0], w.unready[2] = "connecting", "connecting"
@@ -224,8 +283,10 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 func withoutC(t testing.TB, mode Mode, fallback Ranker) *world {
 	t.Helper()
 	w := modal(t, mode, fallback)
-	table, err := selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")},
-		{Name: "b", Weight: selector.MustWeight("1")}})
+	table, err := selector.NewTable([]selector.Entry{
+		{Name: "a", Weight: selector.MustWeight("1")},
+		{Name: "b", Weight: selector.MustWeight("1")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,9 +302,11 @@ func storedRow(state ledger.State, attempts int) ledger.Message {
 	return ledger.Message{
 		Seq: 1, ID: m.ID, Lane: "bulk", Envelope: m.Append(nil), State: state, Attempts: attempts,
 		ReceivedAt: noon.Add(-time.Minute), ExpiresAt: noon.Add(time.Hour),
-		Plan: ledger.Plan{Route: "default", Version: 7, Draw: 90, Size: 100,
+		Plan: ledger.Plan{
+			Route: "default", Version: 7, Draw: 90, Size: 100,
 			KeyID: newDrawers(testKeys).of("").KeyID(), FirstChoice: "c", Segments: 1,
-			Alphabet: "gsm7"},
+			Alphabet: "gsm7",
+		},
 	}
 }
 
@@ -385,8 +448,10 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
-	w.limit("a", admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 1_000_000,
-		Currency: "GBP"}, 1_000_000)
+	w.limit("a", admission.Limit{
+		Window: admission.Day, Unit: admission.Money, Max: 1_000_000,
+		Currency: "GBP",
+	}, 1_000_000)
 	if d := w.decide(w.task("a")); d.Reason != NoBudget || d.NextAt.Sub(noon) != lookForMoney {
 		t.Errorf("%s, looked at after %s", d.Reason, d.NextAt.Sub(noon))
 	}
@@ -395,8 +460,10 @@ func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 // TestLateAttemptsEndNoMessage: nobody was asked in them.
 func TestLateAttemptsEndNoMessage(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[string]ledger.State{CodeLate: ledger.Sending,
-		"refused": ledger.Failed} {
+	for reason, want := range map[string]ledger.State{
+		CodeLate:  ledger.Sending,
+		"refused": ledger.Failed,
+	} {
 		row := storedRow(ledger.Retry, 0)
 		row.Attempts, row.Reason = maxAttempts, reason
 		if _, d := newWorld(t).decideDue(row); d.State != want {

@@ -37,28 +37,48 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 		ease    admission.Ease
 		want    []time.Duration
 	}{
-		"a minute of 2": {admission.Limit{Window: admission.Minute, Max: 2}, 2, admission.Ease{},
+		"a minute of 2": {
+			admission.Limit{Window: admission.Minute, Max: 2},
+			2,
+			admission.Ease{},
 			[]time.Duration{
 				time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
 				2 * time.Minute,
 				2 * time.Minute, 2 * time.Minute, 3 * time.Minute,
-			}},
-		"a second of 4": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{},
+			},
+		},
+		"a second of 4": {
+			admission.Limit{Window: admission.Second, Max: 4},
+			4,
+			admission.Ease{},
 			[]time.Duration{
 				next, next, next + 250*time.Millisecond, next + 250*time.Millisecond,
 				next + 500*time.Millisecond,
-			}},
-		"at half the rate": {admission.Limit{Window: admission.Second, Max: 4}, 4,
-			admission.Ease{Rate: 0.5, Since: noon}, []time.Duration{
+			},
+		},
+		"at half the rate": {
+			admission.Limit{Window: admission.Second, Max: 4},
+			4,
+			admission.Ease{Rate: 0.5, Since: noon},
+			[]time.Duration{
 				next, next, next + 500*time.Millisecond, next + 500*time.Millisecond,
 				next + time.Second,
-			}},
-		"sliding": {admission.Limit{Window: admission.Minute, Max: 2, Sliding: true, Burst: 1}, 2,
-			admission.Ease{}, []time.Duration{
+			},
+		},
+		"sliding": {
+			admission.Limit{Window: admission.Minute, Max: 2, Sliding: true, Burst: 1},
+			2,
+			admission.Ease{},
+			[]time.Duration{
 				time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
-			}},
-		"closed": {admission.Limit{Window: admission.Minute}, 0, admission.Ease{},
-			[]time.Duration{lookForRoute, lookForRoute}},
+			},
+		},
+		"closed": {
+			admission.Limit{Window: admission.Minute},
+			0,
+			admission.Ease{},
+			[]time.Duration{lookForRoute, lookForRoute},
+		},
 	} {
 		w := newWorld(t).onlyA()
 		w.limit("a", tc.limit, tc.granted)
@@ -109,8 +129,10 @@ func TestThoseThatWaitForActiveSlotsAreSpread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
 	w.seen.Channels[0].Gate.Active = admission.Active{Max: 2, Count: 2}
-	want := []time.Duration{lookForActive, lookForActive, 2 * lookForActive, 2 * lookForActive,
-		3 * lookForActive}
+	want := []time.Duration{
+		lookForActive, lookForActive, 2 * lookForActive, 2 * lookForActive,
+		3 * lookForActive,
+	}
 	if got := looks(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -126,8 +148,11 @@ func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 	for i, want := range []struct {
 		on string
 		at time.Duration
-	}{{"b 1m messages", time.Minute}, {"b 1m messages", time.Minute},
-		{"b 1m messages", 2 * time.Minute}} {
+	}{
+		{"b 1m messages", time.Minute},
+		{"b 1m messages", time.Minute},
+		{"b 1m messages", 2 * time.Minute},
+	} {
 		if d := a.decide(w.task("a")); d.WaitsFor != want.on || d.NextAt.Sub(noon) != want.at {
 			t.Errorf("message %d waits for %s until %s", i, d.WaitsFor, d.NextAt)
 		}
@@ -141,11 +166,15 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	row := storedRow(ledger.Waiting, 0)
 	row.Tenant, row.Reason, row.WaitsFor, row.WaitingSince = "shop", NoSlot, "a",
 		noon.Add(-1500*time.Millisecond)
-	row.Waits = []ledger.Wait{{Reason: NoActive, On: "a", For: time.Second},
-		{Reason: NoSlot, On: "a", For: 2 * time.Second}}
+	row.Waits = []ledger.Wait{
+		{Reason: NoActive, On: "a", For: time.Second},
+		{Reason: NoSlot, On: "a", For: 2 * time.Second},
+	}
 	_, d := w.decideDue(row)
-	want := []ledger.Wait{{Reason: NoActive, On: "a", For: time.Second},
-		{Reason: NoSlot, On: "a", For: 3500 * time.Millisecond}}
+	want := []ledger.Wait{
+		{Reason: NoActive, On: "a", For: time.Second},
+		{Reason: NoSlot, On: "a", For: 3500 * time.Millisecond},
+	}
 	if diff := cmp.Diff(want, d.Waits); diff != "" || d.Reason != TenantLimit ||
 		d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("%s waits for %s: %s", d.Reason, d.WaitsFor, diff)
@@ -156,8 +185,10 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	row.Reason, row.WaitsFor, row.Tenant = TenantLimit, "tenant:shop", "" // its limit is gone
 	_, d = w.decideDue(row)
 	want[1].For = 2 * time.Second
-	want = append(want, ledger.Wait{Reason: TenantLimit, On: "tenant:shop",
-		For: 1500 * time.Millisecond})
+	want = append(want, ledger.Wait{
+		Reason: TenantLimit, On: "tenant:shop",
+		For: 1500 * time.Millisecond,
+	})
 	if diff := cmp.Diff(want, d.Waits); diff != "" || d.State != ledger.Sending {
 		t.Errorf("%s: %s", d.State, diff)
 	}
@@ -171,8 +202,10 @@ func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	var waits []ledger.Wait
 	for i := range 2 * maxWaits {
-		waits = addWait(waits, ledger.Wait{Reason: NoSlot, On: fmt.Sprint("c", i),
-			For: time.Second})
+		waits = addWait(waits, ledger.Wait{
+			Reason: NoSlot, On: fmt.Sprint("c", i),
+			For: time.Second,
+		})
 	}
 	if len(waits) != maxWaits || waits[maxWaits-1].For != (maxWaits+1)*time.Second ||
 		waits[0].For != time.Second {

@@ -28,11 +28,15 @@ func TestNationalRecipientsAreReadAsTheDefaultRegionHasThem(t *testing.T) {
 		"no number":       {`{"id":"1","to":"hello"` + text, "", envelope.BadNumber, false},
 		"no recipient":    {`{"id":"1"` + text, "", envelope.BadNumber, false},
 		"another problem": {`{"id":"1","to":"07700 900123","text":""}`, "", envelope.NoText, true},
-		"a problem before it": {`{"id":"1","text":5,"to":"07700 900123"}`, "",
-			envelope.BadField, false},
+		"a problem before it": {
+			`{"id":"1","text":5,"to":"07700 900123"}`, "",
+			envelope.BadField, false,
+		},
 		"nothing of the sort": {`hello "07700 900123"`, "", envelope.BadJSON, false},
-		"a number of its text": {`{"id":"1","to":"+447700900123","text":"07700 900123"}`,
-			"+447700900123", "", false},
+		"a number of its text": {
+			`{"id":"1","to":"+447700900123","text":"07700 900123"}`,
+			"+447700900123", "", false,
+		},
 	} {
 		job := newJob("otp", &kgo.Record{Value: []byte(c.value)},
 			&ConsumerConfig{Rewrite: inBritain})

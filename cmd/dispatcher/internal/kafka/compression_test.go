@@ -14,8 +14,10 @@ import (
 // The numbers are those of the attributes of a record batch in Kafka's protocol.
 func TestBatchesAreCompressedAsTheSettingSaysAndWithGzipByDefault(t *testing.T) {
 	t.Parallel()
-	for name, codec := range map[string]uint8{"": 1, "none": 0, "gzip": 1, "snappy": 2, "lz4": 3,
-		"zstd": 4} {
+	for name, codec := range map[string]uint8{
+		"": 1, "none": 0, "gzip": 1, "snappy": 2, "lz4": 3,
+		"zstd": 4,
+	} {
 		t.Run("compression "+name, func(t *testing.T) {
 			t.Parallel()
 			c := cluster(t)

@@ -64,8 +64,13 @@ func TestPoisonRecordsPassOnWithTheirProblemAndBytes(t *testing.T) {
 	want := []struct {
 		id   string
 		code envelope.Code
-	}{{"", envelope.BadJSON}, {"", envelope.BadJSON}, {"known", envelope.BadNumber},
-		{"big", envelope.TooLarge}, {"good", ""}}
+	}{
+		{"", envelope.BadJSON},
+		{"", envelope.BadJSON},
+		{"known", envelope.BadNumber},
+		{"big", envelope.TooLarge},
+		{"good", ""},
+	}
 	for i, job := range s.awaitDistinct(t, len(poison)) {
 		var code envelope.Code
 		if job.Problem != nil {
@@ -236,8 +241,10 @@ func TestAnAbortedTransactionIsNotRead(t *testing.T) {
 		if err := producer.BeginTransaction(); err != nil {
 			t.Fatal(err)
 		}
-		id := map[kgo.TransactionEndTry]string{kgo.TryAbort: "taken back",
-			kgo.TryCommit: "meant"}[commit]
+		id := map[kgo.TransactionEndTry]string{
+			kgo.TryAbort:  "taken back",
+			kgo.TryCommit: "meant",
+		}[commit]
 		record := &kgo.Record{
 			Topic: "sms.otp",
 			Key:   []byte("k"),

@@ -40,7 +40,8 @@ func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := make(chan struct{}, 1)
 		slow := &scriptedScorer{answer: func(ctx context.Context,
-			q *decide.ScoreQuestion) decide.Scores {
+			q *decide.ScoreQuestion,
+		) decide.Scores {
 			select {
 			case turn <- struct{}{}:
 				time.Sleep(time.Second) // on the fake clock
@@ -73,7 +74,8 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 		all := make(chan struct{})
 		q := distinctQuestions(t, 300)
 		ask(t.Context(), &scriptedScorer{answer: func(ctx context.Context,
-			q *decide.ScoreQuestion) decide.Scores {
+			q *decide.ScoreQuestion,
+		) decide.Scores {
 			if under.Add(1) == 300 {
 				close(all)
 			}
@@ -127,7 +129,8 @@ type heldScorer struct {
 }
 
 func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
-	q *decide.ScoreQuestion) decide.Scores {
+	q *decide.ScoreQuestion,
+) decide.Scores {
 	s.asked.Add(1)
 	select {
 	case <-s.free:
@@ -146,8 +149,10 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	p := setupScored(t, func(r *decide.Routing) {
 		scoredByEndpoint(r)
 		r.Routes[0].Match = decide.Match{Tenants: []string{"slow"}}
-		r.Routes = append(r.Routes, decide.Route{Route: config.Route{Name: "other",
-			Mode: decide.RoundRobinMode, MaxSegments: 10}, Members: r.Routes[0].Members})
+		r.Routes = append(r.Routes, decide.Route{Route: config.Route{
+			Name: "other",
+			Mode: decide.RoundRobinMode, MaxSegments: 10,
+		}, Members: r.Routes[0].Members})
 	}, scorer)
 	release := sync.OnceFunc(func() { close(scorer.free) })
 	t.Cleanup(release)

@@ -33,7 +33,8 @@ func (a *archive) keep(r *decide.Routing) {
 
 // edition reads from the ledger when a version was in force.
 func (a *archive) edition(ctx context.Context, l *ledger.Ledger,
-	version int64) (audit.Edition, error) {
+	version int64,
+) (audit.Edition, error) {
 	a.mu.Lock()
 	e := audit.Edition{Routing: a.versions[version], Bounds: map[string]audit.Bound{}}
 	a.mu.Unlock()
@@ -81,8 +82,10 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}, limited: true}
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-			MaxWaiting: 100, Ambiguous: "resend_once"}}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
+			Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100, Ambiguous: "resend_once",
+		}}
 	})
 
 	// A claim that finds a newer version takes the one that was made for it; only steps below make
@@ -106,8 +109,10 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	for name, answer := range map[string]func(provider.Submission) provider.Result{
 		"b": func(s provider.Submission) provider.Result {
 			return []provider.Result{
-				{Outcome: provider.Refused, Code: "dial"}, {Outcome: provider.Throttled},
-				{Outcome: provider.Unknown, Code: "timeout"}, {Outcome: provider.Accepted},
+				{Outcome: provider.Refused, Code: "dial"},
+				{Outcome: provider.Throttled},
+				{Outcome: provider.Unknown, Code: "timeout"},
+				{Outcome: provider.Accepted},
 			}[(len(s.ID)+int(s.ID[len(s.ID)-1])+s.Attempt)%4]
 		},
 	} {
@@ -121,8 +126,10 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 		change(&next.Routes[0])
 		a.keep(&next)
 		p.routing = &next
-		if got := p.applyRouting(t, []admission.Limit{{Window: admission.Day,
-			Max: limit}}); got != next.Version {
+		if got := p.applyRouting(t, []admission.Limit{{
+			Window: admission.Day,
+			Max:    limit,
+		}}); got != next.Version {
 			t.Fatalf("version %d, want %d", got, next.Version)
 		}
 		records += 60
@@ -166,8 +173,10 @@ func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	table := r.Routes[0].Table
 	entries := make([]selector.Entry, table.Len())
 	for i := range entries {
-		entries[i] = selector.Entry{Name: table.Entry(i).Name,
-			Weight: table.Entry(len(entries) - 1 - i).Weight}
+		entries[i] = selector.Entry{
+			Name:   table.Entry(i).Name,
+			Weight: table.Entry(len(entries) - 1 - i).Weight,
+		}
 	}
 	var err error
 	if next.Routes[0].Table, err = selector.NewTable(entries); err != nil {

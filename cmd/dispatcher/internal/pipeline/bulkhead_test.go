@@ -47,43 +47,74 @@ func TestRooms(t *testing.T) {
 		channels []underWay
 		want     []bound
 	}{
-		"idle channels have their shares": {evenly(idle, idle, idle),
-			[]bound{{66, false}, {66, false}, {66, false}}},
-		"of which nothing is known": {evenly(underWay{unknown: true}, idle, idle),
-			[]bound{{268, false}, {66, false}, {66, false}}},
-		"one that answers, alone": {evenly(busy, idle, idle),
-			[]bound{{268, false}, {66, false}, {66, false}}},
-		"it may have what it answers": {evenly(underWay{answered: 50}, idle, idle),
-			[]bound{{100, false}, {66, false}, {66, false}}},
+		"idle channels have their shares": {
+			evenly(idle, idle, idle),
+			[]bound{{66, false}, {66, false}, {66, false}},
+		},
+		"of which nothing is known": {
+			evenly(underWay{unknown: true}, idle, idle),
+			[]bound{{268, false}, {66, false}, {66, false}},
+		},
+		"one that answers, alone": {
+			evenly(busy, idle, idle),
+			[]bound{{268, false}, {66, false}, {66, false}},
+		},
+		"it may have what it answers": {
+			evenly(underWay{answered: 50}, idle, idle),
+			[]bound{{100, false}, {66, false}, {66, false}},
+		},
 		"all lent to one": {evenly(underWay{held: 268, answered: plenty}, busy,
 			busy), []bound{{268, false}, {66, false}, {66, false}}},
-		"a silent one keeps its share": {evenly(silent(90), busy, busy),
-			[]bound{{90, true}, {244, false}, {244, false}}},
-		"the next is silent, too": {evenly(silent(90), silent(90), busy),
-			[]bound{{90, true}, {90, true}, {220, false}}},
-		"silent for a moment": {evenly(underWay{held: 90}, busy, busy),
-			[]bound{{90, false}, {244, false}, {244, false}}},
+		"a silent one keeps its share": {
+			evenly(silent(90), busy, busy),
+			[]bound{{90, true}, {244, false}, {244, false}},
+		},
+		"the next is silent, too": {
+			evenly(silent(90), silent(90), busy),
+			[]bound{{90, true}, {90, true}, {220, false}},
+		},
+		"silent for a moment": {
+			evenly(underWay{held: 90}, busy, busy),
+			[]bound{{90, false}, {244, false}, {244, false}},
+		},
 		"few lost answers": {evenly(underWay{held: 100, overdue: 40, answered: 50},
 			idle, idle), []bound{{140, false}, {66, false}, {66, false}}},
 		"lost answers fill its share": {evenly(underWay{held: 100, overdue: 66, answered: 50},
 			idle, idle), []bound{{100, true}, {66, false}, {66, false}}},
-		"one lost answer says nothing": {evenly(underWay{held: 1, silent: 1}, idle, idle),
-			[]bound{{66, false}, {66, false}, {66, false}}},
-		"a quarter of few senders": {evenly(underWay{held: 9, silent: 3, senders: 10,
-			usual: time.Second}, idle, idle), []bound{{30, true}, {66, false}, {66, false}}},
-		"a queue of two seconds": {evenly(underWay{held: 60, answered: plenty,
-			usual: 100 * time.Millisecond, senders: 5}, idle, idle),
-			[]bound{{105, true}, {66, false}, {66, false}}},
-		"few senders, and quick": {evenly(underWay{answered: plenty, usual: firstGuess,
-			senders: 2}, idle, idle), []bound{{202, true}, {66, false}, {66, false}}},
-		"slow by nature is not late": {evenly(underWay{held: 70, answered: 90,
-			usual: slowAnswers}, idle, idle), []bound{{180, false}, {66, false}, {66, false}}},
+		"one lost answer says nothing": {
+			evenly(underWay{held: 1, silent: 1}, idle, idle),
+			[]bound{{66, false}, {66, false}, {66, false}},
+		},
+		"a quarter of few senders": {evenly(underWay{
+			held: 9, silent: 3, senders: 10,
+			usual: time.Second,
+		}, idle, idle), []bound{{30, true}, {66, false}, {66, false}}},
+		"a queue of two seconds": {
+			evenly(underWay{
+				held: 60, answered: plenty,
+				usual: 100 * time.Millisecond, senders: 5,
+			}, idle, idle),
+			[]bound{{105, true}, {66, false}, {66, false}},
+		},
+		"few senders, and quick": {evenly(underWay{
+			answered: plenty, usual: firstGuess,
+			senders: 2,
+		}, idle, idle), []bound{{202, true}, {66, false}, {66, false}}},
+		"slow by nature is not late": {evenly(underWay{
+			held: 70, answered: 90,
+			usual: slowAnswers,
+		}, idle, idle), []bound{{180, false}, {66, false}, {66, false}}},
 		"a single channel": {evenly(silent(400)), []bound{{400, false}}},
-		"the others are closed": {evenly(silent(300), underWay{closed: true, held: 50}),
-			[]bound{{400, false}, {50, false}}},
+		"the others are closed": {
+			evenly(silent(300), underWay{closed: true, held: 50}),
+			[]bound{{400, false}, {50, false}},
+		},
 		"shares follow the weights": {
-			[]underWay{{portion: .6, senders: 500, unknown: true}, {portion: .3, senders: 500},
-				{portion: .1, senders: 500, answered: plenty}},
+			[]underWay{
+				{portion: .6, senders: 500, unknown: true},
+				{portion: .3, senders: 500},
+				{portion: .1, senders: 500, answered: plenty},
+			},
 			[]bound{{300, false}, {60, false}, {220, false}},
 		},
 		"most of many are silent": {
@@ -192,8 +223,10 @@ func TestNobodyTakesTheShareOfAnother(t *testing.T) {
 				u.overdue = rapid.IntRange(0, min(u.held, u.senders)).Draw(t, "overdue")
 				u.silent = rapid.IntRange(0, u.senders).Draw(t, "silent")
 			case 2:
-				u.usual = rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond,
-					time.Second}).Draw(t, "usual")
+				u.usual = rapid.SampledFrom([]time.Duration{
+					0, 300 * time.Millisecond,
+					time.Second,
+				}).Draw(t, "usual")
 				u.unknown = rapid.Bool().Draw(t, "unknown")
 			case 3:
 				claimSome(t, channels, total)

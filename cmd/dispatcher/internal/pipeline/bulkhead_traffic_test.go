@@ -19,8 +19,10 @@ import (
 
 // wide lets every channel have as many submissions out as the process may have under way.
 func wide(r *decide.Routing) {
-	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-		MaxWaiting: 10_000}}
+	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
+		Name: "bulk", TTL: time.Hour,
+		MaxWaiting: 10_000,
+	}}
 	for i := range r.Channels {
 		r.Channels[i].Concurrency = 500
 	}

@@ -12,8 +12,10 @@ import (
 // rankings are stored, for every ranker: why the first choice was passed over is read with SQL.
 func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 	t.Parallel()
-	for _, by := range []decide.Ranker{decide.LoadRatio, decide.RoundRobin, decide.BestWorker,
-		decide.Redraw} {
+	for _, by := range []decide.Ranker{
+		decide.LoadRatio, decide.RoundRobin, decide.BestWorker,
+		decide.Redraw,
+	} {
 		t.Run(string(by), func(t *testing.T) {
 			t.Parallel()
 			p := setup(t, func(r *decide.Routing) {

@@ -38,8 +38,10 @@ func clarifying(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeli
 	channel.scriptedChannel = p.channels["a"]
 	next := *p.routing
 	next.Version = p.applyRouting(t, nil)
-	if err := p.Apply(&next, map[string]provider.Channel{"a": channel, "b": channel,
-		"c": channel}); err != nil {
+	if err := p.Apply(&next, map[string]provider.Channel{
+		"a": channel, "b": channel,
+		"c": channel,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -152,8 +154,10 @@ func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channel := &knowingChannel{can: provider.Capabilities{Receipts: true,
-				KeyInReceipt: true}}
+			channel := &knowingChannel{can: provider.Capabilities{
+				Receipts:     true,
+				KeyInReceipt: true,
+			}}
 			lane := config.Lane{ClarifyFor: time.Second}
 			if tc.resend {
 				lane.Ambiguous = "resend_once"

@@ -99,16 +99,20 @@ func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 		clock := newClock()
 		asked := clock.epoch.Add(time.Hour)
 		clock.read(noon, asked, asked.Add(millis(200)))
-		leave, latest := clock.span(&admission.Release{At: opens.Add(c.at),
-			Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		leave, latest := clock.span(&admission.Release{
+			At:     opens.Add(c.at),
+			Latest: opens.Add(c.latest), Opens: opens, Closes: closes,
+		})
 		if from, until := leave.Sub(clock.here(opens)),
 			latest.Sub(clock.here(opens)); from != c.leave || until != c.until {
 			t.Errorf("%s: from %s until %s, want %s until %s", c.name, from, until,
 				c.leave, c.until)
 		}
 		clock.read(noon, asked, asked) // known exactly
-		leave, latest = clock.span(&admission.Release{At: opens.Add(c.at),
-			Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		leave, latest = clock.span(&admission.Release{
+			At:     opens.Add(c.at),
+			Latest: opens.Add(c.latest), Opens: opens, Closes: closes,
+		})
 		if from, until := leave.Sub(clock.here(opens)),
 			latest.Sub(clock.here(opens)); from != c.at || until != c.latest {
 			t.Errorf("%s: from %s until %s with a clock known exactly", c.name, from, until)
@@ -127,8 +131,10 @@ func TestADatabaseASecondAwayLeavesTimeToSend(t *testing.T) {
 	asked := clock.epoch.Add(time.Hour)
 	clock.read(noon, asked, asked.Add(time.Second))
 	opens, closes := noon, noon.Add(time.Second)
-	leave, latest := clock.span(&admission.Release{At: opens, Latest: closes, Opens: opens,
-		Closes: closes})
+	leave, latest := clock.span(&admission.Release{
+		At: opens, Latest: closes, Opens: opens,
+		Closes: closes,
+	})
 	if from, until := leave.Sub(clock.here(opens)),
 		latest.Sub(clock.here(opens)); from != mostWrong || until != time.Second-mostWrong {
 		t.Errorf("from %s until %s", from, until)

@@ -28,12 +28,16 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 		"held up for a moment just now":       {[]int{20, 20, 20, 20, 20, 20, 400, 400}, 0},
 		"became slow":                         {[]int{20, 20, 20, 20, 20, 400, 400, 400}, 400},
 		"became quick":                        {[]int{400, 400, 400, 20, 20, 20, 20, 20, 20}, 0},
-		"nine, and the first was the slowest": {[]int{900, 400, 400, 400, 400, 400, 400, 400,
-			400}, 400},
+		"nine, and the first was the slowest": {[]int{
+			900, 400, 400, 400, 400, 400, 400, 400,
+			400,
+		}, 400},
 		"what the end of a second leaves": {[]int{49, 49, 49, 49, 49, 49, 49, 49}, 0},
 		"just more than that":             {[]int{50, 50, 50, 50, 50, 50, 50, 50}, 50},
-		"no more than the longest": {[]int{60_000, 60_000},
-			int(admission.MaxCommitLatency / time.Millisecond)},
+		"no more than the longest": {
+			[]int{60_000, 60_000},
+			int(admission.MaxCommitLatency / time.Millisecond),
+		},
 	} {
 		var l commitLatency
 		for _, took := range test.took {
@@ -53,8 +57,10 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 	var l commitLatency
 	l.took(millis(400), noon)
 	l.took(millis(100), noon.Add(time.Second))
-	for after, want := range map[time.Duration]int{leadMemory: 400, leadMemory + 1: 100,
-		leadMemory + time.Second: 100, leadMemory + time.Second + 1: 0} {
+	for after, want := range map[time.Duration]int{
+		leadMemory: 400, leadMemory + 1: 100,
+		leadMemory + time.Second: 100, leadMemory + time.Second + 1: 0,
+	} {
 		if got := l.get(noon.Add(after)); got != millis(want) {
 			t.Errorf("lead %s after %s, want %s", got, after, millis(want))
 		}
@@ -67,8 +73,10 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	t.Parallel()
 	var l commitLatency
 	l.took(millis(1500), noon)
-	for after, want := range map[time.Duration]int{leadMemory + 1: 1500,
-		slowMemory * millis(1500): 1500, slowMemory*millis(1500) + 1: 0} {
+	for after, want := range map[time.Duration]int{
+		leadMemory + 1:            1500,
+		slowMemory * millis(1500): 1500, slowMemory*millis(1500) + 1: 0,
+	} {
 		if got := l.get(noon.Add(after)); got != millis(want) {
 			t.Errorf("lead %s after %s, want %s", got, after, millis(want))
 		}

@@ -56,9 +56,13 @@ func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	p.handle(t, jobsNamed("m", 1))
 	read := func(offset int64, raw string) decide.Job {
 		m, problem := envelope.Decode([]byte(raw), false)
-		return decide.Job{Lane: "bulk", Produced: time.Now(), Message: m, Problem: problem,
-			Raw: []byte(raw), Origin: decide.Origin{Topic: "sms.bulk", Partition: 3,
-				Offset: offset}}
+		return decide.Job{
+			Lane: "bulk", Produced: time.Now(), Message: m, Problem: problem,
+			Raw: []byte(raw), Origin: decide.Origin{
+				Topic: "sms.bulk", Partition: 3,
+				Offset: offset,
+			},
+		}
 	}
 	p.handle(t, []decide.Job{
 		read(10, `{"id":"bad-number","to":"07700","text":"Hello"}`),
@@ -69,18 +73,24 @@ func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	})
 	const number = "to is not an E.164 number: a plus and 8 to 15 digits, the first not 0"
 	want := map[int64]deadEvent{
-		10: {ID: "bad-number", key: "bad-number", State: "dead", Reason: "bad_number",
-			Topic: "sms.bulk", Offset: 10, Detail: number},
-		11: {key: "sms.bulk/3/11", State: "dead", Reason: "bad_id", Topic: "sms.bulk", Offset: 11,
-			Detail: "id is not a string of 1 to 64 printable characters"},
+		10: {
+			ID: "bad-number", key: "bad-number", State: "dead", Reason: "bad_number",
+			Topic: "sms.bulk", Offset: 10, Detail: number,
+		},
+		11: {
+			key: "sms.bulk/3/11", State: "dead", Reason: "bad_id", Topic: "sms.bulk", Offset: 11,
+			Detail: "id is not a string of 1 to 64 printable characters",
+		},
 		12: {
 			ConflictingID: "m-0", key: "sms.bulk/3/12", State: "dead", Reason: "conflict",
 			Topic: "sms.bulk", Offset: 12,
 			Detail:   "the id was used before for a message with other content",
 			Metadata: map[string]string{"order": "7"},
 		},
-		13: {ID: "twice", key: "twice", State: "dead", Reason: "duplicate_field", Topic: "sms.bulk",
-			Offset: 13, Detail: "the field text stands there twice"},
+		13: {
+			ID: "twice", key: "twice", State: "dead", Reason: "duplicate_field", Topic: "sms.bulk",
+			Offset: 13, Detail: "the field text stands there twice",
+		},
 	}
 	if diff := cmp.Diff(want, p.deadEvents(t), cmp.AllowUnexported(deadEvent{})); diff != "" {
 		t.Error(diff)

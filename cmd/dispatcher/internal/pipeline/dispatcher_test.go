@@ -169,10 +169,14 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 func jobsNamed(prefix string, n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
-		m := envelope.Message{ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123",
-			Text: "Your code is 123456"}
-		jobs[i] = decide.Job{Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil),
-			Origin: decide.Origin{Topic: "sms.bulk", Offset: int64(i)}}
+		m := envelope.Message{
+			ID: fmt.Sprintf("%s-%d", prefix, i), To: "+447700900123",
+			Text: "Your code is 123456",
+		}
+		jobs[i] = decide.Job{
+			Lane: "bulk", Produced: time.Now(), Message: m, Raw: m.Append(nil),
+			Origin: decide.Origin{Topic: "sms.bulk", Offset: int64(i)},
+		}
 	}
 	return jobs
 }
@@ -347,8 +351,10 @@ func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
 			if _, again := once.LoadOrStore(s.ID, true); again {
 				return accepts(s)
 			}
-			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058",
-				RetryAfter: 50 * time.Millisecond}
+			return provider.Result{
+				Outcome: provider.Throttled, Code: "0x00000058",
+				RetryAfter: 50 * time.Millisecond,
+			}
 		}
 	}
 	p.handle(t, jobsNamed("m", 40))
@@ -390,8 +396,10 @@ func TestClaimUnderAnOldRoutingIsPlannedAgain(t *testing.T) {
 func TestLimitHoldsMessagesBackAndNeverLetsOneTooManyThrough(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
-	p.applyRouting(t, []admission.Limit{{Window: admission.Second, Max: 20},
-		{Window: admission.Minute, Max: 30}})
+	p.applyRouting(t, []admission.Limit{
+		{Window: admission.Second, Max: 20},
+		{Window: admission.Minute, Max: 30},
+	})
 	p.handle(t, jobsNamed("m", 200))
 	// At least one minute window of 30 per channel; two when the test crosses the turn of a minute.
 	p.eventually(t, `select 'enough', least(90, count(*)) from audit.attempts`,
@@ -437,13 +445,17 @@ func TestRemovedChannelIsDrainedAndClosed(t *testing.T) {
 	next := *p.routing
 	next.Version = p.applyRouting(t, nil)
 	next.Channels = next.Channels[:2]
-	table, err := selector.NewTable([]selector.Entry{{Name: "a", Weight: selector.MustWeight("1")},
-		{Name: "b", Weight: selector.MustWeight("1")}})
+	table, err := selector.NewTable([]selector.Entry{
+		{Name: "a", Weight: selector.MustWeight("1")},
+		{Name: "b", Weight: selector.MustWeight("1")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.Routes = []decide.Route{{Route: config.Route{Name: "default", MaxSegments: 10},
-		Table: table, Members: []int{0, 1}}}
+	next.Routes = []decide.Route{{
+		Route: config.Route{Name: "default", MaxSegments: 10},
+		Table: table, Members: []int{0, 1},
+	}}
 	if err := p.Apply(&next, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,12 @@ import (
 // names, and at a limit over all channels whose window is over.
 func presentOf(shop admission.Scope) *ledger.Present {
 	counter := func(scope admission.Scope, w admission.Window, u admission.Unit, granted,
-		most int64, start time.Time) admission.Counter {
-		return admission.Counter{Limit: admission.Limit{Scope: scope, Window: w, Max: most,
-			Unit: u}, Start: start, Granted: granted, Max: most}
+		most int64, start time.Time,
+	) admission.Counter {
+		return admission.Counter{Limit: admission.Limit{
+			Scope: scope, Window: w, Max: most,
+			Unit: u,
+		}, Start: start, Granted: granted, Max: most}
 	}
 	second := counter(admission.Scope{}, admission.Second, admission.Messages, 30, 100, noon)
 	second.Taken = map[string]int64{"lane:otp": 5}
@@ -28,13 +31,17 @@ func presentOf(shop admission.Scope) *ledger.Present {
 				Counters: []admission.Counter{second}, Active: admission.Active{Max: 5, Count: 3},
 				Ease: admission.Ease{Rate: 0.5, Since: noon.Add(-5 * time.Second)},
 			}},
-			{Name: "gone", Gate: admission.Gate{Ease: admission.Ease{Rate: 0.5, Since: noon,
-				Until: noon.Add(time.Second)}}},
+			{Name: "gone", Gate: admission.Gate{Ease: admission.Ease{
+				Rate: 0.5, Since: noon,
+				Until: noon.Add(time.Second),
+			}}},
 		},
 		Scoped: []ledger.ScopeState{
-			{ScopeRef: ledger.ScopeRef{Scope: shop},
+			{
+				ScopeRef: ledger.ScopeRef{Scope: shop},
 				Counters: []admission.Counter{counter(shop, admission.Minute, admission.Segments,
-					50, 60, noon.Add(-time.Minute))}},
+					50, 60, noon.Add(-time.Minute))},
+			},
 			{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Counters: []admission.Counter{
 				counter(shop, admission.Day, admission.Money, 1000, 1000,
 					admission.Day.Start(noon, time.UTC)),

@@ -15,8 +15,10 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	t.Parallel()
 	var s lateBackoff
 	now := noon
-	for i, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond,
-		400 * time.Millisecond, 800 * time.Millisecond} {
+	for i, want := range []time.Duration{
+		0, 100 * time.Millisecond, 200 * time.Millisecond,
+		400 * time.Millisecond, 800 * time.Millisecond,
+	} {
 		for range 50 { // all of a claim
 			s.missed(now)
 		}
@@ -83,8 +85,10 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 			t.Errorf("%v came back", codes)
 		}
 	})
-	f := &decide.Attempt{Channel: "a", Submission: provider.Submission{ID: "m", Attempt: 1},
-		Expires: noon.Add(time.Hour), Segments: 1}
+	f := &decide.Attempt{
+		Channel: "a", Submission: provider.Submission{ID: "m", Attempt: 1},
+		Expires: noon.Add(time.Hour), Segments: 1,
+	}
 	if s := decide.Settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late},
 		noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
 		t.Errorf("%+v", s)
@@ -114,8 +118,10 @@ func TestABurstOfSlowDownsDoublesThePauseOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := standWorker(t, &timedChannel{}, 1)
-		for i, want := range []time.Duration{decide.PauseWhenUntimed, 2 * decide.PauseWhenUntimed,
-			4 * decide.PauseWhenUntimed} {
+		for i, want := range []time.Duration{
+			decide.PauseWhenUntimed, 2 * decide.PauseWhenUntimed,
+			4 * decide.PauseWhenUntimed,
+		} {
 			for range 20 {
 				w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 			}

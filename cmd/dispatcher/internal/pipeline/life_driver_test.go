@@ -34,14 +34,20 @@ var lifeChannels = map[string]provider.Capabilities{
 
 // lifeLanes differ in what is done about a submission that nobody answered.
 var lifeLanes = map[string]decide.Lane{
-	"never": {Lane: config.Lane{Clarify: []string{"same_key", "lookup", "receipt"},
-		ClarifyFor: 10 * time.Minute}},
-	"once": {Lane: config.Lane{Clarify: []string{"lookup", "same_key", "receipt"},
-		ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
+	"never": {Lane: config.Lane{
+		Clarify:    []string{"same_key", "lookup", "receipt"},
+		ClarifyFor: 10 * time.Minute,
+	}},
+	"once": {Lane: config.Lane{
+		Clarify:    []string{"lookup", "same_key", "receipt"},
+		ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once",
+	}},
 	"bare":  {},
 	"hasty": {Lane: config.Lane{Ambiguous: "resend_once"}},
-	"keyed": {Lane: config.Lane{Clarify: []string{"same_key", "receipt"},
-		ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once"}},
+	"keyed": {Lane: config.Lane{
+		Clarify:    []string{"same_key", "receipt"},
+		ClarifyFor: 10 * time.Minute, Ambiguous: "resend_once",
+	}},
 }
 
 // lifeAwait is for how long receipts are awaited.
@@ -80,9 +86,11 @@ func newLifeRig(t *testing.T) *lifeRig {
 	channels := map[string]provider.Channel{}
 	spec := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
 	for _, name := range names {
-		c := decide.Channel{Channel: config.Channel{Name: name, Capacity: 100},
-			Price: decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name,
-			AwaitReceipts: lifeAwait}
+		c := decide.Channel{
+			Channel: config.Channel{Name: name, Capacity: 100},
+			Price:   decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name,
+			AwaitReceipts: lifeAwait,
+		}
 		if name == "a" || name == "b" {
 			c.Cut, c.Active = func(string) string {
 				return "cut"
@@ -90,20 +98,26 @@ func newLifeRig(t *testing.T) *lifeRig {
 		}
 		routing.Channels = append(routing.Channels, c)
 		spec.Channels = append(spec.Channels, ledger.ChannelSpec{Name: name, ActiveMax: 100})
-		channels[name] = &knowingChannel{scriptedChannel: &scriptedChannel{answer: accepts},
-			can: lifeChannels[name], find: rig.find}
+		channels[name] = &knowingChannel{
+			scriptedChannel: &scriptedChannel{answer: accepts},
+			can:             lifeChannels[name], find: rig.find,
+		}
 	}
 	for i, first := range names {
 		var entries []selector.Entry
-		route := decide.Route{Route: config.Route{Name: "to-" + first,
-			Match: decide.Match{Tenants: []string{first}}, MaxSegments: 10}}
+		route := decide.Route{Route: config.Route{
+			Name:  "to-" + first,
+			Match: decide.Match{Tenants: []string{first}}, MaxSegments: 10,
+		}}
 		for j := range names { // the first choice is certain, the others follow in turn
 			weight := "0"
 			if j == i {
 				weight = "1"
 			}
-			entries = append(entries, selector.Entry{Name: names[j],
-				Weight: selector.MustWeight(weight)})
+			entries = append(entries, selector.Entry{
+				Name:   names[j],
+				Weight: selector.MustWeight(weight),
+			})
 			route.Members = append(route.Members, j)
 		}
 		if route.Table, err = selector.NewTable(entries); err != nil {
@@ -130,9 +144,13 @@ func newLifeRig(t *testing.T) *lifeRig {
 		t.Fatal(err)
 	}
 	rig.verifier = audit.NewVerifier(testKeys, func(int64) (audit.Edition, error) {
-		return audit.Edition{Routing: routing,
-			Bounds: map[string]audit.Bound{"a": {Active: true}, "b": {Active: true},
-				"c": {Active: true}, "d": {Active: true}}}, nil
+		return audit.Edition{
+			Routing: routing,
+			Bounds: map[string]audit.Bound{
+				"a": {Active: true}, "b": {Active: true},
+				"c": {Active: true}, "d": {Active: true},
+			},
+		}, nil
 	})
 	if rig.sql, err = pgx.Connect(ctx, url); err != nil {
 		t.Fatal(err)
@@ -199,10 +217,13 @@ type heldAttempt struct {
 
 // begin stores a message and lets a process claim it.
 func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string,
-	segments int) *messageLife {
+	segments int,
+) *messageLife {
 	r.n++
-	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes",
-		since: map[int]time.Duration{}}
+	m := &messageLife{
+		t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes",
+		since: map[int]time.Duration{},
+	}
 	r.now = m
 	m.history.Lane, m.history.Expects = lifeLanes[lane],
 		map[string]bool{"a": true, "b": true, "c": true}
@@ -210,10 +231,14 @@ func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string,
 	if segments == 2 {
 		text = strings.Repeat("0123456789", 20)
 	}
-	message := envelope.Message{ID: m.id, To: "+447700900123", Text: text, Tenant: first,
-		Metadata: map[string]string{"at": `,"at":"`}}
-	m.claim([]decide.Job{{Lane: lane, Produced: time.Now(), Message: message,
-		Raw: message.Append(nil), Origin: decide.Origin{Topic: "sms." + lane}}}, 0)
+	message := envelope.Message{
+		ID: m.id, To: "+447700900123", Text: text, Tenant: first,
+		Metadata: map[string]string{"at": `,"at":"`},
+	}
+	m.claim([]decide.Job{{
+		Lane: lane, Produced: time.Now(), Message: message,
+		Raw: message.Append(nil), Origin: decide.Origin{Topic: "sms." + lane},
+	}}, 0)
 	m.seq = queryLife[int64](m, `select seq from dispatcher.messages where id = $1`, m.id)
 	return m
 }
@@ -353,8 +378,10 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 			}
 		}
 		m.history.Attempts = append(m.history.Attempts,
-			attemptFacts{Number: f.Submission.Attempt, Channel: f.Channel, First: first,
-				Parts: parts})
+			attemptFacts{
+				Number: f.Submission.Attempt, Channel: f.Channel, First: first,
+				Parts: parts,
+			})
 		m.held = append(m.held, &heldAttempt{flight: f})
 	}
 }
@@ -525,8 +552,10 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 		m.must(err)
 	})
 	m.history.Receipts = append(m.history.Receipts,
-		partReceipt{First: number, Part: part, ByKey: by != "reference", ByReference: by != "key",
-			AfterLost: facts.Lost && facts.Answer == nil, State: state})
+		partReceipt{
+			First: number, Part: part, ByKey: by != "reference", ByReference: by != "key",
+			AfterLost: facts.Lost && facts.Answer == nil, State: state,
+		})
 	m.learn()
 	return true
 }

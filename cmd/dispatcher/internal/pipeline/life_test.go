@@ -53,8 +53,10 @@ func (m *messageLife) act(word string) {
 	case "receipt":
 		number, _ := strconv.Atoi(f[1])
 		part, _ := strconv.Atoi(f[2])
-		states := map[string]provider.ReceiptState{"pending": provider.Pending,
-			"delivered": provider.Delivered, "undelivered": provider.Undelivered}
+		states := map[string]provider.ReceiptState{
+			"pending":   provider.Pending,
+			"delivered": provider.Delivered, "undelivered": provider.Undelivered,
+		}
 		done = m.receipt(number, part, f[3], states[f[4]])
 	case "due":
 		done = m.due()
@@ -149,16 +151,20 @@ func scripts() *rapid.Generator[script] {
 			return fmt.Sprintf("receipt %d %d %s %s", rapid.IntRange(1, 3).Draw(t, "attempt"),
 				rapid.IntRange(0, 1).Draw(t, "part"),
 				rapid.SampledFrom([]string{"reference", "key", "both"}).Draw(t, "by"),
-				rapid.SampledFrom([]string{"pending", "delivered", "delivered",
-					"undelivered"}).Draw(t, "state"))
+				rapid.SampledFrom([]string{
+					"pending", "delivered", "delivered",
+					"undelivered",
+				}).Draw(t, "state"))
 		case kind < 14:
 			return "due"
 		case kind < 15:
 			return fmt.Sprintf("settle %d", rapid.IntRange(1, 3).Draw(t, "settled"))
 		}
-		return rapid.SampledFrom([]string{"wake", "wake", "recover", "recover", "minute",
+		return rapid.SampledFrom([]string{
+			"wake", "wake", "recover", "recover", "minute",
 			"deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "mute",
-			"speak"}).Draw(t, "other")
+			"speak",
+		}).Draw(t, "other")
 	})
 	return rapid.Custom(func(t *rapid.T) script {
 		return script{

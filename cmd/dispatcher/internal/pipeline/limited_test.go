@@ -34,8 +34,10 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	const perSecond, seconds = 50, 4
 	carrier := &timedChannel{takes: 5 * time.Millisecond}
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-			MaxWaiting: 10_000}}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
+			Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 10_000,
+		}}
 		for i := range r.Channels {
 			r.Channels[i].Concurrency = 20
 			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: perSecond}}
@@ -100,8 +102,10 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	})
 	next := *p.routing
 	next.Version = p.applyRouting(t, p.routing.Channels[0].Limits)
-	if err := p.Apply(&next, map[string]provider.Channel{"a": carrier, "b": carrier,
-		"c": carrier}); err != nil {
+	if err := p.Apply(&next, map[string]provider.Channel{
+		"a": carrier, "b": carrier,
+		"c": carrier,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("one", 1))
@@ -146,8 +150,10 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	})
 	for _, c := range p.channels {
 		c.answer = func(provider.Submission) provider.Result {
-			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058",
-				RetryAfter: time.Minute}
+			return provider.Result{
+				Outcome: provider.Throttled, Code: "0x00000058",
+				RetryAfter: time.Minute,
+			}
 		}
 	}
 	p.handle(t, jobsNamed("m", 60))
@@ -196,8 +202,10 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 		t.Errorf("%d processes, by region %v", f.Total, f.Workers)
 	}
 	// later it is no longer the last minute
-	if got := f.Granted["a"]["test"]; got != (ledger.Grants{Messages: 7, Segments: 35,
-		Micros: 196_000}) && time.Since(last) < 2*time.Minute {
+	if got := f.Granted["a"]["test"]; got != (ledger.Grants{
+		Messages: 7, Segments: 35,
+		Micros: 196_000,
+	}) && time.Since(last) < 2*time.Minute {
 		t.Errorf("%+v granted", got)
 	}
 }
@@ -212,8 +220,10 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	r := testRouting(t)
 	r.Zone = time.UTC
 	r.Channels[0].Limits = []admission.Limit{
-		{Window: admission.Second, Max: 100,
-			Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}},
+		{
+			Window: admission.Second, Max: 100,
+			Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
+		},
 		{Scope: shop, Window: admission.Day, Max: 1000, Unit: admission.Money},
 	}
 	r.Channels[0].Policy = admission.Even{}
@@ -257,8 +267,10 @@ func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	r.Zone = time.UTC
 	r.Channels[0].Limits = []admission.Limit{{Window: admission.Minute, Max: 100}}
 	eased := admission.Ease{Rate: 0.5, Since: noon}
-	present := &ledger.Present{Now: noon.Add(time.Second),
-		Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}}}
+	present := &ledger.Present{
+		Now:      noon.Add(time.Second),
+		Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}},
+	}
 	if s := gaugeStateOf(present, r, nil, "test"); s.channels[0].rate != 1 {
 		t.Errorf("rate %v", s.channels[0].rate)
 	}

@@ -51,8 +51,10 @@ func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 	// a cannot be used here: it does not even say what it promises
 	if err := p.Apply(&next, map[string]provider.Channel{
 		"b": &knowingChannel{scriptedChannel: p.channels["b"]},
-		"c": &knowingChannel{scriptedChannel: p.channels["c"],
-			can: provider.Capabilities{Receipts: true}},
+		"c": &knowingChannel{
+			scriptedChannel: p.channels["c"],
+			can:             provider.Capabilities{Receipts: true},
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}

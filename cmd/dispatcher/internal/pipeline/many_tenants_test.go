@@ -23,8 +23,10 @@ func tenantNumber(i int) string { return fmt.Sprintf("t%04d", i%manyTenants) }
 func generous() []admission.Limit {
 	limits := make([]admission.Limit, manyTenants)
 	for i := range limits {
-		limits[i] = admission.Limit{Scope: admission.Scope{Tenant: tenantNumber(i)},
-			Window: admission.Day, Max: 1000}
+		limits[i] = admission.Limit{
+			Scope:  admission.Scope{Tenant: tenantNumber(i)},
+			Window: admission.Day, Max: 1000,
+		}
 	}
 	return limits
 }

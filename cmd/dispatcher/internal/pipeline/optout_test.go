@@ -50,8 +50,10 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 	first := *p.routing
 	a.keep(&first)
 	soon := time.Now().Add(300 * time.Millisecond)
-	p.handle(t, []decide.Job{jobTo("scheduled", "bulk", "shop", stopped, soon),
-		jobTo("scheduled-else", "bulk", "bank", stopped, soon)})
+	p.handle(t, []decide.Job{
+		jobTo("scheduled", "bulk", "shop", stopped, soon),
+		jobTo("scheduled-else", "bulk", "bank", stopped, soon),
+	})
 	p.optOut(t, "shop", stopped)
 	p.handle(t, []decide.Job{
 		jobTo("new", "bulk", "shop", stopped, time.Time{}),
@@ -61,8 +63,10 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 	})
 	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 2, "accepted": 4})
 	p.stop()
-	for id, want := range map[string]bool{"scheduled": false, "new": false, "scheduled-else": true,
-		"else": true, "nobody": true, "other": true} {
+	for id, want := range map[string]bool{
+		"scheduled": false, "new": false, "scheduled-else": true,
+		"else": true, "nobody": true, "other": true,
+	} {
 		if p.submitted()[id] != want {
 			t.Errorf("%s was submitted: %t", id, !want)
 		}
@@ -86,12 +90,16 @@ func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 func TestALaneMayIgnoreOptOuts(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		r.Lanes["codes"] = decide.Lane{Lane: config.Lane{Name: "codes", TTL: time.Hour,
-			MaxWaiting: 100, IgnoreOptOut: true}}
+		r.Lanes["codes"] = decide.Lane{Lane: config.Lane{
+			Name: "codes", TTL: time.Hour,
+			MaxWaiting: 100, IgnoreOptOut: true,
+		}}
 	})
 	p.optOut(t, "shop", stopped)
-	p.handle(t, []decide.Job{jobTo("code", "codes", "shop", stopped, time.Time{}),
-		jobTo("offer", "bulk", "shop", stopped, time.Time{})})
+	p.handle(t, []decide.Job{
+		jobTo("code", "codes", "shop", stopped, time.Time{}),
+		jobTo("offer", "bulk", "shop", stopped, time.Time{}),
+	})
 	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 1, "accepted": 1})
 }
 

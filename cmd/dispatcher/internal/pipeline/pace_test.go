@@ -67,8 +67,10 @@ type testWorker struct {
 // standWorker starts a worker in a bubble; it is closed at the end of the test.
 func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
 	t.Helper()
-	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour,
-		Metrics: NewMetrics(prometheus.NewRegistry())}
+	cfg := Config{
+		MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour,
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+	}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency},
 		channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
@@ -115,8 +117,10 @@ type limiter struct {
 }
 
 func perSecond(n int64) *limiter {
-	return &limiter{counter: admission.Counter{Limit: admission.Limit{Window: admission.Second,
-		Max: n}, Max: n}, lead: 5 * time.Millisecond}
+	return &limiter{counter: admission.Counter{Limit: admission.Limit{
+		Window: admission.Second,
+		Max:    n,
+	}, Max: n}, lead: 5 * time.Millisecond}
 }
 
 // claim takes places for up to n attempts; those that find none wait.
@@ -133,8 +137,10 @@ func (l *limiter) claim(n int) []*openAttempt {
 			break
 		}
 		admission.Take(&m, accounts, &need, at)
-		out = append(out, &openAttempt{Attempt: &decide.Attempt{Segments: 1}, claimed: now,
-			leave: at.At, latest: at.Latest})
+		out = append(out, &openAttempt{
+			Attempt: &decide.Attempt{Segments: 1}, claimed: now,
+			leave: at.At, latest: at.Latest,
+		})
 	}
 	return out
 }
@@ -258,15 +264,23 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true,
-			Submission: provider.Submission{ID: "code"}}, claimed: now})
-		w.put(&openAttempt{Attempt: &decide.Attempt{Express: true,
-			Submission: provider.Submission{ID: "code"}}, claimed: now,
-			leave: now.Add(104 * time.Millisecond)})
+		w.put(&openAttempt{Attempt: &decide.Attempt{
+			Express:    true,
+			Submission: provider.Submission{ID: "code"},
+		}, claimed: now})
+		w.put(&openAttempt{
+			Attempt: &decide.Attempt{
+				Express:    true,
+				Submission: provider.Submission{ID: "code"},
+			}, claimed: now,
+			leave: now.Add(104 * time.Millisecond),
+		})
 		time.Sleep(time.Second)
 		at, ids := channel.submits()
-		if want := []string{"code", "bulk", "code", "bulk", "bulk", "bulk",
-			"bulk"}; !slices.Equal(ids, want) {
+		if want := []string{
+			"code", "bulk", "code", "bulk", "bulk", "bulk",
+			"bulk",
+		}; !slices.Equal(ids, want) {
 			t.Errorf("left as %v", ids)
 		}
 		if first := at[0].Sub(now); first != 0 {
@@ -282,8 +296,10 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
 		for i := range 5 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now,
-				latest: now.Add(500 * time.Millisecond)})
+			w.put(&openAttempt{
+				Attempt: &decide.Attempt{}, claimed: now,
+				latest: now.Add(500 * time.Millisecond),
+			})
 			synctest.Wait()
 			want := ""
 			if i >= 3 { // two with the senders and two that wait for them
@@ -310,8 +326,10 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
 		for range 5 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now,
-				latest: now.Add(time.Hour)})
+			w.put(&openAttempt{
+				Attempt: &decide.Attempt{}, claimed: now,
+				latest: now.Add(time.Hour),
+			})
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now})
 		}
 		synctest.Wait()
@@ -334,8 +352,10 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 			time.Now()
 		w := standWorker(t, channel, 1)
 		for i := range 10 {
-			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now,
-				leave: now.Add(time.Duration(i) * 50 * time.Millisecond)})
+			w.put(&openAttempt{
+				Attempt: &decide.Attempt{}, claimed: now,
+				leave: now.Add(time.Duration(i) * 50 * time.Millisecond),
+			})
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ready(time.Now()); got != decide.Throttled {
@@ -348,8 +368,10 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		for _, at := range all {
 			left = append(left, at.Sub(now).Round(10*time.Millisecond))
 		}
-		want := []time.Duration{0, 350 * time.Millisecond, 400 * time.Millisecond,
-			450 * time.Millisecond}
+		want := []time.Duration{
+			0, 350 * time.Millisecond, 400 * time.Millisecond,
+			450 * time.Millisecond,
+		}
 		if codes := w.codes(); !slices.Equal(left, want) || codes[decide.CodeLate] != 6 ||
 			codes[""] != 4 {
 			t.Errorf("left at %v, came back %v", left, codes)
@@ -365,8 +387,10 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		w := standWorker(t, channel, 1)
 		w.heartbeat.deadAfter = 6 * time.Second
 		w.heartbeat.beat(now.Add(time.Second))
-		for _, at := range []time.Duration{0, 5999 * time.Millisecond, 6001 * time.Millisecond,
-			7 * time.Second, 8 * time.Second} {
+		for _, at := range []time.Duration{
+			0, 5999 * time.Millisecond, 6001 * time.Millisecond,
+			7 * time.Second, 8 * time.Second,
+		} {
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, leave: now.Add(at)})
 		}
 		time.Sleep(7500 * time.Millisecond)
@@ -462,14 +486,18 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 
 // BenchmarkWorker is what it costs to bring an attempt through a worker, place and answer included.
 func BenchmarkWorker(b *testing.B) {
-	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,
-		Metrics: NewMetrics(prometheus.NewRegistry())}
+	cfg := Config{
+		MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+	}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200},
 		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
-	f := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{ID: "m",
-		Attempt: 2}}, claimed: time.Now()}
+	f := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
+		ID:      "m",
+		Attempt: 2,
+	}}, claimed: time.Now()}
 	b.ReportAllocs()
 	open := 0
 	for b.Loop() {

@@ -17,9 +17,11 @@ func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
 	a.keep(&first)
 	const blocked = "+448712345678"
 	soon := time.Now().Add(200 * time.Millisecond)
-	p.handle(t, []decide.Job{jobTo("blocked", "bulk", "", blocked, time.Time{}),
+	p.handle(t, []decide.Job{
+		jobTo("blocked", "bulk", "", blocked, time.Time{}),
 		jobTo("later", "bulk", "", blocked, soon),
-		jobTo("other", "bulk", "", "+447700900123", soon)})
+		jobTo("other", "bulk", "", "+447700900123", soon),
+	})
 	p.eventually(t, stateAndReason, map[string]int64{"rejected blocked_number": 2, "accepted": 1})
 	p.stop()
 	if ids := p.submitted(); len(ids) != 1 || !ids["other"] {
@@ -46,17 +48,22 @@ func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T)
 	a := &archive{versions: map[int64]*decide.Routing{}}
 	p := setup(t, func(r *decide.Routing) {
 		r.Country = func(string) string { return "gb" }
-		r.Channels[0].Senders.Rules = []decide.SenderRule{{Countries: []string{"gb"},
-			Allow: []sms.SenderKind{sms.LongCode}}}
-		r.Channels[1].Senders.Rules = []decide.SenderRule{{Allow: []sms.SenderKind{sms.LongCode},
-			From: "60777"}}
+		r.Channels[0].Senders.Rules = []decide.SenderRule{{
+			Countries: []string{"gb"},
+			Allow:     []sms.SenderKind{sms.LongCode},
+		}}
+		r.Channels[1].Senders.Rules = []decide.SenderRule{{
+			Allow: []sms.SenderKind{sms.LongCode},
+			From:  "60777",
+		}}
 		r.Routes[0].PriceCap = map[string]int64{"GBP": 5000}
 	})
 	takesOver := time.Now().Add(4 * time.Second) // the messages of before are claimed until then
 	before, second := decide.PriceList{Default: 1000}, *p.routing
 	second.Channels = slices.Clone(second.Channels)
 	for i, then := range []decide.PriceList{
-		{Countries: map[string]int64{"gb": 2000}}, {Countries: map[string]int64{"gb": 2000}},
+		{Countries: map[string]int64{"gb": 2000}},
+		{Countries: map[string]int64{"gb": 2000}},
 		{Default: 9000},
 	} {
 		then.From = takesOver

@@ -13,8 +13,10 @@ import (
 
 // dailyBudget allows three messages a day, at 30000 micros each.
 func dailyBudget() admission.Limit {
-	return admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 90_000,
-		Currency: "GBP"}
+	return admission.Limit{
+		Window: admission.Day, Unit: admission.Money, Max: 90_000,
+		Currency: "GBP",
+	}
 }
 
 // atNoon puts the business days so that it is about noon: no day ends and no reserve decays
@@ -36,8 +38,12 @@ func rejectsBad(s provider.Submission) provider.Result {
 // on messages that nobody takes, and still has all of it for those that somebody does.
 func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []admission.Policy{admission.Exact{}, admission.Even{},
-		admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
+	for _, policy := range []admission.Policy{
+		admission.Exact{},
+		admission.Even{},
+		admission.Curve{Factor: 1},
+		admission.CounterPolicy{},
+	} {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
 			p := setup(t, func(r *decide.Routing) {
@@ -87,8 +93,10 @@ func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	p := setup(t, func(r *decide.Routing) {
 		onlyA(r)
 		atNoon(r)
-		r.Lanes["otp"] = decide.Lane{Lane: config.Lane{Name: "otp", TTL: time.Hour,
-			MaxWaiting: 100}}
+		r.Lanes["otp"] = decide.Lane{Lane: config.Lane{
+			Name: "otp", TTL: time.Hour,
+			MaxWaiting: 100,
+		}}
 	})
 	kept := dailyBudget()
 	kept.Reserve = []admission.Reserve{{Lane: "otp", Percent: 34}} // one message

@@ -17,8 +17,10 @@ func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
 		s.add(at(d), noon)
 	}
 	now := noon
-	for _, want := range []time.Duration{5 * time.Millisecond, 10 * time.Millisecond, time.Second,
-		time.Hour} {
+	for _, want := range []time.Duration{
+		5 * time.Millisecond, 10 * time.Millisecond, time.Second,
+		time.Hour,
+	} {
 		got, ok := s.soonest(now)
 		if !ok || !got.Equal(at(want)) {
 			t.Errorf("after %s comes %s, want %s", now.Sub(noon), got.Sub(noon), want)

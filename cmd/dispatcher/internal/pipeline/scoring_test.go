@@ -26,7 +26,8 @@ type scriptedScorer struct {
 }
 
 func (s *scriptedScorer) Scores(ctx context.Context, _ *decide.Function,
-	q *decide.ScoreQuestion) decide.Scores {
+	q *decide.ScoreQuestion,
+) decide.Scores {
 	s.mu.Lock()
 	s.asked = append(s.asked, *q)
 	s.mu.Unlock()
@@ -55,8 +56,10 @@ func favours(channel string) func(context.Context, *decide.ScoreQuestion) decide
 // scoredByEndpoint makes the only route rank by the scores of a function.
 func scoredByEndpoint(r *decide.Routing) {
 	r.Routes[0].Mode = decide.BestWorkerMode
-	r.Routes[0].Scoring = decide.Scoring{Function: &decide.Function{URL: "http://127.0.0.1/score",
-		Deadline: 200 * time.Millisecond}}
+	r.Routes[0].Scoring = decide.Scoring{Function: &decide.Function{
+		URL:      "http://127.0.0.1/score",
+		Deadline: 200 * time.Millisecond,
+	}}
 }
 
 func TestFunctionDecidesWhereMessagesGo(t *testing.T) {
@@ -159,7 +162,8 @@ type lockProbingScorer struct {
 }
 
 func (s *lockProbingScorer) Scores(ctx context.Context, _ *decide.Function,
-	q *decide.ScoreQuestion) decide.Scores {
+	q *decide.ScoreQuestion,
+) decide.Scores {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -14,8 +14,10 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
 	var flights []*openAttempt
 	for i := range 10 {
-		flights = append(flights, &openAttempt{Attempt: &decide.Attempt{Channel: "a"},
-			leave: at(10 * i), latest: at(1000)})
+		flights = append(flights, &openAttempt{
+			Attempt: &decide.Attempt{Channel: "a"},
+			leave:   at(10 * i), latest: at(1000),
+		})
 	}
 	// as on a sliding limit
 	tight := &openAttempt{Attempt: &decide.Attempt{Channel: "a"}, leave: at(40), latest: at(75)}
@@ -36,8 +38,10 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 		t.Errorf("tight at %s, lost at %s, free at %s, other at %s", tight.leave, lost.leave,
 			free.leave, other.leave)
 	}
-	far := []*openAttempt{{Attempt: &decide.Attempt{Channel: "a"}, leave: at(0)},
-		{Attempt: &decide.Attempt{Channel: "a"}, leave: at(500)}}
+	far := []*openAttempt{
+		{Attempt: &decide.Attempt{Channel: "a"}, leave: at(0)},
+		{Attempt: &decide.Attempt{Channel: "a"}, leave: at(500)},
+	}
 	if spread(far, at(60)); !far[1].leave.Equal(at(500)) {
 		t.Errorf("a place far ahead was put off to %s", far[1].leave)
 	}

@@ -18,16 +18,22 @@ func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 		r.Channels[0].Senders = decide.Senders{Default: "ACME", Rules: []decide.SenderRule{
 			{Countries: []string{"fr"}, From: "+447700900222"},
 			{Countries: []string{"de"}, From: "447700900333"},
-			{IDs: []string{"ACME", "SHOP", "OWN", "447700900222", "+447700900333", "447700900444"},
-				From: "SHOP"},
+			{
+				IDs:  []string{"ACME", "SHOP", "OWN", "447700900222", "+447700900333", "447700900444"},
+				From: "SHOP",
+			},
 		}}
 	})
 	p.channels["a"].answer = always(provider.Refused)
 	own := map[string]map[string]bool{ // by channel and by the sender that the message names
-		"a": {"": false, "ACME": false, "SHOP": false, "OTHER": false, "OWN": true,
-			"447700900222": false, "+447700900333": false, "447700900444": true},
-		"b": {"": false, "ACME": true, "SHOP": true, "OTHER": true, "OWN": true,
-			"447700900222": true, "+447700900333": true, "447700900444": true},
+		"a": {
+			"": false, "ACME": false, "SHOP": false, "OTHER": false, "OWN": true,
+			"447700900222": false, "+447700900333": false, "447700900444": true,
+		},
+		"b": {
+			"": false, "ACME": true, "SHOP": true, "OTHER": true, "OWN": true,
+			"447700900222": true, "+447700900333": true, "447700900444": true,
+		},
 	}
 	const each = 5
 	names := map[string]string{} // senders by id

@@ -31,8 +31,10 @@ func testRouting(t testing.TB) *decide.Routing {
 	}
 	r := &decide.Routing{
 		Version: 7, Zone: time.UTC, Routes: []decide.Route{route},
-		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-			MaxWaiting: 100}}},
+		Lanes: map[string]decide.Lane{"bulk": {Lane: config.Lane{
+			Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100,
+		}}},
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Channels = append(r.Channels, decide.Channel{
@@ -57,8 +59,10 @@ func expression(t testing.TB, source string) decide.Scoring {
 
 // qualityAbove asks for a quality above n, for a while unless that is 0.
 func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
-	return selector.Selector{Key: "quality", Operator: selector.GreaterThan,
-		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter}
+	return selector.Selector{
+		Key: "quality", Operator: selector.GreaterThan,
+		Value: selector.NumberValue(n), ExpiresAfter: expiresAfter,
+	}
 }
 
 func TestMain(m *testing.M) {

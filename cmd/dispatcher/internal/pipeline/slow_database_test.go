@@ -18,8 +18,10 @@ import (
 
 // onlyA switches all other channels off.
 func onlyA(r *decide.Routing) {
-	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-		MaxWaiting: 10_000}}
+	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
+		Name: "bulk", TTL: time.Hour,
+		MaxWaiting: 10_000,
+	}}
 	for i := range r.Channels {
 		r.Channels[i].Concurrency = 100
 		if r.Channels[i].Name != "a" {
@@ -109,8 +111,10 @@ func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
 	give := sync.OnceFunc(func() { close(answer) })
 	p := setup(t, onlyA)
 	t.Cleanup(give) // before the pipeline stops
-	p.limitTo(t, []admission.Limit{{Window: admission.Day, Unit: admission.Money, Max: 30_000,
-		Currency: "GBP"}}, nil)
+	p.limitTo(t, []admission.Limit{{
+		Window: admission.Day, Unit: admission.Money, Max: 30_000,
+		Currency: "GBP",
+	}}, nil)
 	p.channels["a"].answer = func(s provider.Submission) provider.Result {
 		if s.ID != "first-0" {
 			return accepts(s)
@@ -190,8 +194,11 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 // early, and nobody exceeds the limit.
 func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1},
-		admission.CounterPolicy{}} {
+	for _, policy := range []admission.Policy{
+		admission.Even{},
+		admission.Curve{Factor: 1},
+		admission.CounterPolicy{},
+	} {
 		p := setup(t, func(r *decide.Routing) {
 			onlyA(r)
 			r.Channels[0].Policy = policy

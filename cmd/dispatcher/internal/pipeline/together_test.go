@@ -23,19 +23,27 @@ import (
 func fallen(fallback decide.Ranker) func(*decide.Routing) {
 	return func(r *decide.Routing) {
 		// the first lane has few slots of its own
-		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour,
-			MaxWaiting: 100}, Order: 1}
+		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
+			Name: "bulk", TTL: time.Hour,
+			MaxWaiting: 100,
+		}, Order: 1}
 		route := &r.Routes[0]
 		entries := []selector.Entry{{Name: "off", Weight: selector.MustWeight("1")}}
-		r.Channels = []decide.Channel{{Channel: config.Channel{Name: "off", Capacity: 100,
-			State: decide.Disabled}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}),
-			Concurrency: 500}}
+		r.Channels = []decide.Channel{{
+			Channel: config.Channel{
+				Name: "off", Capacity: 100,
+				State: decide.Disabled,
+			}, Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}),
+			Concurrency: 500,
+		}}
 		route.Fallback, route.Members = fallback, []int{0}
 		for i, capacity := range []int64{7, 10, 13, 10} {
 			name := string(rune('a' + i))
 			r.Channels = append(r.Channels,
-				decide.Channel{Channel: config.Channel{Name: name, Capacity: capacity},
-					Price: decide.NewPrice("GBP", decide.PriceList{Default: 1}), Concurrency: 500})
+				decide.Channel{
+					Channel: config.Channel{Name: name, Capacity: capacity},
+					Price:   decide.NewPrice("GBP", decide.PriceList{Default: 1}), Concurrency: 500,
+				})
 			route.Members = append(route.Members, i+1)
 			entries = append(entries, selector.Entry{Name: name})
 		}

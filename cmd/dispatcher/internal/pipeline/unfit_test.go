@@ -33,8 +33,10 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 		t.Fatal(carried, err)
 	}
 	for i, f := range faults {
-		want := ledger.Fault{Channel: f.Channel,
-			Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt}
+		want := ledger.Fault{
+			Channel:  f.Channel,
+			Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt,
+		}
 		if f.Channel == "c" {
 			want.Errors = want.Attempts
 		}
