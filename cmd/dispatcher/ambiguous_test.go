@@ -153,7 +153,9 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 		told   string // by explain
 	}{
 		"taken": {
-			"open-1", "taken", []string{"--reference", "8a71"}, "accepted",
+			"open-1", "taken",
+			[]string{"--reference", "8a71"},
+			"accepted",
 			"an operator settled after",
 		},
 		"taken, without id": {

@@ -62,11 +62,15 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC)
 	state := func(start time.Time) ledger.Present {
-		return ledger.Present{Now: now,
-			Channels: []ledger.ChannelState{{Name: "a",
+		return ledger.Present{
+			Now: now,
+			Channels: []ledger.ChannelState{{
+				Name: "a",
 				Gate: admission.Gate{Counters: []admission.Counter{{
 					Limit: doc.Channels[0].Limits[0], Max: 5, Start: start, Granted: 5,
-				}}}}}}
+				}}},
+			}},
+		}
 	}
 	for free, start := range map[int64]time.Time{
 		5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute),

@@ -74,7 +74,7 @@ type javaBroker struct {
 func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	t.Helper()
 	// Beside the programs, where kafka-e2e cleans up.
-	folder, err := os.MkdirTemp(fetched, "e2e-") //nolint:usetesting
+	folder, err := os.MkdirTemp(fetched, "e2e-") //nolint:usetesting // See above.
 	if err == nil {
 		err = os.Symlink(filepath.Join(fetched, "libs"), filepath.Join(folder, "libs"))
 	}

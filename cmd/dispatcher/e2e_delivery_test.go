@@ -28,7 +28,8 @@ var ways = []struct {
 	cause  string
 }{
 	{
-		"in time", smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)},
+		"in time",
+		smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)},
 		"accepted delivered", "",
 	},
 	{
@@ -48,11 +49,13 @@ var ways = []struct {
 		"accepted undelivered delivered", "",
 	},
 	{
-		"never delivered", smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)},
+		"never delivered",
+		smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)},
 		"accepted undelivered", "expired",
 	},
 	{
-		"without a word", smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}},
+		"without a word",
+		smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}},
 		"accepted no_receipt", "",
 	},
 	{
@@ -72,11 +75,13 @@ var ways = []struct {
 	},
 	// Two parts: the first is delivered, the second, which has no id in it, is not.
 	{
-		"in part", smpptest.Answer{Receipt: word("DELIVRD", 100*time.Millisecond)},
+		"in part",
+		smpptest.Answer{Receipt: word("DELIVRD", 100*time.Millisecond)},
 		"accepted undelivered", "deleted",
 	},
 	{
-		"too late", smpptest.Answer{Receipt: word("DELIVRD", 12*time.Second)},
+		"too late",
+		smpptest.Answer{Receipt: word("DELIVRD", 12*time.Second)},
 		"accepted no_receipt delivered", "",
 	},
 }

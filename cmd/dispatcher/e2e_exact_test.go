@@ -247,7 +247,8 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	var holding atomic.Bool
 	holding.Store(true)
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1",
+		channels: []channel{{
+			name: "a", weight: "1",
 			document: fmt.Sprintf("active: {max: %d}", slots), behaviour: smpptest.Behaviour{
 				Decide: func(smpptest.Submit) smpptest.Answer {
 					if holding.Load() {
@@ -255,7 +256,8 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 					}
 					return smpptest.Answer{}
 				},
-			}}},
+			},
+		}},
 		settings: map[string]string{"SEND_TIMEOUT": "30s", "DEAD_AFTER": "6s"},
 	})
 	holder := s.run("holder")

@@ -176,7 +176,8 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	const perSecond = 80
 	var throttle atomic.Bool
 	s := newStage(t, plot{
-		channels: []channel{{name: "a", weight: "1", document: limitPerSecond(perSecond),
+		channels: []channel{{
+			name: "a", weight: "1", document: limitPerSecond(perSecond),
 			behaviour: smpptest.Behaviour{
 				Decide: func(smpptest.Submit) smpptest.Answer {
 					if throttle.Load() {
@@ -184,7 +185,8 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 					}
 					return smpptest.Answer{}
 				},
-			}}},
+			},
+		}},
 		route: "throttled: wait",
 	})
 	processes := s.runAll(2)

@@ -231,7 +231,9 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"explain"}, {"explain", "--routing", "x"}, {"explain", "--message", "x"},
+		{"explain"},
+		{"explain", "--routing", "x"},
+		{"explain", "--message", "x"},
 		{"explain", "a", "b"},
 	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.err == "" {

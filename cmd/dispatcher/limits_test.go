@@ -236,7 +236,8 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 		t.Error("counted elsewhere than where it is stopped")
 	}
 	want := []waitersNow{
-		{"a 1s messages", "no_slot", 5, soon}, {"a", "no_active", 4, soon},
+		{"a 1s messages", "no_slot", 5, soon},
+		{"a", "no_active", 4, soon},
 		{"a 1s messages", "no_share", 2, soon},
 	}
 	if diff := cmp.Diff(want, n.waiters([]string{"a"})); diff != "" {
@@ -362,14 +363,18 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
-	n := &countersNow{&ledger.Present{Now: now,
-		Channels: []ledger.ChannelState{{Name: "a",
+	n := &countersNow{&ledger.Present{
+		Now: now,
+		Channels: []ledger.ChannelState{{
+			Name: "a",
 			Gate: admission.Gate{Counters: []admission.Counter{
 				{
 					Limit: admission.Limit{Window: admission.Second, Max: 40}, Max: 40, Start: now,
 					Granted: 5,
 				},
-			}}}}}, time.UTC}
+			}},
+		}},
+	}, time.UTC}
 	ease := admission.Ease{Rate: 0.5, Since: now}
 	for window, want := range map[admission.Window]string{
 		admission.Second: "20 15", admission.Minute: "40 40",
@@ -400,11 +405,13 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 	}{
 		{[]string{"a", "--window", "1s", "--max", "80"}, "max: 100, sliding", "max: 80, sliding"},
 		{
-			[]string{"a", "--window", "24h", "--tenant", "shop", "--max", "60"}, "max: 50, tenant",
+			[]string{"a", "--window", "24h", "--tenant", "shop", "--max", "60"},
+			"max: 50, tenant",
 			"max: 60, tenant",
 		},
 		{
-			[]string{"a", "--window", "1d", "--unit", "money", "--max", "3"}, `max: "2.50"`,
+			[]string{"a", "--window", "1d", "--unit", "money", "--max", "3"},
+			`max: "2.50"`,
 			`max: "3.00"`,
 		},
 		{

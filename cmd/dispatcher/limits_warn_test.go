@@ -199,13 +199,15 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	budget := doc.Limits[0]
 	present := &ledger.Present{
 		Now: now,
-		Scoped: []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: budget.Scope},
+		Scoped: []ledger.ScopeState{{
+			ScopeRef: ledger.ScopeRef{Scope: budget.Scope},
 			Counters: []admission.Counter{
 				{
 					Limit: budget, Max: budget.Max, Start: admission.Day.Start(now, doc.Timezone),
 					Granted: budget.Max,
 				},
-			}}},
+			},
+		}},
 		Waiting: []ledger.Waiters{
 			{On: budget.Key().On(""), Reason: "no_budget", Messages: 3},
 			{On: "a 1s messages", Reason: "no_slot", Messages: 9},

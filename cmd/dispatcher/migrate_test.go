@@ -46,7 +46,7 @@ func otherBuild(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	// Nothing depends on a clean end.
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // See above.
 	_, err = conn.Exec(t.Context(),
 		`update dispatcher.schema_migrations set checksum = 'another' where version = 3`)
 	if err != nil {

@@ -28,8 +28,10 @@ var harmless = []string{
 
 // impure are functions of harmless packages that are not.
 var impure = map[string][]string{
-	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer",
-		"NewTicker", "Local", "LoadLocation"},
+	"time": {
+		"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer",
+		"NewTicker", "Local", "LoadLocation",
+	},
 	"fmt": {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 

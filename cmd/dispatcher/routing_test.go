@@ -85,7 +85,10 @@ func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
 	t.Parallel()
 	env := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.URL(t)}
 	for _, args := range [][]string{
-		{"routing", "show"}, {"weights", "show"}, {"channel", "list"}, {"routing", "diff", "1"},
+		{"routing", "show"},
+		{"weights", "show"},
+		{"channel", "list"},
+		{"routing", "diff", "1"},
 		because("x", "weights", "set", "default", "a=1"),
 	} {
 		got := dispatcher(t, "", env, args...)
@@ -111,8 +114,10 @@ func TestADryRunWritesNothing(t *testing.T) {
 	l, env := seeded(t)
 	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
 	for _, args := range [][]string{
-		{"routing", "apply", file}, {"weights", "set", "default", "a=40"},
-		{"channel", "drain", "a"}, {"weights", "ramp", "default", "a=40"},
+		{"routing", "apply", file},
+		{"weights", "set", "default", "a=40"},
+		{"channel", "drain", "a"},
+		{"weights", "ramp", "default", "a=40"},
 	} {
 		got := dispatcher(t, "", env, append(args, "--dry-run")...)
 		if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
@@ -368,7 +373,10 @@ func TestSummariesAreShort(t *testing.T) {
 			{"timezone", p("UTC"), p("CET")}, {"channels.d.provider", nil, p("smpp")},
 		},
 		"a removed; b removed; c removed; d removed; 1 more": {
-			{"a", p("1"), nil}, {"b", p("1"), nil}, {"c", p("1"), nil}, {"d", p("1"), nil},
+			{"a", p("1"), nil},
+			{"b", p("1"), nil},
+			{"c", p("1"), nil},
+			{"d", p("1"), nil},
 			{"e", p("1"), nil},
 		},
 		"x added (" + strings.Repeat("y", 39) +

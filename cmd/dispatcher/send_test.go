@@ -168,11 +168,13 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 	}{
 		"nothing": {[]string{setting}, nil, "name --to and --text"},
 		"both": {
-			[]string{setting}, []string{"--file", "x.csv", "--to", "+1"},
+			[]string{setting},
+			[]string{"--file", "x.csv", "--to", "+1"},
 			"--file and --to exclude each other",
 		},
 		"no file": {
-			[]string{setting}, []string{"--file", "gone.csv"},
+			[]string{setting},
+			[]string{"--file", "gone.csv"},
 			"open gone.csv: no such file or directory; correct the path",
 		},
 		"a folder": {[]string{setting}, []string{"--file", "."}, "is a folder"},
@@ -180,7 +182,8 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 			[]string{setting}, []string{"--to", "12", "--text", "x"}, "to is not an E.164 number",
 		},
 		"bad label": {
-			[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--label", "rank"},
+			[]string{setting},
+			[]string{"--to", "+447700900123", "--text", "x", "--label", "rank"},
 			"--label is not key=value",
 		},
 		"bad selector": {
@@ -189,11 +192,13 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 			"greaterThanEqual",
 		},
 		"unknown lane": {
-			[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--lane", "otq"},
+			[]string{setting},
+			[]string{"--to", "+447700900123", "--text", "x", "--lane", "otq"},
 			`there is no lane "otq"; choose one of otp,`,
 		},
 		"unknown topic": {
-			[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--topic", "nope"},
+			[]string{setting},
+			[]string{"--to", "+447700900123", "--text", "x", "--topic", "nope"},
 			"the brokers have no topic nope: create it",
 		},
 		"unknown country": {
@@ -202,7 +207,8 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 			"no country code",
 		},
 		"no brokers": {
-			[]string{"A=b"}, []string{"--to", "+447700900123", "--text", "x"},
+			[]string{"A=b"},
+			[]string{"--to", "+447700900123", "--text", "x"},
 			"DISPATCHER_KAFKA_BROKERS is missing",
 		},
 		"no broker there": {
@@ -216,7 +222,8 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 			"the lane's topic stands in the routing, and PostgreSQL at 127.0.0.1:1",
 		},
 		"misspelt": {
-			[]string{"DISPATCHER_KAFKA_BROKER=x"}, []string{"--to", "+447700900123", "--text", "x"},
+			[]string{"DISPATCHER_KAFKA_BROKER=x"},
+			[]string{"--to", "+447700900123", "--text", "x"},
 			"DISPATCHER_KAFKA_BROKER is no setting",
 		},
 	} {

@@ -38,15 +38,19 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		Author: "ann@operations-7.example.net", Reason: long, Why: long,
 	}
 	for name, s := range map[string]sheet{
-		"daily": routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route,
-			CostMicros: row.CostMicros, Currency: "GBP"}}},
+		"daily": routeTable(&report.Daily{Totals: []report.DailyTotal{{
+			Route:      row.Route,
+			CostMicros: row.CostMicros, Currency: "GBP",
+		}}},
 			&report.RouteVerdict{
 				Route: row.Route, TrafficVerdict: report.Moved, DrawsVerdict: report.Unfair,
 				PValue: new(float64),
 			},
 			[]report.DailyRow{row, row}),
-		"history": historySheet([]historyLine{{Version: 123456,
-			Author: "ann@operations-7.example.net", Reason: long, Changes: weights}},
+		"history": historySheet([]historyLine{{
+			Version: 123456,
+			Author:  "ann@operations-7.example.net", Reason: long, Changes: weights,
+		}},
 			formatTable),
 		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
 		"changes": changeSheet(weights, formatTable),
@@ -55,16 +59,25 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			Active: 12345, LastAssigned: &moment,
 			Limits: []limitShown{
 				{
-					"1s", "messages", "", quantity{1000, false}, quantity{900, false},
-					quantity{1000, false}, quantity{},
+					"1s", "messages", "",
+					quantity{1000, false},
+					quantity{900, false},
+					quantity{1000, false},
+					quantity{},
 				},
 				{
-					"1d", "segments", "", quantity{1000000, false}, quantity{1000000, false},
-					quantity{999999, false}, quantity{},
+					"1d", "segments", "",
+					quantity{1000000, false},
+					quantity{1000000, false},
+					quantity{999999, false},
+					quantity{},
 				},
 				{
-					"1d", "money", "GBP", quantity{250_000_000, true}, quantity{250_000_000, true},
-					quantity{12_345_678, true}, quantity{},
+					"1d", "money", "GBP",
+					quantity{250_000_000, true},
+					quantity{250_000_000, true},
+					quantity{12_345_678, true},
+					quantity{},
 				},
 			}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
@@ -101,7 +114,8 @@ func hugeLimits() *limitsNow {
 	factor, moment, most := 0.125, time.Now(), int64(100000)
 	later := moment.Add(50 * time.Hour)
 	money := func(units int64) quantity { return quantity{units, true} }
-	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC,
+	return &limitsNow{
+		Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC,
 		Waiting: []waitersNow{
 			{
 				On: "provider-west-2 tenant:a-large-tenant 1d segments", Reason: "no_budget",
@@ -124,7 +138,8 @@ func hugeLimits() *limitsNow {
 					Scope: admission.Scope{Tenant: "a-large-tenant"},
 				},
 			}},
-		}}}
+		}},
+	}
 }
 
 // TestATitleIsBrokenBetweenWords where the table below it is narrower.

@@ -111,7 +111,8 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 				"--id", "one", "--id", "two", "--state", "failed", "--state", "sending",
 				"--channel", "b",
 			},
-			[]string{"two 1 sending", "two 2 failed"}, exitFailed,
+			[]string{"two 1 sending", "two 2 failed"},
+			exitFailed,
 		},
 		{[]string{"--id", "three", "--lane", "bulk"}, nil, exitFailed},
 		{[]string{"--id", "four", "--state", "rejected"}, []string{"four 1 rejected"}, exitFailed},
@@ -273,11 +274,13 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 			receipts, exitOK, "was delivered by channel a",
 		},
 		"accepted, no receipt to come": {
-			[][2]string{{"sending", ""}, {"accepted", `"channel":"b"`}}, receipts, exitOK,
+			[][2]string{{"sending", ""}, {"accepted", `"channel":"b"`}},
+			receipts, exitOK,
 			"was accepted by channel b, whose receipts are not expected",
 		},
 		"accepted, nothing is known": {
-			[][2]string{{"accepted", `"channel":"a"`}}, "", exitOK,
+			[][2]string{{"accepted", `"channel":"a"`}},
+			"", exitOK,
 			"whether a receipt follows is not known here",
 		},
 		"undelivered": {
@@ -287,19 +290,23 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 			receipts, exitFailed, "was undelivered: absent",
 		},
 		"no receipt": {
-			[][2]string{{"no_receipt", `"channel":"a"`}}, receipts, exitFailed,
+			[][2]string{{"no_receipt", `"channel":"a"`}},
+			receipts, exitFailed,
 			"was accepted by channel a, and no receipt came",
 		},
 		"rejected": {
-			[][2]string{{"rejected", `"reason":"opted_out"`}}, "", exitFailed,
+			[][2]string{{"rejected", `"reason":"opted_out"`}},
+			"", exitFailed,
 			"was rejected: opted_out",
 		},
 		"failed": {
-			[][2]string{{"waiting", `"reason":"no_slot"`}, {"failed", `"reason":"expired"`}}, "",
+			[][2]string{{"waiting", `"reason":"no_slot"`}, {"failed", `"reason":"expired"`}},
+			"",
 			exitFailed, "failed: expired",
 		},
 		"dead": {
-			[][2]string{{"dead", `"reason":"no_route","detail":"no route matches"`}}, "",
+			[][2]string{{"dead", `"reason":"no_route","detail":"no route matches"`}},
+			"",
 			exitFailed, "is dead: no_route: no route matches",
 		},
 		"an id of another message": {
@@ -312,7 +319,8 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 			"", exitFailed, "m-1 is dead: conflict",
 		},
 		"unknown for good": {
-			[][2]string{{"unknown", ""}, {"unknown", `"reason":"ambiguous_final"`}}, "", exitFailed,
+			[][2]string{{"unknown", ""}, {"unknown", `"reason":"ambiguous_final"`}},
+			"", exitFailed,
 			"is unknown: ambiguous_final",
 		},
 		"still under way": {

@@ -64,11 +64,12 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 		"a failed work": {failed(nil), false},
 		"a file":        {&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, false},
 	} {
-		err := error(failed(fmt.Errorf("read it: %w", tc.err)))
+		err := failed(fmt.Errorf("read it: %w", tc.err))
 		got := l.told(err)
 		var coded *codedError
 		taken := errors.As(got, &coded) && coded.code == exitUsage
-		if taken != tc.taken || !tc.taken && got != err || strings.Contains(got.Error(), "hush") {
+		if taken != tc.taken || !tc.taken && !errors.Is(got, err) ||
+			strings.Contains(got.Error(), "hush") {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -127,14 +127,16 @@ func seed(t testing.TB) string {
 	t.Helper()
 	s := &shared.seed
 	s.once.Do(func() {
-		if s.dir, s.err = os.MkdirTemp("", "ledgertest-"); s.err != nil {
+		if s.dir, s.err = serverFolder(); s.err != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // as in start
 		defer cancel()
 		var server *pgserver.Server
-		server, s.err = pgserver.Start(ctx, pgserver.Config{Dir: filepath.Join(s.dir, "pg"),
-			Settings: fast()})
+		server, s.err = pgserver.Start(ctx, pgserver.Config{
+			Dir:      filepath.Join(s.dir, "pg"),
+			Settings: fast(),
+		})
 		if s.err == nil {
 			s.err = server.Stop(ctx)
 		}
@@ -148,7 +150,7 @@ func seed(t testing.TB) string {
 // temporary is a folder that is removed at the end of the test, after its servers.
 func temporary(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ledgertest-") //nolint:usetesting // See above.
+	dir, err := serverFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +203,7 @@ func start() {
 	// a first fetch takes a while
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if shared.dir, shared.err = os.MkdirTemp("", "ledgertest-"); shared.err != nil {
+	if shared.dir, shared.err = serverFolder(); shared.err != nil {
 		return
 	}
 	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{
