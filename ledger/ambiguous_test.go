@@ -57,8 +57,10 @@ func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 func final(m ledger.Message) ledger.Resolution {
 	return ledger.Resolution{
 		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Note: "asked the carrier",
-		Move: &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final",
-			Notice: accepted([]ledger.Message{m})[0].Notice},
+		Move: &ledger.Move{
+			State: ledger.Unknown, Reason: "ambiguous_final",
+			Notice: accepted([]ledger.Message{m})[0].Notice,
+		},
 	}
 }
 
@@ -132,8 +134,10 @@ func TestAResolutionCountsOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 		list[0].ResolvedAs != ledger.Unresolved {
 		t.Errorf("%+v, %v", list, err)
 	}
-	truth := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops",
-		Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0]}
+	truth := ledger.Resolution{
+		Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops",
+		Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0],
+	}
 	if !resolve(t, l, truth) {
 		t.Error("a final word could not be overruled")
 	}
@@ -202,8 +206,10 @@ func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 func repeat(m ledger.Message, n int) ledger.Settlement {
 	s := unknown(m)
 	s.Attempt, s.State, s.Pinned, s.NextAt = n, ledger.Retry, "a", time.Now().Add(time.Hour)
-	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.SameKey,
-		Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute)}
+	s.Ambiguity = &ledger.Ambiguity{
+		Key: "k", Step: ledger.SameKey,
+		Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute),
+	}
 	return s
 }
 
@@ -220,8 +226,10 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	}
 	claimAgain(t, l, see)
 	s := accepted([]ledger.Message{m})[0]
-	s.Attempt, s.Ambiguity = 3, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey,
-		Until: time.Now().Add(time.Minute), ResolvedAs: ledger.Taken}
+	s.Attempt, s.Ambiguity = 3, &ledger.Ambiguity{
+		Key: "k", Step: ledger.SameKey,
+		Until: time.Now().Add(time.Minute), ResolvedAs: ledger.Taken,
+	}
 	settleAll(t, l, []ledger.Settlement{s})
 	if got := see(seeBill); got != "unknown 0 f, unknown 0 f, accepted 1 t" {
 		t.Error(got)
@@ -399,8 +407,10 @@ func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 // message stands at the second.
 func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	t.Parallel()
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered,
-		provider.Undelivered} {
+	for _, state := range []provider.ReceiptState{
+		provider.Pending, provider.Delivered,
+		provider.Undelivered,
+	} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -461,8 +471,10 @@ func TestAnAnsweredAttemptOpensNoAmbiguity(t *testing.T) {
 	l, m, see := one(t)
 	settleAll(t, l, accepted([]ledger.Message{m}))
 	late := unknown(m)
-	late.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now(),
-		NextAt: time.Now()}
+	late.Ambiguity = &ledger.Ambiguity{
+		Key: "k", Step: ledger.Lookup, Until: time.Now(),
+		NextAt: time.Now(),
+	}
 	settleAll(t, l, []ledger.Settlement{late})
 	if got := see(`select count(*)::text from dispatcher.ambiguous`); got != "0" {
 		t.Errorf("%s ambiguities about what is known", got)

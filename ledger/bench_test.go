@@ -50,15 +50,19 @@ func BenchmarkClaimSettle(b *testing.B) {
 // treats them alike, and medians are compared: ratio/1 is the speed with one cursor by that
 // without.
 func BenchmarkCursors(b *testing.B) {
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
-		"full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{
+		"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on",
+	})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}
 	l := connect(b, ledger.Config{URL: s.URL(), MaxConns: 1})
 	routes := []string{"r0", "r1", "r2"}
-	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{manyLimits("a"), manyLimits("b"),
-		manyLimits("c")}, Routes: rotatingRoutes([]string{"a", "b", "c"}, routes...)}
+	n := ledger.NewRouting{Channels: []ledger.ChannelSpec{
+		manyLimits("a"), manyLimits("b"),
+		manyLimits("c"),
+	}, Routes: rotatingRoutes([]string{"a", "b", "c"}, routes...)}
 	if _, err := l.Routing.Apply(b.Context(), n); err != nil {
 		b.Fatal(err)
 	}
@@ -68,8 +72,10 @@ func BenchmarkCursors(b *testing.B) {
 		for j, cursors := range counts {
 			messages := batch(fmt.Sprintf("b%06d-%d", i*7919%1000000, cursors), 500)
 			began := time.Now()
-			claimMoving(b, l, ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"},
-				Cursors: routes[:cursors]})
+			claimMoving(b, l, ledger.Claim{
+				Messages: messages, Channels: []string{"a", "b", "c"},
+				Cursors: routes[:cursors],
+			})
 			took[j] = append(took[j], time.Since(began))
 		}
 	}
@@ -111,8 +117,10 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 func BenchmarkClaimers(b *testing.B) {
 	for _, claimers := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprintf("claimers=%d", claimers), func(b *testing.B) {
-			s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
-				"full_page_writes": "on"})
+			s := ledgertest.Server(b, map[string]string{
+				"fsync": "on", "synchronous_commit": "on",
+				"full_page_writes": "on",
+			})
 			if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 				b.Fatal(err)
 			}
@@ -160,8 +168,10 @@ func BenchmarkScopes(b *testing.B) {
 	}, {1000, 100}, {1000, 500}}
 	servers := map[int]*ledger.Ledger{}
 	for _, exist := range []int{10, 1000} {
-		s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
-			"full_page_writes": "on"})
+		s := ledgertest.Server(b, map[string]string{
+			"fsync": "on", "synchronous_commit": "on",
+			"full_page_writes": "on",
+		})
 		if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 			b.Fatal(err)
 		}
@@ -202,8 +212,10 @@ func timeClaim(
 ) time.Duration {
 	b.Helper()
 	began := time.Now()
-	err := runClaim(b.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"},
-		Scopes: scopes}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(b.Context(), l, ledger.Claim{
+		Messages: messages, Channels: []string{"a"},
+		Scopes: scopes,
+	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Scoped {
 			seen.Scoped[i].Counters[0].Roll(seen.Now, time.UTC)
@@ -214,11 +226,13 @@ func timeClaim(
 				seen.Scoped[i%len(scopes)].Counters[0].Granted++
 			}
 			seen.Channels[0].Gate.Active.Count++
-			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: m.Plan,
+			d.Each[i] = ledger.Decision{
+				State: ledger.Sending, Plan: m.Plan,
 				Attempt: ledger.Attempt{
 					Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
 					PriceMicros: 28000, Currency: "GBP",
-				}}
+				},
+			}
 		}
 		return d, nil
 	})

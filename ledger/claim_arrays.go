@@ -50,8 +50,10 @@ func (a *planArrays) arguments() []any {
 
 // brief is arguments with columns of one value cut to that.
 func (a *planArrays) brief() []any {
-	return []any{brief(a.route), brief(a.version), a.draw, brief(a.size), brief(a.keyID),
-		a.firstChoice, brief(a.segments), brief(a.alphabet)}
+	return []any{
+		brief(a.route), brief(a.version), a.draw, brief(a.size), brief(a.keyID),
+		a.firstChoice, brief(a.segments), brief(a.alphabet),
+	}
 }
 
 // brief cuts a column that holds one and the same value to that value: most columns of
@@ -165,8 +167,10 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 			leaves[i] = instant(a.LeavesAt)
 		}
 	}
-	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price),
-		brief(currency), ranking, now, instance, tickets, leaves}
+	return []any{
+		seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price),
+		brief(currency), ranking, now, instance, tickets, leaves,
+	}
 }
 
 // changeArrays are the parameters of updateMessages.

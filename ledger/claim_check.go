@@ -142,8 +142,10 @@ type uses struct {
 }
 
 func newUses(seen *Seen) *uses {
-	u := &uses{of: make(map[useKey]*use, len(seen.Channels)+len(seen.Scoped)+1),
-		scoped: len(seen.Scoped) > 0}
+	u := &uses{
+		of:     make(map[useKey]*use, len(seen.Channels)+len(seen.Scoped)+1),
+		scoped: len(seen.Scoped) > 0,
+	}
 	for i := range seen.Channels {
 		u.of[useKey{channel: seen.Channels[i].Name}] = &use{}
 		u.money = u.money || inMoney(seen.Channels[i].Gate.Counters)

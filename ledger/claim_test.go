@@ -43,8 +43,10 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 		"matched": scalar[int64](t, db, `select count(*) from audit.messages m
 			join audit.attempts a on a.message_id = m.id where a.segments = 1`),
 	}
-	want := map[string]int64{"messages": 500, "attempts": 500, "second": 500, "day": 500,
-		"active": 500, "matched": 500}
+	want := map[string]int64{
+		"messages": 500, "attempts": 500, "second": 500, "day": 500,
+		"active": 500, "matched": 500,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -101,8 +103,10 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 // would wait for, nor a lock.
 func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	t.Parallel()
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), MaxConns: 1,
-		Region: "test", Host: t.Name()})
+	l, err := ledger.Connect(t.Context(), ledger.Config{
+		URL: ledgertest.URL(t), MaxConns: 1,
+		Region: "test", Host: t.Name(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

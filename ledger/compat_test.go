@@ -59,8 +59,10 @@ func TestThePreviousReleaseWorksOnTheNewSchema(t *testing.T) {
 	want := []ledger.RoutingVersion{
 		{Version: 4, Author: "new", Document: "routes: []", Base: 4},
 		{Version: 3, Author: "old", Document: "routes: [] # old", Base: 3},
-		{Version: 2, Author: "health", Reason: "test", Document: "routes: [] # old",
-			Effects: []byte(`{"a": 1}`), Base: 1},
+		{
+			Version: 2, Author: "health", Reason: "test", Document: "routes: [] # old",
+			Effects: []byte(`{"a": 1}`), Base: 1,
+		},
 		{Version: 1, Author: "old", Document: "routes: [] # old", Base: 1},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{},

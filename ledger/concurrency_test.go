@@ -193,8 +193,10 @@ func TestClaimRefusesDecisionsThatDoNotFit(t *testing.T) {
 	} {
 		// Not in parallel: whoever waits longer than maxSilence for a turn may not claim.
 		t.Run(name, func(t *testing.T) {
-			err := runClaim(t.Context(), l, ledger.Claim{Messages: batch(name, 2),
-				Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			err := runClaim(t.Context(), l, ledger.Claim{
+				Messages: batch(name, 2),
+				Channels: []string{"a"},
+			}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				d, err := give(seen)
 				spoil(seen, &d)
 				return d, err

@@ -170,8 +170,10 @@ func remember(seen *Seen) before {
 	b := before{gates: make([]gateBefore, len(seen.Channels)), turns: slices.Clone(seen.Cursors)}
 	for i := range seen.Channels {
 		c := &seen.Channels[i]
-		b.gates[i] = gateBefore{counters: keep(c.Gate.Counters), active: c.Gate.Active.Count,
-			last: c.LastAssigned}
+		b.gates[i] = gateBefore{
+			counters: keep(c.Gate.Counters), active: c.Gate.Active.Count,
+			last: c.LastAssigned,
+		}
 	}
 	if len(seen.Scoped) > 0 {
 		b.scoped = make([][]admission.Counter, len(seen.Scoped))
@@ -262,8 +264,10 @@ func counterArrays(rows []counterRow) []any {
 			currency[i] = r.Currency
 		}
 	}
-	return []any{channel, scope, seconds, unit, granted, limit, start, reserved, next, pace, taken,
-		currency}
+	return []any{
+		channel, scope, seconds, unit, granted, limit, start, reserved, next, pace, taken,
+		currency,
+	}
 }
 
 // ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a place

@@ -15,8 +15,10 @@ func TestStoredPlacesComeNoSoonerThanTheyWereMade(t *testing.T) {
 	t.Parallel()
 	const units, pace = 1000, 3500 * time.Nanosecond
 	began := time.Date(2026, 11, 21, 12, 30, 30, 0, time.UTC)
-	c := admission.Counter{Limit: admission.Limit{Window: admission.Second, Max: 300_000,
-		Sliding: true, Burst: 1}}
+	c := admission.Counter{Limit: admission.Limit{
+		Window: admission.Second, Max: 300_000,
+		Sliding: true, Burst: 1,
+	}}
 	m := &admission.Moment{Now: began, Earliest: began, Zone: time.UTC}
 	m.Roll(&c)
 	account := []admission.Account{{Counter: &c, Rate: 1}}

@@ -41,8 +41,10 @@ func rotatingRoutes(channels []string, routes ...string) []ledger.RouteSpec {
 
 func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...string) int64 {
 	t.Helper()
-	n := ledger.NewRouting{Author: "test", Document: "routes: []",
-		Routes: rotatingRoutes(channels, routes...)}
+	n := ledger.NewRouting{
+		Author: "test", Document: "routes: []",
+		Routes: rotatingRoutes(channels, routes...),
+	}
 	for _, name := range channels {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 	}
@@ -66,18 +68,22 @@ func takeTurnsAmong(seen *ledger.Seen, members []string) (ledger.Decisions, erro
 			return c.Name == cursor.Channel
 		})
 		seen.Channels[at].Gate.Admit(momentOf(seen), &admission.Need{Segments: 1})
-		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan,
+		d.Each[i] = ledger.Decision{
+			State: ledger.Sending, Plan: seen.Messages[i].Plan,
 			Attempt: ledger.Attempt{
 				Number: 1, Channel: cursor.Channel, Reason: ledger.ByFirstChoice, Segments: 1,
 				Currency: "GBP",
-			}}
+			},
+		}
 	}
 	return d, nil
 }
 
 func turnClaim(messages []ledger.Message) ledger.Claim {
-	return ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c", "d", "e"},
-		Cursors: []string{"default"}}
+	return ledger.Claim{
+		Messages: messages, Channels: []string{"a", "b", "c", "d", "e"},
+		Cursors: []string{"default"},
+	}
 }
 
 // turns is the order in which the channels were given attempts, as the database's clock has it.
@@ -141,7 +147,8 @@ func commonStart(a, b string) string {
 func claimTurns(t testing.TB, l *ledger.Ledger, messages []ledger.Message, fail bool) {
 	failure := errors.New("rolled back")
 	err := runClaim(t.Context(), l, turnClaim(messages), func(seen *ledger.Seen) (ledger.Decisions,
-		error) {
+		error,
+	) {
 		d, err := takeTurns(seen)
 		if fail {
 			err = failure
@@ -169,7 +176,8 @@ func TestACursorIsLockedWhateverChannelsAClaimNames(t *testing.T) {
 				claim := turnClaim(batch(fmt.Sprintf("%s-%d", channel, n), 1))
 				claim.Channels = []string{channel}
 				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions,
-					error) {
+					error,
+				) {
 					seen.Cursors[0].Channel = channel
 					seen.Cursors[0].Position++
 					return give(seen)
@@ -287,7 +295,8 @@ func TestClaimNamesRoutesWithoutACursorAfterAskingDecide(t *testing.T) {
 	claim.Cursors = []string{"default", "gone", "never"}
 	asked := false
 	err := runClaim(t.Context(), ledgers[0], claim, func(seen *ledger.Seen) (ledger.Decisions,
-		error) {
+		error,
+	) {
 		asked = true
 		if want := (ledger.Cursor{Route: "gone", Position: -1}); seen.Cursors[1] != want {
 			t.Errorf("shown %v", seen.Cursors[1])
@@ -343,9 +352,12 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 				claim.Cursors = []string{"another", "default"}
 				var sent []ledger.Message
 				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions,
-					error) {
-					d, err := takeTurns(&ledger.Seen{Messages: seen.Messages,
-						Channels: seen.Channels, Cursors: seen.Cursors[1:]})
+					error,
+				) {
+					d, err := takeTurns(&ledger.Seen{
+						Messages: seen.Messages,
+						Channels: seen.Channels, Cursors: seen.Cursors[1:],
+					})
 					sent = slices.Clone(seen.Messages)
 					return d, err
 				})

@@ -51,13 +51,17 @@ func TestTheQueryOfTheGuideFindsRejectionsThatNoOptOutCovers(t *testing.T) {
 	refuse := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range d.Each {
-			d.Each[i] = ledger.Decision{State: ledger.Rejected, Reason: "opted_out",
-				Plan: seen.Messages[i].Plan}
+			d.Each[i] = ledger.Decision{
+				State: ledger.Rejected, Reason: "opted_out",
+				Plan: seen.Messages[i].Plan,
+			}
 		}
 		return d, nil
 	}
-	in := []ledger.Message{to("barred", "shop", subscriber), to("earlier", "shop", subscriber),
-		to("made up", "shop", "+447700900124"), to("another", "bank", subscriber)}
+	in := []ledger.Message{
+		to("barred", "shop", subscriber), to("earlier", "shop", subscriber),
+		to("made up", "shop", "+447700900124"), to("another", "bank", subscriber),
+	}
 	if err := runClaim(t.Context(), l, ledger.Claim{Messages: in}, refuse); err != nil {
 		t.Fatal(err)
 	}

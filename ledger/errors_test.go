@@ -29,14 +29,18 @@ func TestUnavailableTellsPassingTroubleFromBugs(t *testing.T) {
 			t.Errorf("%s: %t", code, got)
 		}
 	}
-	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
-		ledger.ErrSilent} {
+	for _, err := range []error{
+		io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
+		ledger.ErrSilent,
+	} {
 		if !ledger.Unavailable(fmt.Errorf("claim: %w", err)) {
 			t.Errorf("%v", err)
 		}
 	}
-	for _, err := range []error{nil, errors.New("bug"), context.Canceled, ledger.ErrNoRouting,
-		&ledger.DecisionError{}} {
+	for _, err := range []error{
+		nil, errors.New("bug"), context.Canceled, ledger.ErrNoRouting,
+		&ledger.DecisionError{},
+	} {
 		if ledger.Unavailable(err) {
 			t.Errorf("%v", err)
 		}

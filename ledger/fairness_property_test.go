@@ -25,8 +25,10 @@ func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	tier.Check(t, func(rt *rapid.T) {
 		execute(t, db, `delete from dispatcher.messages where next_at is not null`)
-		line := turnsLine{t: t, db: db, waiting: map[string]int{},
-			passed: map[string]map[string]bool{}}
+		line := turnsLine{
+			t: t, db: db, waiting: map[string]int{},
+			passed: map[string]map[string]bool{},
+		}
 		l.LetGo()
 		for range rapid.IntRange(4, 16).Draw(rt, "rounds") {
 			line.arrive(rt)

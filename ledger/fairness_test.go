@@ -73,24 +73,40 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 		due    int
 		want   map[string]int
 	}{
-		"a small one beside a campaign": {map[string]int{"bulk/big": 5000, "bulk/small": 10},
-			500, map[string]int{"bulk/big": 490, "bulk/small": 10}},
-		"equal parts": {map[string]int{"bulk/x": 900, "bulk/y": 900,
-			"bulk/z": 900}, 300, map[string]int{"bulk/x": 100, "bulk/y": 100, "bulk/z": 100}},
-		"what one does not need": {map[string]int{"bulk/x": 900, "bulk/y": 50,
-			"bulk/z": 200}, 600, map[string]int{"bulk/x": 350, "bulk/y": 50, "bulk/z": 200}},
+		"a small one beside a campaign": {
+			map[string]int{"bulk/big": 5000, "bulk/small": 10},
+			500,
+			map[string]int{"bulk/big": 490, "bulk/small": 10},
+		},
+		"equal parts": {map[string]int{
+			"bulk/x": 900, "bulk/y": 900,
+			"bulk/z": 900,
+		}, 300, map[string]int{"bulk/x": 100, "bulk/y": 100, "bulk/z": 100}},
+		"what one does not need": {map[string]int{
+			"bulk/x": 900, "bulk/y": 50,
+			"bulk/z": 200,
+		}, 600, map[string]int{"bulk/x": 350, "bulk/y": 50, "bulk/z": 200}},
 		"one tenant alone": {map[string]int{"bulk/x": 900}, 500, map[string]int{
 			"bulk/x": 500,
 		}},
-		"all fit": {map[string]int{"bulk/x": 9, "otp/y": 5}, 500,
-			map[string]int{"bulk/x": 9, "otp/y": 5}},
+		"all fit": {
+			map[string]int{"bulk/x": 9, "otp/y": 5},
+			500,
+			map[string]int{"bulk/x": 9, "otp/y": 5},
+		},
 		"lanes by rank": {map[string]int{
 			"bulk/x": 900, "otp/y": 30, "transactional/z": 40,
 		}, 100, map[string]int{"bulk/x": 30, "otp/y": 30, "transactional/z": 40}},
-		"an urgent lane takes it all": {map[string]int{"bulk/x": 900, "otp/y": 300}, 100,
-			map[string]int{"otp/y": 100}},
-		"a lane without a rank comes last": {map[string]int{"aaa/x": 900, "bulk/y": 90}, 100,
-			map[string]int{"bulk/y": 90, "aaa/x": 10}},
+		"an urgent lane takes it all": {
+			map[string]int{"bulk/x": 900, "otp/y": 300},
+			100,
+			map[string]int{"otp/y": 100},
+		},
+		"a lane without a rank comes last": {
+			map[string]int{"aaa/x": 900, "bulk/y": 90},
+			100,
+			map[string]int{"bulk/y": 90, "aaa/x": 10},
+		},
 		"no tenant": {map[string]int{"bulk/": 900, "bulk/y": 10}, 100, map[string]int{
 			"bulk/": 90, "bulk/y": 10,
 		}},
@@ -329,8 +345,10 @@ func leave(
 // for another reason has had its turn.
 func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 	t.Parallel()
-	l, db := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9,
-		"bulk/e": 9, "otp/x": 1})
+	l, db := lined(t, map[string]int{
+		"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9,
+		"bulk/e": 9, "otp/x": 1,
+	})
 	only := func(tenants ...string) func(string) bool {
 		return func(tenant string) bool { return slices.Contains(tenants, tenant) }
 	}
@@ -371,7 +389,8 @@ func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
 	l, _ := lined(t, map[string]int{"bulk/a": 1, "bulk/b": 1, "bulk/c": 1})
 	fault := errors.New("fault")
 	if err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(*ledger.Seen) (ledger.Decisions,
-		error) {
+		error,
+	) {
 		return ledger.Decisions{}, fault
 	}); !errors.Is(err, fault) {
 		t.Fatal(err)
@@ -416,11 +435,14 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 // TestAClaimThatWasOvertakenTakesNoTurnBack: who had one since it began does not have it again.
 func TestAClaimThatWasOvertakenTakesNoTurnBack(t *testing.T) {
 	t.Parallel()
-	l, _ := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9,
-		"bulk/e": 9})
+	l, _ := lined(t, map[string]int{
+		"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9,
+		"bulk/e": 9,
+	})
 	none := func(string) bool { return false }
 	err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(seen *ledger.Seen) (ledger.Decisions,
-		error) {
+		error,
+	) {
 		for _, want := range []string{"ab", "cd"} {
 			if got := strings.Join(leave(t, l, 2, none), ""); got != want {
 				t.Errorf("a claim beside it picked up %s, want %s", got, want)

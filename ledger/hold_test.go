@@ -54,8 +54,10 @@ func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...str
 	t.Helper()
 	receipts := make([]ledger.Receipt, len(references))
 	for i, reference := range references {
-		receipts[i] = ledger.Receipt{Channel: channel, Reference: reference,
-			State: provider.Delivered}
+		receipts[i] = ledger.Receipt{
+			Channel: channel, Reference: reference,
+			State: provider.Delivered,
+		}
 	}
 	return receive(t, l, receipts...).Freed
 }
@@ -200,8 +202,10 @@ func again(t testing.TB, l *ledger.Ledger, with bool, then ledger.State) (seen l
 				if then != ledger.Sending {
 					continue
 				}
-				each.Attempt = ledger.Attempt{Number: m.Attempts + 1, Channel: "a",
-					Reason: ledger.ByRetry, Segments: 1, PriceMicros: 28000, Currency: "GBP"}
+				each.Attempt = ledger.Attempt{
+					Number: m.Attempts + 1, Channel: "a",
+					Reason: ledger.ByRetry, Segments: 1, PriceMicros: 28000, Currency: "GBP",
+				}
 				if with && m.Ticket.Valid(s.Now, time.Hour) {
 					ticket := m.Ticket.CheckIn(s.Now)
 					each.Attempt.Ticket = &ticket
@@ -265,8 +269,10 @@ func TestARetryUnderATicketKeepsItsSlot(t *testing.T) {
 
 func TestATicketThatIsNotUsedGivesItsSlotBack(t *testing.T) {
 	t.Parallel()
-	for then, active := range map[ledger.State]int64{ledger.Sending: 1, ledger.Failed: 0,
-		ledger.Rejected: 0} {
+	for then, active := range map[ledger.State]int64{
+		ledger.Sending: 1, ledger.Failed: 0,
+		ledger.Rejected: 0,
+	} {
 		t.Run(string(then), func(t *testing.T) {
 			t.Parallel()
 			l, db, _ := holding(t, 0)

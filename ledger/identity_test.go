@@ -93,8 +93,10 @@ func TestACrashLoopPausesLongerEachTime(t *testing.T) {
 		pauses = append(pauses, id.Pause)
 		crash(t, db, l)
 	}
-	want := []time.Duration{0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second,
-		16 * time.Second, 32 * time.Second, time.Minute, time.Minute}
+	want := []time.Duration{
+		0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+		16 * time.Second, 32 * time.Second, time.Minute, time.Minute,
+	}
 	if diff := cmp.Diff(want, pauses); diff != "" {
 		t.Error(diff)
 	}

@@ -23,8 +23,10 @@ const (
 
 // sms is a whole message of a subscriber.
 func sms(id, text string) ledger.Inbound {
-	return ledger.Inbound{ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text,
-		At: time.Now()}
+	return ledger.Inbound{
+		ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text,
+		At: time.Now(),
+	}
 }
 
 // pieceOf is one part of a message, from zero; its id tells which.
@@ -118,8 +120,10 @@ func TestAReferenceIsBookedOnce(t *testing.T) {
 func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"),
-		pieceOf(8, 0, 2, "c")}
+	in := []ledger.Inbound{
+		sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"),
+		pieceOf(8, 0, 2, "c"),
+	}
 	want(t, "first", book(t, l, in...), ledger.Booked{Whole: 2, Waiting: 1})
 	want(t, "again", book(t, l, in...), ledger.Booked{Repeated: 4})
 	want(t, "published", published(t, l), []string{"1 one 1[]", "7/0 ab 2[]"})
@@ -359,8 +363,10 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 		}
 		in = append(in, m)
 	}
-	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url}),
-		connect(t, ledger.Config{URL: rig.url})}
+	ledgers := []*ledger.Ledger{
+		rig.l, connect(t, ledger.Config{URL: rig.url}),
+		connect(t, ledger.Config{URL: rig.url}),
+	}
 	var bookings sync.WaitGroup
 	for k, l := range ledgers {
 		bookings.Go(func() {

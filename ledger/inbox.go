@@ -183,8 +183,10 @@ type marks struct {
 }
 
 func newMarks(in []Inbound) marks {
-	m := marks{each: make([]marked, len(in)), first: make(map[marked]int, len(in)),
-		keep: make(map[marked]time.Duration, len(in))}
+	m := marks{
+		each: make([]marked, len(in)), first: make(map[marked]int, len(in)),
+		keep: make(map[marked]time.Duration, len(in)),
+	}
 	for i := range in {
 		one, keep := in[i].mark()
 		at := marked{in[i].Channel, one}

@@ -95,8 +95,10 @@ func (t *inboundTx) readMarks(rows pgx.Rows) error {
 func (t *inboundTx) readParts(rows pgx.Rows) error {
 	var p piece
 	var number int32
-	_, err := pgx.ForEachRow(rows, []any{&p.seq, &p.ID, &p.Channel, &p.From, &p.To, &number,
-		&p.Parts, &p.Part, &p.Text, &p.At, &p.overdue}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{
+		&p.seq, &p.ID, &p.Channel, &p.From, &p.To, &number,
+		&p.Parts, &p.Part, &p.Text, &p.At, &p.overdue,
+	}, func() error {
 		p.Group = uint16(number)
 		t.waiting = append(t.waiting, p)
 		return nil
@@ -249,8 +251,10 @@ type entry struct {
 }
 
 func newEntry(m *Subscribed, r *Reaction) entry {
-	return entry{what: r.Change, tenant: r.Tenant, channel: m.Channel,
-		heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt}
+	return entry{
+		what: r.Change, tenant: r.Tenant, channel: m.Channel,
+		heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt,
+	}
 }
 
 // counts reports whether a change that is booked after another one of the same recipient counts

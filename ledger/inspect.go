@@ -134,16 +134,22 @@ func (d *Durability) Weaknesses() []Weakness {
 		})
 	}
 	if d.FullPageWrites == "off" {
-		out = append(out, Weakness{"full_page_writes", d.FullPageWrites, true,
-			"a crash of the machine may leave pages that are half written"})
+		out = append(out, Weakness{
+			"full_page_writes", d.FullPageWrites, true,
+			"a crash of the machine may leave pages that are half written",
+		})
 	}
 	switch {
 	case d.SynchronousCommit == "off":
-		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false,
-			"a crash of the server costs " + last})
+		out = append(out, Weakness{
+			"synchronous_commit", d.SynchronousCommit, false,
+			"a crash of the server costs " + last,
+		})
 	case d.SynchronousCommit == "local" && d.SynchronousStandbyNames != "":
-		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false,
-			"a standby that takes over lacks " + last})
+		out = append(out, Weakness{
+			"synchronous_commit", d.SynchronousCommit, false,
+			"a standby that takes over lacks " + last,
+		})
 	}
 	return out
 }

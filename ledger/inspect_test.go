@@ -39,8 +39,10 @@ func TestInspectNeverRepeatsAnAddressItCannotRead(t *testing.T) {
 // TestWhatMakesCommitsWeakIsSeenWhereverItIsSet in the sessions of claims as well as by Inspect.
 func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
 	t.Parallel()
-	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on",
-		"full_page_writes": "on"})
+	server := ledgertest.Server(t, map[string]string{
+		"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on",
+	})
 	if err := ledger.Migrate(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +101,14 @@ func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 			t.Errorf("%+v", weak)
 		}
 	}
-	for value, want := range map[string]int{"on": 0, "remote_write": 0, "remote_apply": 0,
-		"off": 1} {
-		d := ledger.Durability{SynchronousCommit: value, Fsync: "on", FullPageWrites: "on",
-			SynchronousStandbyNames: "a"}
+	for value, want := range map[string]int{
+		"on": 0, "remote_write": 0, "remote_apply": 0,
+		"off": 1,
+	} {
+		d := ledger.Durability{
+			SynchronousCommit: value, Fsync: "on", FullPageWrites: "on",
+			SynchronousStandbyNames: "a",
+		}
 		if weak := d.Weaknesses(); len(weak) != want {
 			t.Errorf("%s: %+v", value, weak)
 		}

@@ -25,8 +25,10 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 		}
 		return f
 	}
-	ofFirst := map[string]ledger.Grants{"a": {Messages: 20, Segments: 100, Micros: 2_800_000},
-		"b": {Messages: 1, Segments: 1}}
+	ofFirst := map[string]ledger.Grants{
+		"a": {Messages: 20, Segments: 100, Micros: 2_800_000},
+		"b": {Messages: 1, Segments: 1},
+	}
 	gather(first, ofFirst)
 	gather(second, nil)
 	f := gather(third, map[string]ledger.Grants{"a": {Messages: 7}})

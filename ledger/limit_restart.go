@@ -112,8 +112,10 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 			return done, err
 		}
 	}
-	done = Restarted{Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version,
-		Author: r.Author, Reason: r.Reason, Was: was}
+	done = Restarted{
+		Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version,
+		Author: r.Author, Reason: r.Reason, Was: was,
+	}
 	done.Now = r.window(now, b)
 	return done, done.write(ctx, tx)
 }

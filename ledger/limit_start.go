@@ -55,8 +55,10 @@ func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*b
 		if l.Window == admission.Second || l.Window == admission.Day && b.zone == nil {
 			continue
 		}
-		w, found := there[limitKey{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(),
-			l.Currency}]
+		w, found := there[limitKey{
+			l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(),
+			l.Currency,
+		}]
 		if !found || w.recut(l.Window, b.zone) {
 			b.added = append(b.added, addition{ownLimit: l, at: i, recut: found})
 		}
@@ -85,8 +87,10 @@ func readWindows(ctx context.Context, tx pgx.Tx) (map[limitKey]limitWindow, erro
 	windows := map[limitKey]limitWindow{}
 	var k limitKey
 	var w limitWindow
-	_, err = pgx.ForEachRow(r, []any{&k.channel, &k.scope, &k.seconds, &k.unit, &k.currency,
-		&w.start, &w.now}, func() error {
+	_, err = pgx.ForEachRow(r, []any{
+		&k.channel, &k.scope, &k.seconds, &k.unit, &k.currency,
+		&w.start, &w.now,
+	}, func() error {
 		windows[k] = w
 		return nil
 	})

@@ -20,12 +20,18 @@ func TestADayIsCutAnewOnlyByAnotherZone(t *testing.T) {
 	}{
 		"today":                  {admission.Day.Start(now, time.UTC), time.UTC, false},
 		"today, in another zone": {admission.Day.Start(now, time.UTC), tokyo, true},
-		"yesterday": {admission.Day.Start(now.Add(-24*time.Hour), time.UTC),
-			time.UTC, false},
-		"last week": {admission.Day.Start(now.Add(-7*24*time.Hour), time.UTC),
-			time.UTC, false},
-		"yesterday, in another zone": {admission.Day.Start(now.Add(-24*time.Hour), time.UTC),
-			tokyo, true},
+		"yesterday": {
+			admission.Day.Start(now.Add(-24*time.Hour), time.UTC),
+			time.UTC, false,
+		},
+		"last week": {
+			admission.Day.Start(now.Add(-7*24*time.Hour), time.UTC),
+			time.UTC, false,
+		},
+		"yesterday, in another zone": {
+			admission.Day.Start(now.Add(-24*time.Hour), time.UTC),
+			tokyo, true,
+		},
 		"a window that was never opened": {time.Unix(0, 0), tokyo, false},
 		"tomorrow":                       {now.Add(24 * time.Hour), tokyo, false},
 	} {

@@ -58,8 +58,10 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 	euros := budget(tenant("bank"), 1e6)
 	euros.Currency = "EUR"
 	applyToday(t, l, time.UTC,
-		[]admission.Limit{limit(admission.Day, 100), {Window: admission.Day, Max: 5,
-			Unit: admission.Segments}, scoped(tenant("shop"), admission.Day, 100)},
+		[]admission.Limit{limit(admission.Day, 100), {
+			Window: admission.Day, Max: 5,
+			Unit: admission.Segments,
+		}, scoped(tenant("shop"), admission.Day, 100)},
 		budget(tenant("shop"), 1e6), euros, scoped(tenant("bank"), admission.Day, 2),
 		scoped(tenant("nobody"), admission.Day, 9), scoped(prefix("+44"), admission.Day, 9))
 	want := "prefix:+44 86400 messages 7 of 9, tenant:bank 86400 messages 3 of 3, tenant:shop " +
@@ -96,11 +98,15 @@ func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	to("a", `{"to":"\u002b4915112345678"}`, 3)
 	to("a", `{"metadata":{"k":"\u0000"},"to":"+33612345678"}`, 1)
 	to("b", `{"to":"+447700900124"}`, 5)
-	segments := admission.Limit{Scope: prefix("+447"), Window: admission.Day, Max: 100,
-		Unit: admission.Segments}
+	segments := admission.Limit{
+		Scope: prefix("+447"), Window: admission.Day, Max: 100,
+		Unit: admission.Segments,
+	}
 	applyToday(t, l, time.UTC,
-		[]admission.Limit{scoped(prefix("+44"), admission.Day, 100), segments,
-			scoped(prefix("+49"), admission.Day, 2)},
+		[]admission.Limit{
+			scoped(prefix("+44"), admission.Day, 100), segments,
+			scoped(prefix("+49"), admission.Day, 2),
+		},
 		scoped(prefix("+447"), admission.Day, 100), budget(prefix("+4"), 1e6))
 	want := "prefix:+4 86400 money 420000 of 1000000 GBP, prefix:+447 86400 messages 10 of 100, " +
 		"a prefix:+44 86400 messages 7 of 100, a prefix:+447 86400 segments 10 of 100, a " +
@@ -255,7 +261,8 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	var claim sync.WaitGroup
 	claim.Go(func() {
 		_, _, err := claimScoped(t, other, of("shop", 3), func(s *ledger.Seen) (ledger.Decisions,
-			error) {
+			error,
+		) {
 			close(deciding)
 			<-goOn
 			return giveScoped(nil)(s)

@@ -196,8 +196,10 @@ func decodeWaits(text string) []Wait {
 	}
 	waits := make([]Wait, len(list))
 	for i, w := range list {
-		waits[i] = Wait{Reason: w.Reason, On: w.On,
-			For: time.Duration(math.Round(w.Millis*1000)) * time.Microsecond}
+		waits[i] = Wait{
+			Reason: w.Reason, On: w.On,
+			For: time.Duration(math.Round(w.Millis*1000)) * time.Microsecond,
+		}
 	}
 	return waits
 }

@@ -28,8 +28,10 @@ func barred(t testing.TB, l *ledger.Ledger, messages []ledger.Message, due int) 
 					ids = append(ids, seen.Messages[i].ID)
 				}
 				if seen.Intakes[i] == ledger.Fresh || seen.Intakes[i] == ledger.Due {
-					d.Each[i] = ledger.Decision{State: ledger.Waiting, Reason: "test",
-						NextAt: seen.Now, Plan: seen.Messages[i].Plan}
+					d.Each[i] = ledger.Decision{
+						State: ledger.Waiting, Reason: "test",
+						NextAt: seen.Now, Plan: seen.Messages[i].Plan,
+					}
 				}
 			}
 			return d, nil
@@ -49,8 +51,10 @@ func to(id, tenant, number string) ledger.Message {
 	return m
 }
 
-var byHand = ledger.Listing{Tenant: "shop", Source: ledger.ByCommand, Author: "ann",
-	Reason: "asked by letter"}
+var byHand = ledger.Listing{
+	Tenant: "shop", Source: ledger.ByCommand, Author: "ann",
+	Reason: "asked by letter",
+}
 
 func optOut(t testing.TB, l *ledger.Ledger, by ledger.Listing, numbers ...string) int64 {
 	t.Helper()
@@ -73,11 +77,15 @@ func optIn(t testing.TB, l *ledger.Ledger, by ledger.Listing, numbers ...string)
 func TestAClaimSeesOptOutsOfNewAndDueRows(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	want(t, "empty list", barred(t, l, []ledger.Message{to("old-1", "shop", subscriber),
-		to("old-2", "bank", subscriber)}, 0), []string(nil))
+	want(t, "empty list", barred(t, l, []ledger.Message{
+		to("old-1", "shop", subscriber),
+		to("old-2", "bank", subscriber),
+	}, 0), []string(nil))
 	optOut(t, l, byHand, subscriber)
-	got := barred(t, l, []ledger.Message{to("new-2", "shop", "+447700900124"),
-		to("new-1", "shop", subscriber), to("new-3", "bank", subscriber)}, 10)
+	got := barred(t, l, []ledger.Message{
+		to("new-2", "shop", "+447700900124"),
+		to("new-1", "shop", subscriber), to("new-3", "bank", subscriber),
+	}, 10)
 	want(t, "on the list", got, []string{"new-1", "old-1"})
 	optIn(t, l, byHand, subscriber)
 	want(t, "off the list", barred(t, l, nil, 10), []string(nil))
@@ -93,8 +101,10 @@ func TestRowsOfThePreviousReleaseAreCheckedToo(t *testing.T) {
 	l, db := rig.l, rig.db
 	damaged := to("damaged", "shop", subscriber)
 	damaged.Envelope = []byte("\xff{")
-	barred(t, l, []ledger.Message{to("a", "shop", subscriber), to("b", "shop", "+447700900124"),
-		damaged}, 0)
+	barred(t, l, []ledger.Message{
+		to("a", "shop", subscriber), to("b", "shop", "+447700900124"),
+		damaged,
+	}, 0)
 	if _, err := db.Exec(t.Context(),
 		`update dispatcher.messages set recipient = null`); err != nil {
 		t.Fatal(err)
@@ -123,23 +133,31 @@ func TestAKeywordChangesTheList(t *testing.T) {
 func TestTheListKeepsItsHistory(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	imported := ledger.Listing{Tenant: "shop", Source: ledger.ByImport, Author: "ann",
-		Reason: "old system"}
+	imported := ledger.Listing{
+		Tenant: "shop", Source: ledger.ByImport, Author: "ann",
+		Reason: "old system",
+	}
 	want(t, "imported", optOut(t, l, imported, subscriber, "+447700900124", subscriber), int64(2))
 	want(t, "there already", optOut(t, l, byHand, subscriber), int64(0))
 	book(t, l, sms("1", "START"), sms("2", "hello"))
 	book(t, l, sms("3", "STOP"))
-	want(t, "taken off", optIn(t, l, ledger.Listing{Tenant: "shop", Source: ledger.ByCommand,
-		Author: "bob", Reason: "by phone"}, subscriber, "+447700900999"), int64(1))
+	want(t, "taken off", optIn(t, l, ledger.Listing{
+		Tenant: "shop", Source: ledger.ByCommand,
+		Author: "bob", Reason: "by phone",
+	}, subscriber, "+447700900999"), int64(1))
 	got, err := l.OptOuts.Of(t.Context(), "shop", subscriber)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wanted := []ledger.OptOutEntry{
-		{Tenant: "shop", Source: ledger.BySubscriber, Channel: "a", EndedBy: ledger.ByCommand,
-			EndedAuthor: "bob", EndedReason: "by phone"},
-		{Tenant: "shop", Source: ledger.ByImport, Author: "ann", Reason: "old system",
-			EndedBy: ledger.BySubscriber, EndedChannel: "a"},
+		{
+			Tenant: "shop", Source: ledger.BySubscriber, Channel: "a", EndedBy: ledger.ByCommand,
+			EndedAuthor: "bob", EndedReason: "by phone",
+		},
+		{
+			Tenant: "shop", Source: ledger.ByImport, Author: "ann", Reason: "old system",
+			EndedBy: ledger.BySubscriber, EndedChannel: "a",
+		},
 	}
 	if diff := cmp.Diff(wanted, got, cmpopts.IgnoreTypes(time.Time{})); diff != "" {
 		t.Error(diff)

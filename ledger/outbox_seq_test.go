@@ -54,8 +54,10 @@ func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 			shown = seen.Messages
 			d, err := give(seen)
 			for i := range shown {
-				d.Notices = append(d.Notices, ledger.Notice{Kind: ledger.Status, Key: shown[i].ID,
-					Value: []byte("sending")})
+				d.Notices = append(d.Notices, ledger.Notice{
+					Kind: ledger.Status, Key: shown[i].ID,
+					Value: []byte("sending"),
+				})
 			}
 			return d, err
 		})

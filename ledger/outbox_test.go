@@ -113,8 +113,10 @@ func TestPublishKeepsKindsAndHeaders(t *testing.T) {
 			{Key: "reason", Value: "bad_json"}, {Key: "offset", Value: "7"},
 		}},
 	}
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{message("m")},
-		Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{
+		Messages: []ledger.Message{message("m")},
+		Channels: []string{"a"},
+	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		d.Notices = []ledger.Notice{want[2], want[0], want[1]}
 		return d, err

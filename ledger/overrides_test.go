@@ -54,8 +54,10 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	want := []ledger.RoutingVersion{
 		{Version: 4, Author: "test", Document: "routes: []", Base: 4},
 		{Version: 3, Author: "health", Reason: "test", Document: "routes: []", Base: 1},
-		{Version: 2, Author: "health", Reason: "test", Document: "routes: []", Base: 1,
-			Effects: []byte(`{"weights": {"default": {"a": "45"}}}`)},
+		{
+			Version: 2, Author: "health", Reason: "test", Document: "routes: []", Base: 1,
+			Effects: []byte(`{"weights": {"default": {"a": "45"}}}`),
+		},
 		{Version: 1, Author: "test", Document: "routes: []", Base: 1},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{},

@@ -38,8 +38,10 @@ func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 // makeStep applies a document as a step of the ramp.
 func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
 	r.Step = step
-	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step",
-		Routes: rotatingRoutes(members, routes...), Ramp: &r})
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+		Author: "ramp", Document: "step",
+		Routes: rotatingRoutes(members, routes...), Ramp: &r,
+	})
 	return err
 }
 
@@ -179,8 +181,10 @@ func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 	}
 	expect := int64(7)
 	started.Step = 1
-	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{Author: "ramp", Expect: &expect,
-		Ramp: &started})
+	_, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+		Author: "ramp", Expect: &expect,
+		Ramp: &started,
+	})
 	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) ||
 		only(t, l).Step != 0 {
 		t.Errorf("a conflict moved the ramp: %v", err)
@@ -191,8 +195,10 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	states := []ledger.RampState{ledger.RampRunning, ledger.RampHeld, ledger.RampDone,
-		ledger.RampCancelled, ledger.RampSuperseded}
+	states := []ledger.RampState{
+		ledger.RampRunning, ledger.RampHeld, ledger.RampDone,
+		ledger.RampCancelled, ledger.RampSuperseded,
+	}
 	legal := map[ledger.RampState][]ledger.RampState{
 		ledger.RampRunning: {ledger.RampHeld, ledger.RampCancelled, ledger.RampSuperseded},
 		ledger.RampHeld:    {ledger.RampRunning, ledger.RampCancelled, ledger.RampSuperseded},

@@ -11,8 +11,10 @@ import (
 // one is awaited while it has no last word, a capital one is not. w is a receipt for the whole
 // attempt.
 func row(letter byte) part {
-	p := part{reference: "r", state: map[byte]string{'d': "delivered", 'u': "undelivered",
-		'p': "pending", 'e': "expected", 'P': "pending", 'E': "expected"}[letter]}
+	p := part{reference: "r", state: map[byte]string{
+		'd': "delivered", 'u': "undelivered",
+		'p': "pending", 'e': "expected", 'P': "pending", 'E': "expected",
+	}[letter]}
 	p.awaited = letter == 'p' || letter == 'e'
 	if p.state == "undelivered" {
 		p.word.cause = provider.Absent
@@ -36,8 +38,10 @@ func rowsOf(letters string) (parts []part) {
 
 // comeTo is what the parts of an accepted attempt come to that owes so many receipts.
 func comeTo(owed int, parts []part) reported {
-	count := (&attemptStatus{outcome: provider.Accepted.String(), owed: owed, within: time.Hour,
-		parts: parts}).tally()
+	count := (&attemptStatus{
+		outcome: provider.Accepted.String(), owed: owed, within: time.Hour,
+		parts: parts,
+	}).tally()
 	return count.word()
 }
 
@@ -112,8 +116,10 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 		"dE": {state: NoReceipt},
 		"de": {},
 	} {
-		count := (&attemptStatus{outcome: provider.Accepted.String(), owed: 2, within: time.Hour,
-			cut: true, parts: rowsOf(letters)}).tally()
+		count := (&attemptStatus{
+			outcome: provider.Accepted.String(), owed: 2, within: time.Hour,
+			cut: true, parts: rowsOf(letters),
+		}).tally()
 		got := count.word()
 		got.at = time.Time{}
 		if got != want {
@@ -125,8 +131,10 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 // attempts are those of a message: one word each, the outcome and the parts.
 func attemptsOf(outcomes ...string) (tries []attemptStatus) {
 	for i := 0; i < len(outcomes); i += 2 {
-		tries = append(tries, attemptStatus{number: i/2 + 1, outcome: outcomes[i],
-			within: time.Hour, parts: rowsOf(outcomes[i+1])})
+		tries = append(tries, attemptStatus{
+			number: i/2 + 1, outcome: outcomes[i],
+			within: time.Hour, parts: rowsOf(outcomes[i+1]),
+		})
 	}
 	return tries
 }
@@ -138,21 +146,35 @@ func TestAMessageComesToAState(t *testing.T) {
 		tries []attemptStatus
 		want  State
 	}{
-		"delivered": {Accepted, attemptsOf("accepted", "d"),
-			Delivered},
-		"still open": {Accepted, attemptsOf("accepted", "de"),
-			""},
+		"delivered": {
+			Accepted, attemptsOf("accepted", "d"),
+			Delivered,
+		},
+		"still open": {
+			Accepted, attemptsOf("accepted", "de"),
+			"",
+		},
 		"nothing is expected": {Accepted, attemptsOf("accepted", ""), ""},
-		"no word": {Accepted, attemptsOf("accepted", "E"),
-			NoReceipt},
-		"no word again": {NoReceipt, attemptsOf("accepted", "E"),
-			""},
-		"late": {NoReceipt, attemptsOf("accepted", "u"),
-			Undelivered},
-		"proven wrong": {Undelivered, attemptsOf("accepted", "d"),
-			Delivered},
-		"delivered stays": {Delivered, attemptsOf("accepted", "u"),
-			""},
+		"no word": {
+			Accepted, attemptsOf("accepted", "E"),
+			NoReceipt,
+		},
+		"no word again": {
+			NoReceipt, attemptsOf("accepted", "E"),
+			"",
+		},
+		"late": {
+			NoReceipt, attemptsOf("accepted", "u"),
+			Undelivered,
+		},
+		"proven wrong": {
+			Undelivered, attemptsOf("accepted", "d"),
+			Delivered,
+		},
+		"delivered stays": {
+			Delivered, attemptsOf("accepted", "u"),
+			"",
+		},
 		"parts of two attempts": {
 			Accepted, attemptsOf("throttled", "d", "accepted", "d"), Delivered,
 		},
@@ -190,10 +212,14 @@ func TestAMessageComesToAState(t *testing.T) {
 		"found out of the first, the second is refused": {
 			Retry, attemptsOf("accepted", "e", "refused", ""), Accepted,
 		},
-		"found out while it waits": {Retry, attemptsOf("accepted", "e"),
-			Accepted},
-		"found out and silent": {Unknown, attemptsOf("accepted", "E"),
-			Accepted},
+		"found out while it waits": {
+			Retry, attemptsOf("accepted", "e"),
+			Accepted,
+		},
+		"found out and silent": {
+			Unknown, attemptsOf("accepted", "E"),
+			Accepted,
+		},
 		"a part of what is unknown": {Unknown, attemptsOf("unknown", "d"), ""},
 		"what was refused since stays so": {
 			Failed, attemptsOf("accepted", "d", "refused", ""), "",
@@ -358,14 +384,26 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 		channels [2]string
 		want     State
 	}{
-		"a later one on its channel": {[]attemptStatus{told, expected}, [2]string{"a", "a"},
-			NoReceipt},
-		"a later one on another channel": {[]attemptStatus{told, expected}, [2]string{"a", "b"},
-			""},
-		"one before it on its channel": {[]attemptStatus{expected, told}, [2]string{"a", "a"},
-			""},
-		"one before it, on another": {[]attemptStatus{expected, told}, [2]string{"b", "a"},
-			""},
+		"a later one on its channel": {
+			[]attemptStatus{told, expected},
+			[2]string{"a", "a"},
+			NoReceipt,
+		},
+		"a later one on another channel": {
+			[]attemptStatus{told, expected},
+			[2]string{"a", "b"},
+			"",
+		},
+		"one before it on its channel": {
+			[]attemptStatus{expected, told},
+			[2]string{"a", "a"},
+			"",
+		},
+		"one before it, on another": {
+			[]attemptStatus{expected, told},
+			[2]string{"b", "a"},
+			"",
+		},
 		"its own settlement expected one": {[]attemptStatus{expected, expected}, [2]string{
 			"a", "a",
 		}, Undelivered},
@@ -386,8 +424,10 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 // well.
 func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
 	t.Parallel()
-	for name, resend := range map[string]bool{"it was to be sent once more": false,
-		"it was sent once more before": true} {
+	for name, resend := range map[string]bool{
+		"it was to be sent once more":  false,
+		"it was sent once more before": true,
+	} {
 		first, last := attempted("unknown", 1, false, ""), attempted("unknown", 1, true, "d")
 		first.number, last.number, last.resend = 1, 2, resend
 		s := receiptStatus{state: Retry, attempts: 2, tries: []attemptStatus{first, last}}

@@ -32,12 +32,18 @@ func TestWhatWasDeniedAndDelivered(t *testing.T) {
 		want    State
 		flagged bool
 	}{
-		"it is to be sent again": {Retry, denials("refused", "", "d"), 0,
-			Delivered, false},
-		"it waits": {Waiting, denials("throttled", "", "d"), 0,
-			Delivered, false},
-		"it was rejected": {Rejected, denials("rejected", "", "d"), 0,
-			Delivered, false},
+		"it is to be sent again": {
+			Retry, denials("refused", "", "d"), 0,
+			Delivered, false,
+		},
+		"it waits": {
+			Waiting, denials("throttled", "", "d"), 0,
+			Delivered, false,
+		},
+		"it was rejected": {
+			Rejected, denials("rejected", "", "d"), 0,
+			Delivered, false,
+		},
 		"it failed": {
 			Failed, denials("refused", "", "d", "refused", "", ""), 0, Delivered, false,
 		},
@@ -62,32 +68,52 @@ func TestWhatWasDeniedAndDelivered(t *testing.T) {
 		"both were delivered": {
 			Retry, denials("refused", "", "d", "refused", "", "d"), 0, Delivered, true,
 		},
-		"it says no more than the answer": {Retry, denials("refused", "", "u"), 0, "",
-			false},
-		"it says nothing yet": {Retry, denials("refused", "", "p"), 0, "",
-			false},
-		"one part of two": {Retry, denials("refused", "", "d"), 2, "",
-			false},
+		"it says no more than the answer": {
+			Retry, denials("refused", "", "u"), 0, "",
+			false,
+		},
+		"it says nothing yet": {
+			Retry, denials("refused", "", "p"), 0, "",
+			false,
+		},
+		"one part of two": {
+			Retry, denials("refused", "", "d"), 2, "",
+			false,
+		},
 		"one part of two, and another took it": {
 			Accepted, denials("refused", "", "d", "accepted", "e", ""), 2, Accepted, true,
 		},
 		"one part of two, another is under way": {
 			Sending, denials("refused", "", "d", "", "", ""), 2, "", true,
 		},
-		"two parts of two": {Retry, denials("refused", "", "dd"), 2,
-			Delivered, false},
-		"the rest, with what was taken": {Retry, denials("refused", "d", "d"), 1,
-			Delivered, false},
-		"the rest, while the other is awaited": {Retry, denials("refused", "e", "d"), 1,
-			Accepted, false},
-		"the rest was awaited in vain": {Accepted, denials("refused", "E", "d"), 1,
-			NoReceipt, false},
-		"the rest, and the other was not": {Accepted, denials("refused", "u", "d"), 1,
-			Undelivered, false},
-		"the rest of what was rejected": {Rejected, denials("rejected", "d", "d"), 1,
-			Delivered, false},
-		"the rest of what was rejected, too soon": {Rejected, denials("rejected", "e", "d"), 1, "",
-			false},
+		"two parts of two": {
+			Retry, denials("refused", "", "dd"), 2,
+			Delivered, false,
+		},
+		"the rest, with what was taken": {
+			Retry, denials("refused", "d", "d"), 1,
+			Delivered, false,
+		},
+		"the rest, while the other is awaited": {
+			Retry, denials("refused", "e", "d"), 1,
+			Accepted, false,
+		},
+		"the rest was awaited in vain": {
+			Accepted, denials("refused", "E", "d"), 1,
+			NoReceipt, false,
+		},
+		"the rest, and the other was not": {
+			Accepted, denials("refused", "u", "d"), 1,
+			Undelivered, false,
+		},
+		"the rest of what was rejected": {
+			Rejected, denials("rejected", "d", "d"), 1,
+			Delivered, false,
+		},
+		"the rest of what was rejected, too soon": {
+			Rejected, denials("rejected", "e", "d"), 1, "",
+			false,
+		},
 		"delivered stays": {Delivered, denials("refused", "", "d"), 0, "", false},
 	} {
 		s := receiptStatus{state: test.state, attempts: len(test.tries), tries: test.tries}
@@ -155,8 +181,10 @@ func TestOnePartThatIsToldOfTwiceIsOnePart(t *testing.T) {
 	} {
 		one := attemptStatus{outcome: "refused", reference: "7F 80", denied: 2}
 		for id := range strings.FieldsSeq(test.rows) {
-			one.parts = append(one.parts, part{reference: strings.ReplaceAll(id, "_", " 1.1"),
-				byKey: true, state: string(Delivered)})
+			one.parts = append(one.parts, part{
+				reference: strings.ReplaceAll(id, "_", " 1.1"),
+				byKey:     true, state: string(Delivered),
+			})
 		}
 		if got := one.deliveredAnyway(); got != test.want {
 			t.Errorf("%s: all of it was delivered: %t", test.rows, got)

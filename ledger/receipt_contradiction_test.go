@@ -49,8 +49,10 @@ const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplic
 // and the contradiction is told once, whichever of answer and receipt is first.
 func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 	t.Parallel()
-	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled,
-		provider.Rejected} {
+	for _, outcome := range []provider.Outcome{
+		provider.Refused, provider.Throttled,
+		provider.Rejected,
+	} {
 		for _, early := range []bool{false, true} {
 			t.Run(fmt.Sprint(outcome, " early ", early), func(t *testing.T) {
 				t.Parallel()
@@ -83,8 +85,10 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 					t.Errorf("got  %s\nwant %s", see(contradicted), want)
 				}
 				if len(told) != 1 ||
-					told[0] != (ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: "a",
-						Reference: "7F", Answered: "7F"}) {
+					told[0] != (ledger.Discrepancy{
+						Kind: ledger.DeliveredThoughDenied, Channel: "a",
+						Reference: "7F", Answered: "7F",
+					}) {
 					t.Errorf("told %+v", told)
 				}
 				if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
@@ -140,8 +144,10 @@ func TestBothCarriersDeliveredIt(t *testing.T) {
 			l, m, see := one(t)
 			settleAll(t, l, []ledger.Settlement{denied(m, provider.Refused, "7F")})
 			m = claimNext(t, l, m)
-			for _, now := range []string{"before the fallback is settled", "before its receipt",
-				"after its receipt"} {
+			for _, now := range []string{
+				"before the fallback is settled", "before its receipt",
+				"after its receipt",
+			} {
 				if now == when {
 					for range 2 {
 						if _, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
@@ -207,8 +213,10 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 // another message, whose receipt can come before its answer. What was delivered stays on record.
 func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 	t.Parallel()
-	for _, said := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered,
-		provider.Delivered} {
+	for _, said := range []provider.ReceiptState{
+		0, provider.Pending, provider.Undelivered,
+		provider.Delivered,
+	} {
 		t.Run(said.String(), func(t *testing.T) {
 			t.Parallel()
 			l, m, see := one(t)

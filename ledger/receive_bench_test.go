@@ -75,8 +75,10 @@ func BenchmarkSettleExpecting(b *testing.B) {
 // durable is a ledger over a server that loses nothing.
 func durable(b *testing.B, connections int) *ledger.Ledger {
 	b.Helper()
-	s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on",
-		"full_page_writes": "on"})
+	s := ledgertest.Server(b, map[string]string{
+		"fsync": "on", "synchronous_commit": "on",
+		"full_page_writes": "on",
+	})
 	if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
 		b.Fatal(err)
 	}

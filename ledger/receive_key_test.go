@@ -31,17 +31,32 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 		states    []provider.ReceiptState
 		want      string
 	}{
-		"delivered": {"r1", []provider.ReceiptState{provider.Delivered},
-			"delivered accepted delivered delivered at | delivered a 1  delivered"},
-		"undelivered": {"r1", []provider.ReceiptState{provider.Undelivered},
+		"delivered": {
+			"r1",
+			[]provider.ReceiptState{provider.Delivered},
+			"delivered accepted delivered delivered at | delivered a 1  delivered",
+		},
+		"undelivered": {
+			"r1",
+			[]provider.ReceiptState{provider.Undelivered},
 			"undelivered accepted undelivered absent undelivered | undelivered a 1 absent " +
-				"undelivered"},
-		"pending": {"r1", []provider.ReceiptState{provider.Pending},
-			"accepted accepted | accepted a 1  "},
-		"one after another": {"r1", []provider.ReceiptState{provider.Pending, provider.Delivered},
-			"delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
-		"without reference": {"", []provider.ReceiptState{provider.Pending, provider.Delivered},
-			"delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
+				"undelivered",
+		},
+		"pending": {
+			"r1",
+			[]provider.ReceiptState{provider.Pending},
+			"accepted accepted | accepted a 1  ",
+		},
+		"one after another": {
+			"r1",
+			[]provider.ReceiptState{provider.Pending, provider.Delivered},
+			"delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered",
+		},
+		"without reference": {
+			"",
+			[]provider.ReceiptState{provider.Pending, provider.Delivered},
+			"delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,8 +148,10 @@ func TestAKeyOfAnotherChannelOrAttemptProvesNothing(t *testing.T) {
 // A message that is about to be sent once more is not, when a receipt says what became of it.
 func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 	t.Parallel()
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered,
-		provider.Undelivered} {
+	for _, state := range []provider.ReceiptState{
+		provider.Pending, provider.Delivered,
+		provider.Undelivered,
+	} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			l, m, see := one(t)
@@ -143,8 +160,10 @@ func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 				"resend", true, true
 			settleAll(t, l, []ledger.Settlement{resend})
 			receive(t, l, keyed(m, 1, "r1", state))
-			want := map[provider.ReceiptState]string{provider.Pending: "accepted",
-				provider.Delivered: "delivered", provider.Undelivered: "undelivered"}[state]
+			want := map[provider.ReceiptState]string{
+				provider.Pending:   "accepted",
+				provider.Delivered: "delivered", provider.Undelivered: "undelivered",
+			}[state]
 			if got := see(`select concat_ws(' ', state, possible_duplicate, next_at)
 				from dispatcher.messages`); got != want+" f" {
 				t.Error(got)
@@ -216,8 +235,10 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 			m = resent(t, l, m)
 			receive(t, l, keyed(m, 1, "r1", test.first))
 			// The receipt proves the first attempt, so the message is accepted at once.
-			proved := map[provider.ReceiptState]string{provider.Delivered: "delivered",
-				provider.Undelivered: "accepted"}[test.first]
+			proved := map[provider.ReceiptState]string{
+				provider.Delivered:   "delivered",
+				provider.Undelivered: "accepted",
+			}[test.first]
 			if got := see(`select state from dispatcher.messages`); got != proved {
 				t.Fatal(got)
 			}
@@ -384,8 +405,10 @@ func TestAcceptedWithoutReference(t *testing.T) {
 			strings.Repeat("x", 300), nil, "no_receipt accepted no_receipt | no_receipt a 1  ",
 		},
 		"with our key": {"", func(m ledger.Message) []ledger.Receipt {
-			return []ledger.Receipt{keyed(m, 1, "", provider.Pending),
-				keyed(m, 1, "", provider.Delivered)}
+			return []ledger.Receipt{
+				keyed(m, 1, "", provider.Pending),
+				keyed(m, 1, "", provider.Delivered),
+			}
 		}, "delivered accepted delivered delivered at | delivered a 1  delivered"},
 		"with our key and an id": {"", func(m ledger.Message) []ledger.Receipt {
 			return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered)}

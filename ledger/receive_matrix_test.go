@@ -44,11 +44,15 @@ func TestAReceiptOfAnEarlierAttemptBesideTheFallback(t *testing.T) {
 	t.Parallel()
 	outcomes := []provider.Outcome{provider.Refused, provider.Throttled, provider.Unknown}
 	for _, outcome := range outcomes {
-		for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
-			provider.Delivered} {
+		for _, state := range []provider.ReceiptState{
+			provider.Pending, provider.Undelivered,
+			provider.Delivered,
+		} {
 			for _, by := range []string{"reference", "key", "both"} {
-				for _, when := range []string{"before it is settled", "before its receipt",
-					"after its receipt"} {
+				for _, when := range []string{
+					"before it is settled", "before its receipt",
+					"after its receipt",
+				} {
 					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " ", when),
 						func(t *testing.T) {
 							t.Parallel()
@@ -79,8 +83,10 @@ func besideFallback(
 		func() { settleAll(t, l, second) },
 		func() { receive(t, l, receipt("r2", provider.Delivered)) },
 	}
-	at := map[string]int{"before it is settled": 0, "before its receipt": 1,
-		"after its receipt": 2}[when]
+	at := map[string]int{
+		"before it is settled": 0, "before its receipt": 1,
+		"after its receipt": 2,
+	}[when]
 	for i := range 3 {
 		if i == at {
 			got = receive(t, l, first)
@@ -146,8 +152,10 @@ func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 		provider.Rejected:  ledger.Rejected, provider.Unknown: ledger.Unknown,
 	}
 	for outcome, ends := range final {
-		for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
-			provider.Delivered} {
+		for _, state := range []provider.ReceiptState{
+			provider.Pending, provider.Undelivered,
+			provider.Delivered,
+		} {
 			for _, by := range []string{"reference", "key", "both"} {
 				for _, early := range []bool{false, true} {
 					t.Run(fmt.Sprint(outcome, " ", state, " by ", by, " early ", early),
@@ -251,8 +259,10 @@ func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 // mistake. Neither is believed alone.
 func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 	t.Parallel()
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
-		provider.Delivered} {
+	for _, state := range []provider.ReceiptState{
+		provider.Pending, provider.Undelivered,
+		provider.Delivered,
+	} {
 		for _, company := range []string{"alone", "first", "last"} {
 			t.Run(state.String()+" "+company, func(t *testing.T) {
 				t.Parallel()
@@ -322,8 +332,10 @@ func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 func TestAKeyFindsTheMessageOfAnEarlyReceipt(t *testing.T) {
 	t.Parallel()
 	for _, early := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {
-		for _, second := range []provider.ReceiptState{provider.Pending, provider.Undelivered,
-			provider.Delivered} {
+		for _, second := range []provider.ReceiptState{
+			provider.Pending, provider.Undelivered,
+			provider.Delivered,
+		} {
 			t.Run(early.String()+" "+second.String(), func(t *testing.T) {
 				t.Parallel()
 				l, m, see := one(t)

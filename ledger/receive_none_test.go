@@ -41,51 +41,75 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 		deeds []deed
 		want  string
 	}{
-		"an answer, and its id": {[]deed{settled(nil), pending("r1")},
-			"accepted accepted f r1"},
-		"an answer, and another id": {[]deed{settled(nil), pending("r2")},
-			"accepted accepted f r1"},
-		"an answer, and no id": {[]deed{settled(nil), pending("")},
-			"accepted accepted f r1"},
+		"an answer, and its id": {
+			[]deed{settled(nil), pending("r1")},
+			"accepted accepted f r1",
+		},
+		"an answer, and another id": {
+			[]deed{settled(nil), pending("r2")},
+			"accepted accepted f r1",
+		},
+		"an answer, and no id": {
+			[]deed{settled(nil), pending("")},
+			"accepted accepted f r1",
+		},
 		"an answer without id": {[]deed{settled(func(s *ledger.Settlement) {
 			s.Reference = ""
 		}), pending("r1")}, "accepted accepted f"},
-		"an answer that comes second": {[]deed{pending("r1"), settled(nil)},
-			"accepted accepted f r1"},
+		"an answer that comes second": {
+			[]deed{pending("r1"), settled(nil)},
+			"accepted accepted f r1",
+		},
 		"an answer for several parts": {[]deed{settled(func(s *ledger.Settlement) {
 			s.Receipts = 3
 		}), pending("r1")}, "accepted accepted f r1"},
 		"an answer that holds its slot": {[]deed{settled(func(s *ledger.Settlement) {
 			s.Hold = time.Hour
 		}), pending("r1")}, "accepted accepted f r1"},
-		"no answer": {[]deed{silent(0, 1), pending("r1")},
-			"accepted accepted f r1"},
-		"no answer, for several parts": {[]deed{silent(0, 3), pending("r1")},
-			"accepted accepted f r1"},
-		"a late answer": {[]deed{silent(0, 1), settled(nil), pending("r1")},
-			"accepted accepted f r1"},
+		"no answer": {
+			[]deed{silent(0, 1), pending("r1")},
+			"accepted accepted f r1",
+		},
+		"no answer, for several parts": {
+			[]deed{silent(0, 3), pending("r1")},
+			"accepted accepted f r1",
+		},
+		"a late answer": {
+			[]deed{silent(0, 1), settled(nil), pending("r1")},
+			"accepted accepted f r1",
+		},
 		"a late answer, of another mind": {
 			[]deed{silent(time.Hour, 1), settled(nil), pending("r1")}, "accepted accepted f r1",
 		},
-		"a late answer to who said nothing": {[]deed{silent(0, 0), settled(nil), pending("r1")},
-			"accepted accepted f r1"},
-		"a last word about one part": {[]deed{two, told("r1", provider.Delivered)},
-			"accepted accepted f r1 r2"},
+		"a late answer to who said nothing": {
+			[]deed{silent(0, 0), settled(nil), pending("r1")},
+			"accepted accepted f r1",
+		},
+		"a last word about one part": {
+			[]deed{two, told("r1", provider.Delivered)},
+			"accepted accepted f r1 r2",
+		},
 		"last words about all parts": {
 			[]deed{two, told("r1", provider.Delivered), told("r2", provider.Delivered)},
 			"delivered accepted delivered t r1 r2",
 		},
-		"a last word about the message": {[]deed{settled(nil), told("", provider.Delivered)},
-			"delivered accepted delivered t r1"},
+		"a last word about the message": {
+			[]deed{settled(nil), told("", provider.Delivered)},
+			"delivered accepted delivered t r1",
+		},
 		"a last word about parts with one id": {
 			[]deed{settled(func(s *ledger.Settlement) {
 				s.Reference = "r1 r1"
 			}), told("r1", provider.Delivered)}, "delivered accepted delivered t r1 r1",
 		},
-		"a last word that names no part": {[]deed{two, told("", provider.Delivered)},
-			"accepted accepted f r1 r2"},
-		"last words, of which one names none": {[]deed{two, told("", provider.Delivered),
-			told("r2", provider.Delivered)}, "delivered accepted delivered t r1 r2"},
+		"a last word that names no part": {
+			[]deed{two, told("", provider.Delivered)},
+			"accepted accepted f r1 r2",
+		},
+		"last words, of which one names none": {[]deed{
+			two, told("", provider.Delivered),
+			told("r2", provider.Delivered),
+		}, "delivered accepted delivered t r1 r2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,36 +44,46 @@ func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
 		},
 		"by both": {
 			"r1", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{receipt("r1", provider.Delivered),
-					keyed(m, 1, "r2", provider.Delivered)}
+				return []ledger.Receipt{
+					receipt("r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Delivered),
+				}
 			},
 			"accepted accepted f r1 r2", "no_receipt accepted no_receipt f r1 r2",
 		},
 		"undelivered": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered),
-					keyed(m, 1, "r2", provider.Undelivered)}
+				return []ledger.Receipt{
+					keyed(m, 1, "r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Undelivered),
+				}
 			},
 			"accepted accepted f r1 r2", "no_receipt accepted no_receipt f r1 r2",
 		},
 		"by a key without an id": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "", provider.Delivered),
-					keyed(m, 1, "", provider.Delivered), keyed(m, 1, "", provider.Delivered)}
+				return []ledger.Receipt{
+					keyed(m, 1, "", provider.Delivered),
+					keyed(m, 1, "", provider.Delivered), keyed(m, 1, "", provider.Delivered),
+				}
 			},
 			"accepted accepted f", "no_receipt accepted no_receipt f",
 		},
 		"of all parts": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered),
-					keyed(m, 1, "r2", provider.Delivered), keyed(m, 1, "r3", provider.Delivered)}
+				return []ledger.Receipt{
+					keyed(m, 1, "r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Delivered), keyed(m, 1, "r3", provider.Delivered),
+				}
 			},
 			"delivered accepted delivered t r1 r2 r3", "delivered accepted delivered t r1 r2 r3",
 		},
 		"of all parts, one of them not": {
 			"", func(m ledger.Message) []ledger.Receipt {
-				return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered),
-					keyed(m, 1, "r2", provider.Undelivered), keyed(m, 1, "r3", provider.Delivered)}
+				return []ledger.Receipt{
+					keyed(m, 1, "r1", provider.Delivered),
+					keyed(m, 1, "r2", provider.Undelivered), keyed(m, 1, "r3", provider.Delivered),
+				}
 			},
 			"undelivered accepted undelivered f r1 r2 r3",
 			"undelivered accepted undelivered f r1 r2 r3",
@@ -134,12 +144,16 @@ func TestALateAnswerIsAReceiptThatIsPending(t *testing.T) {
 		want  string
 	}{
 		{[]ledger.Receipt{keyed(m, 1, "r2", provider.Pending)}, "accepted accepted f r2"},
-		{[]ledger.Receipt{keyed(m, 1, "r1", provider.Pending), keyed(m, 1, "r3", provider.Pending)},
-			"accepted accepted f r2 r1 r3"},
+		{
+			[]ledger.Receipt{keyed(m, 1, "r1", provider.Pending), keyed(m, 1, "r3", provider.Pending)},
+			"accepted accepted f r2 r1 r3",
+		},
 		{[]ledger.Receipt{receipt("r2", provider.Delivered)}, "accepted accepted f r2 r1 r3"},
 		{[]ledger.Receipt{receipt("r1", provider.Delivered)}, "accepted accepted f r2 r1 r3"},
-		{[]ledger.Receipt{receipt("r3", provider.Delivered)},
-			"delivered accepted delivered t r2 r1 r3"},
+		{
+			[]ledger.Receipt{receipt("r3", provider.Delivered)},
+			"delivered accepted delivered t r2 r1 r3",
+		},
 	} {
 		if got := receive(t, l, step.given...); got.Matched != len(step.given) {
 			t.Errorf("step %d: %+v", i, got)
@@ -223,8 +237,10 @@ func TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown(t *testing.T) {
 	receive(t, l, keyed(m, 1, "r1", provider.Pending))
 	no := unknown(m)
 	no.Outcome, no.State, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, 0, 0
-	if resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops",
-		Settlement: &no}) || resolve(t, l, final(m)) {
+	if resolve(t, l, ledger.Resolution{
+		Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops",
+		Settlement: &no,
+	}) || resolve(t, l, final(m)) {
 		t.Error("it was")
 	}
 	if got := see(parts); got != "accepted accepted f r1" {

@@ -96,8 +96,10 @@ func deeds(t *rapid.T, l *life) []deed {
 		first, all = []deed{{kind: "settle"}, {kind: "time"}}, nil
 		for i, answer := range l.answers {
 			if answer == silent {
-				all = append(all, deed{kind: "receipt", part: i, keyed: true,
-					state: rapid.SampledFrom(lastWords).Draw(t, "last word")})
+				all = append(all, deed{
+					kind: "receipt", part: i, keyed: true,
+					state: rapid.SampledFrom(lastWords).Draw(t, "last word"),
+				})
 			}
 		}
 	}
@@ -105,8 +107,10 @@ func deeds(t *rapid.T, l *life) []deed {
 		all = append(all, deed{
 			kind: "receipt", part: rapid.SampledFrom(left).Draw(t, "part"), keyed: rapid.Bool().
 				Draw(t, "keyed"),
-			state: rapid.SampledFrom([]provider.ReceiptState{provider.Pending, provider.Delivered,
-				provider.Undelivered}).Draw(t, "state"),
+			state: rapid.SampledFrom([]provider.ReceiptState{
+				provider.Pending, provider.Delivered,
+				provider.Undelivered,
+			}).Draw(t, "state"),
 		})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "verdicts") {
@@ -150,8 +154,10 @@ func model(l *life, said resolveAmbiguity) (state, attempt string) {
 			named[d.part], proved = true, proved || l.mute || l.answers[d.part] != taken
 		}
 	}
-	rank := map[provider.ReceiptState]int{provider.Pending: 0, provider.Undelivered: 1,
-		provider.Delivered: 2}
+	rank := map[provider.ReceiptState]int{
+		provider.Pending: 0, provider.Undelivered: 1,
+		provider.Delivered: 2,
+	}
 	for _, d := range l.deeds {
 		if d.kind == "receipt" && named[d.part] && rank[d.state] > rank[best[d.part]] {
 			best[d.part] = d.state
@@ -223,8 +229,10 @@ func (l *life) rule(
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := ledger.Resolution{Seq: m.Seq, Key: ambiguity.Key, As: d.verdict, Author: "ops",
-		Note: "in its log"}
+	j := ledger.Resolution{
+		Seq: m.Seq, Key: ambiguity.Key, As: d.verdict, Author: "ops",
+		Note: "in its log",
+	}
 	s := expecting(m, ambiguity.Reference)[0]
 	s.Await = ambiguity.Await
 	switch d.verdict {
@@ -269,8 +277,10 @@ type failing interface {
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 1}),
-		connect(t, ledger.Config{URL: url, MaxConns: 1})}
+	ledgers := []*ledger.Ledger{
+		connect(t, ledger.Config{URL: url, MaxConns: 1}),
+		connect(t, ledger.Config{URL: url, MaxConns: 1}),
+	}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 5})
 	n := 0

@@ -23,8 +23,10 @@ func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) str
 	t.Helper()
 	s := unanswered(m, "r1")
 	s.Segments, s.PriceMicros, s.Receipts = 2, 56_000, 2
-	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.AwaitReceipt,
-		Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true}
+	s.Ambiguity = &ledger.Ambiguity{
+		Key: "k", Step: ledger.AwaitReceipt,
+		Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true,
+	}
 	settleAll(t, l, []ledger.Settlement{s})
 	see(dueNow)
 	overdue(t, l)
@@ -64,8 +66,10 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		}
 		s := expecting(m, ambiguity.Reference+reference)
 		s[0].Await = ambiguity.Await
-		if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops",
-			Note: "in its log", Settlement: &s[0]}) {
+		if !resolve(t, l, ledger.Resolution{
+			Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops",
+			Note: "in its log", Settlement: &s[0],
+		}) {
 			t.Fatal("there was no ambiguity")
 		}
 	}
@@ -81,7 +85,8 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		"by its late answer":                       late("r1 r2", 2),
 		"by a late answer of which less was known": late("r2", 0),
 		"by a late answer about another part": func(t *testing.T, l *ledger.Ledger,
-			m ledger.Message) {
+			m ledger.Message,
+		) {
 			late("r2", 2)(t, l, m)
 			receive(t, l, receipt("r2", provider.Delivered))
 		},
@@ -89,7 +94,8 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 			verdict(t, l, m, "")
 		},
 		"by an operator who names another part": func(t *testing.T, l *ledger.Ledger,
-			m ledger.Message) {
+			m ledger.Message,
+		) {
 			verdict(t, l, m, " r2")
 			receive(t, l, receipt("r2", provider.Delivered))
 		},
@@ -134,8 +140,10 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			l, m, see := one(t)
 			s := unknown(m)
 			s.Reference, s.Receipts, s.Await = "r1", 1, time.Hour
-			s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.NoStep, Until: time.Now(),
-				ResolvedAs: ledger.Unresolved}
+			s.Ambiguity = &ledger.Ambiguity{
+				Key: "k", Step: ledger.NoStep, Until: time.Now(),
+				ResolvedAs: ledger.Unresolved,
+			}
 			settleAll(t, l, []ledger.Settlement{s})
 			receive(t, l, given...)
 			see(dueNow)
@@ -146,8 +154,10 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			}
 			truth := expecting(m, ambiguity.Reference)[0]
 			truth.Await = ambiguity.Await
-			if !resolve(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken,
-				Author: "ops", Note: "in its log", Settlement: &truth}) {
+			if !resolve(t, l, ledger.Resolution{
+				Seq: m.Seq, Key: "k", As: ledger.Taken,
+				Author: "ops", Note: "in its log", Settlement: &truth,
+			}) {
 				t.Fatal("there was no ambiguity")
 			}
 			see(dueNow)
@@ -229,8 +239,10 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	settleAll(t, l, first)
 	receive(t, l, keyed(m, 1, "r9", provider.Pending))
 	second := first[0]
-	second.Attempt, second.Ambiguity = 2, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey,
-		Until: time.Now().Add(time.Hour), ResolvedAs: ledger.Taken}
+	second.Attempt, second.Ambiguity = 2, &ledger.Ambiguity{
+		Key: "k", Step: ledger.SameKey,
+		Until: time.Now().Add(time.Hour), ResolvedAs: ledger.Taken,
+	}
 	settleAll(t, l, []ledger.Settlement{second})
 	for range 2 {
 		see(dueNow)

@@ -221,8 +221,10 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 func TestSettlementsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 6}),
-		connect(t, ledger.Config{URL: url, MaxConns: 6})}
+	ledgers := []*ledger.Ledger{
+		connect(t, ledger.Config{URL: url, MaxConns: 6}),
+		connect(t, ledger.Config{URL: url, MaxConns: 6}),
+	}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{
 		Name: "b", ActiveMax: 10000,
@@ -265,8 +267,10 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 			}
 			settlements = append(settlements, s)
 			for reference := range strings.FieldsSeq(s.Reference) {
-				r := ledger.Receipt{Channel: channel, Reference: reference,
-					State: provider.Delivered}
+				r := ledger.Receipt{
+					Channel: channel, Reference: reference,
+					State: provider.Delivered,
+				}
 				if i%3 == 0 {
 					r.Seq, r.Attempt = m.Seq, 1
 				}

@@ -38,8 +38,10 @@ func tellState(c *ledger.Closing) *ledger.Notice {
 
 // receipt is one of channel a.
 func receipt(reference string, state provider.ReceiptState) ledger.Receipt {
-	r := ledger.Receipt{Channel: "a", Reference: reference, State: state, Code: state.String(),
-		At: time.Now()}
+	r := ledger.Receipt{
+		Channel: "a", Reference: reference, State: state, Code: state.String(),
+		At: time.Now(),
+	}
 	if state == provider.Undelivered {
 		r.Cause = provider.Absent
 	}

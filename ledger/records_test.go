@@ -267,8 +267,10 @@ func TestEachChoiceEndsWithTheErrorOfItsVisitor(t *testing.T) {
 	enough := errors.New("enough")
 	for _, sample := range []int{0, 5} {
 		visited := 0
-		f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour),
-			Sample: sample}
+		f := ledger.ChoiceFilter{
+			From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour),
+			Sample: sample,
+		}
 		err := l.Messages.EachChoice(t.Context(), f, func(*ledger.Record) error {
 			visited++
 			return enough

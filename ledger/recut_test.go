@@ -78,7 +78,8 @@ func cutAt(t *testing.T, ago time.Duration) *cut {
 func (c *cut) apply(zone *time.Location, most int64) {
 	c.t.Helper()
 	applyToday(c.t, c.l, zone, []admission.Limit{
-		limit(admission.Day, most), {Window: admission.Day, Max: 100, Unit: admission.Segments},
+		limit(admission.Day, most),
+		{Window: admission.Day, Max: 100, Unit: admission.Segments},
 		scoped(prefix("+44"), admission.Day, 50),
 	}, budget(tenant("shop"), 1e6))
 }

@@ -51,8 +51,10 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 					})
 				}
 				accounts = append(accounts, a)
-				refunds = append(refunds, ledger.Refund{ScopeRef: ref, Window: c.Window,
-					Micros: price})
+				refunds = append(refunds, ledger.Refund{
+					ScopeRef: ref, Window: c.Window,
+					Micros: price,
+				})
 			}
 		}
 		open(ledger.ScopeRef{Channel: "a"}, seen.Channels[0].Gate.Counters)
@@ -73,11 +75,13 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 			back[seen.Messages[i].Seq] = own
 			admission.Take(m, accounts, &need, place)
 			seen.Channels[0].Gate.Active.Count++
-			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan,
+			d.Each[i] = ledger.Decision{
+				State: ledger.Sending, Plan: seen.Messages[i].Plan,
 				Attempt: ledger.Attempt{
 					Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
 					PriceMicros: price, Currency: "GBP",
-				}}
+				},
+			}
 		}
 		return d, nil
 	}
@@ -185,8 +189,10 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 				price, map[string]int64{"lane:otp": 0, "worker:7": 60000 - 2*price, "worker:8": 9},
 			},
 		},
-		"the next window": {`window_start = window_start + interval '1 day'`,
-			spending{3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price}}},
+		"the next window": {
+			`window_start = window_start + interval '1 day'`,
+			spending{3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price}},
+		},
 		"a limit that is newer": {`since = now() + interval '1 hour'`, spending{
 			3 * price, map[string]int64{"lane:otp": 3 * price, "worker:7": 3 * price},
 		}},
@@ -204,8 +210,11 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 	} {
 		l, db, _ := shared(t)
 		back := map[int64][]ledger.Refund{}
-		sent := claimAs(t, l, &party{admission.Even{}, admission.Worker{ID: 7, Region: "eu"},
-			"otp"}, 3, back)
+		sent := claimAs(t, l, &party{
+			admission.Even{},
+			admission.Worker{ID: 7, Region: "eu"},
+			"otp",
+		}, 3, back)
 		execute(t, db, `update dispatcher.limits set `+tc.sql+` where channel = 'a'`)
 		for range 2 { // to settle again has no effect
 			settleAll(t, l, rejected(sent[:2], back))
@@ -221,8 +230,12 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	t.Parallel()
 	_, db, url := shared(t)
-	policies := []admission.Policy{admission.Even{}, admission.CounterPolicy{}, admission.Exact{},
-		admission.Curve{Factor: 1}}
+	policies := []admission.Policy{
+		admission.Even{},
+		admission.CounterPolicy{},
+		admission.Exact{},
+		admission.Curve{Factor: 1},
+	}
 	var parties sync.WaitGroup
 	const rounds, each, taken = 8, 6, 2 // messages of a claim, and how many of them somebody takes
 	for i, policy := range policies {
@@ -285,8 +298,10 @@ func TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack(t *testing.T) {
 					rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.Curve{
 						Factor: 1,
 					}, admission.CounterPolicy{}, admission.Exact{}}).Draw(rt, "policy"),
-					admission.Worker{ID: rapid.Int64Range(1, 2).Draw(rt, "worker"),
-						Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region")},
+					admission.Worker{
+						ID:     rapid.Int64Range(1, 2).Draw(rt, "worker"),
+						Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"),
+					},
 					rapid.SampledFrom([]string{"otp", "bulk"}).Draw(rt, "lane"),
 				}
 				back := map[int64][]ledger.Refund{}

@@ -98,8 +98,10 @@ func TestMoneyGoesBackOnlyToALimitThatTookIt(t *testing.T) {
 	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50), budget(tenant("shop"), 100000)},
 		budget(tenant("shop"), 100000))
 	// not in money
-	s.Refunds = append(s.Refunds, ledger.Refund{ScopeRef: ledger.ScopeRef{Channel: "a"},
-		Window: admission.Day, Micros: 1})
+	s.Refunds = append(s.Refunds, ledger.Refund{
+		ScopeRef: ledger.ScopeRef{Channel: "a"},
+		Window:   admission.Day, Micros: 1,
+	})
 	settleAll(t, l, []ledger.Settlement{s})
 	if got := money(t, db); got != "74000/100000 84000/100000" {
 		t.Error(got)

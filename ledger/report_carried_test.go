@@ -51,8 +51,10 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 			}}, []ledger.CarriedRow{{Channel: "a"}},
 		},
 		"late, then full": {
-			[]tried{{"a", "first_choice", "refused", "late", ""}, {"b", "fallback", "accepted", "",
-				full}},
+			[]tried{{"a", "first_choice", "refused", "late", ""}, {
+				"b", "fallback", "accepted", "",
+				full,
+			}},
 			[]ledger.CarriedRow{{Channel: "b", Cause: "no_slot"}},
 		},
 		"nobody took it": {[]tried{{"a", "first_choice", "rejected", "", ""}}, nil},
@@ -75,13 +77,17 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 			[]ledger.CarriedRow{{Channel: "b", Cause: "breaker_open"}},
 		},
 		"throttled, then others full": {
-			[]tried{{"a", "first_choice", "throttled", "", ""}, {"b", "fallback", "throttled", "",
-				behind}, {"c", "fallback", "accepted", "", full}},
+			[]tried{{"a", "first_choice", "throttled", "", ""}, {
+				"b", "fallback", "throttled", "",
+				behind,
+			}, {"c", "fallback", "accepted", "", full}},
 			[]ledger.CarriedRow{{Channel: "c", Cause: "throttled"}},
 		},
 		"full, and the second refused": {
-			[]tried{{"b", "fallback", "refused", "x", full}, {"c", "fallback", "accepted", "",
-				behind}},
+			[]tried{{"b", "fallback", "refused", "x", full}, {
+				"c", "fallback", "accepted", "",
+				behind,
+			}},
 			[]ledger.CarriedRow{{Channel: "c", Cause: "no_slot"}},
 		},
 		"sent once more": {

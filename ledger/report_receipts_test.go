@@ -19,8 +19,10 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 		s[i].Await = time.Hour
 	}
 	settleAll(t, l, s)
-	for i, state := range []provider.ReceiptState{provider.Delivered, provider.Delivered,
-		provider.Delivered, provider.Undelivered, provider.Undelivered, provider.Pending} {
+	for i, state := range []provider.ReceiptState{
+		provider.Delivered, provider.Delivered,
+		provider.Delivered, provider.Undelivered, provider.Undelivered, provider.Pending,
+	} {
 		receive(t, l, receipt(s[i].Reference, state))
 	}
 	execute(t, db, `update dispatcher.receipts set due_at = now() where reference = 'ref-m-00006'`)

@@ -72,11 +72,15 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTotals := ledger.Totals{
-		Messages: map[ledger.State]int64{ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 3,
-			ledger.Unknown: 1, ledger.Sending: 4},
+		Messages: map[ledger.State]int64{
+			ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 3,
+			ledger.Unknown: 1, ledger.Sending: 4,
+		},
 		Channels: []ledger.ChannelTotal{
-			{Channel: "a", FirstChoice: 11, Attempts: 7, Accepted: 2, Unknown: 1, Segments: 2,
-				CostMicros: 56000, Currency: "GBP"},
+			{
+				Channel: "a", FirstChoice: 11, Attempts: 7, Accepted: 2, Unknown: 1, Segments: 2,
+				CostMicros: 56000, Currency: "GBP",
+			},
 			{Channel: "b", Fallback: 4, Attempts: 4, Currency: "EUR"},
 		},
 	}
@@ -129,8 +133,10 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 		t.Errorf("routing %v, finished %s", r.Routing, r.FinishedAt)
 	}
 	wantAttempts := []ledger.AttemptRecord{{
-		Attempt: ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
-			PriceMicros: 28000, Currency: "GBP"},
+		Attempt: ledger.Attempt{
+			Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
+			PriceMicros: 28000, Currency: "GBP",
+		},
 		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now,
 		SettledAt: r.Attempts[0].SettledAt, Instance: l.Instances.ID(), Answers: 1,
 	}}

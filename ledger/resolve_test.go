@@ -77,8 +77,10 @@ func refusedLate(s ledger.Settlement) ledger.Settlement {
 func sentAgain(m ledger.Message) ledger.Resolution {
 	j := final(m)
 	j.As = ledger.Resent
-	j.Move = &ledger.Move{State: ledger.Retry, Reason: "resend", PossibleDuplicate: true,
-		Tried: true}
+	j.Move = &ledger.Move{
+		State: ledger.Retry, Reason: "resend", PossibleDuplicate: true,
+		Tried: true,
+	}
 	return j
 }
 

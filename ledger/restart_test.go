@@ -46,8 +46,10 @@ func restarted(
 	t testing.TB, l *ledger.Ledger, channel string, limit admission.Limit,
 ) (ledger.Restarted, error) {
 	t.Helper()
-	return l.Limits.RestartWindow(t.Context(), ledger.Restart{Channel: channel, Limit: limit,
-		Zone: time.UTC, Author: "ann", Reason: "the clock was wrong"})
+	return l.Limits.RestartWindow(t.Context(), ledger.Restart{
+		Channel: channel, Limit: limit,
+		Zone: time.UTC, Author: "ann", Reason: "the clock was wrong",
+	})
 }
 
 // TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the

@@ -30,8 +30,10 @@ func TestACursorGoesBackToWhoIsStillThere(t *testing.T) {
 		"is given by a process with old news":  {"abc", "x", "abc", "b"},
 	} {
 		before, after := strings.Split(c.before, ""), strings.Split(c.after, "")
-		cursor := Cursor{Route: "r", Channel: c.cursor,
-			Position: max(slices.Index(before, c.cursor), 1)}
+		cursor := Cursor{
+			Route: "r", Channel: c.cursor,
+			Position: max(slices.Index(before, c.cursor), 1),
+		}
 		if c.cursor == "" {
 			cursor.Position = -1
 		}

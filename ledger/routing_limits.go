@@ -203,8 +203,10 @@ func limitSpecs(limits []ownLimit) []any {
 func running(now time.Time, zone *time.Location) []any {
 	var seconds []int32
 	var starts []time.Time
-	for _, w := range [...]admission.Window{admission.Second, admission.Minute, admission.Hour,
-		admission.Day} {
+	for _, w := range [...]admission.Window{
+		admission.Second, admission.Minute, admission.Hour,
+		admission.Day,
+	} {
 		if w == admission.Day && zone == nil {
 			continue
 		}

@@ -21,8 +21,10 @@ func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	expect := int64(0)
-	n := ledger.NewRouting{Expect: &expect, Author: "ann", Reason: "first",
-		Document: "routes: [] # 1", Channels: []ledger.ChannelSpec{{Name: "a"}}}
+	n := ledger.NewRouting{
+		Expect: &expect, Author: "ann", Reason: "first",
+		Document: "routes: [] # 1", Channels: []ledger.ChannelSpec{{Name: "a"}},
+	}
 	if v, err := l.Routing.Apply(t.Context(), n); v != 1 || err != nil {
 		t.Fatalf("version %d, %v", v, err)
 	}

@@ -94,8 +94,10 @@ func leave(c *admission.Counter, granted int64) {
 // 1000 micros for tenant shop.
 func sabotaged(t *testing.T) *Ledger {
 	t.Helper()
-	l, err := Connect(t.Context(), Config{URL: ledgertest.URL(t), Region: "test",
-		Host: strings.ReplaceAll(t.Name(), "/", "-")})
+	l, err := Connect(t.Context(), Config{
+		URL: ledgertest.URL(t), Region: "test",
+		Host: strings.ReplaceAll(t.Name(), "/", "-"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +112,10 @@ func sabotaged(t *testing.T) *Ledger {
 			{Name: "a", ActiveMax: 2, Limits: []admission.Limit{{Window: admission.Hour, Max: 3}}},
 		},
 		Limits: []admission.Limit{
-			{Scope: shop, Window: admission.Hour, Max: 2}, {Scope: shop, Window: admission.Hour,
-				Max: 1000, Unit: admission.Money, Currency: "GBP"},
+			{Scope: shop, Window: admission.Hour, Max: 2}, {
+				Scope: shop, Window: admission.Hour,
+				Max: 1000, Unit: admission.Money, Currency: "GBP",
+			},
 		},
 	})
 	if err != nil {

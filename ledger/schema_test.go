@@ -286,8 +286,10 @@ func TestAuditViewsShowNoNumberAndNoText(t *testing.T) {
 		s[i].Await = time.Hour
 	}
 	settleAll(t, l, s)
-	for _, view := range []string{"messages", "attempts", "receipts", "limit_windows", "active",
-		"routing_versions"} {
+	for _, view := range []string{
+		"messages", "attempts", "receipts", "limit_windows", "active",
+		"routing_versions",
+	} {
 		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+
 			view+` v`)
 		if all == "" || strings.Contains(all, "447700900123") ||

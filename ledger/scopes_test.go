@@ -28,8 +28,10 @@ func scoped(scope admission.Scope, window admission.Window, most int64) admissio
 }
 
 func budget(scope admission.Scope, micros int64) admission.Limit {
-	return admission.Limit{Scope: scope, Window: admission.Day, Max: micros, Unit: admission.Money,
-		Currency: "GBP"}
+	return admission.Limit{
+		Scope: scope, Window: admission.Day, Max: micros, Unit: admission.Money,
+		Currency: "GBP",
+	}
 }
 
 // applyLimits applies a routing with channels a and b, of the given limits, and limits over all.
@@ -123,8 +125,10 @@ func claimScoped(
 	scopes ...ledger.ScopeRef,
 ) (seen ledger.Seen, sent []ledger.Message, err error) {
 	t.Helper()
-	err = runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"},
-		Scopes: scopes}, func(s *ledger.Seen) (ledger.Decisions, error) {
+	err = runClaim(t.Context(), l, ledger.Claim{
+		Messages: messages, Channels: []string{"a"},
+		Scopes: scopes,
+	}, func(s *ledger.Seen) (ledger.Decisions, error) {
 		d, err := decide(s)
 		seen = *s
 		for i := range d.Each {
@@ -171,8 +175,10 @@ func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 		limit(admission.Day, 9), scoped(tenant("shop"), admission.Day, 7),
 	},
 		scoped(tenant("shop"), admission.Day, 5), budget(tenant("shop"), 4*28000+1),
-		admission.Limit{Scope: prefix("+44"), Window: admission.Day, Max: 8,
-			Unit: admission.Segments})
+		admission.Limit{
+			Scope: prefix("+44"), Window: admission.Day, Max: 8,
+			Unit: admission.Segments,
+		})
 	_, sent := mustClaim(t, l, of("shop", 6), shop...)
 	if len(sent) != 4 {
 		t.Errorf("%d of tenant shop were sent, its money is enough for 4", len(sent))
@@ -365,7 +371,8 @@ func TestClaimRefusesWhatDoesNotFitItsScopes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			messages := batch(name, 2) // of tenant shop
 			_, _, err := claimScoped(t, l, messages, func(s *ledger.Seen) (ledger.Decisions,
-				error) {
+				error,
+			) {
 				d, err := giveScoped(nil)(s)
 				spoil(s, &d)
 				return d, err
@@ -392,7 +399,8 @@ func TestClaimRefusesATallyThatShrinks(t *testing.T) {
 		"gone": func(taken map[string]int64) { delete(taken, "lane:otp") },
 	} {
 		_, _, err := claimScoped(t, l, of("shop", 1), func(s *ledger.Seen) (ledger.Decisions,
-			error) {
+			error,
+		) {
 			d, err := reserve(s)
 			spoil(s.Channels[0].Gate.Counters[0].Taken) // in place, as decide does
 			return d, err
@@ -564,8 +572,10 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 	l := open(t)
 	for name, n := range map[string]ledger.NewRouting{
 		"over all and all": {Limits: []admission.Limit{limit(admission.Day, 1)}},
-		"twice": {Limits: []admission.Limit{scoped(tenant("x"), admission.Day, 1),
-			scoped(tenant("x"), admission.Day, 2)}},
+		"twice": {Limits: []admission.Limit{
+			scoped(tenant("x"), admission.Day, 1),
+			scoped(tenant("x"), admission.Day, 2),
+		}},
 		"twice on a channel": {Channels: []ledger.ChannelSpec{
 			{Name: "a", Limits: []admission.Limit{budget(tenant("x"), 1), budget(tenant("x"), 2)}},
 		}},
@@ -628,8 +638,10 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	db := raw(t, url)
-	instances := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}),
-		connect(t, ledger.Config{URL: url, MaxConns: 8})}
+	instances := []*ledger.Ledger{
+		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+	}
 	again := func() {
 		applyLimits(t, instances[0], []admission.Limit{
 			limit(admission.Day, 600), scoped(tenant("t0"), admission.Day, 100),
@@ -722,8 +734,10 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 			m, now = s.Messages[0], s.Now
 			if d.State == ledger.Sending {
 				s.Channels[0].Gate.Active.Count++
-				d.Attempt = ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice,
-					Segments: 1, Currency: "GBP"}
+				d.Attempt = ledger.Attempt{
+					Number: 1, Channel: "a", Reason: ledger.ByFirstChoice,
+					Segments: 1, Currency: "GBP",
+				}
 			} else {
 				d.NextAt = s.Now.Add(time.Minute)
 			}

@@ -24,8 +24,10 @@ func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
 		say  func(s *ledger.Settlement)
 		want string
 	}{
-		"nothing said": {func(*ledger.Settlement) {},
-			"accepted owes what it names within nothing | answers 1 active 0 1"},
+		"nothing said": {
+			func(*ledger.Settlement) {},
+			"accepted owes what it names within nothing | answers 1 active 0 1",
+		},
 		"as many as are named": {func(s *ledger.Settlement) {
 			s.Receipts = 2
 		}, "accepted owes what it names within nothing | answers 1 active 0 1"},

@@ -43,8 +43,10 @@ func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 
 // unknown settles attempt 1 without an answer.
 func unknown(m ledger.Message) ledger.Settlement {
-	return ledger.Settlement{Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown,
-		Code: "timeout", Segments: 1, PriceMicros: 28000, State: ledger.Unknown}
+	return ledger.Settlement{
+		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown,
+		Code: "timeout", Segments: 1, PriceMicros: 28000, State: ledger.Unknown,
+	}
 }
 
 func TestALateTruthReplacesUnknownAndFreesNoSecondSlot(t *testing.T) {
@@ -109,8 +111,10 @@ func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 			claimNext(t, l, m)
 			settleAll(t, l, accepted([]ledger.Message{m}))
 			second.Seq, second.ID, second.Attempt, second.PossibleDuplicate = m.Seq, m.ID, 2, true
-			second.Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID,
-				Value: []byte(`{"state":"of the second"}`)}
+			second.Notice = &ledger.Notice{
+				Kind: ledger.Status, Key: m.ID,
+				Value: []byte(`{"state":"of the second"}`),
+			}
 			for range 2 {
 				if got := see(look +
 					` and a.message_seq = m.seq`); got != "accepted accepted answers 2 active "+
@@ -259,8 +263,10 @@ func TestALoweredActiveBoundSinksWithWhatIsUnderWay(t *testing.T) {
 	seen := claimAll(t, l, batch("m", 10), "a")
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 4})
 	db := rig.db
-	for settled, want := range []string{"10/10", "9/9", "8/8", "7/7", "6/6", "5/5", "4/4", "4/3",
-		"4/2"} {
+	for settled, want := range []string{
+		"10/10", "9/9", "8/8", "7/7", "6/6", "5/5", "4/4", "4/3",
+		"4/2",
+	} {
 		if got := scalar[string](t, db,
 			`select max || '/' || active from audit.active`); got != want {
 			t.Errorf("after %d: %s, want %s", settled, got, want)

@@ -25,8 +25,10 @@ func TestWhatTheMessageIsAtFaultForIsMarked(t *testing.T) {
 		want string
 	}{
 		"refused": {[]func(*ledger.Settlement){refusal}, "refused t"},
-		"refused, twice": {[]func(*ledger.Settlement){refusal, refusal},
-			"refused t"},
+		"refused, twice": {
+			[]func(*ledger.Settlement){refusal, refusal},
+			"refused t",
+		},
 		"refused for another reason": {[]func(*ledger.Settlement){refusal, known}, "refused t"},
 		"repeated, and refused":      {[]func(*ledger.Settlement){silence}, "unknown t"},
 		"unknown, then refused": {[]func(*ledger.Settlement){func(s *ledger.Settlement) {
@@ -34,17 +36,23 @@ func TestWhatTheMessageIsAtFaultForIsMarked(t *testing.T) {
 			s.Unfit = false
 		}, refusal}, "refused t"},
 		"repeated, and then not taken": {[]func(*ledger.Settlement){silence, known}, "refused t"},
-		"repeated, not taken, slot held": {[]func(*ledger.Settlement){silence,
+		"repeated, not taken, slot held": {[]func(*ledger.Settlement){
+			silence,
 			func(s *ledger.Settlement) {
 				known(s)
 				s.Hold = time.Hour
-			}}, "refused t"},
-		"repeated, and then taken": {[]func(*ledger.Settlement){silence, answer},
-			"accepted f"},
-		"repeated, taken, slot held": {[]func(*ledger.Settlement){silence,
+			},
+		}, "refused t"},
+		"repeated, and then taken": {
+			[]func(*ledger.Settlement){silence, answer},
+			"accepted f",
+		},
+		"repeated, taken, slot held": {[]func(*ledger.Settlement){
+			silence,
 			func(s *ledger.Settlement) {
 				s.Hold = time.Hour
-			}}, "accepted f"},
+			},
+		}, "accepted f"},
 		"taken":                          {[]func(*ledger.Settlement){answer}, "accepted f"},
 		"refused for a channel's reason": {[]func(*ledger.Settlement){known}, "refused f"},
 	} {

@@ -165,8 +165,10 @@ func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 			Segments: m.Plan.Segments, PriceMicros: 28000, Currency: "GBP",
 		}}
 	}
-	return ledger.Decision{State: ledger.Waiting, Reason: "no_slot",
-		NextAt: seen.Now.Add(time.Minute), Plan: m.Plan, Seen: []byte(`{"a":"no_slot"}`)}
+	return ledger.Decision{
+		State: ledger.Waiting, Reason: "no_slot",
+		NextAt: seen.Now.Add(time.Minute), Plan: m.Plan, Seen: []byte(`{"a":"no_slot"}`),
+	}
 }
 
 // decide decides about what a claim shows.
@@ -213,8 +215,10 @@ func accepted(messages []ledger.Message) []ledger.Settlement {
 			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Accepted,
 			Reference: "ref-" + m.ID,
 			Segments:  1, PriceMicros: 28000, State: ledger.Accepted,
-			Notice: &ledger.Notice{Kind: ledger.Status, Key: m.ID,
-				Value: []byte(`{"state":"accepted"}`)},
+			Notice: &ledger.Notice{
+				Kind: ledger.Status, Key: m.ID,
+				Value: []byte(`{"state":"accepted"}`),
+			},
 		}
 	}
 	return settlements

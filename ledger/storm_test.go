@@ -44,8 +44,10 @@ type storm struct {
 func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	ledgers := [2]*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}),
-		connect(t, ledger.Config{URL: url, MaxConns: 8})}
+	ledgers := [2]*ledger.Ledger{
+		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+	}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
 	rounds := tier.Size(2, 5)
@@ -84,8 +86,10 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 	const n = 60
 	s := &storm{t: t, ledgers: ledgers, claimed: map[int64]int{}}
 	for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("s%d", round), n), "a").Messages {
-		s.add(i, m, [2]string{fmt.Sprintf("%03d-%d-1", i*37%n, round),
-			fmt.Sprintf("%03d-%d-2", i*37%n, round)})
+		s.add(i, m, [2]string{
+			fmt.Sprintf("%03d-%d-1", i*37%n, round),
+			fmt.Sprintf("%03d-%d-2", i*37%n, round),
+		})
 	}
 	return s
 }
@@ -93,8 +97,10 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 // add makes up what is said of one message, whose two parts have the references.
 func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	ambiguity := func(step ledger.Step, verdict ledger.ResolvedAs) *ledger.Ambiguity {
-		return &ledger.Ambiguity{Key: "k", Step: step, Until: time.Now().Add(time.Hour),
-			NextAt: time.Now(), ResolvedAs: verdict}
+		return &ledger.Ambiguity{
+			Key: "k", Step: step, Until: time.Now().Add(time.Hour),
+			NextAt: time.Now(), ResolvedAs: verdict,
+		}
 	}
 	lost := unknown(m)
 	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Ambiguity = ledger.Retry, time.Hour,
@@ -251,8 +257,10 @@ func (s *storm) sweep(l *ledger.Ledger) error {
 // claim claims further attempts.
 func (s *storm) claim(l *ledger.Ledger) error {
 	var due []ledger.Message
-	err := runClaim(s.t.Context(), l, ledger.Claim{Due: 20, Lanes: []string{"otp"},
-		Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(s.t.Context(), l, ledger.Claim{
+		Due: 20, Lanes: []string{"otp"},
+		Channels: []string{"a"},
+	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		due = seen.Messages
 		return give(seen)
 	})

@@ -43,8 +43,10 @@ func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
 	t.Parallel()
 	w, through := tap(t, ledgertest.URL(t))
 	l := connect(t, ledger.Config{URL: through, MaxConns: 1})
-	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 1e6),
-		budget(admission.Scope{}, 1e12), scoped(tenant("shop"), admission.Day, 1e6)},
+	applyLimits(t, l, []admission.Limit{
+		limit(admission.Minute, 1e6),
+		budget(admission.Scope{}, 1e12), scoped(tenant("shop"), admission.Day, 1e6),
+	},
 		budget(tenant("shop"), 1e12), scoped(prefix("+44"), admission.Day, 1e6))
 	for round := range 4 { // the first two prepare the statements
 		before := w.trips.Load()

@@ -129,11 +129,13 @@ func TestADocumentIsAskedWhatRemainsOfTheEffectsInForce(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	var asked []ledger.RoutingVersion
-	n := ledger.NewRouting{Author: "test", Document: "first",
+	n := ledger.NewRouting{
+		Author: "test", Document: "first",
 		Effects: func(current ledger.RoutingVersion) []byte {
 			asked = append(asked, current)
 			return []byte(`{"remains": 1}`)
-		}}
+		},
+	}
 	put := func() {
 		t.Helper()
 		if _, err := l.Routing.Apply(t.Context(), n); err != nil {

@@ -241,8 +241,10 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 			where id = 'tenant:shop 1d money-0002' for update`); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Claims.WakeFor(t.Context(), []string{"tenant:shop 1d money", "a 1d money",
-		"nobody waits for this"}, 3); err != nil {
+	if err := l.Claims.WakeFor(t.Context(), []string{
+		"tenant:shop 1d money", "a 1d money",
+		"nobody waits for this",
+	}, 3); err != nil {
 		t.Fatal(err)
 	}
 	got := scalar[string](t, db,

@@ -32,8 +32,10 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 	if n, err := l.Limits.DropWindows(t.Context(), time.Hour, time.Hour); n != 0 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	for length, n := range map[time.Duration]int{time.Second: 9000, time.Minute: 1000,
-		time.Hour: 100, 24 * time.Hour: 30} {
+	for length, n := range map[time.Duration]int{
+		time.Second: 9000, time.Minute: 1000,
+		time.Hour: 100, 24 * time.Hour: 30,
+	} {
 		fillWindows(t, db, length, n)
 	}
 	n, err := l.Limits.DropWindows(t.Context(), time.Hour, 7*24*time.Hour)

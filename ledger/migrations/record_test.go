@@ -36,8 +36,10 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 		want   string // part of the sentence; empty when it goes on
 	}{
 		"the same": {files(first, second), "", ""},
-		"one more": {files(first, second, "create table dispatcher.third ();"),
-			"", ""},
+		"one more": {
+			files(first, second, "create table dispatcher.third ();"),
+			"", "",
+		},
 		"one less: a later build's": {files(first), "", ""},
 		"other line ends": {
 			files(strings.ReplaceAll(first, "\n", "\r\n"), second+"\n\n"), "", "",
@@ -52,8 +54,10 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 		"blanks inside a line": {
 			files(strings.Replace(first, "a integer", "a  integer", 1), second), "", foreign,
 		},
-		"the second is another": {files(first, second+"select 1;"), "",
-			"migration 2 is not 002_second.sql of this one"},
+		"the second is another": {
+			files(first, second+"select 1;"), "",
+			"migration 2 is not 002_second.sql of this one",
+		},
 		"both in one":         {files(first + second), "", foreign},
 		"the other way round": {files(second, first), "", foreign},
 		"none is recorded": {
@@ -62,12 +66,16 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 		"no table of checksums": {
 			files(first, second), "drop table dispatcher.schema_migrations", unrecorded,
 		},
-		"the last one is not recorded": {files(first, second),
+		"the last one is not recorded": {
+			files(first, second),
 			"delete from dispatcher.schema_migrations where version = 2",
-			"no checksum of migration 2 (002_second.sql)"},
-		"a version of nothing, no sums": {files(first),
+			"no checksum of migration 2 (002_second.sql)",
+		},
+		"a version of nothing, no sums": {
+			files(first),
 			"drop table dispatcher.schema_migrations, dispatcher.first; delete from " +
-				"dispatcher.schema_version", ""},
+				"dispatcher.schema_version", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,8 +21,10 @@ func TestACommitWhoseWaitIsCancelledCountsAsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer canceller.Close(t.Context()) //nolint:errcheck // The server is stopped anyway.
-	for _, sql := range []string{`set synchronous_commit = local`,
-		`alter role current_user set client_min_messages = 'error'`} {
+	for _, sql := range []string{
+		`set synchronous_commit = local`,
+		`alter role current_user set client_min_messages = 'error'`,
+	} {
 		if _, err := canceller.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -49,8 +51,10 @@ func TestACommitWhoseWaitIsCancelledCountsAsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, sql := range []string{`set synchronous_commit = local`,
-			`create table if not exists one ()`, `set synchronous_commit = on`} {
+		for _, sql := range []string{
+			`set synchronous_commit = local`,
+			`create table if not exists one ()`, `set synchronous_commit = on`,
+		} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatal("a commit that waits for nobody counts as lost", err)
 			}
