@@ -33,7 +33,7 @@ func TestEveryTestGetsAMigratedDatabaseOfItsOwn(t *testing.T) {
 // may end by themselves while the database is emptied.
 func TestADatabaseServesTheNextTest(t *testing.T) {
 	first := ""
-	for range 10 {
+	for range 5 {
 		t.Run("", func(t *testing.T) {
 			url := ledgertest.URL(t)
 			if first == "" {
