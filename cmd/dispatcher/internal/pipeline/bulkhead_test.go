@@ -318,7 +318,8 @@ func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
 		underWay{held: 400, answered: 40, usual: slowAnswers, quiet: time.Millisecond},
 	)
 	each := rooms(channels, 400)
-	if got := []bool{each[0].Slow, each[1].Slow, each[2].Slow}; !cmp.Equal(got, []bool{false, true, true}) {
+	if got := []bool{each[0].Slow, each[1].Slow, each[2].Slow}; !cmp.Equal(got,
+		[]bool{false, true, true}) {
 		t.Errorf("waits for none of %v", got)
 	}
 }
