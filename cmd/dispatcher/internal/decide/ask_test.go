@@ -36,9 +36,9 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfSelectorsTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two moments
-// of the same row under one routing, the questions are the same exactly when as many selectors
-// count.
+// TestTheNumberOfSelectorsTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two
+// moments of the same row under one routing, the questions are the same exactly when as many
+// selectors count.
 func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)

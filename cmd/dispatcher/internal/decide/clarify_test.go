@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// ambiguousAttempt is an attempt of a lane that clears up ambiguities for ten minutes at a provider that
-// promises everything.
+// ambiguousAttempt is an attempt of a lane that clears up ambiguities for ten minutes at a provider
+// that promises everything.
 func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	f := testFlight()
 	f.Submission.Key = "key"
