@@ -15,11 +15,10 @@ type Step string
 
 // Steps, in the order in which they are thought of. A receipt counts under all of them.
 const (
-	// submit again under the same key: the provider knows whether it is a second one
-	SameKey      Step = "same_key"
-	Lookup       Step = "lookup"  // ask the provider for the key
-	AwaitReceipt Step = "receipt" // wait for a receipt that carries the key
-	NoStep       Step = "none"    // the provider offers nothing
+	SameKey      Step = "same_key" // submit again under the same key, which the provider recognises
+	Lookup       Step = "lookup"   // ask the provider for the key
+	AwaitReceipt Step = "receipt"  // wait for a receipt that carries the key
+	NoStep       Step = "none"     // the provider offers nothing
 )
 
 // ResolvedAs is how an ambiguity ended.

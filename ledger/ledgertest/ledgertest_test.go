@@ -48,8 +48,8 @@ func TestADatabaseServesTheNextTest(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() {
-					go conn.Close(context.Background())
-				}() //nolint:errcheck // Ended anyway.
+					go conn.Close(context.Background()) //nolint:errcheck // Ended anyway.
+				}()
 			}
 		})
 	}

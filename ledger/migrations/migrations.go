@@ -45,8 +45,8 @@ func migrate(ctx context.Context, url string, all []migration) error {
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(
-		ctx)) //nolint:errcheck // The lock ends with the session in any case.
+	//nolint:errcheck // The lock ends with the session in any case.
+	defer conn.Close(context.WithoutCancel(ctx))
 	if _, err := conn.Exec(ctx, `select pg_advisory_lock($1)`, lock); err != nil {
 		return fmt.Errorf("migrate: lock: %w", err)
 	}
