@@ -13,8 +13,8 @@ func TestALedgerIsItsStores(t *testing.T) {
 	const most = 12
 	l := reflect.TypeFor[ledger.Ledger]()
 	types := []reflect.Type{reflect.PointerTo(l)}
-	for i := range l.NumField() {
-		if f := l.Field(i); f.IsExported() {
+	for f := range l.Fields() {
+		if f.IsExported() {
 			types = append(types, f.Type)
 		}
 	}
