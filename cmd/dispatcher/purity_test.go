@@ -160,10 +160,10 @@ func impurities(files *token.FileSet, sources []*ast.File) map[token.Pos]string 
 			case *ast.IncDecStmt:
 				changes(n.X)
 			case *ast.UnaryExpr:
-				switch n.Op {
-				case token.AND:
+				if n.Op == token.AND {
 					changes(n.X)
-				case token.ARROW:
+				}
+				if n.Op == token.ARROW {
 					found[n.Pos()] = "deals with another goroutine"
 				}
 			case *ast.CallExpr:

@@ -448,16 +448,20 @@ func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 		"both, one silent": {
 			provider.Result{
 				Outcome: provider.Rejected,
-				Parts: []provider.Part{part(0, provider.Rejected, "1"),
-					part(1, provider.Refused, "")},
+				Parts: []provider.Part{
+					part(0, provider.Rejected, "1"),
+					part(1, provider.Refused, ""),
+				},
 			},
 			"", "1", 2,
 		},
 		"nobody knows": {
 			provider.Result{
 				Outcome: provider.Unknown,
-				Parts: []provider.Part{part(0, provider.Unknown, ""),
-					part(1, provider.Refused, "2")},
+				Parts: []provider.Part{
+					part(0, provider.Unknown, ""),
+					part(1, provider.Refused, "2"),
+				},
 			},
 			"", "", 0,
 		},

@@ -19,8 +19,10 @@ func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 			{Countries: []string{"fr"}, From: "+447700900222"},
 			{Countries: []string{"de"}, From: "447700900333"},
 			{
-				IDs: []string{"ACME", "SHOP", "OWN", "447700900222", "+447700900333",
-					"447700900444"},
+				IDs: []string{
+					"ACME", "SHOP", "OWN", "447700900222", "+447700900333",
+					"447700900444",
+				},
 				From: "SHOP",
 			},
 		}}
