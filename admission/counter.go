@@ -63,13 +63,13 @@ func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Sta
 // it.
 func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
-// lastRelease is the end of the part of the window in which attempts may be placed.
+// lastRelease is the end of the part of the window that has release times.
 func (c *Counter) lastRelease(zone *time.Location) time.Time {
-	return c.End(zone).Add(-c.unplaced())
+	return c.End(zone).Add(-c.guardTime())
 }
 
-// unplaced is the last part of the window, in which a paced one has no places.
-func (c *Counter) unplaced() time.Duration {
+// guardTime is the last part of the window, in which a paced one has no release times.
+func (c *Counter) guardTime() time.Duration {
 	if c.Paced() && !c.Sliding {
 		return time.Duration(c.Window) / guard
 	}

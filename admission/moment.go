@@ -25,14 +25,14 @@ func (m *Moment) Roll(c *Counter) bool { return c.Roll(m.Now.Add(m.ahead(c)), m.
 
 // ahead is how long before its beginning a window may be taken slots of.
 //
-// The counters stay locked for a commit latency, so one decision gives away the places of that
-// long, from Earliest on. They have to be of one window, since a counter has no room for two: the
-// one that holds the middle of them, and the next one where this one has none left.
+// The counters stay locked for a commit latency, so one decision gives away the release times of
+// that long, from Earliest on. They have to be of one window, since a counter counts one: the one
+// that holds the middle of them, or the next where this one has none left.
 func (m *Moment) ahead(c *Counter) time.Duration {
 	if c.Window != Second {
 		return 0
 	}
-	return m.commitLatency() + max(m.commitLatency()/2, c.unplaced())
+	return m.commitLatency() + max(m.commitLatency()/2, c.guardTime())
 }
 
 // rolls is when the counter moves on to its next window.

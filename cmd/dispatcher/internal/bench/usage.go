@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Usage is what messages cost, all of them or each. The JSON names are relied on by scripts.
+// Usage is what messages cost: all since the start of a process, or each, see per. The JSON names
+// are relied on by scripts.
 type Usage struct {
 	RoundTrips float64 `json:"round_trips_per_message"` // to the database; the floor counts none
 	Allocs     float64 `json:"allocs_per_message"`      // of the process; the floor counts none
