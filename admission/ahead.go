@@ -4,8 +4,8 @@ import "time"
 
 // Ahead reports whether the counter's window begins later than any decision of now could open one:
 // the database's clock was ahead when it was opened, and has been set back since. Until the clock
-// has caught up no other window is opened. A window of a second has no places before that, see
-// Moment.near; of a longer one, what is left is given away.
+// has caught up no other window is opened. A window of a second has no release times before that,
+// see Moment.near; of a longer one, what is left is given away.
 func (c *Counter) Ahead(now time.Time) bool { return c.Start.After(now.Add(farthest)) }
 
 // Restart is the beginning of the window that a limit gets at a time in place of one that is ahead:

@@ -18,7 +18,7 @@ func TestFreeAtIsWhatFitGives(t *testing.T) {
 		free   int64
 	}{
 		{admission.Second, 0, false, 10},
-		{admission.Second, 7 * time.Second, false, 10}, // another process has a longer lead
+		{admission.Second, 7 * time.Second, false, 10}, // another process has a longer commit latency
 		{admission.Second, 8 * time.Second, true, 0},
 		{admission.Second, 48 * time.Hour, true, 0},
 		{admission.Minute, 0, false, 10},

@@ -16,7 +16,7 @@ type Counter struct {
 	// Max is what may be granted in this window. It differs from Limit.Max only after the limit was
 	// lowered below Granted in mid-window: then it stays at Granted until the window ends.
 	Max int64
-	// Next is, for a paced limit, the place of the next unit; for a sliding one, the
+	// Next is, for a paced limit, the release time of the next unit; for a sliding one, the
 	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It outlives
 	// the window. The zero time is long ago.
 	Next time.Time

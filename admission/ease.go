@@ -50,13 +50,14 @@ func (e Ease) RateOf(limits []Limit, now time.Time) float64 {
 	return e.RateAt(now)
 }
 
-// slows reports whether an ease slows the limit down. Only limits of a second with places are: the
-// ease recovers within seconds, while a place of a longer window would stay where it was put for as
-// long as the window lasts.
+// slows reports whether an ease slows the limit down. That is so only for limits of a second with
+// release times: the ease recovers within seconds, but a release time that was put off would stay
+// so for as long as a longer window lasts.
 func (l *Limit) slows() bool { return l.Paced() || l.Sliding && l.Window == Second }
 
-// Effective is what the limit allows in each window at an ease: one of a second with places at the
-// rate that is left, any other whole, and nothing at all while the provider wants nothing.
+// Effective is what the limit allows in each window at an ease: one of a second with release
+// times at the rate that is left, any other whole, and nothing at all while the provider wants
+// nothing.
 func (l *Limit) Effective(e Ease, now time.Time) int64 {
 	switch {
 	case now.Before(e.Until):

@@ -123,8 +123,8 @@ func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestRateOfAChannelIsThatOfItsPace: nothing slows down what has no places, and a pace of one
-// tenant is not the channel's.
+// TestRateOfAChannelIsThatOfItsPace: nothing slows down what has no release times, and a pace of
+// one tenant is not the channel's.
 func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 	t.Parallel()
 	slowed, now := admission.Ease{Rate: 0.5, Since: noon}, noon.Add(2*time.Second)

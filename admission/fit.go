@@ -15,10 +15,11 @@ type Need struct {
 // Release is when an attempt may leave, by the database's clock: not before At, and before Latest.
 // A zero At is at once; a zero Latest does not bound.
 //
-// Opens and Closes are the hard bounds of the windows that it was counted in, and lie around the
-// other two; Opens is zero but for limits of a second, of which slots may be taken before. Who does
-// not know the database's clock exactly keeps his error away from these; At and Latest are about an
-// even pace, which a clock that is a little wrong moves as a whole.
+// Opens and Closes are the hard bounds of the windows that the attempt was counted in, and lie
+// around At and Latest. Opens is set only for limits of a second, whose slots may be taken before
+// the second begins. A process that does not know the database's clock exactly stays away from
+// Opens and Closes by its error. At and Latest only make the pace even, and a small error of the
+// clock moves that as a whole.
 type Release struct{ At, Latest, Opens, Closes time.Time }
 
 // Account is a counter on the terms of one channel.
@@ -49,20 +50,21 @@ const (
 	Full     Why = iota // the window is used up, or the limit is 0
 	Reserved            // what is left is kept for other lanes
 	Unshared            // the policy leaves no more to this process in this window
-	NotYet              // the next place lies too far ahead
+	NotYet              // the next release time lies too far ahead
 )
 
 // Distances within a window.
 const (
-	// guard is the part of a window, one in so many, that is left without places, so that
-	// an attempt which leaves a little late still falls into its window: 50 ms of a second.
+	// guard is the part of a window, one in so many, that has no release times, so that an
+	// attempt which leaves a little late still falls into its window: 50 ms of a second.
 	guard = 20
 	// travel is how long an attempt may be on its way: the provider counts it when it arrives.
 	travel = 20 * time.Millisecond
 	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
 	decay = 10
-	// Horizon is how far ahead places are given away, unless the lead is longer. It bounds how long
-	// an urgent message stands behind others on a paced channel, and what a crash leaves ambiguous.
+	// Horizon is how far ahead release times are given away, unless the commit latency is longer.
+	// It bounds how long an urgent message waits behind others on a paced channel, and how many
+	// attempts a crash leaves ambiguous.
 	Horizon = 500 * time.Millisecond
 	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as
 	// its pace.
@@ -72,9 +74,9 @@ const (
 	newState = 2 * time.Second
 )
 
-// Fit finds a place for a message under all accounts at once, or the first that is in the way. The
-// counters must have been moved on by Moment.Roll. A message is taken whole or not at all. A
-// counter whose limit has changed since it was last used is brought to its new pace, see
+// Fit finds a release time for a message under all accounts at once, or the first account that
+// keeps it out. Moment.Roll must have moved the counters on. A message is taken whole or not at
+// all. A counter whose limit has changed since it was last used is brought to its new pace, see
 // Counter.Pace; otherwise nothing changes here.
 func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 	var p Release
@@ -104,8 +106,8 @@ func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 	return p, nil
 }
 
-// Take counts a message at the place that Fit found for it. It panics when the message
-// does not fit, because the caller then skipped Fit and a limit would be broken.
+// Take counts a message at the release time that Fit found for it. It panics when the message does
+// not fit, because the caller then skipped Fit and a limit would be broken.
 func Take(m *Moment, accounts []Account, n *Need, p Release) {
 	for i := range accounts {
 		a := &accounts[i]
@@ -122,8 +124,7 @@ func Take(m *Moment, accounts []Account, n *Need, p Release) {
 }
 
 // Tallies are those in which Take would count the message apart. What is not spent of its price
-// goes back to them as well: a share or a reserve would be used up by what nobody paid for
-// otherwise.
+// goes back to them as well. Otherwise what nobody paid for would use up a share or a reserve.
 func (a *Account) Tallies(m *Moment, n *Need) (t Tallies) {
 	if a.reserve(n.Lane) > 0 {
 		t.Lane = laneTally(n.Lane)
@@ -135,7 +136,7 @@ func (a *Account) Tallies(m *Moment, n *Need) (t Tallies) {
 	return t
 }
 
-// room reports whether the window has room for the message, whatever its place.
+// room reports whether the window has room for the message, whatever its release time.
 func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 	cost, free := a.Cost(n), a.Free()
 	switch {
@@ -170,8 +171,8 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	return p, true
 }
 
-// at is the earliest place of a message under this account alone; zero for any. A window of a
-// second has none before its start, though slots of it may be taken before, see Moment.Roll.
+// at is the earliest release time of a message under this account alone; zero for at once. A window
+// of a second has none before its start, though slots of it may be taken before, see Moment.Roll.
 func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	switch {
 	case a.Sliding:
@@ -186,8 +187,8 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	return at
 }
 
-// latest is when an attempt that may leave at a time must have left. It is false when that
-// time is no place in this window; when tells from when on it may be.
+// latest is when an attempt that may leave at a time must have left. It is false when that time is
+// too late for this window; when is then the time from which the next window can be used.
 func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bool) {
 	leaveBy := a.leaveBy(m.Zone)
 	switch {
@@ -199,9 +200,9 @@ func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bo
 	return leaveBy, time.Time{}, true
 }
 
-// advance moves the place of the next unit on from the place that was given away. A calendar
-// window moves on from its own place, even if another account has put the message off: the
-// places in between are for others, and how many there are in the window is counted anyway.
+// advance moves the release time of the next unit on from the one that was given away. A calendar
+// window moves on from its own, even if another account has put the message off: the release times
+// in between are for others, and the units of the window are counted anyway.
 func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	cost := a.Cost(n)
 	switch {
@@ -218,8 +219,8 @@ func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 // them in a span.
 //
 // A burst at once and then this pace make fewer than burst + (window + guard)/span x sustained
-// units at places less than window + guard apart, hence at most Max. The guard belongs to it
-// because an attempt may leave so much later than at its place.
+// units with release times less than window + guard apart, hence at most Max. The guard belongs to
+// it because an attempt may leave that much after its release time.
 func (l *Limit) span() int64 { return int64(l.Window + l.Window/guard) }
 
 func (l *Limit) sustained() int64 { return l.Max - l.burst() + 1 }

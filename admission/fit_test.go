@@ -90,7 +90,8 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(700*time.Millisecond),
 				int64(time.Second)).Draw(t, "step")))
 			m := &admission.Moment{
-				Now: now, Earliest: now.Add(time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))), Zone: z,
+				Now: now, Zone: z,
+				Earliest: now.Add(time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "commit latency"))),
 			}
 			moveOn(accounts, m)
 			n := drawNeed(t)
@@ -106,7 +107,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 			admission.Take(m, accounts, &n, p)
 			for i := range accounts {
 				granted[i][accounts[i].Start] += accounts[i].Cost(&n)
-				checkPlace(t, m, accounts, &accounts[i], p)
+				checkRelease(t, m, accounts, &accounts[i], p)
 			}
 		}
 		for i, windows := range granted {
@@ -119,7 +120,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	})
 }
 
-func checkPlace(
+func checkRelease(
 	t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account,
 	p admission.Release,
 ) {
@@ -181,13 +182,13 @@ func checkExclusion(
 	}
 }
 
-// TestWaitingMessageGetsItsPlace: a message that asks again when it was told to gets in, as nothing
-// else came meanwhile.
-func TestWaitingMessageGetsItsPlace(t *testing.T) {
+// TestWaitingMessageGetsItsReleaseTime: a message that asks again when it was told to gets in, as
+// nothing else came meanwhile.
+func TestWaitingMessageGetsItsReleaseTime(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		accounts := drawAccounts(t, time.UTC)
-		n, lead := drawNeed(t), time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))
+		n, latency := drawNeed(t), time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "commit latency"))
 		for i := range accounts {
 			cost := accounts[i].Cost(&n)
 			if never(&accounts[i], &n) || len(accounts[i].Reserve) > 0 && 2*cost > accounts[i].Limit.Max {
@@ -195,13 +196,13 @@ func TestWaitingMessageGetsItsPlace(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "others") {
-			m := &admission.Moment{Now: noon, Earliest: noon.Add(lead), Zone: time.UTC}
+			m := &admission.Moment{Now: noon, Earliest: noon.Add(latency), Zone: time.UTC}
 			other := drawNeed(t)
 			_, _ = take(m, accounts, &other)
 		}
 		now := noon
 		for range 40 {
-			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
+			m := &admission.Moment{Now: now, Earliest: now.Add(latency), Zone: time.UTC}
 			moveOn(accounts, m)
 			_, o := admission.Fit(m, accounts, &n)
 			if o == nil {
@@ -209,7 +210,7 @@ func TestWaitingMessageGetsItsPlace(t *testing.T) {
 			}
 			now = o.When
 		}
-		t.Fatalf("%+v has not found a place until %s", n, now)
+		t.Fatalf("%+v has no release time until %s", n, now)
 	})
 }
 
@@ -242,16 +243,16 @@ func TestLimitOfZeroClosesEvenToWhatCostsNothing(t *testing.T) {
 	}
 }
 
-// TestPlaceThatOneLimitGivesIsGoodForTheOthers: a channel may have a pace and a sliding limit.
-func TestPlaceThatOneLimitGivesIsGoodForTheOthers(t *testing.T) {
+// TestReleaseTimeOfOneLimitIsGoodForTheOthers: a channel may have a pace and a sliding limit.
+func TestReleaseTimeOfOneLimitIsGoodForTheOthers(t *testing.T) {
 	t.Parallel()
 	accounts := append(
 		full(admission.Limit{Window: admission.Second, Max: 100}, noon),
 		full(admission.Limit{Window: admission.Hour, Max: 100_000, Sliding: true, Burst: 1000}, noon)...,
 	)
-	if places := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond,
-		time.Second); len(places) != 100 {
-		t.Errorf("%d of 100 in a second", len(places))
+	if releases := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond,
+		time.Second); len(releases) != 100 {
+		t.Errorf("%d of 100 in a second", len(releases))
 	}
 }
 
@@ -268,7 +269,7 @@ func TestTakeWithoutASlotPanics(t *testing.T) {
 	admission.Take(m, accounts, &admission.Need{}, admission.Release{})
 }
 
-func TestGateTakesAnActiveSlotAndAPlaceOrNothing(t *testing.T) {
+func TestGateTakesAnActiveSlotAndOneOfEveryCounterOrNothing(t *testing.T) {
 	t.Parallel()
 	g := admission.Gate{
 		Counters: []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 2}}},
@@ -285,6 +286,6 @@ func TestGateTakesAnActiveSlotAndAPlaceOrNothing(t *testing.T) {
 	}
 	g.Active.Count = 2
 	if g.Admit(moment(noon), &admission.Need{}); g.Active.Count != 2 {
-		t.Error("an active slot was taken for a message without a place")
+		t.Error("an active slot was taken for a message that no counter admits")
 	}
 }

@@ -26,7 +26,7 @@ func (g *Gate) Accounts(now time.Time) []Account {
 	return accounts
 }
 
-// Admit takes an active slot and a place under every counter, or nothing at all.
+// Admit takes an active slot and a slot of every counter, or nothing at all.
 func (g *Gate) Admit(m *Moment, n *Need) bool {
 	if !g.Active.Free() {
 		return false

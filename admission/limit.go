@@ -3,14 +3,14 @@
 //
 //	Limit     what a provider or a contract allows: at most Max units in each Window
 //	Counter   the shared state of one Limit: the row that every process locks
-//	Fit, Take the decision: a place under all counters at once, or what is in the way
+//	Fit, Take the decision: a release time under all counters at once, or the exclusion
 //	Policy    how the slots are divided among regions and processes (even, curve, counter, exact)
 //	Ease      how far a channel's rate is lowered since its provider asked to slow down
 //	Ticket    the right of a retry to the active slot of the attempt before
 //
 // Everything here is pure: the state comes in, the database's clock comes in as now, and
 // the changed state goes out. Reading and writing that state under a lock is the work of
-// package ledger; waiting until a place has come is the channel worker's.
+// package ledger; waiting for the release time is the channel worker's.
 package admission
 
 import (
@@ -89,7 +89,8 @@ type Key struct {
 // Key is the limit's own.
 func (l *Limit) Key() Key { return Key{l.Scope, l.Window, l.Unit} }
 
-// Paced reports whether the units of a window get places of their own in it: those of a second do.
+// Paced reports whether each unit of a window gets a release time of its own. Those of a second do,
+// but not money.
 func (l *Limit) Paced() bool { return l.Window == Second && l.Unit != Money }
 
 // Equal reports whether two limits say the same.

@@ -47,17 +47,18 @@ func (m *Moment) closes(c *Counter) time.Time {
 // commitLatency is how long it takes to make a decision durable.
 func (m *Moment) commitLatency() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
 
-// reach is how far ahead of the earliest departure places are given away: at least to where those
-// of the next decision begin.
+// reach is how far ahead of Earliest release times are given away: at least to where those of the
+// next decision begin.
 func (m *Moment) reach() time.Duration { return max(Horizon, m.commitLatency()) }
 
-// farthest is how far ahead of now a process with the longest lead takes slots of a window.
+// farthest is how far ahead of now a process with the longest commit latency takes slots of a
+// window.
 const farthest = MaxCommitLatency + MaxCommitLatency/2
 
-// near reports whether a place of the account does not lie too far ahead, and if it does when it
-// will not. If a process with a longer lead has moved the counter on, all places of its window are
-// near, since there are no others. A counter that is even farther ahead was moved by a clock that
-// has stepped back since.
+// near reports whether a release time of the account is not too far ahead; when is the time from
+// which it no longer is. If a process with a longer commit latency has moved the counter on, all
+// release times of its window are near, since there are no others. A counter that is even farther
+// ahead was moved by a clock that has stepped back since.
 func (m *Moment) near(a *Account, at time.Time) (when time.Time, ok bool) {
 	when = at.Add(-m.reach() - m.commitLatency())
 	if a.Window == Second && a.Start.After(m.Earliest.Add(m.reach())) {

@@ -8,7 +8,7 @@ import (
 )
 
 // TestNarrowLimitPutsOffItsOwnMessagesAlone: a tenant that may send 10 a second on a channel of 100
-// waits for its places, and what others send meanwhile leaves at the pace of the channel.
+// waits for its release times, and what others send meanwhile leaves at the pace of the channel.
 func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 5, 0, time.UTC)
@@ -23,7 +23,7 @@ func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 	take := func(accounts []admission.Account) time.Duration {
 		p, o := admission.Fit(m, accounts, need)
 		if o != nil {
-			t.Fatalf("no place: %+v", o)
+			t.Fatalf("no release time: %+v", o)
 		}
 		admission.Take(m, accounts, need, p)
 		return p.At.Sub(now)
@@ -33,7 +33,8 @@ func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 		last = take(both)
 	}
 	if want := 4 * 95 * time.Millisecond; last != want {
-		t.Fatalf("the fifth message of the tenant has its place after %s, want %s", last, want)
+		t.Fatalf("the fifth message of the tenant has its release time after %s, want %s", last,
+			want)
 	}
 	if got := take(whole); got > 50*time.Millisecond {
 		t.Errorf("the next message of another tenant has to wait %s for it", got)

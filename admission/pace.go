@@ -16,14 +16,14 @@ func (l *Limit) pace() time.Duration {
 	return 0
 }
 
-// even is the step of a paced window whose places are spread over all of it.
+// even is the step of a paced window whose release times are spread over all of it.
 func (l *Limit) even() time.Duration {
 	window := time.Duration(l.Window)
 	return (window - window/guard) / time.Duration(max(l.Max, 1))
 }
 
-// repace brings a place that was made at another pace to that of the limit as it is now, so
-// that a change of the limit acts at once.
+// repace brings a next release time that was set at another pace to that of the limit as it is now,
+// so that a change of the limit acts at once.
 func (a *Account) repace(m *Moment) {
 	pace := a.pace()
 	if pace == 0 || pace == a.Pace {
@@ -40,8 +40,8 @@ func (a *Account) repace(m *Moment) {
 	}
 }
 
-// mostAhead is how far the next place of a paced window may lie ahead. At a slower pace than
-// before, the places that were given away already stay ahead of it.
+// mostAhead is how far ahead the next release time of a paced window may be. At a slower pace than
+// before, it stays behind those that were given away already.
 func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
 	if pace < a.Pace {
 		return pace
@@ -49,18 +49,18 @@ func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
 	return max(pace, m.reach())
 }
 
-// rescaled is Next of a sliding limit whose pace has changed. It keeps how many units the
-// limit still holds against who comes next, and adds as many as it takes for no span to hold
-// more than the larger of both limits: a larger burst must not come on top of what a faster pace
-// has let go just now. What the limit before was can only be told by its pace, so the burst of
-// a limit that was lowered may be away for longer than need be.
+// rescaled is Next of a sliding limit whose pace has changed. What the limit still holds against
+// the next message keeps counting, and so much is added that no span holds more than the larger of
+// both limits: a larger burst must not come on top of what a faster pace let go just now. The
+// former limit is known only by its pace, so the burst of a limit that was lowered may be missing
+// for longer than necessary.
 //
-// Units that have places ahead still leave at the former pace. If the new one is faster, they are
-// held for as much longer, which is less than the horizon.
+// Units whose release times are ahead still leave at the former pace. If the new one is faster,
+// they are held for as much longer, which is less than the horizon.
 //
 // The first unit is put off by a span at most, since no span then holds units of both limits. A
-// limit that was not sliding, or has no place yet, begins with what its window has granted, but no
-// more than a burst.
+// limit that was not sliding, or has no release time yet, begins with what its window has granted,
+// but no more than a burst.
 func (a *Account) rescaled(m *Moment) time.Time {
 	held := min(a.Granted, a.burst())
 	switch {
@@ -72,14 +72,14 @@ func (a *Account) rescaled(m *Moment) time.Time {
 	if held <= 0 {
 		return a.Next
 	}
-	next := m.Now.Add(a.placed(m)).Add(time.Duration(portionUp(held, a.span(), a.sustained())))
+	next := m.Now.Add(a.heldLonger(m)).Add(time.Duration(portionUp(held, a.span(), a.sustained())))
 	first := m.Earliest.Add(m.reach() + time.Duration(a.span()))
 	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.sustained()))))
 }
 
-// placed is for how long units with places ahead, which leave at a slower pace, are to be held for
-// longer than the new pace would.
-func (a *Account) placed(m *Moment) time.Duration {
+// heldLonger is for how much longer than at the new pace units are held whose release times are
+// ahead, because they still leave at the former, slower one.
+func (a *Account) heldLonger(m *Moment) time.Duration {
 	pace := a.pace()
 	if a.Pace <= pace {
 		return 0

@@ -11,46 +11,47 @@ import (
 	"dispatcher/config/tier"
 )
 
-// fill takes places from now on, as a queue without end would, looking again every so often and for
-// so long.
+// fill takes release times from now on, as a queue without end would, looking again every so often
+// and for so long.
 func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, every, length time.Duration) []time.Time {
-	var places []time.Time
-	lead, end := m.Earliest.Sub(m.Now), m.Now.Add(length)
+	var releases []time.Time
+	latency, end := m.Earliest.Sub(m.Now), m.Now.Add(length)
 	for ; m.Now.Before(end); m.Now, m.Earliest = m.Now.Add(every), m.Earliest.Add(every) {
-		m.Earliest = m.Now.Add(lead)
+		m.Earliest = m.Now.Add(latency)
 		moveOn(accounts, m)
 		for {
 			p, o := take(m, accounts, n)
 			if o != nil {
 				break
 			}
-			places = append(places, leaves(m, p))
+			releases = append(releases, leaves(m, p))
 		}
 	}
-	return places
+	return releases
 }
 
-// until leaves out the places from a time on: the next second is given away before it begins.
-func until(end time.Time, places []time.Time) []time.Time {
-	return slices.DeleteFunc(places, func(at time.Time) bool { return !at.Before(end) })
+// until leaves out the release times from a time on: the next second is given away before it
+// begins.
+func until(end time.Time, releases []time.Time) []time.Time {
+	return slices.DeleteFunc(releases, func(at time.Time) bool { return !at.Before(end) })
 }
 
 func TestHundredPerSecondAreSpreadOverTheSecond(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
-	places := until(noon.Add(3*time.Second),
+	releases := until(noon.Add(3*time.Second),
 		fill(moment(noon), accounts, &admission.Need{}, 20*time.Millisecond, 3*time.Second))
-	if len(places) != 300 {
-		t.Fatalf("%d places in 3 s", len(places))
+	if len(releases) != 300 {
+		t.Fatalf("%d release times in 3 s", len(releases))
 	}
-	for i, p := range places {
+	for i, p := range releases {
 		if want := noon.Add(time.Duration(i/100)*time.Second + time.Duration(i%100)*9500*time.Microsecond); !p.Equal(want) {
-			t.Fatalf("place %d is %s, want %s", i, p, want)
+			t.Fatalf("release time %d is %s, want %s", i, p, want)
 		}
 	}
 }
 
-func TestPlacesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
+func TestReleaseTimesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
 	m := moment(noon)
@@ -59,23 +60,24 @@ func TestPlacesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
 		_, o = take(m, accounts, &admission.Need{})
 	}
 	if taken-1 != 53 || o.Why != admission.NotYet || !o.When.Equal(accounts[0].Next.Add(-admission.Horizon)) {
-		t.Errorf("%d places at once (%v until %s), want those of 500 ms", taken-1, o.Why, o.When)
+		t.Errorf("%d release times at once (%v until %s), want those of 500 ms", taken-1, o.Why,
+			o.When)
 	}
 }
 
-// TestADecisionAtTheEndOfASecondIsOfTheNext: the last 50 ms have no places, and nothing waits for
-// the next second in the queue when it can have its place there.
+// TestADecisionAtTheEndOfASecondIsOfTheNext: the last 50 ms have no release times, and a message
+// that can have one in the next second does not wait for that second to begin.
 func TestADecisionAtTheEndOfASecondIsOfTheNext(t *testing.T) {
 	t.Parallel()
-	for _, lead := range []time.Duration{0, 60 * time.Millisecond, 300 * time.Millisecond} {
+	for _, latency := range []time.Duration{0, 60 * time.Millisecond, 300 * time.Millisecond} {
 		accounts := full(admission.Limit{Window: admission.Second, Max: 1_000_000}, noon)
 		for now := noon; now.Before(noon.Add(3 * time.Second)); now = now.Add(time.Millisecond) {
-			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
+			m := &admission.Moment{Now: now, Earliest: now.Add(latency), Zone: time.UTC}
 			moveOn(accounts, m)
 			if p, o := take(m, accounts, &admission.Need{}); o != nil {
-				t.Fatalf("lead %s, at %s: %+v", lead, now, o)
-			} else if wait := leaves(m, p).Sub(m.Earliest); wait > max(50*time.Millisecond, lead/2) {
-				t.Errorf("lead %s, at %s: it waits for %s", lead, now, wait)
+				t.Fatalf("commit latency %s, at %s: %+v", latency, now, o)
+			} else if wait := leaves(m, p).Sub(m.Earliest); wait > max(50*time.Millisecond, latency/2) {
+				t.Errorf("commit latency %s, at %s: it waits for %s", latency, now, wait)
 			}
 		}
 	}
@@ -85,14 +87,14 @@ func TestLateDemandCatchesUpAtTwiceTheEvenPace(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
 	half := moment(noon.Add(500 * time.Millisecond))
-	places := until(noon.Add(time.Second),
+	releases := until(noon.Add(time.Second),
 		fill(half, accounts, &admission.Need{}, 10*time.Millisecond, 500*time.Millisecond))
-	if len(places) != 95 { // 450 ms at 4.75 ms each
-		t.Errorf("%d places in the second half", len(places))
+	if len(releases) != 95 { // 450 ms at 4.75 ms each
+		t.Errorf("%d release times in the second half", len(releases))
 	}
-	for i := 1; i < len(places); i++ {
-		if gap := places[i].Sub(places[i-1]); gap < 4750*time.Microsecond {
-			t.Fatalf("places %d and %d are %s apart", i-1, i, gap)
+	for i := 1; i < len(releases); i++ {
+		if gap := releases[i].Sub(releases[i-1]); gap < 4750*time.Microsecond {
+			t.Fatalf("release times %d and %d are %s apart", i-1, i, gap)
 		}
 	}
 }
@@ -101,14 +103,14 @@ func TestLoweredRateStretchesTheSteps(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
 	accounts[0].Rate = 0.25
-	places := until(noon.Add(4*time.Second),
+	releases := until(noon.Add(4*time.Second),
 		fill(moment(noon), accounts, &admission.Need{}, 10*time.Millisecond, 4*time.Second))
-	if len(places) != 100 {
-		t.Errorf("%d places in 4 s at a quarter of 100/s", len(places))
+	if len(releases) != 100 {
+		t.Errorf("%d release times in 4 s at a quarter of 100/s", len(releases))
 	}
-	for i := 1; i < len(places); i++ {
-		if gap := places[i].Sub(places[i-1]); gap < 38*time.Millisecond {
-			t.Fatalf("places %d and %d are %s apart", i-1, i, gap)
+	for i := 1; i < len(releases); i++ {
+		if gap := releases[i].Sub(releases[i-1]); gap < 38*time.Millisecond {
+			t.Fatalf("release times %d and %d are %s apart", i-1, i, gap)
 		}
 	}
 }
@@ -118,12 +120,13 @@ func TestRateBelowOnePerWindowStretchesOverWindows(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 1}, noon)
 	accounts[0].Rate = 1.0 / 32
-	if places := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond, time.Minute); len(places) != 2 {
-		t.Errorf("%d places in a minute at 1/32 of 1/s", len(places))
+	if releases := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond,
+		time.Minute); len(releases) != 2 {
+		t.Errorf("%d release times in a minute at 1/32 of 1/s", len(releases))
 	}
 }
 
-func TestSegmentsPushTheNextPlaceByAsMany(t *testing.T) {
+func TestSegmentsPushTheNextReleaseTimeByAsMany(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10, Unit: admission.Segments}, noon)
 	m := moment(noon)
@@ -137,9 +140,9 @@ func TestSegmentsPushTheNextPlaceByAsMany(t *testing.T) {
 	}
 }
 
-// TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow: places stay in the window that they are
-// counted in.
-func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
+// TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow: release times stay in the window that
+// they are counted in.
+func TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10}, noon)
 	m := moment(noon.Add(-time.Hour))
@@ -154,21 +157,21 @@ func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
 	}
 }
 
-// TestPacedPlacesAreEvenAndInsideTheirWindow takes messages at random, and as many as there are
-// from the start of one window on.
-func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
+// TestReleaseTimesAreEvenAndInsideTheirWindow takes messages at random, over many windows.
+func TestReleaseTimesAreEvenAndInsideTheirWindow(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		most := rapid.OneOf(rapid.Int64Range(1, 30), rapid.Int64Range(100, 2000)).Draw(t, "max")
 		unit := rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments}).Draw(t, "unit")
 		accounts := full(admission.Limit{Window: admission.Second, Max: most, Unit: unit}, noon)
-		lead := time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t, "lead"))
+		latency := time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t,
+			"commit latency"))
 		half := 950 * time.Millisecond / time.Duration(most) / 2
-		now, free := noon, time.Time{} // free is when the next place may come
+		now, free := noon, time.Time{} // free is when the next release time may come
 		perWindow := map[time.Time]int64{}
 		for range 300 {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(300*time.Millisecond), int64(400*time.Millisecond)).Draw(t, "step")))
-			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
+			m := &admission.Moment{Now: now, Earliest: now.Add(latency), Zone: time.UTC}
 			moveOn(accounts, m)
 			n := admission.Need{Segments: rapid.IntRange(1, 5).Draw(t, "segments")}
 			p, o := take(m, accounts, &n)
@@ -177,7 +180,8 @@ func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 			}
 			start := accounts[0].Start
 			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(980*time.Millisecond)) {
-				t.Fatalf("place %s until %s, of the window from %s, earliest %s, no sooner than %s", p.At, p.Latest, start, m.Earliest, free)
+				t.Fatalf("release time %s until %s, of the window from %s, earliest %s, no sooner than %s",
+					p.At, p.Latest, start, m.Earliest, free)
 			}
 			cost := accounts[0].Cost(&n)
 			free = p.At.Add(time.Duration(cost) * half)
@@ -191,16 +195,17 @@ func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 	})
 }
 
-func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
+func TestAllSlotsOfASecondGetAReleaseTimeUnderDemand(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 99, 100, 1000, 3333, 20_000}).Draw(t, "max")
 		late := time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "late"))
-		lead := time.Duration(rapid.Int64Range(0, int64(admission.MaxCommitLatency)).Draw(t, "lead"))
+		latency := time.Duration(rapid.Int64Range(0, int64(admission.MaxCommitLatency)).Draw(t,
+			"commit latency"))
 		every := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(200*time.Millisecond)).Draw(t, "every"))
 		accounts := full(admission.Limit{Window: admission.Second, Max: most}, noon)
-		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + lead), Zone: time.UTC}
-		first := m.Earliest.Add(lead / 2).Truncate(time.Second) // the window that decisions begin with
+		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + latency), Zone: time.UTC}
+		first := m.Earliest.Add(latency / 2).Truncate(time.Second) // the window that decisions begin with
 		in := perSecond(fill(m, accounts, &admission.Need{}, every, 3*time.Second))
 		if in[first.Add(time.Second)] != most || in[first.Add(2*time.Second)] > most {
 			t.Fatalf("%v of %d", in, most)
@@ -208,32 +213,34 @@ func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
 	})
 }
 
-// perSecond counts places by their second.
-func perSecond(places []time.Time) map[time.Time]int64 {
+// perSecond counts release times by their second.
+func perSecond(releases []time.Time) map[time.Time]int64 {
 	in := map[time.Time]int64{}
-	for _, at := range places {
+	for _, at := range releases {
 		in[at.Truncate(time.Second)]++
 	}
 	return in
 }
 
-// TestOneDecisionPerLeadUsesNearlyAllSlots: the counter stays locked until a decision is durable. A
-// decision gives away the places of one window, so nothing is lost up to about a second.
-func TestOneDecisionPerLeadUsesNearlyAllSlots(t *testing.T) {
+// TestOneDecisionPerCommitLatencyUsesNearlyAllSlots: the counter stays locked until a decision is
+// durable. A decision gives away the release times of one window, so hardly anything is lost up to
+// a commit latency of about a second.
+func TestOneDecisionPerCommitLatencyUsesNearlyAllSlots(t *testing.T) {
 	t.Parallel()
-	for lead, least := range map[time.Duration]int{
+	for latency, least := range map[time.Duration]int{
 		50 * time.Millisecond: 98, 200 * time.Millisecond: 95, 450 * time.Millisecond: 95, 600 * time.Millisecond: 92, 950 * time.Millisecond: 88,
 		2 * time.Second: 49, 5 * time.Second: 19,
 	} {
 		accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
-		m := &admission.Moment{Now: noon, Earliest: noon.Add(lead), Zone: time.UTC}
-		places := fill(m, accounts, &admission.Need{}, lead+7*time.Millisecond, 100*time.Second)
-		if len(places) < least*100 {
-			t.Errorf("lead %s: %d places in 100 s, want %d", lead, len(places), least*100)
+		m := &admission.Moment{Now: noon, Earliest: noon.Add(latency), Zone: time.UTC}
+		releases := fill(m, accounts, &admission.Need{}, latency+7*time.Millisecond, 100*time.Second)
+		if len(releases) < least*100 {
+			t.Errorf("commit latency %s: %d release times in 100 s, want %d", latency,
+				len(releases), least*100)
 		}
-		for second, n := range perSecond(places) {
+		for second, n := range perSecond(releases) {
 			if n > 100 {
-				t.Errorf("lead %s: %d in the second from %s", lead, n, second)
+				t.Errorf("commit latency %s: %d in the second from %s", latency, n, second)
 			}
 		}
 	}
@@ -271,10 +278,10 @@ func TestTwoPacedLimitsOfDifferentUnitsBothHold(t *testing.T) {
 			accounts[i].Counter = full(accounts[i].Limit, noon)[0].Counter
 		}
 		n := admission.Need{Segments: segments}
-		places := until(noon.Add(2*time.Second),
+		releases := until(noon.Add(2*time.Second),
 			fill(moment(noon), accounts, &n, 20*time.Millisecond, 2*time.Second))
-		if len(places) != 2*want {
-			t.Errorf("%d messages of %d segments in 2 s, want %d", len(places), segments, 2*want)
+		if len(releases) != 2*want {
+			t.Errorf("%d messages of %d segments in 2 s, want %d", len(releases), segments, 2*want)
 		}
 	}
 }

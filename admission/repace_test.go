@@ -25,7 +25,7 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 	calendar := admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Segments}
 	for name, tc := range map[string]struct {
 		was, is admission.Limit
-		within  time.Duration // until the next one has a place
+		within  time.Duration // until the release time of the next one
 	}{
 		"hour raised":                  {sliding(admission.Hour, 100, 50), sliding(admission.Hour, 10_000, 50), 1500 * time.Millisecond},
 		"day raised":                   {sliding(admission.Day, 101, 100), sliding(admission.Day, 10_000, 100), 10 * time.Second},
@@ -97,8 +97,8 @@ func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 	})
 }
 
-// TestARaisedLimitHoldsNoMoreThanItDid: what the limit holds against who comes next goes on as so
-// many units at the new pace, when those have left that have places ahead.
+// TestARaisedLimitHoldsNoMoreThanItDid: the units that the limit still holds against the next
+// message count at the new pace, once those whose release times are ahead have left.
 func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -112,21 +112,21 @@ func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 		more := rapid.Int64Range(1, 5000).Draw(t, "more")
 		is.Max, is.Burst = is.Max+more, is.Burst+rapid.Int64Range(0, more).Draw(t, "burst")
 		change(accounts[0].Counter, is)
-		held, placed := int64(0), time.Duration(0)
+		held, ahead := int64(0), time.Duration(0)
 		if c := accounts[0].Counter; c.Next.After(now) {
 			held = int64((c.Next.Sub(now) + c.Pace - 1) / c.Pace)
-			placed = max(min(c.Next.Sub(now)-c.Pace, admission.Horizon), 0)
+			ahead = max(min(c.Next.Sub(now)-c.Pace, admission.Horizon), 0)
 		}
 		fresh, m := full(is, now), moment(now)
 		sustained := is.Max - min(is.Burst, is.Max-is.Max/1024) + 1
-		fresh[0].Next = now.Add(placed + time.Duration((held*int64(is.Window)*21/20+sustained-1)/sustained))
+		fresh[0].Next = now.Add(ahead + time.Duration((held*int64(is.Window)*21/20+sustained-1)/sustained))
 		n := admission.Need{Segments: 1}
 		p, o := admission.Fit(m, accounts, &n)
 		want, late := admission.Fit(m, fresh, &n)
 		switch {
 		case o != nil && o.Why == admission.Full:
 		case late == nil && (o != nil || p.At.After(want.At)):
-			t.Fatalf("%d held: place %s %+v, a fresh counter has %s", held, p.At, o, want.At)
+			t.Fatalf("%d held: release time %s %+v, a fresh counter has %s", held, p.At, o, want.At)
 		case late != nil && o != nil && o.When.After(late.When) && o.When.After(accounts[0].End(time.UTC)):
 			t.Fatalf("%d held: at %s, a fresh counter at %s", held, o.When, late.When)
 		}
@@ -152,8 +152,8 @@ func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
 	}
 }
 
-// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the ease is over within seconds, a place of a
-// day is not.
+// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the ease is over within seconds, but a
+// release time that was put off within a day stays so.
 func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 	t.Parallel()
 	for _, w := range []admission.Window{admission.Minute, admission.Hour, admission.Day} {
@@ -170,8 +170,8 @@ func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 	}
 }
 
-// TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace: they have places ahead, and
-// the faster ones come behind them.
+// TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace: their release times are ahead,
+// and the faster ones come after them.
 func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testing.T) {
 	t.Parallel()
 	for was, is := range map[int64]int64{10: 40, 20: 60} {
@@ -197,9 +197,9 @@ func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testin
 	}
 }
 
-// TestALoweredPaceTakesNoPlaceThatWasGivenAway: those that have places ahead stay there, and the
-// next one comes behind them.
-func TestALoweredPaceTakesNoPlaceThatWasGivenAway(t *testing.T) {
+// TestALoweredPaceGivesNoReleaseTimeTwice: those that were given away stay, and the next one comes
+// after them.
+func TestALoweredPaceGivesNoReleaseTimeTwice(t *testing.T) {
 	t.Parallel()
 	accounts, m := full(admission.Limit{Window: admission.Second, Max: 100}, noon), moment(noon)
 	var last time.Time
@@ -244,7 +244,7 @@ func TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo(t *testing.T) {
 			left = append(left, departure{p, 1})
 		}
 		if got := slide(left, span); got > most {
-			t.Errorf("changed %s late: %d of %d at places of less than %s", late, got, most, span)
+			t.Errorf("changed %s late: %d of %d with release times within %s", late, got, most, span)
 		}
 	}
 }

@@ -63,8 +63,8 @@ func (c *Counter) decayed(units int64, left time.Duration, m *Moment) int64 {
 	return portion(units, int64(max(left, 0)), int64(last))
 }
 
-// hurry is how long before the end of a window without a pace its reserves are nothing at all: what
-// decayed only while attempts can no longer arrive in the window would be of use to nobody.
+// hurry is the time at the end of a window without a pace in which its reserves are 0. Slots that
+// came free only when attempts can no longer arrive in the window would be of no use.
 func (c *Counter) hurry() time.Duration {
 	if c.Paced() && !c.Sliding {
 		return 0

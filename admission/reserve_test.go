@@ -55,7 +55,7 @@ func TestReserveDecaysToNothingInTheLastTenth(t *testing.T) {
 			admission.Limit{Window: admission.Minute, Max: 100},
 			map[time.Duration]int64{0: 20, 54 * time.Second: 20, 57 * time.Second: 10, 59 * time.Second: 3, 60*time.Second - 1: 0},
 		},
-		"second, whose last places are 50 ms before its end": {
+		"second, whose last release times are 50 ms before its end": {
 			admission.Limit{Window: admission.Second, Max: 100},
 			map[time.Duration]int64{0: 20, 850 * time.Millisecond: 20, 900 * time.Millisecond: 10, 950*time.Millisecond - 1: 0, 999 * time.Millisecond: 0},
 		},
@@ -156,8 +156,9 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 		}
 		start := limit.Window.Start(noon, time.UTC)
 		accounts, m := full(limit, start), moment(start)
-		m.Earliest = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t, "lead")))
-		lead := m.Earliest.Sub(m.Now)
+		m.Earliest = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t,
+			"commit latency")))
+		latency := m.Earliest.Sub(m.Now)
 		n := admission.Need{Lane: "bulk", Segments: rapid.IntRange(1, int(limit.Max)).Draw(t, "segments")}
 		_, o := admission.Fit(m, accounts, &n)
 		if o == nil {
@@ -166,10 +167,10 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 		if o.Why != admission.Reserved {
 			t.Fatalf("%v", o.Why)
 		}
-		if _, before := admission.Fit(&admission.Moment{Now: o.When.Add(-1), Earliest: o.When.Add(lead - 1), Zone: time.UTC}, accounts, &n); before == nil {
+		if _, before := admission.Fit(&admission.Moment{Now: o.When.Add(-1), Earliest: o.When.Add(latency - 1), Zone: time.UTC}, accounts, &n); before == nil {
 			t.Fatalf("room before %s", o.When)
 		}
-		then := &admission.Moment{Now: o.When, Earliest: o.When.Add(lead), Zone: time.UTC}
+		then := &admission.Moment{Now: o.When, Earliest: o.When.Add(latency), Zone: time.UTC}
 		moveOn(accounts, then)
 		if _, then := admission.Fit(then, accounts, &n); then != nil {
 			t.Fatalf("no room at %s: %v", o.When, then.Why)
@@ -219,14 +220,15 @@ func TestNoMoreIsReservedThanIsFree(t *testing.T) {
 }
 
 // TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave: with a slow database that is later than
-// now, and what is decided in the last lead of a window comes too late for it.
+// now, and what is decided less than a commit latency before the end of a window is too late for
+// it.
 func TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave(t *testing.T) {
 	t.Parallel()
 	start := noon.Truncate(time.Minute)
 	for name, tc := range map[string]struct {
-		window admission.Window
-		lead   time.Duration
-		points map[time.Duration]int64 // from the start of the window
+		window  admission.Window
+		latency time.Duration
+		points  map[time.Duration]int64 // from the start of the window
 	}{
 		"minute": {admission.Minute, 3 * time.Second, map[time.Duration]int64{50 * time.Second: 20, 51 * time.Second: 20, 54 * time.Second: 10, 57 * time.Second: 0}},
 		"second": {admission.Second, 100 * time.Millisecond, map[time.Duration]int64{700 * time.Millisecond: 20, 800 * time.Millisecond: 10, 849 * time.Millisecond: 0}},
@@ -234,7 +236,7 @@ func TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave(t *testing.T) {
 		c := full(admission.Limit{Window: tc.window, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, start)[0]
 		for after, want := range tc.points {
 			m := moment(start.Add(after))
-			m.Earliest = m.Now.Add(tc.lead)
+			m.Earliest = m.Now.Add(tc.latency)
 			if got := c.Kept("bulk", m); got != want {
 				t.Errorf("%s: %d kept after %s, want %d", name, got, after, want)
 			}

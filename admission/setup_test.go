@@ -61,7 +61,7 @@ func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) 
 	return p, o
 }
 
-// leaves is when an attempt at a place may leave at the earliest.
+// leaves is when an attempt may leave at the earliest.
 func leaves(m *admission.Moment, p admission.Release) time.Time {
 	if p.At.After(m.Earliest) {
 		return p.At

@@ -58,7 +58,8 @@ func TestNoSpanHoldsMoreThanMax(t *testing.T) {
 		for range 250 {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(window)/50, int64(window)/12).Draw(t, "step")))
 			m := moment(now)
-			m.Earliest = now.Add(time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "lead")))
+			m.Earliest = now.Add(time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t,
+				"commit latency")))
 			moveOn(accounts, m)
 			accounts[0].Rate = rapid.SampledFrom([]float64{1, 1, 0.3}).Draw(t, "rate")
 			own := accounts
@@ -87,13 +88,13 @@ func TestBurstComesAtOnceAndTheRestAtItsPace(t *testing.T) {
 	limit := admission.Limit{Window: admission.Minute, Max: 60, Sliding: true, Burst: 10}
 	accounts := full(limit, noon.Truncate(time.Minute))
 	m := moment(noon.Truncate(time.Minute))
-	places := fill(m, accounts, &admission.Need{}, 100*time.Millisecond, time.Hour)
+	releases := fill(m, accounts, &admission.Need{}, 100*time.Millisecond, time.Hour)
 	for i := range 10 {
-		if places[i].Sub(places[0]) > time.Microsecond {
-			t.Errorf("unit %d of the burst leaves at %s", i, places[i])
+		if releases[i].Sub(releases[0]) > time.Microsecond {
+			t.Errorf("unit %d of the burst leaves at %s", i, releases[i])
 		}
 	}
-	if n := len(places); n < 2900 || n > 10+60*51 { // 51 in each minute, less what the guard costs
+	if n := len(releases); n < 2900 || n > 10+60*51 { // 51 in each minute, less what the guard costs
 		t.Errorf("%d in an hour", n)
 	}
 }
@@ -108,8 +109,8 @@ func greedy(limit *admission.Limit, from time.Time, every, length time.Duration)
 	return left
 }
 
-// TestGreedyDemandFillsASlidingLimitAndNoMore: places are counted in spans that are longer by the
-// guard, because the first ones may leave as much later.
+// TestGreedyDemandFillsASlidingLimitAndNoMore: release times are counted in spans that are longer
+// by the guard, because the first attempts may leave that much later.
 func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -118,7 +119,7 @@ func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
 		from := noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)-1).Draw(t, "from")))
 		left := greedy(&limit, from, 3*time.Millisecond, 4*time.Second)
 		if most := slide(left, 1050*time.Millisecond); most > limit.Max || most < limit.Max-1 {
-			t.Fatalf("%d of %d at places of less than 1050 ms", most, limit.Max)
+			t.Fatalf("%d of %d with release times within 1050 ms", most, limit.Max)
 		}
 	})
 }
@@ -130,7 +131,7 @@ func TestFastSlidingLimitsAreExact(t *testing.T) {
 		limit := admission.Limit{Window: admission.Second, Max: most, Sliding: true, Burst: most / 10}
 		left := greedy(&limit, noon.Add(500*time.Millisecond), time.Millisecond, 1200*time.Millisecond)
 		if got := slide(left, 1050*time.Millisecond); got > most || got < most-most/5000 { // each unit is rounded up by a nanosecond at most
-			t.Errorf("%d of %d at places of less than 1050 ms", got, most)
+			t.Errorf("%d of %d with release times within 1050 ms", got, most)
 		}
 	}
 }
@@ -193,9 +194,9 @@ func TestSlidingLimitCountsItsCalendarWindowToo(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitMovesOnFromThePlaceThatWasGiven: another limit may have put a message off, and
-// the span in which it counts is the one in which it leaves.
-func TestASlidingLimitMovesOnFromThePlaceThatWasGiven(t *testing.T) {
+// TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven: another limit may have put a message off,
+// and the span in which it counts is the one in which it leaves.
+func TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven(t *testing.T) {
 	t.Parallel()
 	channel := full(sliding(admission.Second, 10, 1), noon)
 	tenant := full(admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Segments}, noon)

@@ -141,10 +141,9 @@ func compareWeights(a, b selector.Weight) int {
 	)
 }
 
-// KeepEffects are the effects that remain when the document of after takes the place of the
-// routing before, which has effects in force: each lowered channel keeps the same part of
-// its new configured weight, so that no change of the document, on whatever route, lifts a failing
-// channel.
+// KeepEffects are the effects that remain when the document of after replaces that of before, which
+// has effects in force. Each lowered channel keeps the same part of its new configured weight, so
+// that no change of the document, on whatever route, undoes the reduction of a failing channel.
 //
 // A part is exact where a weight of a valid table can be: it is rounded to the nearest of
 // at most nine decimals, fewer beside large weights. It is never below the floor of the new

@@ -158,9 +158,8 @@ func (r *Routing) longest(s admission.Scope, channel string) int64 {
 }
 
 // checkReserve reports a limit that keeps so much for other lanes that a message of this cost may
-// never find room: the last tenth of a window, in which reserves decay, is over when smaller
-// messages have taken what came free in it. Who is to have no room at all is kept away by the match
-// of a route.
+// never find room. Reserves decay in the last tenth of a window, but smaller messages may take what
+// comes free then. To keep messages out on purpose, use the match of a route.
 func (r *Route) checkReserve(v value, l *admission.Limit, lanes []string, cost int64, size,
 	what string,
 ) {

@@ -60,6 +60,10 @@ type Settings struct {
 	StateInterval   time.Duration `split_words:"true" default:"2s" desc:"how often the admission policies gather the state of all instances, 100ms to 1m"`
 	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long limit windows of 1s stay in the audit, 1h to ten years; those of 1m stay ten times as long, longer ones 400 days"`
 
+	IDRetention      time.Duration `split_words:"true" default:"168h" desc:"how long the id of a message is recognised when it is published again, 24h to ten years; it is forgotten after twice that time"`
+	PayloadRetention time.Duration `split_words:"true" default:"168h" desc:"how long numbers and texts stay after the end of their message, 24h to ten years; they are dropped by day"`
+	LedgerRetention  time.Duration `split_words:"true" default:"9600h" desc:"how long all else that happened stays after the day of a message, 24h to twenty years, and at least as long as ids and payloads"`
+
 	LogLevel  string `split_words:"true" default:"info" desc:"trace, debug, info, warn or error"`
 	LogFormat string `split_words:"true" desc:"json or console; when empty, console on a terminal and json elsewhere"`
 

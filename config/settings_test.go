@@ -58,6 +58,8 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		Region:         "default", MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second,
 		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
 		StateInterval: 2 * time.Second, WindowRetention: 168 * time.Hour, LogLevel: "info",
+		IDRetention: 168 * time.Hour, PayloadRetention: 168 * time.Hour,
+		LedgerRetention: 400 * 24 * time.Hour,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -87,7 +89,8 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"RECEIPTS_TLS_CERT_FILE=c.pem", "RECEIPTS_TLS_KEY_FILE=k.pem",
 		"RECEIPTS_TLS_CLIENT_CA_FILE=a.pem",
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s",
-		"STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json")
+		"STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json",
+		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +110,8 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		MaxUnsettled: 7, Batch: 9, SendTimeout: 3 * time.Second, ShutdownTimeout: 4 * time.Second,
 		DeadAfter: 5 * time.Second, StateInterval: 3 * time.Second, WindowRetention: 24 * time.Hour,
 		LogLevel: "debug", LogFormat: "json",
+		IDRetention: 25 * time.Hour, PayloadRetention: 26 * time.Hour,
+		LedgerRetention: 27 * time.Hour,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -196,6 +201,8 @@ func valid() config.Settings {
 		Region:         "r", MaxUnsettled: 1, Batch: 1, SendTimeout: time.Second,
 		ShutdownTimeout: time.Second, DeadAfter: 3 * time.Second,
 		StateInterval: time.Second, WindowRetention: time.Hour, LogLevel: "info",
+		IDRetention: 24 * time.Hour, PayloadRetention: 24 * time.Hour,
+		LedgerRetention: 24 * time.Hour,
 	}
 }
 
@@ -352,6 +359,31 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 			"window retention", func(s *config.Settings) {
 				s.WindowRetention = time.Minute
 			}, "DISPATCHER_WINDOW_RETENTION is 1m0s; choose a duration from 1h0m0s to 87600h0m0s",
+		},
+		{
+			"id retention", func(s *config.Settings) {
+				s.IDRetention = 23 * time.Hour
+			}, "DISPATCHER_ID_RETENTION is 23h0m0s; choose a duration from 24h0m0s to 87600h0m0s",
+		},
+		{
+			"payloads longer than their day", func(s *config.Settings) {
+				s.PayloadRetention = 25 * time.Hour
+			},
+			"DISPATCHER_PAYLOAD_RETENTION is 25h0m0s, longer than DISPATCHER_LEDGER_RETENTION " +
+				"(24h0m0s), which drops the whole day; lower it or raise that",
+		},
+		{
+			"ids longer than their messages", func(s *config.Settings) {
+				s.IDRetention = 25 * time.Hour
+			},
+			"DISPATCHER_ID_RETENTION is 25h0m0s, longer than DISPATCHER_LEDGER_RETENTION " +
+				"(24h0m0s), which drops the whole day; lower it or raise that",
+		},
+		{
+			"ledger retention", func(s *config.Settings) {
+				s.LedgerRetention = time.Hour
+			},
+			"DISPATCHER_LEDGER_RETENTION is 1h0m0s; choose a duration from 24h0m0s to 175200h0m0s",
 		},
 		{
 			"dead after two heart-beats", func(s *config.Settings) {

@@ -125,8 +125,26 @@ func (s *Settings) checkBounds(c *checker) {
 	c.lasts("SHUTDOWN_TIMEOUT", s.ShutdownTimeout, time.Second, time.Hour)
 	c.lasts("STATE_INTERVAL", s.StateInterval, 100*time.Millisecond, time.Minute)
 	c.lasts("WINDOW_RETENTION", s.WindowRetention, time.Hour, 10*365*day)
+	s.checkRetention(c)
 	s.checkDeath(c)
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
+}
+
+// checkRetention reports a ledger that would drop a day before the ids and payloads of it.
+func (s *Settings) checkRetention(c *checker) {
+	const year = 365 * day
+	c.lasts("ID_RETENTION", s.IDRetention, day, 10*year)
+	c.lasts("PAYLOAD_RETENTION", s.PayloadRetention, day, 10*year)
+	c.lasts("LEDGER_RETENTION", s.LedgerRetention, day, 20*year)
+	for _, one := range []struct {
+		name  string
+		value time.Duration
+	}{{"ID_RETENTION", s.IDRetention}, {"PAYLOAD_RETENTION", s.PayloadRetention}} {
+		if s.LedgerRetention >= day && one.value > s.LedgerRetention {
+			c.fail(one.name, "is %s, longer than DISPATCHER_LEDGER_RETENTION (%s), which drops "+
+				"the whole day; lower it or raise that", one.value, s.LedgerRetention)
+		}
+	}
 }
 
 // checkSecretsDir refuses folders that hold more than secrets of the routing document. The data

@@ -23,7 +23,7 @@ import (
 //   - the end leaves the price of a submission to the latest attempt under its key: the provider
 //     bills it once. What was accepted keeps its price when a later attempt under the key was
 //     rejected.
-var recordAmbiguities = named(ambiguityNames, `
+var recordAmbiguities = ofDay(named(ambiguityNames, `
 	with given as (
 	  select * from unnest(@seqs::bigint[], @attempts::smallint[], @keys::text[], @accounts::text[],
 	    @steps::text[], @untils::timestamptz[], @next_ats::timestamptz[], @verdicts::text[],
@@ -57,7 +57,7 @@ var recordAmbiguities = named(ambiguityNames, `
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt
 	  and a.attempt < o.last
 	  and (a.outcome = 'unknown'
-	    or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`)
+	    or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`))
 
 // ambiguityNames are of ambiguityArrays.
 var ambiguityNames = []string{
@@ -95,11 +95,11 @@ func ambiguityArrays(order []*Settlement) []any {
 // lockRepeated locks attempts in their order: those that are settled and, where one comes after
 // another of which nobody knew, those before it. Without it recordAmbiguities, which takes the
 // price of these away, and others in settle would lock them too late.
-const lockRepeated = `
+var lockRepeated = ofDay(`
 	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
 	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt
 	  and (a.attempt = g.attempt or g.after)
-	order by a.message_seq, a.attempt for update of a`
+	order by a.message_seq, a.attempt for update of a`)
 
 // afterUnknown reports whether the attempt may be one after another of which nobody knew whether it
 // was taken.
@@ -124,7 +124,7 @@ func repeatArrays(order []*Settlement) []any {
 
 // ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a,
 // and of message m, for scanAmbiguity.
-const ambiguityColumns = messageColumns + `,
+const ambiguityColumns = messageColumns + `, p.envelope,
 	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked,
 	  case when a.outcome in ('accepted', 'rejected') then a.outcome
@@ -135,17 +135,21 @@ const ambiguityColumns = messageColumns + `,
 // ambiguityJoins add to ambiguity d what ambiguityColumns name.
 const ambiguityJoins = `
 	join dispatcher.messages m on m.seq = d.message_seq
+	left join dispatcher.payloads p on p.seq = d.message_seq
 	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
 // leaseAmbiguities leases the ambiguities that are due, and those about which an answer or a
-// receipt has told something: nobody else gets them before the lease is over. That the first
-// attempt was refused or never left says nothing about one that repeated it under the same key.
+// receipt has told something: nobody else gets them before the lease is over. Their attempts are
+// looked up by their keys: a join could read those of all days. That the first attempt was refused
+// or never left says nothing about one that repeated it under the same key.
 const leaseAmbiguities = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
-	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
-	  join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	  cross join lateral (select f.outcome from dispatcher.attempts f
+	    where f.message_seq = d.message_seq and f.attempt = d.attempt limit 1) f
+	  cross join lateral (select a.outcome from dispatcher.attempts a
+	    where a.message_seq = d.message_seq and a.attempt = d.last limit 1) a
 	  where d.next_at is not null and (d.next_at <= now()
 	    or f.outcome in ('accepted', 'rejected') or a.outcome in ('accepted', 'rejected')
 	      or f.outcome <> 'unknown' and d.last = d.attempt)
@@ -191,7 +195,8 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	var d OpenAmbiguity
 	var m messageRow
 	a := &d.Attempt
-	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros,
+	err := r.Scan(append(m.targets(), &m.m.Envelope, &a.Number, &a.Channel, &a.Reason,
+		&a.Segments, &a.PriceMicros,
 		&a.Currency,
 		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer,
 		&d.Settled, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
@@ -207,7 +212,8 @@ func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguit
 	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`
 		from dispatcher.ambiguous d`+ambiguityJoins+`
-		where m.id = $1 and a.outcome = 'unknown' and $2::int in (0, d.last) order by d.last desc
+		where m.seq = dispatcher.seq_of($1) and a.outcome = 'unknown' and $2::int in (0, d.last)
+		  order by d.last desc
 		  limit 1`, id, last)
 	if err != nil {
 		return OpenAmbiguity{}, wrap("look for an ambiguity", err)
@@ -230,20 +236,22 @@ func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until
 	return wrap("postpone an ambiguity", err)
 }
 
-// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by
-// statements of their own: resolveAmbiguity has to see what those it waited for have committed. A
-// settlement that goes before has the attempt locked already.
-const (
-	lockResolved = `select from dispatcher.attempts where message_seq = $1
-		order by attempt for update`
-	lockMessage = `select from dispatcher.messages where seq = $1 for update`
+// lockResolved, lockDue and lockMessage lock what is resolved in the order of settlements and
+// receipts, by statements of their own: resolveAmbiguity has to see what those it waited for have
+// committed. A settlement that goes before has the attempt locked already.
+var (
+	lockResolved = ofDay(`select from dispatcher.attempts where message_seq = $1
+		order by attempt for update`)
+	lockMessage = ofDay(`select from dispatcher.messages where seq = $1 for update`)
 )
+
+const lockDue = `select from dispatcher.due where seq = $1 for update`
 
 // resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its
 // message on where no settlement can. Its attempts and its message are locked. While it is being
 // submitted again under the key, nothing is resolved: its answer may be the truth. Nor is anything
 // that a late answer or a receipt has proved otherwise meanwhile.
-const resolveAmbiguity = `
+var resolveAmbiguity = ofDay(`
 	with held as (
 	  select seq from dispatcher.messages where seq = @seq and (same_key is distinct from @key
 	      or not exists (select from dispatcher.attempts where message_seq = @seq
@@ -288,7 +296,7 @@ const resolveAmbiguity = `
 	  select 'status', array[@notice_key::text], array[@notice_value::bytea] from moved where tells
 	    and @notice_value::bytea is not null
 	)
-	select exists (select from closed)`
+	select exists (select from closed)`)
 
 // Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else
 // has ended with certainty is left as it is, and so is one whose message is being submitted again
@@ -308,14 +316,15 @@ func (s *Ambiguities) Resolve(ctx context.Context, j *Resolution) (ended bool, e
 
 // resolveIn is Resolve in its transaction.
 func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err error) {
-	batch := &pgx.Batch{}
+	batch, day := &pgx.Batch{}, DayOf(j.Seq)
 	if j.Settlement == nil {
-		batch.Queue(lockResolved, j.Seq)
-	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Settlement})); err != nil {
+		batch.Queue(lockResolved.on(day), j.Seq)
+	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*j.Settlement})); err != nil {
 		return false, err
 	}
-	batch.Queue(lockMessage, j.Seq)
-	batch.Queue(resolveAmbiguity, resolveArguments(j)).QueryRow(func(row pgx.Row) error {
+	batch.Queue(lockDue, j.Seq)
+	batch.Queue(lockMessage.on(day), j.Seq)
+	batch.Queue(resolveAmbiguity.on(day), resolveArguments(j)).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&closed)
 	})
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned

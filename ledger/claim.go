@@ -168,8 +168,8 @@ type Attempt struct {
 	// Ticket is set when the attempt goes on with the active slot of the one before: then it
 	// takes none of its own.
 	Ticket *admission.Ticket
-	// LeavesAt is its place, where a limit gives places; zero for at once. In limits of a second it
-	// counts in the window of that time.
+	// LeavesAt is its release time, where a limit gives one; zero for at once. In limits of a second
+	// it counts in the window of that time.
 	LeavesAt time.Time
 	// Ranking is the compact state, JSON, that a fallback was ranked on; nil for a
 	// first choice, which the plan alone explains.

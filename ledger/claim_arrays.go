@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -67,38 +66,97 @@ func brief[T comparable](column []T) []T {
 	return column[:min(1, len(column))]
 }
 
-// messageArrays are the parameters of insertMessages, in the given order.
-func messageArrays(messages []Message, order []int) []any {
-	n := len(order)
-	id, lane, tenant, topic := make([]string, n), make([]string, n), make([]string, n),
-		make([]string, n)
-	partition, offset, digest, recipient := make([]int32, n), make([]int64, n), make([]int64, n),
-		make([]int64, n)
-	envelope, state, expires := make([][]byte, n), make([]string, n), make([]pgtype.Timestamptz, n)
-	var reason []string           // null unless a row has one
-	var next []pgtype.Timestamptz // null unless a row has one
-	plans := newPlanArrays(n)
+// idArrays are the parameters of insertIDs.
+func idArrays(messages []Message, order []int, day Day) []any {
+	ids := make([]string, len(order))
 	for i, at := range order {
-		m := &messages[at]
-		id[i], lane[i], tenant[i], topic[i] = m.ID, m.Lane, m.Tenant, m.Origin.Topic
-		partition[i], offset[i], digest[i] = m.Origin.Partition, m.Origin.Offset, m.Digest
-		recipient[i] = m.Recipient
-		envelope[i], state[i], expires[i] = present(m.Envelope), string(m.State),
+		ids[i] = messages[at].ID
+	}
+	return []any{ids, day.first()}
+}
+
+// recipients are the parameter of selectOptedOut.
+func recipients(messages []Message, order []int) []int64 {
+	list := make([]int64, len(order))
+	for i, at := range order {
+		list[i] = messages[at].Recipient
+	}
+	return list
+}
+
+// messageArrays are the parameters of insertMessages, and payloadArrays those of insertPayloads,
+// for new messages.
+func messageArrays(seen *Seen, each []Decision, which []int) []any {
+	n := len(which)
+	seq, partition, offset, numbers, envelopes := make([]int64, n), make([]int32, n),
+		make([]int64, n), make([]int64, n), make([]int64, n)
+	id, lane, tenant, topic, state := make([]string, n), make([]string, n), make([]string, n),
+		make([]string, n), make([]string, n)
+	country, attempts, expires := make([]int16, n), make([]int16, n),
+		make([]pgtype.Timestamptz, n)
+	// null unless a row has one
+	var reason, detail, state2, waitsFor, waits []string
+	var next []pgtype.Timestamptz
+	var newRound []bool
+	plans := newPlanArrays(n)
+	for i, at := range which {
+		m, d := &seen.Messages[at], &each[at]
+		seq[i], id[i], lane[i], tenant[i], topic[i] = m.Seq, m.ID, m.Lane, m.Tenant, m.Origin.Topic
+		partition[i], offset[i], expires[i] = m.Origin.Partition, m.Origin.Offset,
 			instant(m.ExpiresAt)
-		if m.Reason != "" {
-			reason = room(reason, n)
-			reason[i] = m.Reason
+		numbers[i], envelopes[i], country[i] = m.NumberHMAC, m.EnvelopeHMAC, m.CallingCode
+		becomes, why, when, plan := m.State, m.Reason, m.NextAt, &m.Plan
+		if d.State != "" {
+			becomes, why, when = d.State, d.Reason, d.NextAt
+			if d.Plan.Version > 0 {
+				plan = &d.Plan
+			}
 		}
-		if !m.NextAt.IsZero() {
+		state[i] = string(becomes)
+		if becomes == Sending {
+			attempts[i] = int16(d.Attempt.Number) //nolint:gosec // The column is a smallint.
+		}
+		if !when.IsZero() {
 			next = room(next, n)
-			next[i] = instant(m.NextAt)
+			next[i] = instant(when)
 		}
-		plans.set(i, &m.Plan)
+		if d.NewRound {
+			newRound = room(newRound, n)
+			newRound[i] = true
+		}
+		put(&reason, i, n, why)
+		put(&detail, i, n, storable(m.Detail))
+		put(&state2, i, n, string(d.Seen))
+		put(&waitsFor, i, n, d.WaitsFor)
+		put(&waits, i, n, encodeWaits(d.Waits))
+		plans.set(i, plan)
 	}
 	return append(append([]any{
-		id, brief(lane), brief(tenant), brief(topic), partition, offset, envelope, digest,
-		brief(state), reason, next, expires,
-	}, plans.brief()...), recipient)
+		seq, id, brief(lane), brief(tenant), brief(topic), partition, offset, numbers,
+		envelopes, brief(country), brief(state), reason, detail, next, expires,
+		brief(attempts), newRound, state2, waitsFor,
+		waits,
+	}, plans.brief()...), seen.Now)
+}
+
+func payloadArrays(seen *Seen, which []int) []any {
+	n := len(which)
+	numbers, envelope := make([]int64, 3*n), make([][]byte, n)
+	seq, digest, recipient := numbers[:n:n], numbers[n:2*n:2*n], numbers[2*n:]
+	for i, at := range which {
+		m := &seen.Messages[at]
+		seq[i], digest[i], recipient[i], envelope[i] = m.Seq, m.Digest, m.Recipient,
+			present(m.Envelope)
+	}
+	return []any{seq, digest, recipient, envelope}
+}
+
+// put sets an element of a column that is null unless a row has one.
+func put(column *[]string, i, n int, text string) {
+	if text != "" {
+		*column = room(*column, n)
+		(*column)[i] = text
+	}
 }
 
 // room makes the slice the first time that it is needed.
@@ -117,32 +175,29 @@ func present(b []byte) []byte {
 	return b
 }
 
-// split lists the messages that get an attempt, and those whose row must be written
-// again because it was inserted with other values than were decided. fresh is the
-// number of new messages at the front.
-func split(seen *Seen, each []Decision, fresh int) (attempts, changes []int) {
+// split lists the new messages, those that get an attempt, and those that came due and are not left
+// as they are; all ascending by seq.
+func split(seen *Seen, each []Decision) (fresh, attempts, changes []int) {
 	for i := range each {
-		d := &each[i]
-		if d.State == "" {
-			continue
+		switch {
+		case seen.Intakes[i] == Fresh:
+			fresh = append(fresh, i)
+		case each[i].State != "":
+			changes = append(changes, i)
 		}
-		if d.State == Sending {
+		if each[i].State == Sending {
 			attempts = append(attempts, i)
-			if i < fresh && len(d.Seen) == 0 && d.Waits == nil && !d.NewRound &&
-				(d.Plan.Version == 0 || d.Plan == seen.Messages[i].Plan) {
-				continue // it was inserted as sending, with this plan
-			}
 		}
-		changes = append(changes, i)
 	}
 	bySeq := func(a, b int) int { return cmp.Compare(seen.Messages[a].Seq, seen.Messages[b].Seq) }
-	slices.SortFunc(attempts, bySeq)
-	slices.SortFunc(changes, bySeq)
-	return attempts, changes
+	for _, list := range [][]int{fresh, attempts, changes} {
+		slices.SortFunc(list, bySeq)
+	}
+	return fresh, attempts, changes
 }
 
 // attemptArrays are the parameters of insertAttempts.
-func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, instance int64) []any {
+func attemptArrays(seen *Seen, each []Decision, which []int, instance int64) []any {
 	n := len(which)
 	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n),
 		make([]string, n)
@@ -169,8 +224,18 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 	}
 	return []any{
 		seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price),
-		brief(currency), ranking, now, instance, tickets, leaves,
+		brief(currency), ranking, seen.Now, instance, tickets, leaves,
 	}
+}
+
+// ticketArrays are the parameters of freeAttempts.
+func ticketArrays(seen *Seen, which []int) []any {
+	seq, number := make([]int64, len(which)), make([]int16, len(which))
+	for i, at := range which {
+		seq[i] = seen.Messages[at].Seq
+		number[i] = int16(seen.Messages[at].Attempts) //nolint:gosec // The column is a smallint.
+	}
+	return []any{seq, number}
 }
 
 // changeArrays are the parameters of updateMessages.

@@ -251,8 +251,8 @@ func (u *use) checkCounters(owner string, before, after []admission.Counter) err
 	return nil
 }
 
-// checkCounter compares only what the row holds: the rest of a limit is added by decide. A place
-// moves back only when it is made at another pace.
+// checkCounter compares only what the row holds: the rest of a limit is added by decide. A
+// release time moves back only when it is made at another pace.
 func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 	if is.Key() != was.Key() || is.Limit.Max != was.Limit.Max || is.Start.Before(was.Start) ||
 		is.Pace < 0 ||

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,21 +92,22 @@ func (t *Tx) check() error {
 // write is the second round trip. It returns the command tag that commit was answered with.
 func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	batch := &pgx.Batch{}
-	attempts, changes := split(&t.seen, t.decisions.Each, len(t.request.Messages))
+	fresh, attempts, changes := split(&t.seen, t.decisions.Each)
 	t.attempts = attempts
-	if len(attempts) > 0 {
-		batch.Queue(insertAttempts, attemptArrays(&t.seen, t.decisions.Each, attempts, t.seen.Now,
-			t.instance)...)
-	}
-	if len(changes) > 0 {
-		batch.Queue(updateMessages, changeArrays(&t.seen, t.decisions.Each, changes)...)
-	}
-	if seqs, details := t.details(); len(seqs) > 0 {
-		batch.Queue(updateDetails, seqs, details)
-	}
-	if seqs, numbers := t.freeTickets(); len(seqs) > 0 {
-		batch.Queue(freeAttempts, seqs, numbers)
-	}
+	each := t.decisions.Each
+	t.eachDay(fresh, func(day Day, some []int) {
+		batch.Queue(insertMessages.on(day), messageArrays(&t.seen, each, some)...)
+		batch.Queue(insertPayloads.on(day), payloadArrays(&t.seen, some)...)
+	})
+	t.eachDay(attempts, func(day Day, some []int) {
+		batch.Queue(insertAttempts.on(day), attemptArrays(&t.seen, each, some, t.instance)...)
+	})
+	t.eachDay(changes, func(day Day, some []int) {
+		batch.Queue(updateMessages.on(day), changeArrays(&t.seen, each, some)...)
+	})
+	t.eachDay(t.freeTickets(), func(day Day, some []int) {
+		batch.Queue(freeAttempts.on(day), ticketArrays(&t.seen, some)...)
+	})
 	d := differ(&t.was, &t.seen)
 	if len(d.changed) > 0 {
 		batch.Queue(updateLimits, counterArrays(d.changed)...)
@@ -133,14 +135,10 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	return tag, err
 }
 
-// details are why new messages are dead.
-func (t *Tx) details() (seqs []int64, details []string) {
-	for i := range t.request.Messages {
-		if m := &t.seen.Messages[i]; m.Detail != "" && t.seen.Intakes[i] == Fresh {
-			seqs, details = append(seqs, m.Seq), append(details, storable(m.Detail))
-		}
-	}
-	return seqs, details
+// eachDay calls do for the messages of each day among some, which ascend by seq.
+func (t *Tx) eachDay(which []int, do func(day Day, some []int)) {
+	eachDay(len(which), func(i int) int64 { return t.seen.Messages[which[i]].Seq },
+		func(day Day, from, to int) { do(day, which[from:to]) })
 }
 
 // rollbackTimeout bounds a rollback; after it the connection is cut, which does the same.
@@ -163,7 +161,7 @@ func rollback(ctx context.Context, pooled *pgxpool.Conn) {
 // it: it went on to the next attempt, which took no slot of its own, or the message takes a new
 // slot or is not going on at all, and then the channel's count sinks, if it is among those that the
 // claim has locked; else the slot is held until its time is over.
-func (t *Tx) freeTickets() (seqs []int64, numbers []int16) {
+func (t *Tx) freeTickets() (which []int) {
 	for i := range t.seen.Messages {
 		m, d := &t.seen.Messages[i], &t.decisions.Each[i]
 		if m.Ticket == nil || d.State == "" || d.State == Waiting {
@@ -178,9 +176,12 @@ func (t *Tx) freeTickets() (seqs []int64, numbers []int16) {
 			}
 			t.seen.Channels[at].Gate.Active.Count--
 		}
-		seqs, numbers = append(seqs, m.Seq), append(numbers, int16(m.Attempts))
+		which = append(which, i)
 	}
-	return seqs, numbers
+	slices.SortFunc(which, func(a, b int) int {
+		return cmp.Compare(t.seen.Messages[a].Seq, t.seen.Messages[b].Seq)
+	})
+	return which
 }
 
 // certainlyUndone reports whether the server itself said that the transaction failed.
@@ -254,7 +255,8 @@ func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 		return false, errInProgress
 	}
 	first := t.attempts[0]
-	err = conn.QueryRow(ctx, selectCommitted, t.seen.Messages[first].Seq,
+	seq := t.seen.Messages[first].Seq
+	err = conn.QueryRow(ctx, selectCommitted.on(DayOf(seq)), seq,
 		t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
 	return yes, err
 }
@@ -267,11 +269,11 @@ const selectRunning = `
 	  and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
 
 // selectCommitted looks for an attempt, and commits something after it, see replicationBarrier.
-const selectCommitted = `
+var selectCommitted = ofDay(`
 	select exists (
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3
 	    and claimed_at = $4)
-	from ` + barrierRecord
+	from ` + barrierRecord)
 
 // replicationBarrier commits something that changes nothing. Where commits wait for a standby, one
 // whose wait was cut off is seen on its server although the standby lacks it. Whoever relies on

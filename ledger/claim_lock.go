@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +29,8 @@ type Tx struct {
 	instance int64
 	request  *Claim
 	order    []int // positions in request.Messages, ascending by id
+	day      Day   // that new messages are stored on
+	idTurn   int64 // of the tables of ids, which new ids were stored under
 
 	seen      Seen
 	was       before            // what was shown, as it was before the decisions
@@ -45,13 +49,33 @@ type Tx struct {
 //
 // An error leaves nothing behind: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
+	order := ascending(want.Messages)
+	for {
+		t, err := s.begin(ctx, &want, order)
+		if !errors.Is(err, errOutdated) {
+			return t, wrap("claim", err)
+		}
+	}
+}
+
+// errOutdated means that new ids were stored on a day that has ended, or under an old turn of the
+// tables of ids. By now the process knows better.
+var errOutdated = errors.New("the day or the tables of ids have changed")
+
+// begin is one try of Lock.
+func (s *Claims) begin(ctx context.Context, want *Claim, order []int) (*Tx, error) {
+	day, err := s.openDay(ctx)
+	if err != nil {
+		return nil, err
+	}
 	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
-		return nil, wrap("claim", err)
+		return nil, err
 	}
 	t := &Tx{
 		claims: s, conn: conn, instance: s.instance.Load(),
-		request: &want, order: ascending(want.Messages), behind: s.turns.now(),
+		request: want, order: order, day: day, idTurn: s.calendar.turn.Load(),
+		behind: s.turns.now(),
 	}
 	err = t.open(ctx)
 	if err == nil {
@@ -59,7 +83,7 @@ func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
 	}
 	if err != nil {
 		t.Rollback()
-		return nil, wrap("claim", err)
+		return nil, err
 	}
 	t.was = remember(&t.seen)
 	return t, nil
@@ -73,7 +97,8 @@ func (t *Tx) open(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if len(t.order) > 0 {
-		batch.Queue(insertMessages, messageArrays(t.request.Messages, t.order)...)
+		batch.Queue(insertIDs[t.idTurn%2], idArrays(t.request.Messages, t.order, t.day)...)
+		batch.Queue(selectOptedOut, recipients(t.request.Messages, t.order))
 	}
 	if t.request.Due > 0 {
 		// Null would leave out all.
@@ -137,6 +162,9 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 		if err := t.readInserted(results); err != nil {
 			return err
 		}
+		if err := t.readOptedOut(results); err != nil {
+			return err
+		}
 	}
 	if t.request.Due > 0 {
 		if err := t.readDue(results); err != nil {
@@ -169,8 +197,7 @@ func (t *Tx) readInserted(results pgx.BatchResults) error {
 	next := 0
 	var seq int64
 	var id string
-	var optedOut bool
-	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &optedOut}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&seq, &id}, func() error {
 		for next < len(t.order) && t.seen.Messages[t.order[next]].ID != id {
 			next++
 		}
@@ -179,10 +206,20 @@ func (t *Tx) readInserted(results pgx.BatchResults) error {
 		}
 		at := t.order[next]
 		t.seen.Messages[at].Seq, t.seen.Intakes[at] = seq, Fresh
-		if optedOut {
-			t.bar(at)
-		}
 		next++
+		return nil
+	})
+	return err
+}
+
+func (t *Tx) readOptedOut(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	var nr int64
+	_, err = pgx.ForEachRow(rows, []any{&nr}, func() error {
+		t.bar(t.order[nr-1])
 		return nil
 	})
 	return err
@@ -252,9 +289,15 @@ func (t *Tx) readCursors(results pgx.BatchResults) error {
 func (t *Tx) readPresent(results pgx.BatchResults) error {
 	var received time.Time
 	var lastSeen pgtype.Timestamptz
+	var turn int64
 	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version,
-		&lastSeen); err != nil {
+		&lastSeen, &turn); err != nil {
 		return err
+	}
+	t.claims.calendar.saw(t.seen.Now)
+	t.claims.calendar.turn.Store(turn)
+	if len(t.order) > 0 && (turn != t.idTurn || t.seen.Now.Sub(t.day.end()) > disorder/2) {
+		return errOutdated
 	}
 	t.seen.Now = t.seen.Now.UTC()
 	if !t.began.IsZero() {
@@ -274,7 +317,8 @@ func (t *Tx) readPresent(results pgx.BatchResults) error {
 	return nil
 }
 
-// checkDuplicates asks for the content behind ids that were there already, if any.
+// checkDuplicates asks for the content behind ids that were there already, if any. A message whose
+// payload is gone is a duplicate: nobody can tell.
 func (t *Tx) checkDuplicates(ctx context.Context) error {
 	wanted := map[string]int{}
 	for i := range t.request.Messages {
@@ -285,11 +329,7 @@ func (t *Tx) checkDuplicates(ctx context.Context) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	ids := make([]string, 0, len(wanted))
-	for id := range wanted {
-		ids = append(ids, id)
-	}
-	rows, err := t.conn.Query(ctx, selectDigests, ids)
+	rows, err := t.conn.Query(ctx, selectDigests, slices.Collect(maps.Keys(wanted)))
 	if err != nil {
 		return err
 	}
@@ -303,10 +343,6 @@ func (t *Tx) checkDuplicates(ctx context.Context) error {
 	})
 	return err
 }
-
-// recipientOf is the recipient of a message m. Rows that the release before opt-outs inserted have
-// none.
-const recipientOf = `coalesce(m.recipient, dispatcher.recipient_of(m.tenant, m.envelope))`
 
 // optedOut is whether a recipient is on the opt-out list, as an expression of a statement that
 // answers rows. It looks at the list as of the beginning of its statement, so a claim that begins

@@ -13,64 +13,34 @@ var planNames = []string{
 	"alphabets",
 }
 
-// messageNames are of messageArrays.
-var messageNames = slices.Concat([]string{
-	"ids", "lanes", "tenants", "topics", "partitions", "offsets", "envelopes", "digests", "states",
-	"reasons", "next_ats", "expires_ats",
-}, planNames, []string{"recipients"})
+// insertIDs stores the ids of new messages in ascending order, so that two claims that hold the
+// same ids wait for each other and never in a circle, and gives them numbers of a day, which begin
+// after $2. An id that is there already, in this table or in the older one, falls out of the
+// answer. The statements are for the turns of the tables, even and odd.
+var insertIDs = [2]string{
+	insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1"),
+	insertIDsInto("dispatcher.ids_1", "dispatcher.ids_0"),
+}
 
-// insertMessages stores new messages in the order of the arrays, which is ascending by id, so that
-// two claims that hold the same ids wait for each other and never in a circle. A row that is there
-// already falls out of the answer. Those whose recipient has opted out are marked.
-var insertMessages = named(messageNames, `
-	insert into dispatcher.messages as m (id, lane, tenant, topic, kafka_partition, kafka_offset,
-	  envelope, digest, state, reason, next_at, expires_at, attempts, finished_at, route,
-	  routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet, recipient)
-	select n.id, coalesce(n.lane, (@lanes::text[])[1]), coalesce(n.tenant, (@tenants::text[])[1]),
-	  coalesce(n.topic, (@topics::text[])[1]),
-	  n.kafka_partition, n.kafka_offset, n.envelope, n.digest,
-	  s.state, nullif(n.reason, ''), n.next_at, n.expires_at,
-	  case s.state when 'sending' then 1 else 0 end,
-	  case when s.state in ('dead', 'failed', 'rejected') then now() end,
-	  nullif(coalesce(n.route, (@routes::text[])[1]), ''),
-	  nullif(coalesce(n.version, (@versions::bigint[])[1]), 0),
-	  case when s.size > 0 then n.draw end, nullif(s.size, 0),
-	  nullif(coalesce(n.key_id, (@key_ids::text[])[1]), ''), nullif(n.first_choice, ''),
-	  nullif(coalesce(n.segments, (@segments::smallint[])[1]), 0),
-	  nullif(coalesce(n.alphabet, (@alphabets::text[])[1]), ''),
-	  nullif(n.recipient, 0)
-	from unnest(@ids::text[], @lanes::text[], @tenants::text[], @topics::text[],
-	  @partitions::int[], @offsets::bigint[], @envelopes::bytea[], @digests::bigint[],
-	  @states::text[], @reasons::text[], @next_ats::timestamptz[], @expires_ats::timestamptz[],
-	  @routes::text[], @versions::bigint[], @draws::bigint[], @draw_sizes::bigint[],
-	  @key_ids::text[], @first_choices::text[], @segments::smallint[], @alphabets::text[],
-	  @recipients::bigint[])
-	  as n(id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest, state, reason,
-	    next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet,
-	    recipient),
-	  lateral (select coalesce(n.state, (@states::text[])[1]) as state,
-	    coalesce(n.size, (@draw_sizes::bigint[])[1]) as size) s
+func insertIDsInto(current, older string) string {
+	return `
+	insert into ` + current + ` as i (id, seq)
+	select n.id, $2::bigint + nextval('dispatcher.message_numbers') from unnest($1::text[]) as n(id)
+	where not exists (select from ` + older + ` o where o.id = n.id)
 	on conflict (id) do nothing
-	returning seq, id, `+optedOut(`m.recipient`))
+	returning seq, id`
+}
 
-// selectDue picks up rows whose time has come; dispatcher.due says which. A row that is pinned to
-// a channel comes with the ticket of its last attempt, if that still holds a slot there. It is
-// locked, after its message, so that nobody else gives the slot back meanwhile; who is about
-// to do so is not waited for, and then there is no ticket any more.
+// selectOptedOut are those of some recipients that have opted out, see optedOut.
+var selectOptedOut = `
+	select n.nr from unnest($1::bigint[]) with ordinality as n(recipient, nr)
+	where ` + optedOut("n.recipient")
+
+// selectDue picks up rows whose time has come; dispatcher.due_messages says which.
 var selectDue = `
-	select ` + messageColumns + `, t.accepted_at, t.claimed_at, ` + optedOut(recipientOf) + `,
-	  m.possible_duplicate and exists (
-	    select from dispatcher.attempts e
-	    where e.message_seq = m.seq and e.outcome in ('unknown', 'accepted') and not exists (
-	      select from dispatcher.ambiguous b where b.message_seq = e.message_seq
-	        and e.attempt >= b.attempt and e.attempt <= b.last and b.verdict = 'not_taken'))
-	from dispatcher.due($1, $2, $3, $4) m left join lateral (
-	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at
-	    from dispatcher.attempts a
-	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts
-	    and a.channel = m.pinned
-	    and a.held_until is not null and not a.freed
-	  for update skip locked) t on true`
+	select ` + messageColumns + `, d.envelope, d.accepted_at, d.claimed_at,
+	  ` + optedOut("d.recipient") + `, d.maybe_taken
+	from dispatcher.due_messages($1, $2, $3, $4) d, lateral (select (d.message).*) m`
 
 // lockChannels, and lockLimits or lockScopes, read the shared state under lock. Limits are read
 // by a statement of their own, which sees what the last holder of the channels committed. The
@@ -105,16 +75,71 @@ const lockCursors = `
 	select route, channel, position from dispatcher.cursors
 	where route = any($1) order by route for update`
 
-// readPresent comes after all locks, so that the clock is past every grant that was
-// seen and the version is not older than the counters. The transaction's id settles
+// readPresent comes after all locks, so that the clock is past every grant that was seen, the
+// version is not older than the counters, and the turn of the tables of ids is the one that the new
+// ids were stored under: nobody turns them while a claim holds them. The transaction's id settles
 // what became of a commit whose answer was lost.
 const readPresent = `
 	select clock_timestamp(), now(), pg_current_xact_id()::text::bigint,
 	  coalesce((select max(version) from dispatcher.routing_versions), 0),
-	  (select last_seen from dispatcher.instances where id = $1)`
+	  (select last_seen from dispatcher.instances where id = $1),
+	  (select turn from dispatcher.id_turns)`
 
 // selectDigests tells duplicates from conflicts.
-const selectDigests = `select id, digest from dispatcher.messages where id = any($1)`
+const selectDigests = `select id, digest from dispatcher.digests($1)`
+
+// messageNames are of messageArrays.
+var messageNames = slices.Concat([]string{
+	"seqs", "ids", "lanes", "tenants", "topics", "partitions", "offsets",
+	"number_hmacs", "envelope_hmacs", "calling_codes", "states", "reasons", "details",
+	"next_ats", "expires_ats", "attempts", "new_rounds", "seen",
+	"waits_for", "waits",
+}, planNames, []string{"now"})
+
+// insertMessages stores new messages as they were decided.
+var insertMessages = ofDay(named(messageNames, `
+	insert into dispatcher.messages (seq, id, lane, tenant, topic, kafka_partition, kafka_offset,
+	  number_hmac, envelope_hmac, calling_code, state, reason, detail, next_at,
+	  expires_at, attempts, finished_at, rounds,
+	  seen, waiting_since, waits_for, waits, route, routing_version, draw, draw_size, draw_key_id,
+	  first_choice, segments, alphabet)
+	select n.seq, n.id, coalesce(n.lane, (@lanes::text[])[1]),
+	  coalesce(n.tenant, (@tenants::text[])[1]), coalesce(n.topic, (@topics::text[])[1]),
+	  n.kafka_partition, n.kafka_offset, nullif(n.number_hmac, 0), nullif(n.envelope_hmac, 0),
+	  nullif(coalesce(n.calling_code, (@calling_codes::smallint[])[1]), 0),
+	  coalesce(n.state, (@states::text[])[1]), nullif(n.reason, ''), nullif(n.detail, ''), n.next_at,
+	  n.expires_at, coalesce(n.attempts, (@attempts::smallint[])[1]),
+	  case when coalesce(n.state, (@states::text[])[1]) in ('dead', 'failed', 'rejected')
+	    then @now::timestamptz end,
+	  coalesce(n.new_round, false)::int, nullif(n.seen, '')::jsonb,
+	  case when coalesce(n.state, (@states::text[])[1]) = 'waiting' then @now end,
+	  nullif(n.waits_for, ''), nullif(n.waits, '')::jsonb,
+	  nullif(coalesce(n.route, (@routes::text[])[1]), ''),
+	  nullif(coalesce(n.version, (@versions::bigint[])[1]), 0),
+	  case when coalesce(n.size, (@draw_sizes::bigint[])[1]) > 0 then n.draw end,
+	  nullif(coalesce(n.size, (@draw_sizes::bigint[])[1]), 0),
+	  nullif(coalesce(n.key_id, (@key_ids::text[])[1]), ''), nullif(n.first_choice, ''),
+	  nullif(coalesce(n.segments, (@segments::smallint[])[1]), 0),
+	  nullif(coalesce(n.alphabet, (@alphabets::text[])[1]), '')
+	from unnest(@seqs::bigint[], @ids::text[], @lanes::text[], @tenants::text[], @topics::text[],
+	  @partitions::int[], @offsets::bigint[], @number_hmacs::bigint[], @envelope_hmacs::bigint[],
+	  @calling_codes::smallint[], @states::text[], @reasons::text[], @details::text[],
+	  @next_ats::timestamptz[],
+	  @expires_ats::timestamptz[], @attempts::smallint[], @new_rounds::boolean[], @seen::text[],
+	  @waits_for::text[], @waits::text[], @routes::text[], @versions::bigint[], @draws::bigint[],
+	  @draw_sizes::bigint[], @key_ids::text[], @first_choices::text[], @segments::smallint[],
+	  @alphabets::text[])
+	  as n(seq, id, lane, tenant, topic, kafka_partition, kafka_offset, number_hmac,
+	    envelope_hmac, calling_code, state,
+	    reason, detail, next_at, expires_at, attempts, new_round, seen, waits_for, waits, route,
+	    version, draw, size, key_id, first_choice, segments, alphabet)`))
+
+// insertPayloads stores what new messages came with.
+var insertPayloads = ofDay(`
+	insert into dispatcher.payloads (seq, digest, recipient, envelope)
+	select n.seq, n.digest, nullif(n.recipient, 0), n.envelope
+	from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[])
+	  as n(seq, digest, recipient, envelope)`)
 
 // attemptNames are of attemptArrays.
 var attemptNames = []string{
@@ -122,7 +147,7 @@ var attemptNames = []string{
 	"claimed_at", "instance", "tickets", "leaves_ats",
 }
 
-var insertAttempts = named(attemptNames, `
+var insertAttempts = ofDay(named(attemptNames, `
 	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
 	  currency, ranking, claimed_at, instance, ticket_at, leaves_at)
 	select n.seq, coalesce(n.attempt, (@attempts::smallint[])[1]),
@@ -135,14 +160,14 @@ var insertAttempts = named(attemptNames, `
 	  @segments::smallint[], @prices::bigint[], @currencies::text[], @rankings::text[],
 	  @tickets::timestamptz[], @leaves_ats::timestamptz[])
 	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at,
-	    leaves_at)`)
+	    leaves_at)`))
 
 // freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
 // whose message is not going on; selectDue has locked them.
-const freeAttempts = `
+var freeAttempts = ofDay(`
 	update dispatcher.attempts a set freed = true
 	from unnest($1::bigint[], $2::smallint[]) as n(seq, attempt)
-	where a.message_seq = n.seq and a.attempt = n.attempt`
+	where a.message_seq = n.seq and a.attempt = n.attempt`)
 
 // changeNames are of changeArrays.
 var changeNames = slices.Concat(
@@ -151,9 +176,9 @@ var changeNames = slices.Concat(
 	[]string{"now", "waits_for", "waits"},
 )
 
-// updateMessages writes decisions that differ from what the row holds. A version of 0 keeps the
+// updateMessages writes decisions about messages that came due. A version of 0 keeps the
 // row's plan; without a new state that was seen, the last one is kept for explain.
-var updateMessages = named(changeNames, `
+var updateMessages = ofDay(named(changeNames, `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,
 	  finished_at = case when n.state in ('failed', 'rejected', 'unknown')
@@ -181,14 +206,7 @@ var updateMessages = named(changeNames, `
 	  @waits::text[])
 	  as n(seq, state, reason, next_at, attempts, new_round, seen, route, version, draw, size,
 	    key_id, first_choice, segments, alphabet, waits_for, waits)
-	where m.seq = n.seq`)
-
-// updateDetails says why messages are dead. They are few, so that it is no matter of
-// insertMessages.
-const updateDetails = `
-	update dispatcher.messages m set detail = n.detail
-	from unnest($1::bigint[], $2::text[]) as n(seq, detail)
-	where m.seq = n.seq and m.state = 'dead'`
+	where m.seq = n.seq`))
 
 // limitNames are of counterArrays.
 var limitNames = []string{

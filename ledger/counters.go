@@ -270,8 +270,8 @@ func counterArrays(rows []counterRow) []any {
 	}
 }
 
-// ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a place
-// that came earlier, however little, would make the rate higher than the limit.
+// ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a
+// release time that came earlier, however little, would make the rate higher than the limit.
 func ceil(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 }

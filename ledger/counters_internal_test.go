@@ -9,9 +9,9 @@ import (
 	"dispatcher/admission"
 )
 
-// TestStoredPlacesComeNoSoonerThanTheyWereMade: the database keeps microseconds. If places were cut
-// to them, a thousand claims of one unit each would let go what belongs to more than their time.
-func TestStoredPlacesComeNoSoonerThanTheyWereMade(t *testing.T) {
+// TestStoredReleaseTimesAreNoSoonerThanDecided: the database keeps microseconds. If release times
+// were cut to them, a thousand claims of one unit each would let go units that come later.
+func TestStoredReleaseTimesAreNoSoonerThanDecided(t *testing.T) {
 	t.Parallel()
 	const units, pace = 1000, 3500 * time.Nanosecond
 	began := time.Date(2026, 11, 21, 12, 30, 30, 0, time.UTC)
@@ -23,17 +23,17 @@ func TestStoredPlacesComeNoSoonerThanTheyWereMade(t *testing.T) {
 	m.Roll(&c)
 	account := []admission.Account{{Counter: &c, Rate: 1}}
 	for range units {
-		place, o := admission.Fit(m, account, &admission.Need{})
+		release, o := admission.Fit(m, account, &admission.Need{})
 		if o != nil {
 			t.Fatalf("%+v", o)
 		}
-		admission.Take(m, account, &admission.Need{}, place)
+		admission.Take(m, account, &admission.Need{}, release)
 		stored := counterArrays([]counterRow{{"a", c}})[8].([]pgtype.Timestamptz)
 		c.Next = moment(stored[0])
 		m.Now, m.Earliest = c.Next, c.Next
 	}
 	if took := c.Next.Sub(began); took < units*pace {
-		t.Errorf("%d units had their places within %s, at %s apart they take %s", units, took, pace,
+		t.Errorf("%d units were released within %s, at %s apart they take %s", units, took, pace,
 			units*pace)
 	}
 }

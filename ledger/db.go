@@ -32,6 +32,8 @@ type db struct {
 	guard    primary.Guard   // of all connections
 	instance atomic.Int64    // set by Instances.Register
 
+	calendar calendar
+
 	closing  context.Context // ended by Close
 	loops    sync.WaitGroup
 	timeouts timeouts
@@ -63,6 +65,16 @@ var hotSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "3s",
 }
 
+// reportSettings shape the sessions of everything else. Their statements are planned for their
+// parameters: with the numbers of messages in hand the planner looks at no other day.
+var reportSettings = map[string]string{
+	"application_name": "dispatcher reports",
+	"plan_cache_mode":  "force_custom_plan",
+	"jit":              "off",
+	// Messages and attempts are joined day by day.
+	"enable_partitionwise_join": "on",
+}
+
 // Connect opens the ledger. The schema must be up to date: see Migrate.
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	d := &db{
@@ -73,11 +85,11 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	reports, err := d.poolConfig(map[string]string{"application_name": "dispatcher reports"})
+	reports, err := d.poolConfig(reportSettings)
 	if err != nil {
 		return nil, err
 	}
-	reports.MaxConns = 2
+	reports.MaxConns = 3
 	d.single = hot.ConnConfig.Copy()
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.
@@ -199,8 +211,8 @@ func atEdge[T any](
 // start of the transaction, is fixed within one statement, which statement_timeout bounds.
 const disorder = time.Minute
 
-// seekSeq searches the primary key of messages for an instant, by halves: some 25 probes
-// of one row in a ledger of 100 million messages. Messages up to low were received before
+// seekSeq searches the primary key of messages for an instant, by halves: some 38 probes
+// of one row, in the days around it. Messages up to low were received before
 // $1, those from high on at $1 or later, give or take disorder.
 //
 // Why not the index on received_at: it is a block range index, which summarises new pages
@@ -208,13 +220,13 @@ const disorder = time.Minute
 // Why not an index of its own: each claim would pay for it.
 const seekSeq = `
 	with recursive search(low, high) as (
-	  select 0::bigint, coalesce(max(seq), 0) + 1 from dispatcher.messages
+	  select dispatcher.first_of(dispatcher.day_at($1) - 1), dispatcher.first_of(dispatcher.day_at($1) + 2)
 	  union all
 	  select case when p.received_at < $1 then s.mid else s.low end,
 	    case when p.received_at < $1 then s.high else s.mid end
-	  from (select low, high, low + (high - low) / 2 as mid from search where high - low > 1) s,
-	    lateral (select received_at from dispatcher.messages where seq >= s.mid
-	      order by seq limit 1) p
+	  from (select low, high, low + (high - low) / 2 as mid from search where high - low > 1) s
+	    left join lateral (select received_at from dispatcher.messages where seq >= s.mid
+	      order by seq limit 1) p on true
 	)
 	select low, high from search order by high - low limit 1`
 
@@ -228,4 +240,12 @@ func (d *db) seek(ctx context.Context, at time.Time) (low, high int64, err error
 	}
 	err = d.reports.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)
 	return from, to, wrap("look for an instant", err)
+}
+
+// seekRange returns seqs such that all messages received in [from, to) are between them.
+func (d *db) seekRange(ctx context.Context, from, to time.Time) (low, high int64, err error) {
+	if low, _, err = d.seek(ctx, from); err == nil {
+		_, high, err = d.seek(ctx, to)
+	}
+	return low, high, err
 }

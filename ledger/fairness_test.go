@@ -21,9 +21,8 @@ import (
 // oldest first.
 func queue(t testing.TB, db *pgx.Conn, lane, tenant string, n int) {
 	t.Helper()
-	execute(t, db, `
-		insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
-		select concat_ws('-', $1::text, $2::text, lpad(n::text, 5, '0')), $1, $2, 1, '', 'waiting',
+	store(t, db, "id, lane, tenant, state, next_at", `
+		select concat_ws('-', $1::text, $2::text, lpad(n::text, 5, '0')), $1, $2, 'waiting',
 		  now() - make_interval(secs => $3 - n + 1)
 		from generate_series(1, $3::int) n`, lane, tenant, n)
 }
@@ -166,9 +165,8 @@ func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 	l, db := lined(t, queues)
 	served := map[string]int{}
 	for round := range 20 {
-		execute(t, db, `
-			insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
-			select concat_ws('-', 'code', $1::int, n), 'otp', 't09', 1, '', 'waiting', now()
+		store(t, db, "id, lane, tenant, state, next_at", `
+			select concat_ws('-', 'code', $1::int, n), 'otp', 't09', 'waiting', now()
 			from generate_series(1, 4) n`, round)
 		if got, _ := pick(t, l, 4, true); !maps.Equal(got, map[string]int{"otp/t09": 4}) {
 			t.Fatalf("round %d began with %v", round, got)
@@ -310,12 +308,12 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 			t.Error("the earliest deadline does not come first")
 		}
 	}
-	execute(t, db, `analyze dispatcher.messages`)
+	execute(t, db, `analyze dispatcher.due`)
 	if got, want := plan(t,
-		db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk'
+		db, `select * from dispatcher.due where next_at <= now() and lane = 'bulk'
 			and expires_at <= now() + interval '1 minute'
 		order by expires_at, seq
-		  limit 500 for update skip locked`), "messages_deadlines"; !strings.Contains(got, want) {
+		  limit 500 for update skip locked`), "due_deadlines"; !strings.Contains(got, want) {
 		t.Error(got)
 	}
 }

@@ -155,16 +155,18 @@ func TestManyHeldSlotsAreFoundThroughTheirIndex(t *testing.T) {
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments,
 		  price_micros, currency, claimed_at,
 		  settled_at, instance, answers, held_until)
-		select n, 1, 'a', 'first_choice', 'accepted', 1, 0, 'GBP', now(), now(), 1, 1,
-		  now() + case when n % 10 = 0 then interval '-1 minute' else interval '1 hour' end
+		select dispatcher.first_of(dispatcher.day_at(now())) + n, 1, 'a', 'first_choice',
+		  'accepted', 1, 0, 'GBP', now(), now(), 1, 1, now() + case when n % 10 = 0 then interval '-1 minute' else interval '1 hour' end
 		from generate_series(1, 20000) n`)
 	execute(t, db, `update dispatcher.channels
 		set configured_max = 0, active_max = 0, active = 20000 where channel = 'a'`)
-	execute(t, db, `analyze dispatcher.attempts`)
-	const held = `select from dispatcher.attempts a where a.held_until <= now() and not a.freed
-		order by a.held_until limit 500 for update skip locked`
-	if got := plan(t, db, held); !strings.Contains(got, "attempts_held_until") {
-		t.Errorf("%s\n%s", held, got)
+	execute(t, db, `insert into dispatcher.held (message_seq, attempt, held_until)
+		select message_seq, attempt, held_until from dispatcher.attempts`)
+	execute(t, db, `analyze dispatcher.held, dispatcher.attempts`)
+	if got := plan(t, db, `select message_seq, attempt from dispatcher.held
+		where held_until <= now() order by held_until limit 500`); !strings.Contains(got,
+		"held_until on held") {
+		t.Error(got)
 	}
 	if n := release(t, l); n != 2000 || activeOn(t, db, "a") != 18000 {
 		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
@@ -350,34 +352,6 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 	if n := activeOn(t, db, "a"); n != 2 || release(t, living) != 0 ||
 		byReceipt(t, living, "a", "ref-dead-00002") != 0 {
 		t.Errorf("%d active after the late answers", activeOn(t, db, "a"))
-	}
-}
-
-func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
-	t.Parallel()
-	rig := lend(t)
-	living, dead := rig.l, connect(t, ledger.Config{URL: rig.url})
-	db := rig.db
-	apply(t, living, ledger.ChannelSpec{Name: "a"})
-	claimAll(t, dead, batch("dead", 3), "a")
-	beatingForLong(t, db, living)
-	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds'
-		where id = $1`, dead.Instances.ID())
-	old := scalar[int64](t, db, `insert into dispatcher.instances (region, host, version)
-		values ('r', 'h', 'old') returning id`)
-	if n := release(t, living); n != 0 {
-		t.Errorf("%d slots were freed that the earlier release frees again", n)
-	}
-	execute(t, db, `delete from dispatcher.instances where id = $1`, old)
-	execute(t, db, `update dispatcher.instances set counts = null where id = $1`,
-		dead.Instances.ID())
-	if n := release(t, living); n != 0 {
-		t.Errorf("%d slots were freed of an earlier release that may come back", n)
-	}
-	execute(t, db, `update dispatcher.instances set counts = '{}' where id = $1`,
-		dead.Instances.ID())
-	if n := release(t, living); n != 3 {
-		t.Errorf("%d slots were freed", n)
 	}
 }
 

@@ -96,6 +96,7 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		return Heartbeat{}, wrap("heart-beat", err)
 	}
 	b.At = b.At.UTC()
+	s.calendar.saw(b.At)
 	return b, nil
 }
 
@@ -189,7 +190,7 @@ func (s *Instances) Gather(
 		return LiveInstances{}, wrap("gather", ErrNotRegistered)
 	}
 	if counts == nil {
-		counts = map[string]Grants{} // null would stand for an earlier release
+		counts = map[string]Grants{} // nil would be null, which is no object
 	}
 	own, err := json.Marshal(counts)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds'
 		where id = $1`, first.Instances.ID())
 	execute(t, db, `insert into dispatcher.instances (region, host)
-		values ('old', 'of an earlier release')`)
+		values ('old', 'that has told nothing')`)
 	f = gather(second, map[string]ledger.Grants{"a": {Messages: 1}})
 	if len(f.Members) != 3 || f.Members[0].ID != second.Instances.ID() ||
 		f.Members[0].Counts["a"].Messages != 1 || f.Members[2].Region != "old" ||

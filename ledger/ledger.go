@@ -3,9 +3,10 @@
 //
 // A Ledger is a set of stores. What a message passes through:
 //
-//	Claims.Lock        begins a claim: store new messages, pick up due ones, show the
+//	Claims.Lock        begins a claim: store new ids, pick up due messages, show the
 //	                   shared state under lock (one round trip)
-//	Tx.Commit          ends it: write down what was decided (one round trip)
+//	Tx.Commit          ends it: store new messages as they were decided, and write down what
+//	                   was decided of the others (one round trip)
 //	Settlements.Settle outcomes, next steps, freed slots: one transaction, mostly of one
 //	                   statement (one round trip)
 //	Receipts.Receive   one transaction: merge receipts into their rows, and bring messages to
@@ -15,24 +16,42 @@
 //	                   of their own (two round trips)
 //
 // The other stores hold what surrounds it: routing versions and ramps, limits, instances,
-// ambiguities, opt-outs, and what is read of all this.
+// ambiguities, opt-outs, the days that all this is kept by, and what is read of it.
 //
 // The decisions are not made here. Nothing is sent from here and no text is read: an envelope is
 // bytes.
 //
-// Lock order, which every writer keeps: rows of receipts by channel and reference (with SKIP LOCKED
-// by whoever looks at what is due), then message rows (new ids ascending, due rows with SKIP
-// LOCKED, settled rows by seq), then attempts (by message, or with SKIP LOCKED: settlements and
-// receipts take attempts before messages, so a claim never waits for an attempt), then channels by
-// name, then limits by key (those over all channels first), then cursors by route, then the
-// outbox's sequence. Whoever takes a channel's lock owns what the routing says of its limits; their
-// counts are written under their own locks, because a limit over all channels belongs to none, and
-// a settlement that gives money back takes no channel. Who changes the routing holds an advisory
-// lock before all of these, and then all channels and all limits; ramps are written under it, or in
-// transactions that lock nothing else. Who wakes messages locks their rows alone and waits for
-// none. Who books messages of subscribers takes the advisory lock of those who join parts, if it
-// has any, then marks in ascending order, then opt-outs by recipient; it touches nothing of the
-// above, and a claim reads opt-outs without a lock.
+// What happens to messages is kept by UTC day, in partitions: messages, payloads (the only place of
+// a number and a text) and attempts. The day is the upper part of a message's number, see Day.
+// Across all days stand the ids that are recognised when they come again, due (what has something
+// to do by itself) and held (slots that are held beyond their answer); triggers keep the last two.
+//
+// Lock order, which every writer keeps:
+//
+//	ids          ascending; claims alone
+//	receipts     by channel and reference; SKIP LOCKED for what is due
+//	attempts     by message and number; their rows of held with them
+//	due          by seq
+//	messages     by seq
+//	channels     by name
+//	limits       by key, those over all channels first
+//	cursors      by route
+//	ambiguous    by message and key
+//	outbox       its sequence
+//
+// Whoever changes a message that has a row in due locks that row first. A claim takes due rows,
+// their messages and then the attempts whose tickets they go on with, all with SKIP LOCKED, so it
+// never waits for them; what it inserts is new, so nobody can wait for it. Whoever takes a
+// channel's lock owns what the routing says of its limits; their counts are written under their own
+// locks, because a limit over all channels belongs to none, and a settlement that gives money back
+// takes no channel. Who changes the routing holds an advisory lock before all of these, and then
+// all channels and all limits; ramps are written under it, or in transactions that lock nothing
+// else. Who wakes messages locks rows of due that nobody has locked, and then their messages. Who
+// makes the partitions of a day holds an advisory lock and nothing else. Who empties or drops
+// tables of days or of ids holds another one, and waits for a table for less than a second before
+// it steps back, see Days.Keep. Who books messages of subscribers takes the advisory lock of those
+// who join parts, if it has any, then marks in ascending order, then opt-outs by recipient; it
+// touches nothing of the above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (
@@ -80,6 +99,7 @@ type Ledger struct {
 	Instances   *Instances
 	Messages    *Messages
 	Reports     *Reports
+	Days        *Days
 }
 
 // newLedger has no pools yet.
@@ -99,6 +119,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Outbox = newOutbox(d)
 	l.Messages = &Messages{d, l.Routing, l.Ambiguities}
 	l.Reports = &Reports{d}
+	l.Days = &Days{d}
 	return l
 }
 

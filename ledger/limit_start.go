@@ -186,7 +186,8 @@ const countTaken = `
 	  select tenant, segments, case when cardinality($4::text[]) > 0 then (
 	      select case when n is null then $4
 	        else array(select left(n, k) from unnest($5::int[]) k where left(n, k) = any($4)) end
-	      from dispatcher.number_of(m.envelope) n) end as prefixes
+	      from (select dispatcher.number_of(p.envelope) as n from dispatcher.payloads p
+	        where p.seq = a.message_seq) p) end as prefixes
 	  from dispatcher.messages m where $3 and m.seq = a.message_seq offset 0
 	) m on true
 	group by 1, 2, 3, 4`

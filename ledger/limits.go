@@ -62,8 +62,8 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
 	batch.Queue(`
 		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at)
-		  from dispatcher.messages
-		where queue is not null and state = 'waiting' group by 1, 2 order by 1, 2`).
+		  from dispatcher.due
+		where state = 'waiting' group by 1, 2 order by 1, 2`).
 		Query(func(r pgx.Rows) error {
 			p.Waiting, err = pgx.CollectRows(r, pgx.RowToStructByPos[Waiters])
 			return err

@@ -56,11 +56,16 @@ type Message struct {
 	Recipient int64
 	// Origin is the Kafka position that the message was first read from.
 	Origin Origin
-	// Envelope is the record's value as it was received.
+	// Envelope is the record's value as it was received; nil when its payload is gone.
 	Envelope []byte
 	// Digest identifies the content: equal for a redelivery, different for a second
-	// message under the same id.
+	// message under the same id. It is not read back from the ledger.
 	Digest int64
+	// NumberHMAC and EnvelopeHMAC stay when the payload goes: keyed hashes of the number and of the
+	// content. CallingCode is that of the number by E.164, such as 44. All are 0 for a record that
+	// could not be used, and read back by Messages alone.
+	NumberHMAC, EnvelopeHMAC int64
+	CallingCode              int16
 
 	// State, Reason and NextAt are what the row is inserted with: Sending when the
 	// claim is to find a channel, Scheduled with NextAt, or Dead or Failed with a

@@ -12,7 +12,7 @@ import (
 
 // messageColumns are the columns of a message m in the order of messageRow.targets.
 const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partition, m.kafka_offset,
-	m.envelope, m.digest, m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
+	m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
 	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0),
 	coalesce(m.draw_size, 0), coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''),
 	coalesce(m.segments, 0), coalesce(m.alphabet, ''),
@@ -38,7 +38,6 @@ func (r *messageRow) targets() []any {
 	m := &r.m
 	return []any{
 		&m.Seq, &m.ID, &m.Lane, &m.Tenant, &m.Origin.Topic, &m.Origin.Partition, &m.Origin.Offset,
-		&m.Envelope, &m.Digest,
 		&m.State, &m.Reason, &r.nextAt, &r.expiresAt,
 		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
 		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
@@ -66,7 +65,8 @@ type dueRow struct {
 }
 
 func (r *dueRow) targets() []any {
-	return append(r.messageRow.targets(), &r.accepted, &r.claimed, &r.optedOut, &r.open)
+	return append(r.messageRow.targets(), &r.m.Envelope, &r.accepted, &r.claimed, &r.optedOut,
+		&r.open)
 }
 
 // message is the row once it has been read.
@@ -81,7 +81,9 @@ func (r *dueRow) message() Message {
 
 // recordColumns are the columns of a message m in the order of recordRow.targets.
 const recordColumns = messageColumns +
-	`, m.finished_at, coalesce(m.seen::text, ''), coalesce(m.detail, '')`
+	`, (select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.finished_at,
+	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.number_hmac, 0),
+	coalesce(m.envelope_hmac, 0), coalesce(m.calling_code, 0)`
 
 // recordRow is a Record without attempts while it is read.
 type recordRow struct {
@@ -91,12 +93,17 @@ type recordRow struct {
 }
 
 func (r *recordRow) targets() []any {
-	return append(r.messageRow.targets(), &r.finished, &r.seen, &r.m.Detail)
+	return append(r.messageRow.targets(), &r.m.Envelope, &r.finished, &r.seen, &r.m.Detail,
+		&r.m.NumberHMAC, &r.m.EnvelopeHMAC, &r.m.CallingCode)
 }
 
 // record is the row once it has been read.
 func (r *recordRow) record() Record {
-	return Record{Message: r.message(), FinishedAt: moment(r.finished), Seen: document(r.seen)}
+	m := r.message()
+	return Record{
+		Message: m, PayloadGone: m.Envelope == nil, FinishedAt: moment(r.finished),
+		Seen: document(r.seen),
+	}
 }
 
 // attemptColumns are the columns of an attempt a in the order of attemptRow.targets.

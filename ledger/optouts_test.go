@@ -93,26 +93,6 @@ func TestAClaimSeesOptOutsOfNewAndDueRows(t *testing.T) {
 	want(t, "on it again", barred(t, l, nil, 10), []string{"new-1", "old-1"})
 }
 
-// TestRowsOfThePreviousReleaseAreCheckedToo: they have no recipient, so it is read from the
-// envelope.
-func TestRowsOfThePreviousReleaseAreCheckedToo(t *testing.T) {
-	t.Parallel()
-	rig := lend(t)
-	l, db := rig.l, rig.db
-	damaged := to("damaged", "shop", subscriber)
-	damaged.Envelope = []byte("\xff{")
-	barred(t, l, []ledger.Message{
-		to("a", "shop", subscriber), to("b", "shop", "+447700900124"),
-		damaged,
-	}, 0)
-	if _, err := db.Exec(t.Context(),
-		`update dispatcher.messages set recipient = null`); err != nil {
-		t.Fatal(err)
-	}
-	optOut(t, l, byHand, subscriber)
-	want(t, "barred", barred(t, l, nil, 10), []string{"a"})
-}
-
 func TestAKeywordChangesTheList(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -218,8 +198,7 @@ func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 	}
 }
 
-// TestGoAndTheSchemaGiveTheSameRecipient: rows of the previous release are found by the one, all
-// others by the other.
+// TestGoAndTheSchemaGiveTheSameRecipient: claims compute it by the one, auditors by the other.
 func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 	t.Parallel()
 	db := lend(t).db
@@ -252,7 +231,7 @@ func TestOptOutsAreFoundThroughTheirIndex(t *testing.T) {
 		where until is null))
 		then coalesce((select true from dispatcher.opt_outs o where o.recipient = m.recipient
 		  and o.until is null), false) else false end
-		from dispatcher.messages m`
+		from dispatcher.payloads m`
 	if got := plan(t, db, question); strings.Count(got, "opt_outs_current") != 2 ||
 		strings.Contains(got, "hashed") {
 		t.Errorf("the list is not asked through its index:\n%s", got)

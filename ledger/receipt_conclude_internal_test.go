@@ -36,10 +36,10 @@ func rowsOf(letters string) (parts []part) {
 	return parts
 }
 
-// comeTo is what the parts of an accepted attempt come to that owes so many receipts.
-func comeTo(owed int, parts []part) reported {
+// comeTo is what the parts of an accepted attempt come to that expects so many receipts.
+func comeTo(expected int, parts []part) reported {
 	count := (&attemptStatus{
-		outcome: provider.Accepted.String(), owed: owed, within: time.Hour,
+		outcome: provider.Accepted.String(), owed: expected, within: time.Hour,
 		parts: parts,
 	}).tally()
 	return count.word()
@@ -71,10 +71,10 @@ func TestPartsComeToOneWord(t *testing.T) {
 func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		owed    int
-		letters string
-		timed   bool // somebody is to look at the row of the first part
-		want    State
+		expected int // receipts
+		letters  string
+		timed    bool // somebody is to look at the row of the first part
+		want     State
 	}{
 		{1, "d", false, Delivered},
 		{2, "d", true, ""},
@@ -98,8 +98,9 @@ func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	} {
 		parts := rowsOf(test.letters)
 		parts[0].awaited = parts[0].awaited || test.timed
-		if got := comeTo(test.owed, parts); got.state != test.want {
-			t.Errorf("%q of %d comes to %q, want %q", test.letters, test.owed, got.state, test.want)
+		if got := comeTo(test.expected, parts); got.state != test.want {
+			t.Errorf("%q of %d comes to %q, want %q", test.letters, test.expected, got.state,
+				test.want)
 		}
 	}
 }
@@ -348,8 +349,8 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// TestAProofIsLookedAtWhenItsTimeIsOver: an attempt before it owes a part without a row, which is
-// awaited for as long as the proved one is.
+// TestAProofIsLookedAtWhenItsTimeIsOver: an attempt before it expects the receipt of a part without
+// a row, which is awaited for as long as the proved one is.
 func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true,

@@ -23,7 +23,7 @@ package ledger
 //
 // The channel is read from the attempt, which must exist. Rows are written in the order of their
 // key, as in mergeReceipts.
-const expectReceipts = `
+var expectReceipts = ofDay(`
 	with fresh as materialized (
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq,
 	    n.attempt, nullif(n.part, 0) as part,
@@ -64,7 +64,7 @@ const expectReceipts = `
 	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference
 	    from booked)
 	order by f.channel, f.reference, f.seq, f.attempt
-	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`
+	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`)
 
 // mergeReceipts merges receipts into their rows and says what came of it: how many rows with a
 // message changed, how many without, how many receipts carry the key of one message and the
@@ -72,7 +72,7 @@ const expectReceipts = `
 // it met or made, which are locked now. A row is replaced only by one of higher rank, so that
 // neither order nor repetition matters; one that nobody knows the message of gets it from a key of
 // any rank. A receipt without reference is about the reference of its attempt, or has a row of its
-// own while there is none, or when there are several: see folded. A last word ends the wait of its
+// own while there is none, or when there are several: see namedAttempts. A last word ends the wait of its
 // row.
 //
 // The first message that a reference is known to belong to keeps it: a receipt whose key names
@@ -81,21 +81,13 @@ const expectReceipts = `
 // no more than a hint.
 const mergeReceipts = `
 	with given as (
-	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state,
-	    g.cause, g.code, g.nr,
+	  select g.channel, g.reference, nullif(g.seq, 0) as named, nullif(g.known, 0) as message_seq,
+	    nullif(g.attempt, 0) as attempt, g.state, g.cause, g.code, g.nr,
 	    now() - g.ago * interval '1 microsecond' as received_at
-	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[],
-	    $7::text[], $8::bigint[]) with ordinality
-	    as g(channel, reference, seq, attempt, state, cause, code, ago, nr)
-	  left join dispatcher.attempts a on a.message_seq = nullif(g.seq, 0)
-	    and a.attempt = g.attempt and a.channel = g.channel
-	  cross join lateral unnest(case
-	    when g.reference <> '' then array[g.reference]
-	    when a.message_seq is not null then array[(
-	      select case when count(distinct n) = 1 and coalesce(a.receipts_owed, 1) = 1 then min(n)
-	        else ' ' || a.message_seq || '.' || a.attempt end
-	      from unnest(string_to_array(a.provider_reference, ' ')) as n where n <> '')]
-	  end) as w(reference)
+	  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[],
+	    $7::text[], $8::text[], $9::bigint[]) with ordinality
+	    as g(channel, reference, seq, known, attempt, state, cause, code, ago, nr)
+	  where g.reference <> ''
 	), owned as (
 	  select g.channel, g.reference, g.named, g.state, g.cause, g.code, g.received_at,
 	    r.channel is not null as known,
@@ -142,14 +134,24 @@ const mergeReceipts = `
 	  (select array_agg(channel) from met), (select array_agg(reference) from met)
 	from booked`
 
-// lockAttemptRows locks all attempts of the affected messages, lockMessageRows the messages, and
-// readParts then reads the rows of their parts, by a statement of its own that sees what the last
-// holder of the locks committed. Affected are the messages that receipts are about, by channel and
-// reference, and those of some seqs. Receipts of an attempt whose settlement said nothing about
-// them are awaited for $4, which is UnsaidAwait, see receiptStatus.answered. The last column but
-// one is attemptStatus.heir: while an attempt repeats another under its key, the message says so.
-const (
-	lockAttemptRows = `
+// namedAttempts are attempts that receipts name by our key, by their position.
+const namedAttempts = `select nr, reference from dispatcher.named_attempts($1, $2, $3)`
+
+// selectAffected are the messages of rows of receipts.
+const selectAffected = `
+	select array_agg(distinct r.message_seq)
+	from unnest($1::text[], $2::text[]) as g(channel, reference)
+	join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	where r.message_seq is not null`
+
+// lockAttemptRows locks all attempts of some messages, lockDueRows and lockMessageRows the
+// messages, and readParts then reads the rows of their parts, by a statement of its own that sees
+// what the last holder of the locks committed. Receipts of an attempt whose settlement said nothing
+// about them are awaited for $2, which is UnsaidAwait, see receiptStatus.answered. The last column
+// but one is attemptStatus.heir: while an attempt repeats another under its key, the message says
+// so.
+var (
+	lockAttemptRows = ofDay(`
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''),
 	  coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
 	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false),
@@ -162,37 +164,29 @@ const (
 	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0)
 	      else 0 end,
 	  a.reason = 'resend'
-	from (
-	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
-	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
-	    where r.message_seq is not null
-	    union select seq from unnest($3::bigint[]) as k(seq)
-	  ) n join dispatcher.attempts a on a.message_seq = n.seq
+	from dispatcher.attempts a
 	cross join lateral (select coalesce(a.receipts_within,
-	  case when a.receipts_owed is null then $4::interval else '0' end) as within) w
-	order by a.message_seq, a.attempt for update of a`
+	  case when a.receipts_owed is null then $2::interval else '0' end) as within) w
+	where a.message_seq = any($1)
+	order by a.message_seq, a.attempt for update of a`)
 
-	lockMessageRows = `
+	lockMessageRows = ofDay(`
 	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0),
-	  m.possible_duplicate, m.envelope, m.state, m.attempts, now()
-	from (
-	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
-	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
-	    where r.message_seq is not null
-	    union select seq from unnest($3::bigint[]) as k(seq)
-	  ) n join dispatcher.messages m on m.seq = n.seq
-	order by m.seq for update of m`
+	  m.possible_duplicate,
+	  (select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.state, m.attempts, now()
+	from dispatcher.messages m where m.seq = any($1)
+	order by m.seq for update of m`)
+)
+
+const (
+	lockDueRows = `
+	select from dispatcher.due where seq = any($1) order by seq for update`
 
 	readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,
 	  coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
 	  r.due_at is not null, coalesce(r.due_at > now(), false)
-	from (
-	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
-	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
-	    where r.message_seq is not null
-	    union select seq from unnest($3::bigint[]) as k(seq)
-	  ) n join dispatcher.receipts r on r.message_seq = n.seq
+	from dispatcher.receipts r where r.message_seq = any($1)
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 )
 
@@ -208,7 +202,7 @@ var attemptRowNames = []string{
 	"contradicted_ats",
 }
 
-var updateAttemptRows = named(attemptRowNames, `
+var updateAttemptRows = ofDay(named(attemptRowNames, `
 	update dispatcher.attempts a set
 	  outcome = case when n.accepted then 'accepted' else a.outcome end,
 	  answers = a.answers + n.accepted::int,
@@ -225,20 +219,20 @@ var updateAttemptRows = named(attemptRowNames, `
 	  @states::text[], @causes::text[], @codes::text[], @ats::timestamptz[], @freed::boolean[],
 	  @contradicted_ats::timestamptz[])
 	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed, contradicted_at)
-	where a.message_seq = n.seq and a.attempt = n.attempt`)
+	where a.message_seq = n.seq and a.attempt = n.attempt`))
 
-const updateStatuses = `
+var updateStatuses = ofDay(`
 	update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), next_at = null,
 	  finished_at = case when n.state <> 'accepted' then now() end,
 	  pinned = null, parts_left = null, waiting_since = null, waits_for = null,
 	  possible_duplicate = n.possible_duplicate
 	from unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) as n(seq, state, reason,
 	  possible_duplicate)
-	where m.seq = n.seq`
+	where m.seq = n.seq`)
 
 // flagMessages says that messages may have reached their subscribers twice.
-const flagMessages = `
-	update dispatcher.messages set possible_duplicate = true where seq = any($1)`
+var flagMessages = ofDay(`
+	update dispatcher.messages set possible_duplicate = true where seq = any($1)`)
 
 // updateDue writes when somebody has to look at a row again, in microseconds from now; null for
 // never.

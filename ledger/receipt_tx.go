@@ -44,18 +44,26 @@ func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) er
 	return err
 }
 
-// affected are messages: those that rows of receipts are about, and some more by seq. None is nil.
-type affected struct {
-	channel, reference []string
-	seq                []int64
-}
-
-// look locks what is affected and reads it, see lockAttemptRows. What was queued before is done
-// first, in the same round trip.
-func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, a affected) error {
-	batch.Queue(lockAttemptRows, a.channel, a.reference, a.seq, UnsaidAwait).Query(t.readTries)
-	batch.Queue(lockMessageRows, a.channel, a.reference, a.seq).Query(t.readStatuses)
-	batch.Queue(readParts, a.channel, a.reference, a.seq).Query(t.readParts)
+// look locks messages and reads them, see lockAttemptRows.
+func (t *receiptTx) look(ctx context.Context, seqs []int64) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	slices.Sort(seqs)
+	seqs = slices.Compact(seqs)
+	batch := &pgx.Batch{}
+	each := func(do func(day Day, some []int64)) {
+		eachDay(len(seqs), func(i int) int64 { return seqs[i] },
+			func(day Day, from, to int) { do(day, seqs[from:to]) })
+	}
+	each(func(day Day, some []int64) {
+		batch.Queue(lockAttemptRows.on(day), some, UnsaidAwait).Query(t.readTries)
+	})
+	batch.Queue(lockDueRows, seqs)
+	each(func(day Day, some []int64) {
+		batch.Queue(lockMessageRows.on(day), some).Query(t.readStatuses)
+	})
+	batch.Queue(readParts, seqs).Query(t.readParts)
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
@@ -159,8 +167,8 @@ func (f *finished) counts() (contradictory, otherID int) {
 func (t *receiptTx) finish(
 	ctx context.Context, picked, news map[rowID]bool, all bool,
 ) (finished, error) {
-	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}
+	w := t.conclude(picked, news, all)
 	w.queue(batch)
 	var tag string
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
@@ -328,16 +336,19 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 	if c := &w.dropped; len(c.channel) > 0 {
 		batch.Queue(dropRows, c.channel, c.reference)
 	}
-	if c := &w.tries; len(c.seq) > 0 {
-		batch.Queue(updateAttemptRows, c.seq, c.number, c.accepted, c.reference, c.state, c.cause,
-			c.code, c.at, c.frees, c.contradicted)
-	}
-	if c := &w.closed; len(c.seq) > 0 {
-		batch.Queue(updateStatuses, c.seq, c.state, c.reason, c.duplicate)
-	}
-	if len(w.flagged) > 0 {
-		batch.Queue(flagMessages, w.flagged)
-	}
+	c, m := &w.tries, &w.closed
+	eachDay(len(c.seq), func(i int) int64 { return c.seq[i] }, func(day Day, i, j int) {
+		batch.Queue(updateAttemptRows.on(day), c.seq[i:j], c.number[i:j], c.accepted[i:j],
+			c.reference[i:j], c.state[i:j], c.cause[i:j], c.code[i:j], c.at[i:j], c.frees[i:j],
+			c.contradicted[i:j])
+	})
+	eachDay(len(m.seq), func(i int) int64 { return m.seq[i] }, func(day Day, i, j int) {
+		batch.Queue(updateStatuses.on(day), m.seq[i:j], m.state[i:j], m.reason[i:j],
+			m.duplicate[i:j])
+	})
+	eachDay(len(w.flagged), func(i int) int64 { return w.flagged[i] }, func(day Day, i, j int) {
+		batch.Queue(flagMessages.on(day), w.flagged[i:j])
+	})
 	if len(w.slots) > 0 {
 		channels := slices.Sorted(maps.Keys(w.slots))
 		counts := make([]int64, len(channels))

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -175,10 +176,8 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return 0, finished{}, err
 	}
-	if len(seqs) > 0 {
-		if err := t.look(ctx, &pgx.Batch{}, affected{[]string{}, []string{}, seqs}); err != nil {
-			return 0, finished{}, err
-		}
+	if err := t.look(ctx, slices.Clone(seqs)); err != nil {
+		return 0, finished{}, err
 	}
 	done, err = t.finish(ctx, picked, picked, true)
 	return len(seqs), done, err

@@ -17,7 +17,9 @@ const maxReference = provider.MaxReference
 // receiveBatch is how many receipts one transaction books, and how many due rows one looks at.
 const receiveBatch = 500
 
-// Receive books receipts, in transactions of 500 that take two round trips each. Whatever their
+// Receive books receipts, in transactions of 500 that take three round trips each: to merge them
+// into their rows, to lock and read the messages that these are about, of whichever days, and to
+// write what follows. One more looks for attempts that receipts name by our key. Whatever their
 // order and however often they come, they have the same effect: see conclude. A receipt is kept
 // when no attempt is known that it is about, and finds its attempt when that is settled; see
 // Overdue for what follows then. A receipt with Seq whose attempt is unknown makes that accepted.
@@ -61,6 +63,9 @@ func (s *Receipts) WithKey(ctx context.Context, seqs []int64) ([]int64, error) {
 func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, error) {
 	folded := fold(receipts)
 	given := newReceiptArrays(folded)
+	if err := t.findNamed(ctx, given); err != nil {
+		return Received{}, err
+	}
 	var got Received
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
@@ -85,7 +90,19 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 		}
 		return nil
 	})
-	if err := t.look(ctx, batch, given.decisive(folded)); err != nil {
+	about, seqs := given.decisive(folded)
+	batch.Queue(selectAffected, about.channel, about.reference).QueryRow(func(row pgx.Row) error {
+		var more []int64
+		if err := row.Scan(&more); err != nil {
+			return err
+		}
+		seqs = append(seqs, more...)
+		return nil
+	})
+	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return Received{}, err
+	}
+	if err := t.look(ctx, seqs); err != nil {
 		return Received{}, err
 	}
 	done, err := t.finish(ctx, picked, proofs, false)
@@ -136,10 +153,11 @@ func fold(receipts []Receipt) []Receipt {
 	return out
 }
 
-// receiptArrays are receipts column by column.
+// receiptArrays are receipts column by column. known and attempt are the attempt that a receipt
+// names by our key, 0 when there is none.
 type receiptArrays struct {
 	channel, reference, state, cause, code []string
-	seq, ago                               []int64
+	seq, known, ago                        []int64
 	attempt                                []int16
 }
 
@@ -148,7 +166,8 @@ func newReceiptArrays(receipts []Receipt) *receiptArrays {
 	a := &receiptArrays{
 		channel: make([]string, n), reference: make([]string, n), state: make([]string, n),
 		cause: make([]string, n), code: make([]string, n),
-		seq: make([]int64, n), ago: make([]int64, n), attempt: make([]int16, n),
+		seq: make([]int64, n), known: make([]int64, n), ago: make([]int64, n),
+		attempt: make([]int16, n),
 	}
 	for i := range receipts {
 		r := &receipts[i]
@@ -165,22 +184,62 @@ func newReceiptArrays(receipts []Receipt) *receiptArrays {
 	return a
 }
 
-// arguments are the parameters of mergeReceipts.
-func (a *receiptArrays) arguments() []any {
-	return []any{a.channel, a.reference, a.seq, a.attempt, a.state, a.cause, a.code, a.ago}
+// findNamed looks for the attempts that receipts name by our key, if any does.
+func (t *receiptTx) findNamed(ctx context.Context, a *receiptArrays) error {
+	var at []int
+	var seq []int64
+	var attempt []int16
+	var channel []string
+	for i := range a.seq {
+		if a.seq[i] != 0 {
+			at, seq = append(at, i), append(seq, a.seq[i])
+			attempt, channel = append(attempt, a.attempt[i]), append(channel, a.channel[i])
+		}
+		a.attempt[i] = 0
+	}
+	if at == nil {
+		return nil
+	}
+	rows, err := t.conn.Query(ctx, namedAttempts, seq, attempt, channel)
+	if err != nil {
+		return err
+	}
+	var nr int64
+	var reference string
+	_, err = pgx.ForEachRow(rows, []any{&nr, &reference}, func() error {
+		i := at[nr-1]
+		a.known[i], a.attempt[i] = seq[nr-1], attempt[nr-1]
+		if a.reference[i] == "" {
+			a.reference[i] = reference
+		}
+		return nil
+	})
+	return err
 }
 
-// decisive are the messages of those receipts that can change more than their own row.
-func (a *receiptArrays) decisive(receipts []Receipt) affected {
-	channel, reference, seq := []string{}, []string{}, []int64{}
+// arguments are the parameters of mergeReceipts.
+func (a *receiptArrays) arguments() []any {
+	return []any{
+		a.channel, a.reference, a.seq, a.known, a.attempt, a.state, a.cause, a.code, a.ago,
+	}
+}
+
+// decisive are the rows of those receipts that can change more than their own row, and the
+// messages that they name.
+func (a *receiptArrays) decisive(receipts []Receipt) (rows rowIDs, seqs []int64) {
+	rows = rowIDs{[]string{}, []string{}}
 	for i := range receipts {
 		if !receipts[i].State.Final() && receipts[i].Seq == 0 {
 			continue
 		}
-		channel, reference = append(channel, a.channel[i]), append(reference, a.reference[i])
-		if receipts[i].Seq != 0 {
-			seq = append(seq, receipts[i].Seq)
+		rows.channel = append(rows.channel, a.channel[i])
+		rows.reference = append(rows.reference, a.reference[i])
+		if a.known[i] != 0 {
+			seqs = append(seqs, a.known[i])
 		}
 	}
-	return affected{channel, reference, seq}
+	return rows, seqs
 }
+
+// rowIDs are keys of rows of receipts, column by column.
+type rowIDs struct{ channel, reference []string }

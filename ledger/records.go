@@ -25,6 +25,8 @@ var ErrNoMessage = errors.New("the ledger has no message with this id")
 // Record is everything that the ledger knows of one message.
 type Record struct {
 	Message Message
+	// PayloadGone: number and text are not kept any more; the message has no envelope.
+	PayloadGone bool
 	// FinishedAt is zero while more may happen to the message.
 	FinishedAt time.Time
 	// Seen is the state, JSON, that the last wait was decided on; nil if it never waited.
@@ -104,9 +106,16 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 }
 
 func (s *Messages) read(ctx context.Context, id string) (Record, error) {
+	var seq *int64
 	var r recordRow
+	if err := s.reports.QueryRow(ctx, `select dispatcher.seq_of($1)`, id).Scan(&seq); err != nil {
+		return Record{}, err
+	}
+	if seq == nil {
+		return Record{}, pgx.ErrNoRows
+	}
 	err := s.reports.QueryRow(ctx, `select `+recordColumns+
-		` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
+		` from dispatcher.messages m where m.seq = $1`, *seq).Scan(r.targets()...)
 	return r.record(), err
 }
 

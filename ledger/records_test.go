@@ -21,11 +21,11 @@ import (
 func fillHours(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	const messages = `
-		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state,
+		insert into dispatcher.messages (seq, id, lane, kafka_offset, attempts, state,
 		  finished_at, next_at,
 		  route, routing_version, first_choice, received_at)
-		overriding system value
-		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', case k.state when 'accepted' then 1
+		select dispatcher.first_of(dispatcher.day_at(now())) + s + 7 * (s / 3), 'm' || s, 'otp', s,
+		  case k.state when 'accepted' then 1
 		  else 0 end, k.state,
 		  case k.state when 'dead' then now() end, case k.state when 'waiting' then now() end,
 		  case when s % 10 > 0 then 'default' end, 1, 'a',
@@ -40,7 +40,7 @@ func fillHours(t testing.TB, db *pgx.Conn, n int) {
 		  claimed_at, settled_at, instance, answers)
 		select seq, k, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', received_at, received_at,
 		  1, 1
-		from dispatcher.messages, generate_series(1, case when digest % 7 = 0 then 2 else 1 end) k
+		from dispatcher.messages, generate_series(1, case when kafka_offset % 7 = 0 then 2 else 1 end) k
 		order by seq, k`
 	if _, err := db.Exec(t.Context(), messages, n); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func visitAll(t testing.TB, l *ledger.Ledger, f ledger.ChoiceFilter) (ids []stri
 			return fmt.Errorf("message %d follows %d", r.Message.Seq, last)
 		}
 		want := 1
-		if r.Message.Digest%7 == 0 {
+		if r.Message.Origin.Offset%7 == 0 {
 			want = 2
 		}
 		if len(r.Attempts) != want || r.Attempts[want-1].Number != want {
@@ -100,8 +100,8 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 		f := ledger.ChoiceFilter{From: to.Add(-span.length), To: to}
 		want := scalar[[]string](t, db, `
 			select array_agg(id order by seq) from dispatcher.messages
-			where received_at >= $1 and received_at < $2 and digest % 12 > 0
-			  and digest % 10 > 0`, f.From, f.To)
+			where received_at >= $1 and received_at < $2 and kafka_offset % 12 > 0
+			  and kafka_offset % 10 > 0`, f.From, f.To)
 		if got := visitAll(t, l, f); !slices.Equal(got, want) {
 			t.Errorf("%s until %s ago: visited %d of %d", span.length, span.ago, len(got),
 				len(want))

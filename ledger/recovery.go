@@ -47,17 +47,10 @@ const heardOthers = `exists (
 func (s *Settlements) Abandoned(
 	ctx context.Context, deadAfter, sendTimeout time.Duration, limit int,
 ) ([]Open, error) {
-	r, err := s.hot.Query(ctx, `
-		select `+messageColumns+`,
-		  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-		    coalesce(a.ranking::text, ''), a.claimed_at
-		from dispatcher.instances i
-		join dispatcher.attempts a on `+claimedBy+`
-		join dispatcher.messages m on m.seq = a.message_seq
-		where `+isDead+` and a.claimed_at < clock_timestamp() - $3::interval
-		  and (i.left_at is not null or `+heardOthers+`)
-		order by a.claimed_at limit $4`,
-		deadAfter, s.instance.Load(), sendTimeout, limit)
+	if lost, err := s.anyLost(ctx, deadAfter); err != nil || !lost {
+		return nil, wrap("look for abandoned attempts", err)
+	}
+	r, err := s.hot.Query(ctx, selectAbandoned, deadAfter, s.instance.Load(), sendTimeout, limit)
 	if err != nil {
 		return nil, wrap("look for abandoned attempts", err)
 	}
@@ -65,12 +58,35 @@ func (s *Settlements) Abandoned(
 	return open, wrap("look for abandoned attempts", err)
 }
 
+// selectAbandoned looks for the attempts of each instance by the time in which it claimed.
+var selectAbandoned = `
+	select ` + messageColumns + `, p.envelope,
+	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+	    coalesce(a.ranking::text, ''), a.claimed_at
+	from dispatcher.instances i
+	cross join lateral (
+	  select a.* from dispatcher.attempts a
+	  where ` + claimedBy + ` and a.claimed_at < clock_timestamp() - $3::interval
+	  order by a.claimed_at limit $4) a
+	cross join lateral (
+	  select m.* from dispatcher.messages m where m.seq = a.message_seq limit 1) m
+	left join dispatcher.payloads p on p.seq = m.seq
+	where ` + isDead + ` and (i.left_at is not null or ` + heardOthers + `)
+	order by a.claimed_at limit $4`
+
+// anyLost reports whether an instance is gone. Only then are the attempts of all days looked at.
+func (s *db) anyLost(ctx context.Context, deadAfter time.Duration) (lost bool, err error) {
+	err = s.hot.QueryRow(ctx, `select exists (select from dispatcher.instances i where `+
+		isDead+`)`, deadAfter).Scan(&lost)
+	return lost, err
+}
+
 func scanOpen(r pgx.CollectableRow) (Open, error) {
 	var o Open
 	var m messageRow
 	var ranking string
 	a := &o.Attempt
-	err := r.Scan(append(m.targets(),
+	err := r.Scan(append(m.targets(), &m.m.Envelope,
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking,
 		&o.ClaimedAt)...)
 	o.Message = m.message()
@@ -83,8 +99,15 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 // the channels that were removed from the routing and have nothing under way any more, and it
 // wakes the messages that the applier of a routing did not get to wake, see Routing.Apply.
 func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
+	lost, err := s.anyLost(ctx, deadAfter)
+	if err != nil {
+		return wrap("forget instances", err)
+	}
 	batch := &pgx.Batch{}
-	batch.Queue(`delete from dispatcher.instances i where `+isDead+` and not `+hasOpen, deadAfter)
+	if lost {
+		batch.Queue(`delete from dispatcher.instances i where `+isDead+` and not `+hasOpen,
+			deadAfter)
+	}
 	batch.Queue(`
 		with idle as (
 		  select channel from dispatcher.channels where removed_at is not null and active = 0
@@ -121,28 +144,34 @@ const giveBack = `
 	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
 	)`
 
-// endHolds finds slots whose time is over.
+// endHolds finds slots whose time is over. Each attempt is looked up by its key: a join could read
+// the attempts of all days.
 const endHolds = `
-	with ending as materialized (
-	  select a.message_seq, a.attempt from dispatcher.attempts a
-	  where a.held_until <= now() and not a.freed
-	  order by a.held_until limit $1 for update skip locked
+	with over as materialized (
+	  select message_seq, attempt from dispatcher.held where held_until <= now()
+	  order by held_until limit $1
+	), ending as materialized (
+	  select a.message_seq, a.attempt from over o, lateral (
+	    select n.message_seq, n.attempt from dispatcher.attempts n
+	    where n.message_seq = o.message_seq and n.attempt = o.attempt and n.held_until <= now()
+	      and not n.freed for update skip locked) a
 	)` + giveBack + `
 	select count(*) from freed`
 
-// endDead finds the open attempts of instances that are gone. An instance of an earlier release,
-// which has no counts, would give the slot of such an attempt back once more when it settles it. So
-// while one is there, the slots stay with their attempts until those are settled, as before.
+// endDead finds the open attempts of instances that are gone, by the time in which these claimed.
 var endDead = `
-	with ending as materialized (
+	with open as materialized (
 	  select a.message_seq, a.attempt
-	  from dispatcher.instances i join dispatcher.attempts a on ` + claimedBy + `
-	  where ` + isDead + ` and i.counts is not null and not a.freed and not exists (
-	    select from dispatcher.instances o
-	    where o.counts is null and o.left_at is null
-	      and o.last_seen >= clock_timestamp() - $1::interval)
-	    and ` + heardOthers + `
-	  order by a.message_seq, a.attempt limit $3 for update of a skip locked
+	  from dispatcher.instances i cross join lateral (
+	    select a.message_seq, a.attempt from dispatcher.attempts a
+	    where ` + claimedBy + ` and not a.freed order by a.claimed_at limit $3) a
+	  where ` + isDead + ` and ` + heardOthers + `
+	  order by a.message_seq, a.attempt limit $3
+	), ending as materialized (
+	  select a.message_seq, a.attempt from open o cross join lateral (
+	    select n.message_seq, n.attempt from dispatcher.attempts n
+	    where n.message_seq = o.message_seq and n.attempt = o.attempt and n.outcome is null
+	      and not n.freed for update skip locked) a
 	)` + giveBack + `
 	select count(*) from freed`
 
@@ -155,11 +184,24 @@ var endDead = `
 func (s *Settlements) ReleaseSlots(
 	ctx context.Context, deadAfter time.Duration,
 ) (freed int64, err error) {
-	late, err := s.releaseAll(ctx, endHolds, releaseBatch)
+	var over, gone bool
+	err = s.hot.QueryRow(ctx, `
+		select exists (select from dispatcher.held where held_until <= now()),
+		  exists (select from dispatcher.instances i where `+isDead+`)`, deadAfter).
+		Scan(&over, &gone)
 	if err != nil {
-		return late, wrap("release slots held too long", err)
+		return 0, wrap("release slots", err)
 	}
-	lost, err := s.releaseAll(ctx, endDead, deadAfter, s.instance.Load(), releaseBatch)
+	var late, lost int64
+	if over {
+		if late, err = s.releaseAll(ctx, endHolds, releaseBatch); err != nil {
+			return late, wrap("release slots held too long", err)
+		}
+	}
+	if !gone {
+		return late, nil
+	}
+	lost, err = s.releaseAll(ctx, endDead, deadAfter, s.instance.Load(), releaseBatch)
 	return late + lost, wrap("release slots of dead instances", err)
 }
 

@@ -64,7 +64,7 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Messages {
 			need := admission.Need{Lane: p.lane, Segments: 1, Micros: price}
-			place, o := admission.Fit(m, accounts, &need)
+			release, o := admission.Fit(m, accounts, &need)
 			if o != nil {
 				return d, fmt.Errorf("no room in %+v", o.Counter)
 			}
@@ -73,7 +73,7 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 				own[k].Tallies = accounts[k].Tallies(m, &need)
 			}
 			back[seen.Messages[i].Seq] = own
-			admission.Take(m, accounts, &need, place)
+			admission.Take(m, accounts, &need, release)
 			seen.Channels[0].Gate.Active.Count++
 			d.Each[i] = ledger.Decision{
 				State: ledger.Sending, Plan: seen.Messages[i].Plan,

@@ -108,10 +108,10 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 				tc.carried[i].Messages = 1, id, "a", 1
 		}
 		want = append(want, tc.carried...)
-		execute(t, db, `insert into dispatcher.messages (id, lane, digest, received_at, route,
-			routing_version, first_choice, state, attempts, envelope, finished_at)
-			values ($1, 'bulk', 1, now(), $1, 1, 'a', 'failed', $2, '{}',
-			  now())`, id, len(tc.attempts))
+		store(t, db, "id, lane, received_at, route, routing_version, first_choice, state, "+
+			"attempts, finished_at",
+			`values ($1, 'bulk', now(), $1, 1, 'a', 'failed', $2::int, now())`,
+			id, len(tc.attempts))
 		for i, a := range tc.attempts {
 			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,
 				outcome, provider_code, segments, price_micros, currency,

@@ -118,14 +118,16 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	seen := claimAll(t, l, []ledger.Message{message("m")}, "a")
+	m := message("m")
+	m.NumberHMAC, m.EnvelopeHMAC, m.CallingCode = -17, 18, 44
+	seen := claimAll(t, l, []ledger.Message{m}, "a")
 	settleAll(t, l, accepted(seen.Messages))
 	r, err := l.Messages.Record(t.Context(), "m")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := seen.Messages[0]
-	want.State, want.Attempts = ledger.Accepted, 1
+	want.State, want.Attempts, want.Digest = ledger.Accepted, 1, 0
 	if diff := cmp.Diff(want, r.Message); diff != "" {
 		t.Error(diff)
 	}

@@ -70,7 +70,8 @@ const daily = `
 	with drawn as (
 	  select coalesce(route, '') as route, first_choice as channel, count(*) as first_choice
 	  from dispatcher.messages
-	  where received_at >= $1 and received_at < $2 and first_choice is not null
+	  where seq > $3 and seq < $4 and received_at >= $1 and received_at < $2
+	    and first_choice is not null
 	  group by 1, 2
 	), tried as (
 	  select coalesce(m.route, '') as route, a.channel, a.currency,
@@ -96,7 +97,7 @@ const daily = `
 	    count(*) filter (where a.outcome = 'accepted'
 	      and a.receipt_state = 'no_receipt') as no_receipt
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-	  where a.claimed_at >= $1 and a.claimed_at < $2
+	  where a.message_seq < $4 and a.claimed_at >= $1 and a.claimed_at < $2
 	  group by 1, 2, 3
 	), numbered as (
 	  select *, row_number() over (partition by route, channel order by currency) as nr from tried
@@ -128,7 +129,11 @@ func (s *Reports) Daily(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]DailyRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	out, err := rows(ctx, s.db, pgx.RowToStructByPos[DailyRow], daily, from, to)
+	low, high, err := s.seekRange(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[DailyRow], daily, from, to, low, high)
 	return out, wrap("report day", err)
 }
 
@@ -213,14 +218,19 @@ func (s *Reports) Choices(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]ChoiceRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
+	low, high, err := s.seekRange(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], `
 		select routing_version, route, first_choice, count(*),
 		  count(*) filter (where state = 'rejected'), count(*) filter (where state = 'failed'),
 		  count(*) filter (where state = 'unknown'),
 		  count(*) filter (where state in ('scheduled', 'waiting', 'retry', 'sending'))
 		from dispatcher.messages
-		where received_at >= $1 and received_at < $2 and first_choice is not null
-		group by 1, 2, 3 order by 1, 2, 3`, from, to)
+		where seq > $3 and seq < $4 and received_at >= $1 and received_at < $2
+		  and first_choice is not null
+		group by 1, 2, 3 order by 1, 2, 3`, from, to, low, high)
 	return out, wrap("report choices", err)
 }
 
@@ -251,7 +261,8 @@ const carriedOn = `
 	with accepted as (
 	  select m.routing_version, m.route, m.first_choice, a.channel, a.message_seq
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-	  where a.claimed_at >= $1 and a.claimed_at < $2 and a.outcome = 'accepted'
+	  where a.message_seq < $3 and a.claimed_at >= $1 and a.claimed_at < $2
+	    and a.outcome = 'accepted'
 	    and m.route is not null and m.first_choice is not null and m.routing_version is not null
 	    and (a.attempt = 1 or not exists (select from dispatcher.attempts e
 	      where e.message_seq = a.message_seq
@@ -287,6 +298,10 @@ func (s *Reports) CarriedOn(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]CarriedRow, error) {
 	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	out, err := rows(ctx, s.db, pgx.RowToStructByPos[CarriedRow], carriedOn, from, to)
+	_, high, err := s.seek(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[CarriedRow], carriedOn, from, to, high)
 	return out, wrap("report what was carried", err)
 }

@@ -105,7 +105,7 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 		  pace = 95000000, taken = '{"lane:otp": 2}'`)
 	clockWasAhead(t, db)
 	if _, sent := mustClaim(t, l, of("shop", 1)); len(sent) != 0 {
-		t.Fatal("the second had places before it began")
+		t.Fatal("the second had release times before it began")
 	}
 	done, err := restarted(t, l, "a", on)
 	if err != nil || done.Was.Granted != 7 {
@@ -185,7 +185,7 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	on := limit(admission.Second, 10)
 	l, db := bounded(t, []admission.Limit{on})
 	execute(t, db, `update dispatcher.limits set granted = 1`)
-	// As far as a process with the longest lead goes.
+	// As far as a process with the longest commit latency goes.
 	execute(t, db, `update dispatcher.limits
 		set window_start = date_trunc('second', clock_timestamp()) + interval '7 seconds'`)
 	before := granted(t, db)

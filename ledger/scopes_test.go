@@ -57,8 +57,8 @@ func of(name string, n int) []ledger.Message {
 	return messages
 }
 
-// giveScoped gives each message to channel a if all limits that count it have a place, and has it
-// wait a minute if not. extra are static parts of limits, as the routing would add them.
+// giveScoped gives each message to channel a if all limits that count it admit it, and has it wait
+// a minute if not. extra are static parts of limits, as the routing would add them.
 func giveScoped(extra func(*admission.Counter)) decide { return giveIn(time.UTC, extra) }
 
 // giveIn is giveScoped where days begin in a zone.
@@ -102,7 +102,7 @@ func giveUnder(
 		}
 	}
 	need := &admission.Need{Lane: m.Lane, Segments: m.Plan.Segments, Micros: 28000}
-	place, exclusion := admission.Fit(at, accounts, need)
+	release, exclusion := admission.Fit(at, accounts, need)
 	if exclusion != nil {
 		return ledger.Decision{
 			State: ledger.Waiting, Reason: "tenant_limit", NextAt: seen.Now.Add(time.Minute),
@@ -110,7 +110,7 @@ func giveUnder(
 			WaitsFor: exclusion.Counter.Scope.String(),
 		}
 	}
-	admission.Take(at, accounts, need, place)
+	admission.Take(at, accounts, need, release)
 	seen.Channels[0].Gate.Active.Count++
 	return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
 		Number: m.Attempts + 1, Channel: "a", Reason: ledger.ByFirstChoice,
@@ -262,7 +262,7 @@ func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 	}
 }
 
-func TestPlacesTalliesAndReservesOutliveAClaim(t *testing.T) {
+func TestReleaseTimesTalliesAndReservesOutliveAClaim(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
@@ -294,7 +294,7 @@ func TestPlacesTalliesAndReservesOutliveAClaim(t *testing.T) {
 	}
 	if n := scalar[int](t, db, `select count(*) from audit.limit_windows where window_seconds = 1
 		and next_at > window_start`); n != 1 {
-		t.Errorf("%d windows with a next place", n)
+		t.Errorf("%d windows with a next release time", n)
 	}
 	// The window that is left keeps what was reserved in it.
 	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'
@@ -348,7 +348,7 @@ func TestClaimRefusesWhatDoesNotFitItsScopes(t *testing.T) {
 		"a scope's counter dropped": func(s *ledger.Seen, _ *ledger.Decisions) {
 			s.Scoped[1].Counters = nil
 		},
-		"a place moved back": func(s *ledger.Seen, _ *ledger.Decisions) {
+		"a release time moved back": func(s *ledger.Seen, _ *ledger.Decisions) {
 			s.Channels[0].Gate.Counters[0].Next = time.Time{}.Add(-1)
 		},
 		"a tally of more than was taken": func(s *ledger.Seen, _ *ledger.Decisions) {
@@ -499,7 +499,7 @@ func TestALimitOfAScopeChangesInMidWindow(t *testing.T) {
 	}
 }
 
-func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
+func TestALimitThatComesBackKeepsItsReleaseTimeAndTallies(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)
 	rig := lend(t)
@@ -525,9 +525,9 @@ func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace: it has granted nothing in this window,
-// and what the burst at the end of the one before holds back is not given a second time.
-func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
+// TestASlidingLimitKeepsItsReleaseTimeIntoANewWindow: it has granted nothing in this window, and
+// what the burst at the end of the one before holds back is not given a second time.
+func TestASlidingLimitKeepsItsReleaseTimeIntoANewWindow(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)
 	rig := lend(t)
@@ -537,11 +537,11 @@ func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
 	execute(t, db, `update dispatcher.limits
 		set window_start = date_trunc('hour', now()), next_at = now() + interval '40 minutes',
 		  pace = 36000000000`)
-	const place = `select next_at from dispatcher.limits`
-	was := scalar[time.Time](t, db, place)
+	const next = `select next_at from dispatcher.limits`
+	was := scalar[time.Time](t, db, next)
 	applyLimits(t, l, nil)
 	applyLimits(t, l, on)
-	if is := scalar[time.Time](t, db, place); !is.Equal(was) {
+	if is := scalar[time.Time](t, db, next); !is.Equal(was) {
 		t.Errorf("next at %s, and when it had been removed and added at %s", was, is)
 	}
 }
@@ -773,7 +773,7 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 }
 
 // TestALimitMayComeAndGoWithoutBeingUsed: a sliding limit that came back in a later window, and
-// goes again before anything was claimed, left its place in the history already.
+// goes again before anything was claimed, left its release time in the history already.
 func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)

@@ -115,8 +115,8 @@ type Open struct {
 	ClaimedAt time.Time
 }
 
-// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see
-// replicationBarrier) and all or nothing. To settle again what was settled has no effect, so a call
+// Settle writes down what came of attempts: those of messages of one day in one round trip (two when
+// nothing of it was new, see replicationBarrier) and all or nothing. To settle again what was settled has no effect, so a call
 // that failed, in whatever way, is simply repeated.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
@@ -135,7 +135,13 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 		return wrap("settle", err)
 	}
 	defer conn.Release()
-	return wrap("settle", settleIn(ctx, conn, bySeq(settlements)))
+	order := bySeq(settlements)
+	eachDay(len(order), func(i int) int64 { return order[i].Seq }, func(day Day, from, to int) {
+		if err == nil {
+			err = settleIn(ctx, conn, day, order[from:to])
+		}
+	})
+	return wrap("settle", err)
 }
 
 // executor is a connection or a transaction.
@@ -144,11 +150,11 @@ type executor interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// settleIn writes settlements in one round trip; a batch is one transaction.
-func settleIn(ctx context.Context, db executor, order []*Settlement) error {
-	sql, args := settle, settlementArrays(order)
+// settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
+func settleIn(ctx context.Context, db executor, day Day, order []*Settlement) error {
+	sql, args := settle.on(day), settlementArrays(order)
 	if more(order) {
-		sql, args = settleMore, append(args, moreArrays(order)...)
+		sql, args = settleMore.on(day), append(args, moreArrays(order)...)
 	}
 	ambiguities, expectations, corrections := ambiguityArrays(order), expectArrays(order),
 		correctedArrays(order)
@@ -160,20 +166,20 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	var told int64 // rows of the outbox
 	batch := &pgx.Batch{}
 	if expectations != nil {
-		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
+		batch.Queue(expectReceipts.on(day), expectations...) // receipts come first in the order of locks
 	}
 	if repeats != nil {
-		batch.Queue(lockRepeated, repeats...)
+		batch.Queue(lockRepeated.on(day), repeats...)
 	}
 	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 		told = tag.RowsAffected()
 		return nil
 	})
 	if corrections != nil {
-		batch.Queue(corrected, corrections...)
+		batch.Queue(corrected.on(day), corrections...)
 	}
 	if ambiguities != nil {
-		batch.Queue(recordAmbiguities, ambiguities...)
+		batch.Queue(recordAmbiguities.on(day), ambiguities...)
 	}
 	err := db.SendBatch(ctx, batch).Close()
 	return barrierUnless(ctx, db, told > 0, err)

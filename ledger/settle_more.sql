@@ -181,7 +181,7 @@ others as materialized (
 -- Messages that were sent more than once and that nobody has taken, as it turns out. They are not
 -- unknown any more: the next claim ends them or sends them again. All attempts under one key are
 -- one submission: what is certain of the last of them holds for those before it.
-nobody as (
+nobody as materialized (
   select o.nr, case when bool_or(o.outcome = 'rejected' or o.denial = 'rejected')
     then 'rejected' else 'refused' end as reason
   from others o group by o.nr having not bool_or(
@@ -193,11 +193,16 @@ nobody as (
 ),
 -- When the batch has a late answer, all its messages are locked, in their order: the holder of a
 -- lock may have taken a message on, and two batches, each with a late answer about the resend that
--- the other has the answer of, would wait for each other.
+-- the other has the answer of, would wait for each other. Rows of due come before messages.
+queued as materialized (
+  select u.seq from done d join dispatcher.due u on u.seq = d.seq
+  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
+  order by u.seq for update of u
+),
 late as materialized (
   select m.seq, m.state, m.reason, m.attempts from done d
     join dispatcher.messages m on m.seq = d.seq
-  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
+  where exists (select from done e where e.answers > 1) and (select count(*) from queued) >= 0
   order by m.seq for update of m
 ),
 -- Messages whose last attempt this is go on, unless they did before. A late yes or no also stops a

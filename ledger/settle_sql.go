@@ -10,8 +10,8 @@ var (
 	//go:embed settle_more.sql
 	settleMoreText string
 
-	settle     = named(settleNames[:settleCount], settleText)
-	settleMore = named(settleNames, settleMoreText)
+	settle     = ofDay(named(settleNames[:settleCount], settleText))
+	settleMore = ofDay(named(settleNames, settleMoreText))
 )
 
 // settleCount is how many parameters settle has.
@@ -39,7 +39,7 @@ var settleNames = []string{
 // that took this one for dead, or a receipt with our key. It is a statement of its own because it
 // has to see what the transactions committed that settleMore waited for. All attempts are locked by
 // then. What settleMore has written stays as it is.
-const corrected = `
+var corrected = ofDay(`
 	update dispatcher.attempts a
 	set receipts_owed = g.owed, receipts_within = g.within, cut_short = g.cut
 	from (
@@ -52,4 +52,4 @@ const corrected = `
 	where a.message_seq = g.seq and a.attempt = g.attempt and a.outcome = g.outcome
 	  and g.owed > 0 and (a.receipts_owed is not null or g.telling)
 	  and (a.receipts_owed, a.receipts_within, a.cut_short)
-	    is distinct from (g.owed, g.within, g.cut)`
+	    is distinct from (g.owed, g.within, g.cut)`)

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +115,38 @@ func scalar[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// store stores messages by hand, with their ids and payloads, on the current day. rows is a query
+// whose columns are listed in columns: id among them, and of those of the payload what is not to be
+// empty.
+func store(t testing.TB, db *pgx.Conn, columns, rows string, args ...any) {
+	t.Helper()
+	envelope, digest := "''", "0"
+	of := slices.DeleteFunc(strings.Split(columns, ", "), func(name string) bool {
+		switch name {
+		case "envelope":
+			envelope = name
+		case "digest":
+			digest = name
+		default:
+			return false
+		}
+		return true
+	})
+	kept := strings.Join(of, ", ")
+	execute(t, db, `
+		with given (`+columns+`) as (`+rows+`), numbered as materialized (
+		  select dispatcher.first_of(dispatcher.day_at(now()))
+		    + nextval('dispatcher.message_numbers') as seq, given.* from given
+		), ids as (
+		  insert into dispatcher.ids_0 (id, seq) select id, seq from numbered
+		), texts as (
+		  insert into dispatcher.payloads (seq, digest, envelope)
+		  select seq, `+digest+`, `+envelope+` from numbered
+		)
+		insert into dispatcher.messages (seq, `+kept+`) select seq, `+kept+` from numbered`,
+		args...)
 }
 
 // message is a new message that looks for a channel.
@@ -231,8 +265,8 @@ func settleAll(t testing.TB, l *ledger.Ledger, settlements []ledger.Settlement) 
 	}
 }
 
-// momentOf is the beginning of the second of a claim: a paced limit has places then, while the last
-// of a second has none.
+// momentOf is the beginning of the second of a claim. A paced limit has release times then; at the
+// end of a second it has none.
 func momentOf(seen *ledger.Seen) *admission.Moment {
 	now := seen.Now.Truncate(time.Second)
 	return &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}

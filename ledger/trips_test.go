@@ -38,7 +38,7 @@ func TestClaimTakesTwoRoundTripsAndSettleOne(t *testing.T) {
 	}
 }
 
-// Tickets, narrow limits, money, places, holds, ease and refunds: all of them at once.
+// Tickets, narrow limits, money, release times, holds, ease and refunds: all of them at once.
 func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
 	t.Parallel()
 	w, through := tap(t, ledgertest.URL(t))

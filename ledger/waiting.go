@@ -12,7 +12,7 @@ import (
 // Messages whose time has not come (Scheduled) are not among them.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx,
-		`select queue, count(*) from dispatcher.messages where queue is not null group by queue`)
+		`select lane, count(*) from dispatcher.due where state <> 'scheduled' group by lane`)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
 	}
@@ -23,8 +23,8 @@ func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 // WaitingFor counts the messages that wait for each of the texts that Decision.WaitsFor gave.
 func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx, `
-		select waits_for, count(*) from dispatcher.messages
-		where next_at is not null and waits_for = any($1) and state = 'waiting'
+		select waits_for, count(*) from dispatcher.due
+		where waits_for = any($1) and state = 'waiting'
 		group by waits_for`, on)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
@@ -39,7 +39,7 @@ func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64,
 func (s *Claims) Due(ctx context.Context, limit int, except ...int64) (int, error) {
 	var n int
 	err := s.hot.QueryRow(ctx, `
-		select count(*) from (select from dispatcher.messages where next_at <= now()
+		select count(*) from (select from dispatcher.due where next_at <= now()
 		  and seq <> all($2::bigint[]) limit $1) due`,
 		limit, append([]int64{}, except...)).Scan(&n)
 	return n, wrap("count due messages", err)
@@ -68,17 +68,16 @@ const (
 
 // selectWaiting lists who is to be woken. They are listed before the first is woken, so
 // that a message that was decided again and goes on waiting is not woken a second time.
-const selectWaiting = `select seq from dispatcher.messages where next_at > now()
+const selectWaiting = `select seq from dispatcher.due where next_at > now()
 	and state = 'waiting' order by seq`
 
 // wakeSome waits for nobody: a row that is locked is being decided upon, under the
 // version that is to be told or a later one.
 const wakeSome = `
-	update dispatcher.messages set next_at = now()
-	where seq in (
-	  select seq from dispatcher.messages
+	select dispatcher.wake(array(
+	  select seq from dispatcher.due
 	  where seq = any($1) and next_at > now() and state = 'waiting'
-	  order by seq for update skip locked)`
+	  order by seq for update skip locked))`
 
 // wake lets the messages that wait look again after a version was committed: what they wait
 // for may have come with its document, such as a higher limit, long before the window they
@@ -113,12 +112,11 @@ func (s *Routing) wakeForOthers(ctx context.Context) error {
 
 // wakeFor wakes the first of those who wait for each of the texts.
 const wakeFor = `
-	update dispatcher.messages set next_at = now()
-	where seq in (
-	  select m.seq from unnest($1::text[]) as n(text), lateral (
-	    select seq from dispatcher.messages
+	select dispatcher.wake(array(
+	  select d.seq from unnest($1::text[]) as n(text), lateral (
+	    select seq from dispatcher.due
 	    where waits_for = n.text and next_at > now() and state = 'waiting' order by next_at
-	      limit $2 for update skip locked) m)`
+	      limit $2 for update skip locked) d))`
 
 // WakeFor lets messages that wait look again now: up to n for each of the texts that
 // Decision.WaitsFor gave, in the order in which they would have looked by themselves. It passes

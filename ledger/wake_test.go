@@ -16,15 +16,10 @@ import (
 // letWait stores n messages that wait for an hour.
 func letWait(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
-	_, err := db.Exec(t.Context(), `
-		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, expires_at,
-		  route, routing_version)
-		select 'waits-' || n, 'otp', n, 'x', 'waiting', now() + interval '1 hour',
+	store(t, db, "id, lane, state, next_at, expires_at, route, routing_version", `
+		select 'waits-' || n, 'otp', 'waiting', now() + interval '1 hour',
 		  now() + interval '1 day', 'default', 1
 		from generate_series(1, $1) n`, n)
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // due is how many messages have come due.
@@ -41,13 +36,9 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 	l, db := rig.l, rig.db
 	applyRoutes(t, l, members, "default")
 	letWait(t, db, 1203)
-	if _, err := db.Exec(t.Context(), `
-		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state,
-		  next_at) values
-		('backs-off', 'otp', 1, 'x', 1, 'retry', now() + interval '1 hour'), ('is-for-later', 'otp',
-		  1, 'x', 0, 'scheduled', now() + interval '1 hour')`); err != nil {
-		t.Fatal(err)
-	}
+	store(t, db, "id, lane, attempts, state, next_at", `values
+		('backs-off', 'otp', 1, 'retry', now() + interval '1 hour'),
+		('is-for-later', 'otp', 0, 'scheduled', now() + interval '1 hour')`)
 	started := startRamp(t, l, ramp("default"))
 	if err := makeStep(t, l, started, 1, "default"); err != nil {
 		t.Fatal(err)
@@ -67,7 +58,7 @@ type onWaking func(context.Context)
 func (f onWaking) TraceQueryStart(
 	ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData,
 ) context.Context {
-	if strings.Contains(q.SQL, "set next_at = now()") {
+	if strings.Contains(q.SQL, "dispatcher.wake(") {
 		f(ctx)
 	}
 	return ctx
@@ -215,9 +206,8 @@ func TestClaimsGoOnWhileThirtyThousandMessagesAreWoken(t *testing.T) {
 // waitOn has n messages wait for something, the first of them for the shortest time.
 func waitOn(t testing.TB, db *pgx.Conn, on string, n int) {
 	t.Helper()
-	execute(t, db, `
-		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, waits_for)
-		select concat_ws('-', $1::text, lpad(n::text, 4, '0')), 'otp', n, 'x', 'waiting',
+	store(t, db, "id, lane, state, next_at, waits_for", `
+		select concat_ws('-', $1::text, lpad(n::text, 4, '0')), 'otp', 'waiting',
 		  now() + interval '1 hour' + n * interval '1 second', $1
 		from generate_series(1, $2::int) n`, on, n)
 }
@@ -236,9 +226,8 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context()) //nolint:errcheck // The end of the test ends it, too.
-	if _, err := tx.Exec(t.Context(),
-		`select from dispatcher.messages
-			where id = 'tenant:shop 1d money-0002' for update`); err != nil {
+	if _, err := tx.Exec(t.Context(), `select from dispatcher.due
+		where seq = dispatcher.seq_of('tenant:shop 1d money-0002') for update`); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Claims.WakeFor(t.Context(), []string{
@@ -259,10 +248,10 @@ func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
 		}
 	}
 	waitOn(t, db, "b", 5000)
-	execute(t, db, `analyze dispatcher.messages`)
-	if got := plan(t, db, `select seq from dispatcher.messages where waits_for = 'a'
+	execute(t, db, `analyze dispatcher.due`)
+	if got := plan(t, db, `select seq from dispatcher.due where waits_for = 'a'
 		and next_at > now() and state = 'waiting' order by next_at
-		limit 3`); !strings.Contains(got, "messages_waits_for") {
+		limit 3 for update skip locked`); !strings.Contains(got, "due_waits_for") {
 		t.Error(got)
 	}
 }

@@ -77,3 +77,19 @@ func (d *Drawer) Draw(id string, attempt int, size uint64) uint64 {
 	draw, _ := bits.Mul64(binary.BigEndian.Uint64(d.buf), size)
 	return draw
 }
+
+// HMAC is a keyed hash of data for some use: the first eight bytes, big-endian and signed, of
+//
+//	HMAC-SHA-256(key, 0x00 || use || 0x00 || data)
+//
+// It is never a draw: the ids of draws do not begin with a zero byte. Use must not contain one.
+func (d *Drawer) HMAC(use string, data []byte) int64 {
+	d.mac.Reset()
+	d.buf = append(d.buf[:0], 0)
+	d.buf = append(d.buf, use...)
+	d.buf = append(d.buf, 0)
+	d.mac.Write(d.buf)
+	d.mac.Write(data)
+	d.buf = d.mac.Sum(d.buf[:0])
+	return int64(binary.BigEndian.Uint64(d.buf)) //nolint:gosec // All 64 bits are kept.
+}

@@ -63,6 +63,22 @@ func TestDrawDependsOnKeyIDAndAttempt(t *testing.T) {
 	}
 }
 
+func TestHMACIsTheDocumentedFormula(t *testing.T) {
+	t.Parallel()
+	drawer := selector.NewDrawer(testKey)
+	for _, data := range []string{"", "+447700900123", strings.Repeat("{}", 5000)} {
+		mac := hmac.New(sha256.New, testKey[:])
+		mac.Write([]byte("\x00number\x00" + data))
+		want := int64(binary.BigEndian.Uint64(mac.Sum(nil)))
+		if got := drawer.HMAC("number", []byte(data)); got != want {
+			t.Errorf("%d bytes: %d, by hand %d", len(data), got, want)
+		}
+	}
+	if drawer.HMAC("number", nil) == drawer.HMAC("envelope", nil) {
+		t.Error("the use makes no difference")
+	}
+}
+
 func TestParseKeyRefusesWhatIsNoSecret(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{

@@ -138,6 +138,11 @@ func settle(
 	if err != nil {
 		return attempt, "", err
 	}
+	if verdicts[f.as] == ledger.NotTaken && open.Message.Envelope == nil &&
+		open.Message.ExpiresAt.After(now) {
+		return attempt, "cannot be sent again, because its number and text are not kept any " +
+			"more: settle it as taken, or as final", nil
+	}
 	resolution := decide.Resolve(&open, verdicts[f.as], decide.CodeOperator, f.reference, now)
 	resolution.Author, resolution.Note = f.author, f.reason
 	ended, err := l.Ambiguities.Resolve(ctx, resolution)

@@ -42,6 +42,10 @@ the routing version, the ranking from the state that was stored with it, the pri
 version. The version has to have been in force at the time. What differs from the record is
 counted by kind, the first 1000 are listed, and the exit code is 1. Nothing is changed.
 
+Of messages whose number and text were removed because DISPATCHER_PAYLOAD_RETENTION was over, all
+is checked that does not follow from these, and the rest is counted and named: what can be checked
+decides about the exit code.
+
 The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current
 one.`,
 		Args: cobra.NoArgs,
@@ -78,6 +82,9 @@ type verification struct {
 	Mismatched int              `json:"mismatched"`
 	ByKind     map[string]int   `json:"by_kind"`
 	Mismatches []audit.Mismatch `json:"mismatches"`
+	// WithoutPayload counts the messages whose number and text are gone, and what could not be
+	// checked for that.
+	WithoutPayload audit.WithoutPayload `json:"without_payload"`
 }
 
 // add counts the differences of one message.
@@ -117,6 +124,7 @@ func (c *cli) verify(ctx context.Context, l *database, day string, sample int, a
 	if err != nil {
 		return err
 	}
+	found.WithoutPayload = verifier.WithoutPayload()
 	return c.printVerification(&found, as)
 }
 
@@ -204,6 +212,39 @@ func (v *verification) title() string {
 	return title
 }
 
+// notCheckedWords say what an auditor misses once payloads are gone, in the order of the sentence.
+var notCheckedWords = []struct{ kind, words string }{
+	{"route", "route match"},
+	{"segments", "segments"},
+	{"alphabet", "alphabet"},
+	{"passed_over", "selectors, senders and price caps"},
+	{"price", "prices that depend on the number"},
+	{"score", "scores"},
+	{"calling_code", "calling code"},
+	{"number_hmac", "keyed hash of the number"},
+	{"envelope_hmac", "keyed hash of the envelope"},
+}
+
+// gone says what could not be checked; empty when every payload is there.
+func (v *verification) gone() string {
+	n := v.WithoutPayload.Messages
+	if n == 0 {
+		return ""
+	}
+	var parts []string
+	for _, part := range notCheckedWords {
+		switch of := v.WithoutPayload.NotChecked[part.kind]; of {
+		case 0:
+		case n:
+			parts = append(parts, part.words)
+		default:
+			parts = append(parts, fmt.Sprintf("%s (of %d)", part.words, of))
+		}
+	}
+	return fmt.Sprintf("%d messages whose payload is gone: not checked were %s\n", n,
+		strings.Join(parts, "; "))
+}
+
 func verificationSheet(v *verification, as format) sheet {
 	s := list(as, v.Mismatches, []column[audit.Mismatch]{
 		{key: "id", name: "message"},
@@ -224,6 +265,9 @@ func (c *cli) printVerification(v *verification, as format) error {
 			"it is on record\n", v.Day, v.Timezone, v.Checked, v.Attempts)
 	} else if err := as.write(c.out, v, s); err != nil {
 		return err
+	}
+	if as == formatTable {
+		fmt.Fprint(c.out, v.gone())
 	}
 	if v.Mismatched > 0 {
 		return failed(nil)

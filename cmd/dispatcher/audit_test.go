@@ -247,7 +247,7 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 		{drawn, "route", `update dispatcher.messages set route = null where seq = $1`},
 		{drawn, "segments", `update dispatcher.messages set segments = 2 where seq = $1`},
 		{drawn, "alphabet", `update dispatcher.messages set alphabet = 'ucs2' where seq = $1`},
-		{drawn, "envelope", `update dispatcher.messages set envelope = 'x' where seq = $1`},
+		{drawn, "envelope", `update dispatcher.payloads set envelope = 'x' where seq = $1`},
 		{drawn, "version", `update dispatcher.messages set routing_version = 1 where seq = $1`},
 		{drawn, "version", `update dispatcher.messages set routing_version = 77 where seq = $1`},
 		{drawn, "attempt", `delete from dispatcher.attempts where message_seq = $1`},
@@ -385,6 +385,98 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	out = dispatcher(t, "", o.env, "audit", "verify").out
 	if !strings.Contains(out, "2 envelope") && !strings.Contains(out, "1 envelope") {
 		t.Errorf("the kinds are not counted in\n%s", out)
+	}
+}
+
+// TestAuditVerifyWorksOnADayWithoutPayloads: it says what it could not check, and finds every change
+// by hand that needs no number and no text.
+func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 200)
+	o.exec(`delete from dispatcher.payloads p using dispatcher.messages m
+		where m.seq = p.seq and m.id like 'v1-%'`)
+	if v, code := o.verify(); code != exitOK || v.WithoutPayload.Messages != 200 ||
+		v.Checked != 400 || v.Mismatched != 0 {
+		t.Fatalf("with half of the payloads: %d %+v", code, v)
+	}
+	o.exec(`truncate dispatcher.payloads`)
+	var hashes []string // that of the guide, made by openssl
+	if err := o.sql.QueryRow(t.Context(), `select array_agg(distinct calling_code || ' ' ||
+		to_hex(number_hmac)) from audit.messages`).Scan(&hashes); err != nil ||
+		!slices.Equal(hashes, []string{"44 4a3ce0de8bea37f8"}) {
+		t.Errorf("the numbers are %v, %v", hashes, err)
+	}
+	v, code := o.verify()
+	if code != exitOK || v.Checked != 400 || v.Mismatched != 0 || v.WithoutPayload.Messages != 400 {
+		t.Fatalf("before anything was changed: %d %+v", code, v)
+	}
+	for _, what := range []string{
+		"route", "segments", "alphabet", "calling_code", "number_hmac", "envelope_hmac", "passed_over",
+	} {
+		if n := v.WithoutPayload.NotChecked[what]; n != 400 {
+			t.Errorf("%s was not checked of %d messages", what, n)
+		}
+	}
+	out := dispatcher(t, "", o.env, "audit", "verify").out
+	if !strings.Contains(out, "every choice is as it is on record\n400 messages whose payload is "+
+		"gone: not checked were route match; segments; alphabet; selectors, senders and price") {
+		t.Error(out)
+	}
+	const (
+		drawn    = `m.attempts = 1 and a.ranking is null`
+		fallback = `m.attempts = 1 and a.ranking is not null`
+		refused  = `m.attempts = 2 and exists (select from dispatcher.attempts b
+			where b.message_seq = m.seq and b.ranking::text like '%already_tried%')`
+	)
+	used, want := map[string]bool{}, map[string]string{}
+	for _, tamper := range []struct{ where, what, sql string }{
+		{drawn, "draw", `update dispatcher.messages
+			set draw = (draw + 1) % draw_size where seq = $1`},
+		{drawn, "size", `update dispatcher.messages set draw_size = draw_size + 1 where seq = $1`},
+		{drawn, "first_choice", `update dispatcher.messages set first_choice = 'b' where seq = $1`},
+		{drawn, "draw_key", `update dispatcher.messages
+			set draw_key_id = '00000000' where seq = $1`},
+		{drawn, "route", `update dispatcher.messages set route = 'none' where seq = $1`},
+		{drawn, "segments", `update dispatcher.messages set segments = 2 where seq = $1`},
+		{drawn, "version", `update dispatcher.messages set routing_version = 1 where seq = $1`},
+		{drawn, "version", `update dispatcher.messages set routing_version = 77 where seq = $1`},
+		{drawn, "attempt", `delete from dispatcher.attempts where message_seq = $1`},
+		{drawn, "channel", `update dispatcher.attempts
+			set channel = 'a', price_micros = 31000 where message_seq = $1`},
+		{drawn, "price", `update dispatcher.attempts
+			set price_micros = price_micros - 1 where message_seq = $1`},
+		{drawn, "currency", `update dispatcher.attempts
+			set currency = 'EUR' where message_seq = $1`},
+		{drawn, "reason", `update dispatcher.attempts
+			set reason = 'fallback' where message_seq = $1`},
+		{drawn, "outcome", `update dispatcher.attempts
+			set outcome = 'rejected' where message_seq = $1`},
+		{drawn, "time", `update dispatcher.attempts
+			set claimed_at = claimed_at - interval '3 hours' where message_seq = $1`},
+		{fallback, "candidates", `update dispatcher.attempts set ranking = replace(ranking::text,
+			'"line": "a ', '"line": "x ')::jsonb where message_seq = $1`},
+		{fallback, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text,
+			'connecting', 'no_slot')::jsonb where message_seq = $1`}, // no channel has such a limit
+		{refused, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text,
+			'already_tried', 'connecting')::jsonb where message_seq = $1 and attempt = 2`},
+	} {
+		id, seq := o.pick(used, tamper.where)
+		want[id] = tamper.what
+		o.exec(tamper.sql, seq)
+	}
+	v, code = o.verify()
+	found := map[string][]string{}
+	for _, m := range v.Mismatches {
+		found[m.ID] = append(found[m.ID], m.What)
+	}
+	if code != exitFailed || len(found) != len(want) {
+		t.Errorf("exit code %d, differences of %d messages, %d were changed", code, len(found),
+			len(want))
+	}
+	for id, what := range want {
+		if !slices.Contains(found[id], what) {
+			t.Errorf("%s of %s was changed, found %v", what, id, found[id])
+		}
 	}
 }
 

@@ -30,12 +30,22 @@ func (c *cli) benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure the dispatcher against its floor on this machine",
 		Long: `Starts a private PostgreSQL, a Kafka and three SMPP carriers and measures, in turn,
-  the floor       the same consumer, inserts, updates and submits, but no choice and no limits
+  the floor       the same intake, the same submits and minimal statements for the same facts,
+                  with no choice and no limits, three batches at once
   the dispatcher  all of it, four limits on each channel
 each in a process of its own, over an empty database and the same number of messages. Both
 include the status events. Database round trips, allocations, CPU, WAL and disk are counted from
 the first message sent to the last one. Then it takes the latency from the producer to the carrier
 at half the dispatcher's throughput.
+
+With --receipts the carriers send a receipt for each message, one second after its answer, and
+the throughput is that of the messages whose receipt is stored.
+
+With --processes several dispatchers share the work; figures are of all together, but for
+memory.
+
+With --history the dispatcher's ledger has been in use: it holds so many messages of 60 past
+days, each delivered; those of the last seven with ids and payloads.
 
 With --faults it measures instead what a fault of one of the three channels does to the other
 two: a run without fault, then one each in which the third channel loses 2 % of its answers,
@@ -53,6 +63,12 @@ func (f *benchFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.config.Messages, "messages", 100_000, "messages in each run")
 	flags.IntVar(&f.config.Rounds, "rounds", 3,
 		"how often the floor and the dispatcher are measured, in turn")
+	flags.BoolVar(&f.config.Receipts, "receipts", false,
+		"the carriers send a receipt for each message; a run ends when each is delivered")
+	flags.IntVar(&f.config.Processes, "processes", 1,
+		"how many dispatchers share the work and the database")
+	flags.IntVar(&f.config.History, "history", 0,
+		"messages of 60 past days that the ledger holds before")
 	flags.BoolVar(&f.faults, "faults", false, "measure what a fault of one channel does to the "+
 		"others")
 	flags.Float64Var(&f.fault.Rate, "rate", 1500, "messages a second, with --faults")
@@ -67,6 +83,13 @@ func (f *benchFlags) check() error {
 	switch {
 	case f.config.Messages < 1000 || f.config.Rounds < 1:
 		return usage(errors.New("--messages must be at least 1000 and --rounds at least 1"))
+	case f.config.Processes < 1 || f.config.Processes > bench.MostProcesses:
+		return usage(fmt.Errorf("--processes must be from 1 to %d", bench.MostProcesses))
+	case f.config.History != 0 && f.config.History < bench.LeastHistory:
+		return usage(fmt.Errorf("--history must be 0 or at least %d", bench.LeastHistory))
+	case f.faults && f.config.Receipts:
+		return usage(errors.New("--receipts and --faults exclude each other: run one after the " +
+			"other"))
 	case f.faults && (f.fault.Rate < 10 || f.seconds < 1 || f.fault.Latency < 0):
 		return usage(errors.New("--rate must be at least 10, --seconds at least 1 and --latency " +
 			"not below 0"))
@@ -122,7 +145,9 @@ func benchSheet(r *bench.Result) sheet {
 			{"CPU per message of the floor, us", fmt.Sprintf("%.1f", r.FloorUsage.CPU)},
 			{"of its PostgreSQL", fmt.Sprintf("%.1f", r.FloorUsage.DatabaseCPU)},
 			{"WAL per message, bytes", fmt.Sprintf("%.0f", r.WAL)},
+			{"WAL per message of the floor, bytes", fmt.Sprintf("%.0f", r.FloorUsage.WAL)},
 			{"disk per message, bytes", fmt.Sprintf("%.0f", r.Disk)},
+			{"disk per message of the floor, bytes", fmt.Sprintf("%.0f", r.FloorUsage.Disk)},
 		},
 	}
 }

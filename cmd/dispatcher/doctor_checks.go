@@ -37,7 +37,7 @@ func examine(ctx context.Context) []finding {
 		first = problems("settings", err)
 	}
 	return append(first, round(ctx,
-		p.checkDrawKey, p.checkDatabase, p.checkListen, p.checkWebhooks,
+		p.checkDrawKey, p.checkDatabase, p.checkDays, p.checkListen, p.checkWebhooks,
 		func(ctx context.Context) []finding {
 			return append(p.checkRouting(ctx), round(ctx, p.checkKafka, p.checkChannels)...)
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -98,9 +102,9 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 		"DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
-		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key",
-		"durability", "group dispatcher.otp", "listen", "routing",
-		"schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp",
+		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "days",
+		"draw key", "durability", "group dispatcher.otp", "listen", "locks", "old days",
+		"retention", "routing", "schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp",
 		"topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
@@ -113,6 +117,55 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	}
 	if stats := smsc.Stats(); stats.Binds != 1 || stats.Unbinds != 1 || stats.Submits != 0 {
 		t.Errorf("the carrier saw %+v", stats)
+	}
+}
+
+func TestDoctorTellsWhatTheLedgerKeeps(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	env := []string{
+		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_PAYLOAD_RETENTION=48h",
+		"DISPATCHER_LEDGER_RETENTION=240h",
+	}
+	look := func(change, check, status, want string) {
+		t.Helper()
+		alter(t, url, change)
+		found, _ := diagnosis(t, env)
+		if f := found[check]; f.Status != status || !strings.Contains(f.Detail, want) {
+			t.Errorf("%s: %+v, want %s, %s", check, f, status, want)
+		}
+	}
+	today := time.Now().UTC()
+	look(`select`, "retention", "ok",
+		"numbers and texts for 2 days after the end of a message, the rest for 10 days, ids for 7 days")
+	look(`select`, "days", "ok", "to "+today.AddDate(0, 0, 2).Format(time.DateOnly))
+	look(`select`, "old days", "ok", "none")
+	look(`select`, "locks", "ok", "enough for 14 days")
+	look(`update dispatcher.id_turns set since = now() - interval '8 days'`, "days", "warn",
+		"no ids were forgotten")
+	look(`select dispatcher.make_day(dispatcher.day_at(now()) - 4)`, "days", "warn",
+		"numbers and texts of "+today.AddDate(0, 0, -4).Format(time.DateOnly)+" are still there")
+	look(`update dispatcher.days set payloads = false, day = day - 10
+		where day < dispatcher.day_at(now())`, "days", "warn",
+		today.AddDate(0, 0, -14).Format(time.DateOnly)+" is still there")
+	look(`update dispatcher.days set living = 3 where day < dispatcher.day_at(now())`, "old days",
+		"warn", today.AddDate(0, 0, -14).Format(time.DateOnly)+": 3")
+	look(`delete from dispatcher.days where day > dispatcher.day_at(now())`, "days", "warn",
+		"partitions are made until "+today.Format(time.DateOnly)+" only")
+	env = append(env, "DISPATCHER_LEDGER_RETENTION=174720h")
+	look(`select`, "locks", "warn", "questions about 7284 days may need 87408")
+}
+
+// alter carries out a statement on a database.
+func alter(t *testing.T, url, sql string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // It has no more to do.
+	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -108,7 +108,7 @@ type window struct {
 }
 
 // checkWindows fails when a window holds more than its limit: by the counters, and again by
-// counting the attempts that were claimed in it, or have their place in it.
+// counting the attempts that were claimed in it, or have their release time in it.
 func (s *stage) checkWindows() {
 	s.t.Helper()
 	if n := s.count(`select count(*) from audit.limit_windows where granted > max`); n > 0 {

@@ -113,8 +113,6 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	t.Parallel()
 	const n = 240
 	release := make(chan struct{})
-	// A busy machine may need a while until all are under way.
-	const patient = "response_timeout: 2m"
 	channels := []channel{
 		{
 			name: "a", weight: "1", behaviour: held(release), document: "capacity: 60",
@@ -131,7 +129,8 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	}
 	s := newStage(t,
 		plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
-			"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",
+			"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": patientSend,
+			"SHUTDOWN_TIMEOUT": patientStop,
 		}})
 	processes := s.runAll(4)
 	s.joined(len(processes))

@@ -132,8 +132,8 @@ func mostWithin(times []time.Time, span time.Duration) (most int) {
 	return most
 }
 
-// watchStalls begins to watch how long this process gets no processor; the function tells the
-// longest time so far beyond the 50 ms that places leave free.
+// watchStalls begins to watch how long this process gets no processor. The function returns the
+// longest such time so far, less the 50 ms of each second that have no release times.
 func watchStalls(t testing.TB) (longest func() time.Duration) {
 	var worst atomic.Int64
 	go func() {

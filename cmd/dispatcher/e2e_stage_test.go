@@ -34,6 +34,14 @@ type channel struct {
 	away      distance
 }
 
+// Settings under which no answer is given up on a machine that stalls for seconds: of a channel's
+// connection, and of the dispatcher.
+const (
+	patient     = "response_timeout: 2m"
+	patientSend = "2m"
+	patientStop = "2m30s"
+)
+
 // threeChannels are a, b and c at the proportions 25, 15 and 60, with quick carriers
 // behind them and further keys of the routing document.
 func threeChannels(a, b, c string) []channel {

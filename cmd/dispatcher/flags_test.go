@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -63,11 +64,22 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 		f.fault.During != 3*time.Second || f.fault.Latency != 7*time.Millisecond {
 		t.Errorf("%+v", f)
 	}
+	f = &benchFlags{}
+	flags = pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	f.add(flags)
+	if err := errors.Join(flags.Parse([]string{"--receipts", "--history=60", "--processes=4"}),
+		f.check()); err != nil || !f.config.Receipts || f.config.History != 60 ||
+		f.config.Processes != 4 {
+		t.Errorf("%+v, %v", f, err)
+	}
 	for want, args := range map[string][]string{
 		"--messages must be at least 1000": {"--messages", "999"},
 		"--rounds at least 1":              {"--rounds", "0"},
 		"--rate must be at least 10":       {"--faults", "--rate", "9"},
 		"--seconds at least 1":             {"--faults", "--seconds", "0"},
+		"exclude each other":               {"--faults", "--receipts"},
+		"--processes must be from 1 to 12": {"--processes", "13"},
+		"--history must be 0 or at least":  {"--history", "59"},
 		"--latency not below 0":            {"--faults", "--latency", "-1ms"},
 	} {
 		got := dispatcher(t, "", nil, append([]string{"bench"}, args...)...)

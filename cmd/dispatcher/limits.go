@@ -176,8 +176,8 @@ func (now *limitsNow) aheadWords(l *limitNow) string {
 		"), later than now"
 }
 
-// aheadEffect says what such a window does: a second has places in it alone, a longer one gives
-// away what is left.
+// aheadEffect says what such a window does: a limit of a second has release times in that window
+// alone, and a longer one gives away what is left of it.
 func (l *limitNow) aheadEffect() string {
 	if l.key.Window == admission.Second {
 		return "nothing passes before that"

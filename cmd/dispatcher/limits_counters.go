@@ -74,24 +74,24 @@ func (n *countersNow) fit(
 // atThisMoment is what counts as the same moment: arrival times are rounded with each unit.
 const atThisMoment = time.Millisecond
 
-// brink is longer than what is left of a window when nobody is given a place in it any more,
-// because he would arrive in the next.
+// brink is longer than the end of a window in which no release time is given away any more, because
+// an attempt would arrive in the next window.
 const brink = 100 * time.Millisecond
 
-// atOnce is how many units a sliding limit lets go at this moment. On the brink of its window it is
-// how many it let go just before: what slides does not care for it.
+// atOnce is how many units a sliding limit lets go at this moment. At the very end of a calendar
+// window it is how many it let go just before that end, which means nothing to a sliding limit.
 func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
 	earliest := n.Now
 	if before := c.End(n.zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.zone)) {
 		earliest = before
 	}
 	return int64(sort.Search(int(c.Burst), func(units int) bool {
-		place, exclusion := n.fit(c, ease, int64(units)+1, earliest)
-		return exclusion != nil || place.At.Sub(n.Now) > atThisMoment
+		release, exclusion := n.fit(c, ease, int64(units)+1, earliest)
+		return exclusion != nil || release.At.Sub(n.Now) > atThisMoment
 	}))
 }
 
-// longAgo is before any place that an arrival time of today can lead to.
+// longAgo is before any release time that an arrival time of today can result in.
 const longAgo = 72 * time.Hour
 
 // nextPlace is when a sliding limit lets one more unit go; nil for never.

@@ -274,7 +274,7 @@ func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 }
 
 // TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more
-// at the next place.
+// at the next release time.
 func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 10, 0, time.UTC)
@@ -282,11 +282,11 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	fits := func(c *admission.Counter, at time.Time) bool {
 		m := &admission.Moment{Now: at, Earliest: at, Zone: time.UTC}
 		account := []admission.Account{{Counter: c, Rate: 1}}
-		place, exclusion := admission.Fit(m, account, &admission.Need{})
-		if exclusion != nil || place.At.Sub(at) > time.Millisecond {
+		release, exclusion := admission.Fit(m, account, &admission.Need{})
+		if exclusion != nil || release.At.Sub(at) > time.Millisecond {
 			return false
 		}
-		admission.Take(m, account, &admission.Need{}, place)
+		admission.Take(m, account, &admission.Need{}, release)
 		return true
 	}
 	for taken := range 11 {
@@ -322,7 +322,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 		}
 		if !shown.NextPlace.After(now) || fits(&c, shown.NextPlace.Add(-2*time.Millisecond)) ||
 			!fits(&c, *shown.NextPlace) {
-			t.Errorf("the next place is not %s", shown.NextPlace)
+			t.Errorf("the next release time is not %s", shown.NextPlace)
 		}
 	}
 	closed := l

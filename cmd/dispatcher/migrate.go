@@ -27,8 +27,9 @@ func (c *cli) migrateCommand() *cobra.Command {
 		Short: "Bring the database's schema up to date",
 		Long: `Applies the migrations that the database of DISPATCHER_POSTGRES_URL lacks.
 "dispatcher run" does the same at its start; this command is for databases whose schema another
-user owns. Running instances of the previous release go on working. A schema that another build's
-migrations made is refused, because its tables may differ.`,
+user owns. The user of "run" has to be a member of that role: it makes and drops the tables of days.
+Running instances of the previous release go on working. A schema that another build's migrations
+made is refused, because its tables may differ.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			s, err := c.settings(needPostgres)

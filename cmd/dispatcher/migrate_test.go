@@ -55,7 +55,7 @@ func otherBuild(t *testing.T, url string) {
 }
 
 const conflictSentence = "the ledger's schema was made by another build: its migration 3 is not " +
-	"003_steering.sql of this one"
+	"003_routing.sql of this one"
 
 func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 	t.Parallel()

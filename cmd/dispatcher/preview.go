@@ -223,6 +223,10 @@ func (w *weighing) compareWith(
 
 // add counts one message.
 func (w *weighing) add(r *ledger.Record) error {
+	if r.PayloadGone {
+		w.counter.Skip()
+		return nil
+	}
 	now := w.now.Choose(&r.Message)
 	if w.then == nil {
 		w.counter.Add(r, &now)
@@ -247,11 +251,16 @@ func (c *cli) printTraffic(t *report.Traffic) error {
 
 // trafficSentences say how many would have moved and how that was found.
 func trafficSentences(t *report.Traffic) []string {
-	if t.Messages == 0 {
-		return []string{fmt.Sprintf("There is no message of %s for which a route was found.",
-			t.Day)}
+	var gone []string
+	if t.WithoutPayload > 0 {
+		gone = []string{fmt.Sprintf("%d messages are not counted, because their numbers and texts "+
+			"are not kept any more.", t.WithoutPayload)}
 	}
-	out := []string{movedSentence(t)}
+	if t.Messages == 0 {
+		return append([]string{fmt.Sprintf("There is no message of %s for which a route was found.",
+			t.Day)}, gone...)
+	}
+	out := append([]string{movedSentence(t)}, gone...)
 	if t.SoFar {
 		out = append(out, fmt.Sprintf("%s is not over yet: these are its messages so far.", t.Day))
 	}

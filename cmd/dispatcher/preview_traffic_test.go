@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
@@ -246,5 +249,40 @@ func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 		!strings.Contains(strings.Join(strings.Fields(got.out), " "),
 			"The numbers of 3 have no country that is known") {
 		t.Errorf("%+v %+v", traffic, got)
+	}
+}
+
+// TestPreviewSkipsMessagesWithoutPayload: nobody can tell what the document would choose for them.
+func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	env = daysTraffic(t, l, env, 3)
+	db, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	//nolint:errcheck // The database goes with the test.
+	defer db.Close(context.WithoutCancel(t.Context()))
+	for gone, sql := range []string{
+		`select 1`,
+		`delete from dispatcher.payloads where seq = (select min(seq) from dispatcher.messages)`,
+		`truncate dispatcher.payloads`,
+	} {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		if gone == 2 {
+			gone = 3
+		}
+		traffic, _ := trafficOf(t, env, testRouting, "--day", today(t))
+		out := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", testRouting),
+			"--day", today(t)).out
+		said := fmt.Sprintf("%d messages are not counted, because their numbers and texts are not "+
+			"kept any more.", gone)
+		if traffic.WithoutPayload != int64(gone) || traffic.Messages != int64(3-gone) ||
+			traffic.Unroutable != 0 ||
+			strings.Contains(strings.Join(strings.Fields(out), " "), said) != (gone > 0) {
+			t.Errorf("%d gone: %+v in\n%s", gone, traffic, out)
+		}
 	}
 }

@@ -17,10 +17,10 @@ func sent(t *testing.T, db *pgx.Conn, version int64, first, channel, ranking str
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
 		with m as (
-		  insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version,
-		draw, draw_size, first_choice, state, attempts, envelope)
-		  select concat_ws('-', $1::bigint, $2::text, $3::text, i), 'bulk', 1, now(), 'default', $1,
-		0, 100, $2, 'accepted', 1, '{}' from generate_series(1, $5::int) i
+		  insert into dispatcher.messages (seq, id, lane, received_at, route,
+		    routing_version, draw, draw_size, first_choice, state, attempts)
+		  select `+ledgertest.NewSeq+`, concat_ws('-', $1::bigint, $2::text, $3::text, i), 'bulk',
+		    now(), 'default', $1, 0, 100, $2, 'accepted', 1 from generate_series(1, $5::int) i
 		  returning seq)
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments,
 		price_micros, currency, claimed_at, settled_at, instance, answers, ranking)

@@ -2,16 +2,20 @@
 # Kannel, Jasmin and the dispatcher in turn against one SMSC on this machine: how many messages a
 # second each submits. Nothing leaves the machine.
 #
-#   deploy/bench/peers.sh                      # all three, 60 000 messages each
+#   deploy/bench/peers.sh                      # all, 60 000 messages each
+#   deploy/bench/peers.sh --rounds 3           # three times in turn; the best rate of each counts
 #   deploy/bench/peers.sh --messages 20000 dispatcher kannel
 #
-# The SMSC is "dispatcher sandbox": it accepts everything at once and sends no receipts. Each has
-# one SMPP bind and is fed while it sends, as in production:
+# The SMSC is "dispatcher sandbox": it accepts everything at once. Each has one SMPP bind and is fed
+# while it sends, as in production:
 #   dispatcher  "run --embedded", which has Kafka and PostgreSQL with it, both with fsync; fed by
 #               kcat; a window of 200
+#   receipts    the same, and the SMSC sends a receipt for each message, one second after its
+#               answer; a message counts when the receipt is stored and says that it is delivered
 #   kannel      bearerbox with a file store, which it never syncs; fed by mtbatch; a window of 200
 #   jasmin      RabbitMQ and Redis with their packages' defaults; fed over its HTTP API
-# The rate is taken between the first tenth of the messages and the last message.
+# The SMSC sends no receipts to the others. The rate is taken between the first tenth of the
+# messages and the last message. At the end a table has each by the best of Kannel and of Jasmin.
 #
 # As root on Debian or Ubuntu it installs what is missing, with apt and pip.
 set -euo pipefail
@@ -22,11 +26,23 @@ fail() {
   exit 1
 }
 
-messages=60000
-[[ ${1:-} == --messages ]] && messages=${2:?--messages needs a number} && shift 2
+messages=60000 rounds=1
+while [[ ${1:-} == --* ]]; do
+  case $1 in
+    --messages) messages=${2:?--messages needs a number} ;;
+    --rounds) rounds=${2:?--rounds needs a number} ;;
+    *) fail "there is no option $1" ;;
+  esac
+  shift 2
+done
 [[ $messages =~ ^[1-9][0-9]{3,}$ ]] || fail "--messages must be a number of at least 1000"
-peers=("${@:-dispatcher}")
-(($# > 0)) || peers=(dispatcher kannel jasmin)
+[[ $rounds =~ ^[1-9][0-9]?$ ]] || fail "--rounds must be a number of at least 1"
+all=(dispatcher receipts kannel jasmin)
+peers=("$@")
+(($# > 0)) || peers=("${all[@]}")
+for peer in "${peers[@]}"; do
+  [[ " ${all[*]} " == *" $peer "* ]] || fail "there is no peer $peer; there are ${all[*]}"
+done
 
 folder=$(mktemp -d /tmp/dispatcher-peers-XXXXXX)
 chmod 755 "$folder"
@@ -78,16 +94,24 @@ read_so_far() {
   curl -fsS "http://$status/status.json" | jq '[.. | .submitted? // empty] | add // 0'
 }
 
-# measure NAME N FEED... runs the feed and prints the rate of N messages. One that stands still for
-# a minute fails.
+# delivered_so_far is how many messages the dispatcher has stored as delivered.
+delivered_so_far() {
+  curl -fsS "http://$admin/metrics" |
+    awk '/^dispatcher_receive_closed_total.*delivered/ { n = $2 } END { printf "%d", n }'
+}
+
+declare -A best # messages a second, by peer
+
+# measure NAME COUNT N FEED... runs the feed and prints the rate of N messages, which COUNT counts.
+# One that stands still for a minute fails.
 measure() {
-  local name=$1 n=$2 base seen last=0 moved began='' now
-  base=$(read_so_far)
-  "${@:3}" >"$folder/feed.log" 2>&1 &
+  local name=$1 count=$2 n=$3 base seen last=0 moved began='' now first rate
+  base=$("$count")
+  "${@:4}" >"$folder/feed.log" 2>&1 &
   local feeder=$!
   moved=$(date +%s%N)
   while :; do
-    seen=$(($(read_so_far) - base))
+    seen=$(($("$count") - base))
     now=$(date +%s%N)
     if ((seen > last)); then
       last=$seen moved=$now
@@ -96,10 +120,13 @@ measure() {
     fi
     [[ -z $began ]] && ((seen >= n / 10)) && began=$now first=$seen
     ((seen >= n)) && break
-    sleep 0.05
+    sleep 0.1
   done
   wait "$feeder" || fail "$name: the feed failed: $(tail -n 3 "$folder/feed.log")"
-  printf '%-12s %8d messages/s\n' "$name" $(((n - first) * 1000000000 / (now - began)))
+  rate=$(((seen - first) * 1000000000 / (now - began)))
+  printf '%-12s %8d messages/s\n' "$name" "$rate"
+  ((rate > ${best[$name]:-0})) && best[$name]=$rate
+  return 0
 }
 
 password() { cat "$folder/secrets/smsc.password"; }
@@ -115,16 +142,22 @@ envelopes() {
 
 kafka_is_there() { [[ -s $folder/data/endpoints.json ]] && kcat -L -b "$kafka"; }
 
-dispatcher_peer() {
+dispatcher_peer() { run_dispatcher dispatcher read_so_far; }
+
+receipts_peer() { run_dispatcher receipts delivered_so_far; }
+
+# run_dispatcher NAME COUNT
+run_dispatcher() {
   local kafka=127.0.0.1:19092
   need kcat kcat
   envelopes "$messages" >"$folder/envelopes"
+  rm -rf "$folder/data"
   DISPATCHER_DATA_DIR=$folder/data DISPATCHER_ROUTING_FILE=$folder/routing.yaml \
-    DISPATCHER_SECRETS_DIR=$folder/secrets DISPATCHER_LISTEN=127.0.0.1:0 \
+    DISPATCHER_SECRETS_DIR=$folder/secrets DISPATCHER_LISTEN=$admin \
     DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0 DISPATCHER_LOG_LEVEL=warn \
-    start dispatcher "$dispatcher" run --embedded --kafka-port "${kafka#*:}"
-  until_true dispatcher kafka_is_there
-  measure dispatcher "$messages" kcat -P -b "$kafka" -t sms.bulk -l "$folder/envelopes"
+    start "$1" "$dispatcher" run --embedded --kafka-port "${kafka#*:}"
+  until_true "$1" kafka_is_there
+  measure "$1" "$2" "$messages" kcat -P -b "$kafka" -t sms.bulk -l "$folder/envelopes"
 }
 
 # Kannel.
@@ -160,10 +193,11 @@ CONF
   awk -v n="$messages" 'BEGIN { for (i = 0; i < n; i++) printf "4477009%05d\n", i % 100000 }' \
     >"$folder/receivers"
   echo -n '42 is your code. It is valid for ten minutes.' >"$folder/content"
+  rm -f "$folder"/kannel.store*
   start kannel "$(command -v bearerbox)" "$folder/kannel.conf"
   until_true kannel bearerbox_listens
   sleep 2 # its bind
-  measure kannel "$messages" mtbatch -v 4 -b 127.0.0.1 -p 13001 -f BENCH \
+  measure kannel read_so_far "$messages" mtbatch -v 4 -b 127.0.0.1 -p 13001 -f BENCH \
     "$folder/content" "$folder/receivers"
 }
 
@@ -250,13 +284,8 @@ if refused:
 PY
 }
 
-jasmin_peer() {
-  local base=$folder/etc/jasmin
-  need redis-server redis-server
-  have rabbitmq-server || [[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]] ||
-    need rabbitmq-server rabbitmq-server
-  need epmd erlang-base
-  python3 -c 'import ensurepip, venv' 2>/dev/null || need no-such-command python3-venv
+# install_jasmin makes its environment and its configuration, once.
+install_jasmin() {
   python3 -m venv "$folder/venv"
   "$folder/venv/bin/pip" install -q "jasmin==$jasmin_version" >"$folder/pip.log" 2>&1 ||
     fail "pip could not install Jasmin: $(tail -n 9 "$folder/pip.log")"
@@ -265,8 +294,20 @@ jasmin_peer() {
     "jasmin==$jasmin_version" >>"$folder/pip.log" 2>&1 ||
     fail "pip could not fetch Jasmin's source: $(tail -n 9 "$folder/pip.log")"
   tar -xzf "$folder/jasmin-$jasmin_version.tar.gz" -C "$folder"
+  mkdir -p "$folder/etc/jasmin"
+  cp -r "$folder/jasmin-$jasmin_version/misc/config/." "$folder/etc/jasmin/"
+}
+
+jasmin_peer() {
+  local base=$folder/etc/jasmin
+  need redis-server redis-server
+  have rabbitmq-server || [[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ]] ||
+    need rabbitmq-server rabbitmq-server
+  need epmd erlang-base
+  python3 -c 'import ensurepip, venv' 2>/dev/null || need no-such-command python3-venv
+  [[ -d $base ]] || install_jasmin
+  rm -rf "$base/store" "$folder/rabbit" "$folder/redis"
   mkdir -p "$base/store" "$folder/var/log/jasmin" "$folder/var/run" "$folder/rabbit" "$folder/redis"
-  cp -r "$folder/jasmin-$jasmin_version/misc/config/." "$base/"
   start epmd epmd -address 127.0.0.1
   start redis redis-server --bind 127.0.0.1 --port 16379 --dir "$folder/redis"
   rabbit start rabbit /usr/lib/rabbitmq/bin/rabbitmq-server
@@ -277,33 +318,56 @@ jasmin_peer() {
   until_true jasmin bash -c 'exec 3<>/dev/tcp/127.0.0.1/8990'
   jasmin_setup || fail "Jasmin's console: $(tail -n 3 "$folder/jasmin.log")"
   local n=$((messages < 5000 ? messages : 5000))
-  measure jasmin "$n" jasmin_feed "$n"
+  measure jasmin read_so_far "$n" jasmin_feed "$n"
 }
 
 # The SMSC, and the peers in turn.
 
+# start_smsc RECEIPTS starts the SMSC, which sends that part of the receipts.
+start_smsc() {
+  cat >"$folder/plan.yaml" <<YAML
+carriers:
+  - name: smsc
+    provider: smpp
+    address: "$smsc"
+    profile: {receipts: $1, delivered: 1, receipt_delay: 1s, latency: 0s, jitter: 0s}
+YAML
+  rm -f "$folder/routing.yaml"
+  start smsc "$dispatcher" sandbox --plan "$folder/plan.yaml" --listen "$status" \
+    --secrets "$folder/secrets" --routing "$folder/routing.yaml"
+  until_true smsc read_so_far
+  sed -i 's|^      system_id: .*|&\n      window: 200|' "$folder/routing.yaml"
+  [[ $1 != 0 ]] ||
+    sed -i 's|^    provider: smpp|&\n    receipts: none|' "$folder/routing.yaml"
+}
+
+# part RATE OF is the ratio of two rates, or a dash.
+part() {
+  awk -v rate="$1" -v of="${2:-0}" 'BEGIN { if (of > 0) printf "%.2f", rate / of; else print "-" }'
+}
+
+# table prints the best rate of each, and by those of Kannel and Jasmin.
+table() {
+  local peer
+  printf '\n%-12s %12s %10s %10s\n' '' messages/s 'by kannel' 'by jasmin'
+  for peer in "${all[@]}"; do
+    [[ -z ${best[$peer]:-} ]] || printf '%-12s %12d %10s %10s\n' "$peer" "${best[$peer]}" \
+      "$(part "${best[$peer]}" "${best[kannel]:-}")" "$(part "${best[$peer]}" "${best[jasmin]:-}")"
+  done
+}
+
 jasmin_version=0.11.1
-status=127.0.0.1:18777
+status=127.0.0.1:18777 admin=127.0.0.1:18778
 smsc=127.0.0.1:12775
 need jq jq
 need curl curl
 dispatcher=${DISPATCHER:-$folder/dispatcher}
 [[ -n ${DISPATCHER:-} ]] || go build -o "$dispatcher" ./cmd/dispatcher
-cat >"$folder/plan.yaml" <<YAML
-carriers:
-  - name: smsc
-    provider: smpp
-    address: "$smsc"
-    profile: {receipts: 0, latency: 0s, jitter: 0s}
-YAML
-start smsc "$dispatcher" sandbox --plan "$folder/plan.yaml" --listen "$status" \
-  --secrets "$folder/secrets" --routing "$folder/routing.yaml"
-until_true smsc read_so_far
-sed -i 's|^    provider: smpp|&\n    receipts: none|
-s|^      system_id: .*|&\n      window: 200|' "$folder/routing.yaml"
-for peer in "${peers[@]}"; do
-  [[ $peer == dispatcher || $peer == kannel || $peer == jasmin ]] || fail "there is no peer $peer"
-  before=${#started[@]}
-  "${peer}_peer"
-  stop "$before"
+for ((round = 0; round < rounds; round++)); do
+  for peer in "${peers[@]}"; do
+    start_smsc "$([[ $peer == receipts ]] && echo 1 || echo 0)"
+    "${peer}_peer"
+    stop
+  done
 done
+table

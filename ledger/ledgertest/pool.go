@@ -45,6 +45,8 @@ select concat_ws('/',
   (select count(*) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
     where d.datname = current_database()),
   (select sum(hashtext(v::text)) from dispatcher.schema_version v),
+  (select sum(hashtext(d::text)) from dispatcher.days d),
+  (select sum(hashtext(t::text)) from dispatcher.id_turns t),
   (select sum(hashtext(m::text)) from dispatcher.schema_migrations m))`
 
 // emptyTables are the tables of the schema without rows.
@@ -58,6 +60,11 @@ where schemaname = 'dispatcher' and (xpath('/row/n/text()', query_to_xml(format(
 const endSessions = `
 select count(pg_terminate_backend(pid, 10000)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+
+// NewSeq is an expression of SQL for the number of a message that a test stores by hand: the next
+// one of today.
+const NewSeq = `(dispatcher.first_of(dispatcher.day_at(now())) +
+	nextval('dispatcher.message_numbers'))`
 
 // grown are the tables that are faster truncated than emptied row by row.
 const grown = `select string_agg(t, ', ') from unnest($1::text[]) t

@@ -22,11 +22,10 @@ type Rules struct {
 	Tables Tables
 }
 
-// Count returns the size of a text. The default alphabet is taken when it has all the characters,
-// and UCS-2 when it has not; national tables only when they make it fewer segments than that. Of
-// the tables that make it as few, those with the smallest header are taken, then those that take
-// the fewest septets, then those of the lower identifier: the same text is always written in the
-// same way.
+// Count returns the size of a text. The default alphabet is used when it has all the characters,
+// else UCS-2. National tables are used only when the text then has fewer segments. Of the tables
+// with the fewest segments, those with the smallest header win, then those with the fewest septets,
+// then those with the lower identifier, so the same text is always written in the same way.
 //
 // It is exactly what Split makes of the text. It does not allocate.
 func (r Rules) Count(text string) Size {

@@ -200,6 +200,37 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 	})
 }
 
+// TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge: cut at the From of the text, what follows
+// the sender's own would be read as his city. Found by TestNoRandomCutOfACallbackIsAccepted.
+func TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	for _, place := range []string{"City", "Country", "State", "Zip"} {
+		form := inboundForm("MessageSidSTOPFrom+447700900999", place+" Bank", "+15550100100")
+		c := &captured{
+			listener: l, url: callback, signature: twiliotest.Sign(token, callback, form),
+			text: webtest.Joined(webtest.Fields(form)),
+		}
+		c.try(t, callback, cutAt(c.text, "AccountSid", "ApiVersion", "Body", "From", "From"+place,
+			"SmsSid", "SmsStatus", "To", "ToCity"))
+	}
+}
+
+// cutAt divides a text at the first place of each name behind the one before.
+func cutAt(text string, names ...string) []webtest.Field {
+	var fields []webtest.Field
+	for i, name := range names {
+		value := text[strings.Index(text, name)+len(name):]
+		end := len(value)
+		if i+1 < len(names) {
+			end = strings.Index(value, names[i+1])
+		}
+		fields = append(fields, webtest.Field{Name: name, Value: value[:end]})
+		text = value[end:]
+	}
+	return fields
+}
+
 // TestNoRandomCutOfAStatusIsAccepted cuts statuses of senders that are put together from names of
 // fields.
 func TestNoRandomCutOfAStatusIsAccepted(t *testing.T) {

@@ -117,10 +117,22 @@ func agrees(f fields, signed string) bool {
 	}
 	text, rest := split(signed)
 	from, ok := strings.CutPrefix(rest, "From")
-	if !ok || text != body || f["From"] == "" || f["From"] != web.LeadingValue(from, afterFrom) {
+	if !ok || text != body || f["From"] == "" || f["From"] != web.LeadingValue(from, afterFrom) ||
+		placedTwice(rest) {
 		return false
 	}
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
+}
+
+// placedTwice reports whether a place of the sender stands twice in what follows a text: then the
+// sender itself is called like one, "City Bank", and what was taken for the sender is of the text.
+func placedTwice(rest string) bool {
+	if end := strings.LastIndex(rest, "SmsStatus"); end >= 0 {
+		rest = rest[:end]
+	}
+	return slices.ContainsFunc(places, func(place string) bool {
+		return strings.Count(rest, "From"+place) > 1
+	})
 }
 
 // isInbound reports whether what stands before the first From is of a message of a subscriber, not

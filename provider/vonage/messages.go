@@ -123,10 +123,10 @@ func unprocessable(got *web.Answer, code string) provider.Result {
 // that Vonage does not know (1040), a text longer than it takes (1090) and its own filters are the
 // channel's, and so is an invalid parameter (1020), which may be the sender.
 //
-// What is not here is Unknown: an internal error (1030), and what came from the carrier or on the
-// way there, when the message may have been taken: a busy handset that is tried again (1220), a
-// network error (1230), "already sent" (1320), the carrier's unknown error (1330), a provider that
-// does not respond (1331), a message that expired (1360).
+// What is not here is Unknown: an internal error (1030), and errors after which the carrier may
+// have taken the message. Those are a busy handset that is tried again (1220), a network error
+// (1230), "already sent" (1320), the carrier's unknown error (1330), a provider that does not
+// respond (1331), and a message that expired (1360).
 var messagesMeanings = map[string]web.Meaning{
 	"1000": web.Throttled("more than the account may send"),
 	"1241": web.Throttled("more than the account may send"),

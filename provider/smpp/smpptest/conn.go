@@ -32,9 +32,9 @@ type conn struct {
 	writeMu  sync.Mutex    // one write at a time
 	halted   bool          // nothing is written any more; guarded by writeMu
 
-	mu       sync.Mutex
-	sequence uint32              // guarded by mu
-	owed     map[uint32]*receipt // receipts without answer, by sequence_number; guarded by mu
+	mu         sync.Mutex
+	sequence   uint32              // guarded by mu
+	unanswered map[uint32]*receipt // receipts without answer, by sequence_number; guarded by mu
 }
 
 // delayed is an answer that waits for its time.
@@ -46,7 +46,7 @@ type delayed struct {
 func newConn(s *Server, nc net.Conn, id int) *conn {
 	return &conn{
 		srv: s, nc: nc, id: id, reader: pdu.NewReader(nc), delays: newSchedule[delayed](),
-		stop: make(chan struct{}), owed: make(map[uint32]*receipt),
+		stop: make(chan struct{}), unanswered: make(map[uint32]*receipt),
 	}
 }
 

@@ -131,11 +131,11 @@ func (d *receiptQueue) release(systemID string) {
 // hold takes back what a connection that ended did not answer.
 func (d *receiptQueue) hold(c *conn) {
 	c.mu.Lock()
-	owed := c.owed
-	c.owed = nil
+	unanswered := c.unanswered
+	c.unanswered = nil
 	c.mu.Unlock()
 	at := time.Now()
-	for _, r := range owed {
+	for _, r := range unanswered {
 		d.schedule.add(at.Add(receiptRetry), r)
 	}
 }
@@ -152,11 +152,11 @@ func (c *conn) sendReceipt(r *receipt) bool {
 		return true // it would not become encodable by waiting
 	}
 	c.mu.Lock()
-	if c.owed == nil {
+	if c.unanswered == nil {
 		c.mu.Unlock()
 		return false
 	}
-	c.owed[sequence] = r
+	c.unanswered[sequence] = r
 	c.mu.Unlock()
 	if r.inbound != nil {
 		c.srv.counts.inboundSent.Add(1)
@@ -171,8 +171,8 @@ func (c *conn) sendReceipt(r *receipt) bool {
 // receiptAnswered sends again what was not taken, unless it never will be.
 func (c *conn) receiptAnswered(h pdu.Header) {
 	c.mu.Lock()
-	r, ok := c.owed[h.Sequence]
-	delete(c.owed, h.Sequence)
+	r, ok := c.unanswered[h.Sequence]
+	delete(c.unanswered, h.Sequence)
 	c.mu.Unlock()
 	counts := &c.srv.counts
 	switch {

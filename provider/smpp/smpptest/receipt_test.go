@@ -94,7 +94,7 @@ func TestAReceiptForAnEndedConnectionIsSentAgainLater(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	c.mu.Lock()
-	c.owed = nil
+	c.unanswered = nil
 	c.mu.Unlock()
 	srv.receipts.send([]*receipt{{number: -1, at: time.Now()}})
 	s := srv.receipts.schedule

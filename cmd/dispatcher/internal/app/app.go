@@ -99,6 +99,7 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.openLedger(ctx); err != nil {
 		return err
 	}
+	a.keepDays()
 	if err := a.startPublisher(); err != nil {
 		return err
 	}

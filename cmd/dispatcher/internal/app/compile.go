@@ -20,7 +20,7 @@ func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 		Zone:    doc.Timezone,
 		Limits:  doc.Limits,
 		Lanes:   make(map[string]decide.Lane, len(doc.Lanes)),
-		Country: numbers.NewCountries().Of,
+		Country: numbers.NewCountries().Of, CallingCode: numbers.CallingCode,
 		Blocked: decide.Blocked{
 			Blocked: doc.Blocked, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries),
 			IsPremium: numbers.Premium,

@@ -32,7 +32,7 @@ func (c *check) attempt(i int, s *progress) error {
 	}
 	c.notAhead(stored.Number, e, stored.ClaimedAt)
 	c.notPast(stored.Number, e, stored.ClaimedAt)
-	t := c.task(stored.Number, e, s)
+	t := c.task(stored.Number, e, s, ranking)
 	if t.Route == nil {
 		c.lose(stored, s)
 		return nil
@@ -52,12 +52,13 @@ func (c *check) attempt(i int, s *progress) error {
 		c.withoutRanking(e, t, s, i)
 	}
 	c.reason(e, t, s, i)
-	parts := c.bill(e, t, s, i)
+	parts, guessed := c.bill(e, t, s, i)
 	if c.repeated(e, i) {
 		s.repeat(stored.Channel)
 	} else {
 		s.after(stored, t.Row.Pinned, t.Route.HoldThrottled, parts)
 	}
+	s.guessed = guessed && s.left > 0
 	return nil
 }
 
@@ -194,17 +195,23 @@ func waitsForRepeat(candidates []decide.Ranked, channel string) bool {
 }
 
 // bill checks what was billed: the price of the version for as many segments as the answer
-// accepted, or may have. It returns how many the attempt was to submit.
-func (c *check) bill(e *edition, t *decide.Task, s *progress, i int) (parts int) {
+// accepted, or may have. It returns how many the attempt was to submit; guessed is set when that is
+// only known to be more than were billed.
+func (c *check) bill(
+	e *edition, t *decide.Task, s *progress, i int,
+) (parts int, guessed bool) {
 	stored := &c.record.Attempts[i]
 	place := e.Routing.Place(t.Route, stored.Channel)
 	if place < 0 {
 		c.differs(stored.Number, whatChannel, stored.Channel, "a member of route "+t.Route.Name)
-		return 0
+		return 0, false
 	}
 	ch := &e.Routing.Channels[t.Route.Members[place]]
-	c.sameNumber(stored.Number, whatPrice, stored.PriceMicros, t.Price(ch, stored.Segments))
+	c.price(e, t, ch, stored)
 	c.same(stored.Number, whatCurrency, stored.Currency, ch.Price.Currency)
+	if c.cutsOtherwise(t, ch) || s.guessed {
+		return c.partsOf(stored)
+	}
 	parts = e.Parts(t, ch)
 	least, most := billable(stored.Outcome, parts)
 	switch {
@@ -220,7 +227,7 @@ func (c *check) bill(e *edition, t *decide.Task, s *progress, i int) (parts int)
 			fmt.Sprintf("%d to %d of %d", least, most, parts),
 		)
 	}
-	return parts
+	return parts, false
 }
 
 // billable is how many of the parts that were to be submitted an outcome leaves on the bill: all

@@ -94,7 +94,8 @@ func (c *check) mayBe(
 	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
 ) (may bool, derived string) {
 	member := t.Route.Members[place]
-	name := e.Routing.Channels[member].Name
+	channel := &e.Routing.Channels[member]
+	name := channel.Name
 	ranked := at > 0 || !t.Route.Draws() || t.First < 0
 	if ranked && ch.ranking.By == string(decide.Redraw) &&
 		t.Route.Table.Entry(place).Weight.IsZero() {
@@ -107,12 +108,15 @@ func (c *check) mayBe(
 		return stored == decide.PinnedElsewhere &&
 			(derived == decide.PinnedElsewhere || (!s.known && s.attempts > 0)), derived
 	case derived == decide.CutOtherwise || stored == decide.CutOtherwise:
-		return stored == decide.CutOtherwise &&
-			(derived == decide.CutOtherwise || (!s.known && s.attempts > 0)), derived
+		known := s.known || s.attempts == 0
+		return stored == decide.CutOtherwise && (derived == decide.CutOtherwise || !known ||
+			c.withoutPayload && e.MayMisfit(t, member, stored, true)), derived
 	case stored == decide.AlreadyTried:
 		return s.refusedBy(name, round), derived
 	case s.certainly(name) >= round:
 		return false, decide.AlreadyTried
+	case c.withoutPayload && e.MayMisfit(t, member, stored, c.cutsOtherwise(t, channel)):
+		return true, derived
 	case stored == derived && derived != "":
 		return true, derived
 	}

@@ -103,7 +103,7 @@ func (c *check) plan() error {
 		c.notPast(0, e, c.record.Message.ReceivedAt)
 		c.notAhead(0, e, c.record.FinishedAt)
 	}
-	t := c.task(0, e, &progress{known: true})
+	t := c.task(0, e, &progress{known: true}, nil)
 	if t.Route == nil {
 		return nil
 	}
@@ -112,6 +112,9 @@ func (c *check) plan() error {
 	c.same(0, whatRoute, stored.Route, derived.Route)
 	c.sameNumber(0, whatSegments, int64(stored.Segments), int64(derived.Segments))
 	c.same(0, whatAlphabet, stored.Alphabet, derived.Alphabet)
+	if c.withoutPayload {
+		c.segmentsFit(e, t)
+	}
 	if !t.Route.Draws() {
 		c.sameNumber(0, whatSize, stored.Size, 0)
 		c.same(0, whatFirstChoice, stored.FirstChoice, c.firstAttempt())
@@ -160,8 +163,8 @@ func versionAt(e *edition, at time.Time) string {
 	return strconv.FormatInt(e.Routing.Version, 10) + " at " + at.Format(time.RFC3339Nano)
 }
 
-// times checks the moment of an attempt: not before the message, nor at its deadline or later,
-// nor before the attempt that came before it, nor after its own answer.
+// times checks when an attempt was claimed: after the message was received and the attempt before
+// it was claimed, and before the deadline and its own answer.
 func (c *check) times(i int) {
 	row, attempts := &c.record.Message, c.record.Attempts
 	at := attempts[i].ClaimedAt

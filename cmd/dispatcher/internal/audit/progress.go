@@ -15,6 +15,9 @@ type progress struct {
 	// to be sent, if not all.
 	pinned string
 	left   int
+	// guessed is set when left is at least 1 and nobody knows how many: the text is gone, and its
+	// channel counts segments in its own way.
+	guessed bool
 	// tried are the channels that refused it, or that never answered, in their order.
 	tried []tried
 	// ambiguous is set when one of the attempts never got an answer.

@@ -58,6 +58,7 @@ func drawnRouting(t *rapid.T) *decide.Routing {
 	}
 	r.Routes = []decide.Route{drawnRoute(t, entries)}
 	r.Country = func(string) string { return "gb" }
+	r.CallingCode = func(string) int { return 44 }
 	if rapid.IntRange(0, 15).Draw(t, "blocked") == 0 {
 		r.Blocked.Countries = []string{"gb"}
 	}
@@ -71,6 +72,9 @@ func drawnPrice(t *rapid.T) decide.Price {
 		if rapid.IntRange(0, 3).Draw(t, "of a country") == 0 {
 			l.Countries = map[string]int64{"gb": rapid.Int64Range(1, 3).Draw(t,
 				"price of the country") * 1000}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "of prefixes") == 0 {
+			l.Prefixes = map[string]int64{"+4477": 4000, "+49": 5000}
 		}
 		return l
 	}
@@ -382,7 +386,7 @@ func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 // TestWhateverIsDecidedCanBeDerivedAgain takes a message through up to twelve claims under changing
 // versions (modes, weights, members, lanes, prices), keys, shared states, connections and answers,
 // some of which never come or come late. Its record is verified after every step, as on a running
-// day.
+// day, and once more as if its payload were gone.
 func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -435,5 +439,8 @@ func (l *life) drawnEnd(t *rapid.T) {
 func (l *life) check(t *rapid.T) {
 	if found := l.verified(t); len(found) > 0 {
 		t.Fatalf("differences: %+v\nin %s", found, l)
+	}
+	if found := l.verifiedWithout(t); len(found) > 0 {
+		t.Fatalf("differences without payload: %+v\nin %s", found, l)
 	}
 }

@@ -47,7 +47,7 @@ func (c *check) waited(ranking *decide.Ranking, s *progress) error {
 		c.notAhead(0, e, c.record.Attempts[s.attempts].ClaimedAt)
 	}
 	c.notAhead(0, e, c.record.FinishedAt)
-	t := c.task(0, e, s)
+	t := c.task(0, e, s, ranking)
 	if t.Route == nil {
 		return nil
 	}
@@ -175,8 +175,8 @@ func considered(listed []decide.Ranked) int {
 	return len(listed)
 }
 
-// states checks that the stored state of the candidates is one that can be, and that nobody was
-// left out who belongs on record.
+// states checks that the stored state of the candidates is possible, and that no candidate is
+// missing that has to be on record.
 func (c *check) states(
 	e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int,
 ) {
@@ -287,9 +287,9 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 }
 
 // outcome checks what the ranking led to: the first candidate without exclusion, or a wait when all
-// had one. A first choice without exclusion at the first attempt has no ranking, and one that the
-// route holds messages for is not passed over before its time, unless a limit never leaves them a
-// place.
+// had one. A first choice without exclusion at the first attempt has no ranking. A first choice for
+// which the route holds messages is not passed over before the hold ends, unless a limit can never
+// admit the message.
 func (c *check) outcome(
 	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked,
 ) {
@@ -306,7 +306,9 @@ func (c *check) outcome(
 		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
 	}
 	end := t.Route.HoldEnds(first.Reason, c.sendable(), c.record.Message.ExpiresAt)
-	if decide.IsLimit(first.Reason) && end.After(ch.at) && !e.Closed(t, t.Route.Members[t.First]) {
+	member := t.Route.Members[t.First]
+	closed := e.Closed(t, member, c.cutsOtherwise(t, &e.Routing.Channels[member]))
+	if decide.IsLimit(first.Reason) && end.After(ch.at) && !closed {
 		c.differs(
 			ch.attempt, whatExclusion, first.Channel+" "+first.Reason,
 			"held for it until "+end.Format(time.RFC3339Nano),

@@ -217,6 +217,14 @@ type fataler interface {
 
 var verifyKeys = []selector.Key{{3}, {2}, {1}}
 
+// verifiedWithout is verified for the same record without its payload.
+func (l *life) verifiedWithout(t fataler) []Mismatch {
+	t.Helper()
+	gone := l.record
+	gone.Message.Envelope = nil
+	return verified(t, l.editions, &gone)
+}
+
 func verified(t fataler, editions map[int64]Edition, r *ledger.Record) []Mismatch {
 	t.Helper()
 	found, err := NewVerifier(verifyKeys, func(version int64) (Edition, error) {

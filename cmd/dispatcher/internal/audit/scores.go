@@ -46,6 +46,10 @@ func functionTroubles() []string {
 // nor can the failure of an expression over candidates that are not all on record.
 func (c *check) scores(e *edition, t *decide.Task, ch *choice, candidates []selector.Candidate) {
 	r := ch.ranking
+	if c.withoutPayload {
+		c.notChecked(whatScore)
+		return
+	}
 	selectors, known := c.selectors(ch.at)
 	if r.Scoring == decide.ByFunction || !known ||
 		(r.Trouble == decide.ExpressionFailed && r.More > 0) {

@@ -4,6 +4,7 @@
 package audit
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -28,7 +29,10 @@ type Mismatch struct {
 // Parts of a record that are derived again.
 const (
 	whatEnvelope    = "envelope" // it cannot be read
-	whatVersion     = "version"  // it is missing, cannot be used, or was not in force
+	whatCallingCode = "calling_code"
+	whatNumberHMAC  = "number_hmac"   // not that of the number under any key of the file
+	whatHMAC        = "envelope_hmac" // not that of the envelope under any key of the file
+	whatVersion     = "version"       // it is missing, cannot be used, or was not in force
 	whatRoute       = "route"
 	whatSegments    = "segments"
 	whatAlphabet    = "alphabet"
@@ -86,27 +90,43 @@ const clockTolerance = time.Second
 // but what its editions need, and keeps scratch space: one goroutine at a time.
 type Verifier struct {
 	keys     []selector.Key
+	hashes   *decide.KeyedHashes
 	editions func(version int64) (Edition, error)
 	known    map[int64]*edition // by version; see under
+	gone     WithoutPayload
+}
+
+// WithoutPayload counts the messages whose payload is gone: number and text were removed when their
+// time was over. What follows from them could not be checked.
+type WithoutPayload struct {
+	Messages int `json:"messages"`
+	// NotChecked has, for each part of a record that could not be checked, or of which it could
+	// only be checked that it is possible, the number of these messages.
+	NotChecked map[string]int `json:"not_checked"`
+}
+
+// WithoutPayload counts what could not be checked so far.
+func (v *Verifier) WithoutPayload() WithoutPayload {
+	return WithoutPayload{v.gone.Messages, maps.Clone(v.gone.NotChecked)}
 }
 
 // NewVerifier returns a verifier that draws under keys, in any order, and gets each routing
 // version once from editions. An error of editions ends a verification: a version that is
 // not there is none, but an Edition without Routing.
 func NewVerifier(keys []selector.Key, editions func(version int64) (Edition, error)) *Verifier {
-	return &Verifier{keys: keys, editions: editions, known: map[int64]*edition{}}
+	return &Verifier{
+		keys: keys, hashes: decide.NewKeyedHashes(keys), editions: editions,
+		known: map[int64]*edition{}, gone: WithoutPayload{NotChecked: map[string]int{}},
+	}
 }
 
 // Verify lists what in the record differs from what is derived. The error is that of reading a
 // routing version.
 func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	c := &check{v: v, record: r}
-	msg, problem := envelope.Decode(r.Message.Envelope, true)
-	if problem != nil {
-		c.differs(0, whatEnvelope, "readable", string(problem.Code))
+	if !c.payload() {
 		return c.found, nil
 	}
-	c.msg = msg
 	c.message()
 	if err := c.plan(); err != nil {
 		return nil, err
@@ -130,6 +150,49 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 		}
 		if err := c.attempt(i, s); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// payload reads number and text, and checks what stays of them when they go; false when they are
+// there and cannot be read.
+func (c *check) payload() (readable bool) {
+	row := &c.record.Message
+	if row.Envelope == nil {
+		c.withoutPayload = true
+		c.msg = envelope.Message{ID: row.ID, Tenant: row.Tenant}
+		c.v.gone.Messages++
+		c.notChecked(
+			whatRoute, whatSegments, whatAlphabet, whatCallingCode, whatNumberHMAC, whatHMAC,
+			whatExclusion,
+		)
+		return true
+	}
+	msg, problem := envelope.Decode(row.Envelope, true)
+	if problem != nil {
+		c.differs(0, whatEnvelope, "readable", string(problem.Code))
+		return false
+	}
+	c.msg = msg
+	c.sameNumber(
+		0, whatCallingCode, int64(row.CallingCode), int64(decide.CallingCode(msg.To)),
+	)
+	ofNumber, ofEnvelope := c.v.hashes.Match(row, msg.To)
+	if !ofNumber {
+		c.differs(0, whatNumberHMAC, "another", "that of the number")
+	}
+	if !ofEnvelope {
+		c.differs(0, whatHMAC, "another", "that of the envelope")
+	}
+	return true
+}
+
+// notChecked counts parts of a record without payload, each once.
+func (c *check) notChecked(parts ...string) {
+	for _, what := range parts {
+		if !slices.Contains(c.skipped, what) {
+			c.skipped = append(c.skipped, what)
+			c.v.gone.NotChecked[what]++
 		}
 	}
 }
@@ -182,6 +245,9 @@ type check struct {
 	planned *decide.Task
 	seen    *decide.Ranking // that of the last wait; nil without one
 	found   []Mismatch
+	// withoutPayload says that number and text are gone, and skipped what was not checked for that.
+	withoutPayload bool
+	skipped        []string
 }
 
 func (c *check) differs(attempt int, what, stored, derived string) {
@@ -208,8 +274,11 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 }
 
 // task plans the message again under a version, as it stood after some attempts. Its route is
-// nil when none takes it, which is noted.
-func (c *check) task(attempt int, e *edition, s *progress) *decide.Task {
+// nil when none takes it, which is noted. ranking is the choice that is checked; nil for a first
+// choice.
+func (c *check) task(
+	attempt int, e *edition, s *progress, ranking *decide.Ranking,
+) *decide.Task {
 	row := &c.record.Message
 	if s.attempts == 0 && c.planned != nil && e.Routing.Version == row.Plan.Version {
 		return c.planned
@@ -219,9 +288,13 @@ func (c *check) task(attempt int, e *edition, s *progress) *decide.Task {
 		ExpiresAt: row.ReceivedAt.Add(time.Hour), Attempts: s.attempts,
 		Plan:   ledger.Plan{KeyID: row.Plan.KeyID, FirstChoice: row.Plan.FirstChoice},
 		Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
+		CallingCode: row.CallingCode,
 	}
 	if s.sameKey {
 		then.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
+	}
+	if c.withoutPayload {
+		return c.taskWithout(attempt, e, then, ranking)
 	}
 	// What may have been taken in part, or not at all, was not stopped.
 	t := e.Plan(then, &c.msg, s.ambiguous || !s.known)

@@ -65,7 +65,15 @@ func recutWord(word string) func(*decide.Ranking) {
 
 var otherChannel = map[string]string{"a": "b", "b": "c", "c": "a"}
 
-// TestForgedRecordsAreFound changes one thing of a record at a time; each is told by its word.
+// foundByPayload are the forgeries of TestForgedRecordsAreFound that nobody finds once the payload
+// is gone.
+var foundByPayload = []string{
+	"envelope", "alphabet", "a score", "over the price cap", "cut as before", "cut otherwise",
+	"sent though recut",
+}
+
+// TestForgedRecordsAreFound changes one thing of a record at a time; each is told by its word. All
+// but those that only the payload tells are found without it as well.
 func TestForgedRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -397,7 +405,97 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			if !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == test.what }) {
 				t.Errorf("found %+v, want a difference in %s of %s", found, test.what, l)
 			}
+			found, forgotten := l.verifiedWithout(t), slices.Contains(foundByPayload, name)
+			if (len(found) == 0) != forgotten {
+				t.Errorf("without payload found %+v of %s", found, l)
+			}
 		})
+	}
+}
+
+// TestWithoutPayloadWhatMayBeIsChecked breaks what only documents with prices and matches by number
+// tell.
+func TestWithoutPayloadWhatMayBeIsChecked(t *testing.T) {
+	t.Parallel()
+	routing := func(r *decide.Routing) {
+		for i := range r.Channels {
+			r.Channels[i].Price = decide.NewPrice("GBP", decide.PriceList{
+				Default: 30_000, Countries: map[string]int64{"gb": 21_000, "de": 22_000},
+				Prefixes: map[string]int64{"+447": 23_000, "+4915": 24_000},
+			})
+		}
+		french, shops := r.Routes[0], r.Routes[0]
+		french.Name, french.Match.Countries = "french", []string{"fr"}
+		shops.Name, shops.Match.Labels = "shops", map[string]selector.Value{
+			"kind": selector.TextValue("shop"),
+		}
+		last := r.Routes[0]
+		last.Name = "never"
+		r.Routes = []decide.Route{french, shops, r.Routes[0], last}
+		r.Country = func(string) string { return "gb" }
+		r.CallingCode = func(country string) int {
+			return map[string]int{"gb": 44, "de": 49, "fr": 33}[country]
+		}
+	}
+	route := func(name string) func(*ledger.Record) {
+		return func(r *ledger.Record) { r.Message.Plan.Route = name }
+	}
+	price := func(micros int64) func(*ledger.Record) {
+		return func(r *ledger.Record) {
+			last := &r.Attempts[len(r.Attempts)-1]
+			last.PriceMicros = micros
+		}
+	}
+	for name, tc := range map[string]struct {
+		forge func(*ledger.Record)
+		what  string // empty if nobody can tell
+	}{
+		"a route that may have matched":  {route("shops"), ""},
+		"one of another country":         {route("french"), whatRoute},
+		"one behind one that takes all":  {route("never"), whatRoute},
+		"the price of its country":       {price(21_000), ""},
+		"the price of another country":   {price(22_000), whatPrice},
+		"the price of another prefix":    {price(24_000), whatPrice},
+		"the price of unnamed countries": {price(30_000), ""},
+		"a price of nothing":             {price(12_345), whatPrice},
+		"no segments": {func(r *ledger.Record) {
+			r.Message.Plan.Segments, r.Attempts = 0, nil
+		}, whatSegments},
+		"more segments than allowed": {func(r *ledger.Record) {
+			r.Message.Plan.Segments, r.Attempts = 11, nil
+		}, whatSegments},
+	} {
+		l, first := lifeOf(t, routing)
+		l.claimed(t, jobOf("m-1", 1), map[string]string{first: "connecting"})
+		l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+		if found := append(l.verified(t), l.verifiedWithout(t)...); len(found) > 0 {
+			t.Fatalf("before anything was forged: %+v in %s", found, l)
+		}
+		tc.forge(&l.record)
+		found := l.verifiedWithout(t)
+		told := slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.what })
+		if told != (tc.what != "") || !told && len(found) > 0 {
+			t.Errorf("%s: found %+v of %s", name, found, l)
+		}
+	}
+}
+
+// TestWhatStaysOfThePayloadIsChecked while the payload is there.
+func TestWhatStaysOfThePayloadIsChecked(t *testing.T) {
+	t.Parallel()
+	for what, forge := range map[string]func(*ledger.Message){
+		whatCallingCode: func(m *ledger.Message) { m.CallingCode = 49 },
+		whatNumberHMAC:  func(m *ledger.Message) { m.NumberHMAC++ },
+		whatHMAC: func(m *ledger.Message) {
+			m.Envelope = append(slices.Clone(m.Envelope), ' ')
+		},
+	} {
+		l := fallbackLife(t)
+		forge(&l.record.Message)
+		found := l.verified(t)
+		if !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == what }) {
+			t.Errorf("%s: found %+v", what, found)
+		}
 	}
 }
 
@@ -543,8 +641,8 @@ func boundsOf(r *decide.Routing) map[string]Bound {
 	return bounds
 }
 
-// TestFirstChoiceThatIsClosedIsNotWaitedFor: a limit that never leaves a message a place is passed
-// over at once even where the route waits; one that does is not.
+// TestFirstChoiceThatIsClosedIsNotWaitedFor: a first choice whose limit can never admit the message
+// is passed over at once, even where the route waits. Any other is waited for.
 func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	// of a message of two segments

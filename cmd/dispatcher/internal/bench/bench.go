@@ -17,9 +17,20 @@ type Config struct {
 	Self     string
 	Messages int // of each run
 	Rounds   int // pairs of runs, floor and dispatcher in turn
+	// Receipts lets the carriers send a receipt for each message; a run ends when each message is
+	// delivered.
+	Receipts bool
+	// Processes is how many dispatchers share the work, the topic and the database.
+	Processes int
+	// History is how many messages of 60 past days the dispatcher's ledger holds before; 0 for an
+	// empty one.
+	History int
 	// Step gets the name of each step.
 	Step func(what string)
 }
+
+// MostProcesses is the largest Config.Processes: a topic has so many partitions.
+const MostProcesses = 12
 
 // Result is what was measured. The JSON names are relied on by scripts.
 type Result struct {
@@ -35,6 +46,9 @@ type Result struct {
 	FloorUsage Usage   `json:"floor"`
 	RSS        float64 `json:"rss_mb"`
 	Messages   int     `json:"messages"`
+	Receipts   bool    `json:"receipts"`
+	Processes  int     `json:"processes"`
+	History    int     `json:"history"`
 	Rounds     []Round `json:"rounds"`
 	// LatencyRate is the steady load, in messages per second, under which latency was measured.
 	LatencyRate float64 `json:"latency_messages_per_second"`
@@ -78,12 +92,21 @@ const (
 // Run measures the floor and the dispatcher in turn, then the dispatcher's latency at
 // half the throughput that it has shown.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
-	r, err := newRig(ctx, cfg.Step)
+	r, err := newRig(ctx, cfg.Receipts, cfg.Step)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	result = &Result{Messages: cfg.Messages, Machine: machine()}
+	r.processes = cfg.Processes
+	if cfg.History > 0 {
+		if err := r.addHistory(ctx, cfg.History, cfg.Step); err != nil {
+			return nil, err
+		}
+	}
+	result = &Result{
+		Messages: cfg.Messages, History: cfg.History, Processes: cfg.Processes,
+		Receipts: cfg.Receipts, Machine: machine(),
+	}
 	for n := range cfg.Rounds {
 		if err := r.round(ctx, &cfg, n, result); err != nil {
 			return nil, err
@@ -109,7 +132,7 @@ func (r *rig) round(ctx context.Context, cfg *Config, n int, result *Result) err
 		run := &run{
 			rig:      r,
 			command:  command,
-			name:     fmt.Sprintf("bench-%s-%d", command, n),
+			name:     fmt.Sprintf("bench-%s-%d", strings.TrimPrefix(command, "bench-"), n),
 			messages: cfg.Messages,
 		}
 		if err := run.throughput(ctx, cfg.Self); err != nil {

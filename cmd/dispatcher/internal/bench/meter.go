@@ -16,10 +16,27 @@ type arrival struct {
 
 func (a *arrival) delay() time.Duration { return a.at.Sub(a.produced) }
 
-// meter notes when the carriers read submits, and how old the messages were by then.
+// meter notes when the carriers read submits, how old the messages were by then, and how the number
+// of delivered messages grows.
 type meter struct {
-	mu   sync.Mutex
-	seen []arrival // guarded by mu; in order of arrival, about
+	mu        sync.Mutex
+	seen      []arrival // guarded by mu; in order of arrival, about
+	delivered []mark    // guarded by mu; one for each count
+}
+
+// mark is how many messages were delivered at a moment, as far as it was looked at.
+type mark struct {
+	count int
+	at    time.Time
+}
+
+// note is called with how many messages are delivered now.
+func (m *meter) note(delivered int, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.delivered); n == 0 || m.delivered[n-1].count < delivered {
+		m.delivered = append(m.delivered, mark{delivered, at})
+	}
 }
 
 // add notes one submit. The first word of the text is the message's number, the second when it was
@@ -60,11 +77,24 @@ func (m *meter) arrivals() []arrival {
 // warmUp is the part of a run that is not counted.
 const warmUp = 0.2
 
-// rate is the throughput in submits per second after the warm-up.
-func (m *meter) rate() float64 {
+// rate is the throughput after the warm-up: submits per second, or with receipts deliveries.
+func (m *meter) rate(receipts bool) float64 {
+	if receipts {
+		return m.deliveryRate()
+	}
 	seen := m.arrivals()
 	from, last := int(warmUp*float64(len(seen))), len(seen)-1
 	return float64(last-from) / seen[last].at.Sub(seen[from].at).Seconds()
+}
+
+func (m *meter) deliveryRate() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.delivered[len(m.delivered)-1]
+	from := m.delivered[slices.IndexFunc(m.delivered, func(k mark) bool {
+		return float64(k.count) >= warmUp*float64(last.count)
+	})]
+	return float64(last.count-from.count) / last.at.Sub(from.at).Seconds()
 }
 
 // percentiles of the delays after the warm-up.

@@ -21,29 +21,28 @@ import (
 // rig is one Kafka, one PostgreSQL and three carriers, all in the measuring process; both sides of
 // a comparison use them. What is measured runs in a process of its own.
 type rig struct {
-	folder   string // removed by close
-	servers  *embedded.Servers
-	carriers []*smpptest.Server
-	meter    atomic.Pointer[meter] // of the current run
+	folder    string // removed by close
+	servers   *embedded.Servers
+	carriers  []*smpptest.Server
+	receipts  bool                  // the carriers send one for each message
+	processes int                   // that send together
+	history   bool                  // the dispatcher's runs share a ledger that has been in use
+	meter     atomic.Pointer[meter] // of the current run
 }
 
+// receiptDelay is how long after its answer a carrier sends the receipt of a message.
+const receiptDelay = time.Second
+
 // newRig starts the servers; step is told so.
-func newRig(ctx context.Context, step func(what string)) (*rig, error) {
+func newRig(ctx context.Context, receipts bool, step func(what string)) (*rig, error) {
 	folder, err := os.MkdirTemp("", "dispatcher-bench-")
 	if err != nil {
 		return nil, err
 	}
 	step("starting a private PostgreSQL, Kafka and three carriers")
-	r := &rig{folder: folder}
-	r.meter.Store(&meter{})
-	for range 3 {
-		server, err := smpptest.Start(
-			smpptest.Config{OnSubmit: func(s smpptest.Submit) { r.meter.Load().add(s.Text, s.At) }},
-		)
-		if err != nil {
-			return nil, errors.Join(err, r.close())
-		}
-		r.carriers = append(r.carriers, server)
+	r := &rig{folder: folder, receipts: receipts}
+	if err := r.startCarriers(); err != nil {
+		return nil, errors.Join(err, r.close())
 	}
 	r.servers, err = embedded.Start(
 		ctx,
@@ -59,6 +58,22 @@ func newRig(ctx context.Context, step func(what string)) (*rig, error) {
 	return r, nil
 }
 
+// startCarriers starts three carriers, which accept everything at once.
+func (r *rig) startCarriers() error {
+	r.meter.Store(&meter{})
+	for range 3 {
+		server, err := smpptest.Start(smpptest.Config{
+			Behaviour: smpptest.Behaviour{Receipts: r.receipts, ReceiptDelay: receiptDelay},
+			OnSubmit:  func(s smpptest.Submit) { r.meter.Load().add(s.Text, s.At) },
+		})
+		if err != nil {
+			return err
+		}
+		r.carriers = append(r.carriers, server)
+	}
+	return nil
+}
+
 func (r *rig) close() error {
 	defer os.RemoveAll(r.folder) //nolint:errcheck // a leftover in the temporary folder is harmless
 	for _, server := range r.carriers {
@@ -68,6 +83,15 @@ func (r *rig) close() error {
 		return nil
 	}
 	return r.servers.Stop()
+}
+
+// delivered is how many receipts the carriers' peers have taken since the carriers started.
+func (r *rig) delivered() int {
+	taken := 0
+	for _, server := range r.carriers {
+		taken += int(server.Stats().ReceiptsTaken) //nolint:gosec // A count of messages.
+	}
+	return taken
 }
 
 // weights are the shares of the three carriers, in percent.
@@ -90,7 +114,9 @@ func (r *rig) routing(topic string, w weights, timeout time.Duration) (path stri
 		b.WriteString("    limits: [{window: 1s, max: 1000000}, {window: 1m, max: 10000000}, " +
 			"{window: 1h, max: 100000000}, {window: 1d, max: 1000000000}]\n")
 		b.WriteString("    price: {currency: EUR, default: \"0.03\"}\n")
-		b.WriteString("    receipts: none\n") // the floor writes none either
+		if !r.receipts {
+			b.WriteString("    receipts: none\n")
+		}
 	}
 	fmt.Fprintf(&b,
 		"routes:\n  - {name: default, weights: {a: %d, b: %d, c: %d}, fallback: load_ratio}\n",
@@ -100,17 +126,15 @@ func (r *rig) routing(topic string, w weights, timeout time.Duration) (path stri
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// database makes an empty database, so that each run begins with empty tables.
-func (r *rig) database(ctx context.Context, name string) (url string, err error) {
+// makeDatabase makes an empty database, so that each run begins with empty tables.
+func (r *rig) makeDatabase(ctx context.Context, name string) error {
 	conn, err := pgx.Connect(ctx, r.servers.Postgres.URL())
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session ends either way
-	if _, err := conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
-		return "", err
-	}
-	return r.servers.Postgres.URLOf(name), nil
+	_, err = conn.Exec(ctx, "create database "+pgx.Identifier{name}.Sanitize())
+	return err
 }
 
 // environment has the settings of a measured process.
@@ -137,7 +161,7 @@ func (r *rig) produce(
 	ctx context.Context, topic string, first, last int, pause time.Duration,
 ) error {
 	if first == 0 {
-		if err := r.servers.Kafka.CreateTopics(ctx, 12, topic); err != nil {
+		if err := r.servers.Kafka.CreateTopics(ctx, MostProcesses, topic); err != nil {
 			return err
 		}
 	}

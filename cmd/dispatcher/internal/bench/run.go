@@ -19,6 +19,9 @@ type run struct {
 	timeout  time.Duration // of the carriers' answers; 8 s unless set
 	settings []string      // beyond the rig's environment
 
+	others []*process // beside the one that is passed around, see Config.Processes
+	before int        // receipts that the carriers' peers had taken before the run
+
 	rate, rss float64
 	each      Usage // of a message
 	latency   Latency
@@ -31,7 +34,7 @@ func (u *run) throughput(ctx context.Context, self string) error {
 		return err
 	}
 	return u.measure(ctx, self, func(context.Context) error { return nil },
-		func() { u.rate = m.rate() })
+		func() { u.rate = m.rate(u.rig.receipts) })
 }
 
 // steady feeds the process at an even rate. It begins when the process has shown with one message
@@ -51,6 +54,7 @@ func (u *run) steady(ctx context.Context, self string) error {
 func (u *run) begin() *meter {
 	m := &meter{}
 	u.rig.meter.Store(m)
+	u.before = u.rig.delivered()
 	return m
 }
 
@@ -65,7 +69,7 @@ func (u *run) first(ctx context.Context) (*meter, error) {
 const runTimeout = 2 * time.Minute
 
 // measure starts the process, feeds it once it has sent its first message, waits until the carriers
-// have everything, reads its figures and stops it.
+// have everything and their receipts are taken, reads its figures and stops it.
 func (u *run) measure(
 	ctx context.Context, self string, feed func(context.Context) error, read func(),
 ) error {
@@ -96,25 +100,49 @@ func (u *run) with(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	url, err := u.rig.database(ctx, u.name)
-	if err != nil {
+	prepare := u.rig.makeDatabase
+	if u.ledgerName() != u.name {
+		prepare = u.rig.forgetRouting
+	}
+	if err := prepare(ctx, u.ledgerName()); err != nil {
 		return err
 	}
+	url := u.rig.servers.Postgres.URLOf(u.ledgerName())
 	routing, err := u.rig.routing(u.name, cmp.Or(u.weights, weights{25, 15, 60}),
 		cmp.Or(u.timeout, 8*time.Second))
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(ctx, self, u.command,
-		append(u.rig.environment(url, routing, u.name), u.settings...))
+	env := append(u.rig.environment(url, routing, u.name), u.settings...)
+	p, err := startProcess(ctx, self, u.command, env)
 	if err != nil {
 		return err
 	}
-	return errors.Join(work(ctx, p), p.stop())
+	err = u.startOthers(ctx, self, env)
+	if err == nil {
+		err = work(ctx, p)
+	}
+	for _, other := range u.others {
+		err = errors.Join(err, other.stop())
+	}
+	return errors.Join(err, p.stop())
 }
 
-// follow reads the process's counters at its first and at its last message, so that the start and
-// the joining of the group are not counted.
+// startOthers starts the dispatchers beside the first one.
+func (u *run) startOthers(ctx context.Context, self string, env []string) error {
+	u.others = nil
+	for u.command == runCommand && len(u.others)+1 < u.rig.processes {
+		p, err := startProcess(ctx, self, u.command, env)
+		if err != nil {
+			return err
+		}
+		u.others = append(u.others, p)
+	}
+	return nil
+}
+
+// follow reads the process's counters at its first and at its last message or receipt, so that the
+// start and the joining of the group are not counted.
 func (u *run) follow(ctx context.Context, p *process, feed func(context.Context) error) error {
 	if err := u.await(ctx, p, 1); err != nil {
 		return err
@@ -135,17 +163,38 @@ func (u *run) follow(ctx context.Context, p *process, feed func(context.Context)
 	return nil
 }
 
-// await waits until the carriers have read so many messages.
+// await waits until the carriers have read so many messages and, if they send receipts, as many of
+// those are taken when all messages are waited for.
 func (u *run) await(ctx context.Context, p *process, n int) error {
-	for u.rig.meter.Load().count() < n {
+	for !u.arrived(n) {
 		select {
 		case <-time.After(2 * time.Millisecond):
 		case <-p.ended:
 			return fmt.Errorf("%s ended by itself: %s", u.command, p.tail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %d of %d messages arrived: %w", u.name,
-				u.rig.meter.Load().count(), n, ctx.Err())
+			return fmt.Errorf("%s: %d of %d messages arrived, %d are delivered: %w", u.name,
+				u.rig.meter.Load().count(), n, u.rig.delivered()-u.before, ctx.Err())
 		}
 	}
 	return nil
+}
+
+// arrived reports whether the messages are where await wants them, and notes how many are
+// delivered.
+func (u *run) arrived(n int) bool {
+	m := u.rig.meter.Load()
+	if !u.rig.receipts {
+		return m.count() >= n
+	}
+	delivered := u.rig.delivered() - u.before
+	m.note(delivered, time.Now())
+	return m.count() >= n && (n < u.messages || delivered >= n)
+}
+
+// ledgerName is the name of the process's database.
+func (u *run) ledgerName() string {
+	if u.rig.history && u.command == runCommand {
+		return historyDatabase
+	}
+	return u.name
 }

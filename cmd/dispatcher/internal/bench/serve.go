@@ -2,9 +2,12 @@ package bench
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,8 +18,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
-	"dispatcher/ledger"
-	"dispatcher/ledger/migrations"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
 )
@@ -24,32 +25,38 @@ import (
 // closeTimeout bounds the close of the channels.
 const closeTimeout = 5 * time.Second
 
-// ServeFloor runs the floor over the same settings and routing document as the
-// dispatcher, until ctx ends.
+//go:embed floor.sql
+var floorSchema string
+
+const dropFloor = `drop schema floor cascade`
+
+// ServeFloor runs the floor over the same settings and routing document as the dispatcher, until
+// ctx ends. It makes the schema floor in the database and drops it at the end.
 func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err error) {
 	doc, err := readRouting(s.RoutingFile)
 	if err != nil {
 		return err
 	}
-	if err := migrations.Migrate(ctx, s.PostgresURL); err != nil {
-		return err
-	}
-	l, err := ledger.Connect(ctx,
-		ledger.Config{URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region})
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	pool, err := pgxpool.New(ctx, s.PostgresURL)
+	pool, err := openFloor(ctx, s.PostgresURL)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	names, channels, err := connect(doc)
+	defer func() {
+		_, dropErr := pool.Exec(context.WithoutCancel(ctx), dropFloor)
+		err = errors.Join(err, dropErr)
+	}()
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	floor := NewFloor(pool, fail)
+	names, channels, err := connect(doc, floor)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll(channels)) }()
+	if err := floor.Use(ctx, names, channels); err != nil {
+		return err
+	}
 	admin, err := console.Listen(ctx,
 		console.Config{Address: s.Listen, Registry: prometheus.NewRegistry()})
 	if err != nil {
@@ -57,7 +64,33 @@ func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err
 	}
 	defer func() { err = errors.Join(err, admin.Close(context.WithoutCancel(ctx))) }()
 	log.Info().Str("url", admin.URL()).Msg("floor is running")
-	return serve(ctx, &s, doc, l, NewFloor(pool, names, channels, s.MaxUnsettled), log)
+	err = serve(running, &s, doc, floor, log)
+	if ctx.Err() == nil { // it ended by itself
+		err = errors.Join(err, context.Cause(running))
+	}
+	return err
+}
+
+// openFloor connects and makes the schema. Plans are made once, and for tables that grow: those
+// that fit empty ones would read them whole.
+func openFloor(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = floorBatches + 2 // and one each for receipts and status events
+	maps.Copy(cfg.ConnConfig.RuntimeParams, map[string]string{
+		"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan",
+	})
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pool.Exec(ctx, floorSchema); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("floor: make the schema: %w", err)
+	}
+	return pool, nil
 }
 
 func readRouting(path string) (*config.Routing, error) {
@@ -68,12 +101,20 @@ func readRouting(path string) (*config.Routing, error) {
 	return config.ParseRouting(path, raw)
 }
 
-// connect opens every channel of the document and waits until it is bound.
-func connect(doc *config.Routing) (names []string, channels []provider.Channel, err error) {
+// connect opens every channel of the document and waits until it is bound. Receipts go to the floor
+// where they are expected.
+func connect(
+	doc *config.Routing, floor *Floor,
+) (names []string, channels []provider.Channel, err error) {
 	for _, c := range doc.Channels {
 		cfg, err := smpp.ParseSettings(c.Settings, os.ReadFile)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeAll(channels))
+		}
+		if !c.Receipts.None {
+			cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
+				floor.Receive(c.Name, r, answer)
+			}
 		}
 		client, err := smpp.New(cfg)
 		if err != nil {
@@ -99,10 +140,10 @@ func closeAll(channels []provider.Channel) error {
 	return errors.Join(errs...)
 }
 
-// serve reads the document's lanes and publishes status events, like the dispatcher.
+// serve reads the document's lanes, stores receipts and publishes status events, like the
+// dispatcher.
 func serve(
-	ctx context.Context, s *config.Settings, doc *config.Routing, l *ledger.Ledger, floor *Floor,
-	log zerolog.Logger,
+	ctx context.Context, s *config.Settings, doc *config.Routing, floor *Floor, log zerolog.Logger,
 ) error {
 	client, err := app.Connection(s).Options()
 	if err != nil {
@@ -114,26 +155,29 @@ func serve(
 	}
 	consumer, err := kafka.NewConsumer(kafka.ConsumerConfig{
 		Client: client, Group: s.KafkaGroup, ClientID: "floor", Lanes: lanes,
-		Batch:  min(s.Batch, s.MaxUnsettled),
+		Batch:  floorBatches * floorBatch,
 		Handle: floor.Handle, Paused: func(string) bool { return false }, Log: log,
 	})
 	if err != nil {
 		return err
 	}
 	publisher, err := kafka.NewPublisher(kafka.PublisherConfig{
-		Client: client, Compression: s.KafkaCompression, Outbox: l.Outbox,
+		Client: client, Compression: s.KafkaCompression, Outbox: &floorOutbox{pool: floor.pool},
 		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	publishing, stop := context.WithCancel(ctx)
+	others, stop := context.WithCancel(ctx)
+	var loops sync.WaitGroup
 	published := make(chan error, 1)
-	go func() { published <- publisher.Run(publishing) }()
-	err = errors.Join(consumer.Run(ctx), floor.Close())
+	loops.Go(func() { published <- publisher.Run(others) })
+	loops.Go(func() { floor.Book(others) })
+	err = consumer.Run(ctx)
+	floor.Close()
 	stop()
-	err = errors.Join(err, <-published)
-	if err != nil {
+	loops.Wait()
+	if err = errors.Join(err, <-published); err != nil {
 		return fmt.Errorf("floor: %w", err)
 	}
 	return nil

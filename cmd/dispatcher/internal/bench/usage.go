@@ -14,7 +14,7 @@ import (
 type Usage struct {
 	RoundTrips float64 `json:"round_trips_per_message"` // to the database; the floor counts none
 	Allocs     float64 `json:"allocs_per_message"`      // of the process; the floor counts none
-	// CPU of the process and of PostgreSQL with all its backends, in microseconds. Only Linux
+	// CPU of the processes and of PostgreSQL with all its backends, in microseconds. Only Linux
 	// tells; elsewhere they are 0.
 	CPU         float64 `json:"cpu_us_per_message"`
 	DatabaseCPU float64 `json:"database_cpu_us_per_message"`
@@ -36,23 +36,27 @@ func (u Usage) per(messages float64, before Usage) Usage {
 
 // used is what a run has used so far.
 func (u *run) used(ctx context.Context, p *process) (now Usage, err error) {
-	if u.command == runCommand {
-		values, err := scrape(ctx, p.url)
+	for _, p := range append([]*process{p}, u.others...) {
+		if u.command == runCommand {
+			values, err := scrape(ctx, p.url)
+			if err != nil {
+				return now, err
+			}
+			now.RoundTrips += values["dispatcher_ledger_round_trips_total"]
+			now.Allocs += values["go_memstats_mallocs_total"]
+		}
+		used, err := cpu(p.cmd.Process.Pid)
 		if err != nil {
 			return now, err
 		}
-		now.RoundTrips = values["dispatcher_ledger_round_trips_total"]
-		now.Allocs = values["go_memstats_mallocs_total"]
-	}
-	if now.CPU, err = cpu(p.cmd.Process.Pid); err != nil {
-		return now, err
+		now.CPU += used
 	}
 	return now, u.database(ctx, &now)
 }
 
 // database reads what PostgreSQL has used. It comes last: what it uses itself is hardly counted.
 func (u *run) database(ctx context.Context, now *Usage) error {
-	conn, err := pgx.Connect(ctx, u.rig.servers.Postgres.URLOf(u.name))
+	conn, err := pgx.Connect(ctx, u.rig.servers.Postgres.URLOf(u.ledgerName()))
 	if err != nil {
 		return err
 	}

@@ -370,8 +370,8 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	}
 }
 
-// TestSlowChannelSlowsNoOther: what is left of its rate stretches the places of its own limits, and
-// not those of a tenant over all channels.
+// TestSlowChannelSlowsNoOther: the lowered rate stretches the release times of the channel's own
+// limits, and not those of a tenant over all channels.
 func TestSlowChannelSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	next := func(ease admission.Ease, channel string) time.Duration {
@@ -386,11 +386,12 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 	}
 	half := admission.Ease{Rate: 0.5, Since: noon}
 	if full, slow := next(admission.Ease{}, "a"), next(half, "a"); slow != 2*full || full == 0 {
-		t.Errorf("on the channel the next place is after %s, at half its rate after %s", full, slow)
+		t.Errorf("on the channel the next release time is after %s, at half its rate after %s",
+			full, slow)
 	}
 	if full, slow := next(admission.Ease{}, ""), next(half, ""); slow != full || full == 0 {
-		t.Errorf("over all channels the next place is after %s, with one channel at half its "+
-			"rate after %s", full, slow)
+		t.Errorf("over all channels the next release time is after %s, with one channel at half "+
+			"its rate after %s", full, slow)
 	}
 }
 
@@ -435,7 +436,7 @@ func TestClosedLimitOfOneChannelLeavesTheOthers(t *testing.T) {
 	}
 }
 
-func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
+func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Second, Max: 10}, 0)
@@ -454,12 +455,12 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	}
 	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] ||
 		at[2] > 250*time.Millisecond {
-		t.Errorf("places at %v", at)
+		t.Errorf("release times at %v", at)
 	}
 	b := newWorld(t)
 	free := b.assigner()
 	if d := free.decide(b.task("a")); d.release != (admission.Release{}) {
-		t.Errorf("a channel without limits has the place %+v", d.release)
+		t.Errorf("a channel without limits has the release time %+v", d.release)
 	}
 }
 

@@ -84,6 +84,7 @@ func (c *Choice) Bill(place int) (segments int, micros int64, currency string) {
 type drawers struct {
 	keys  []selector.Key
 	drawn []*selector.Drawer // by position in keys; nil until it is needed
+	buf   []byte
 }
 
 func newDrawers(keys []selector.Key) *drawers {

@@ -77,9 +77,9 @@ func (t *Task) sender(ch *Channel) (sender string, ok bool) {
 // Blocked says to which numbers nothing is sent. The zero value blocks none.
 type Blocked struct {
 	config.Blocked
-	// CallingCodes are those of which one of these countries is the main one, plus included: what
-	// stops a number that none of the countries behind such a code is known to have. In practice
-	// that is a new range of the main country.
+	// CallingCodes are the calling codes, with a plus, whose main country is one of the blocked
+	// ones. They stop a number of such a code that belongs to no known country. In practice it is
+	// from a new range of the main country.
 	CallingCodes []string
 	// IsPremium tells numbers whose owner is paid for what is sent to them. It is called for every
 	// message when Premium is set, and must be quick.

@@ -92,15 +92,15 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 		return SwitchedOff
 	case ch.State == Draining:
 		return draining
-	case t.recut(ch):
+	case !t.withoutPayload && t.recut(ch):
 		return CutOtherwise
 	case !t.Route.BypassSelectors && !selector.SatisfiesAll(selectors, ch.Labels):
 		return unfit
-	case t.whole() && t.segments(ch) > t.Route.MaxSegments:
+	case !t.withoutPayload && t.whole() && t.segments(ch) > t.Route.MaxSegments:
 		return tooLong
-	case t.refuses(ch):
+	case !t.withoutPayload && t.refuses(ch):
 		return badFrom
-	case t.overPriceCap(ch):
+	case !t.withoutPayload && t.overPriceCap(ch):
 		return PriceCap
 	case a.unready[c] == provider.Probing:
 		if a.probed[c] {

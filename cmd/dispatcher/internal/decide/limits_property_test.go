@@ -197,7 +197,7 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 			}
 			stand := Snapshot{
 				CommitLatency: time.Duration(rapid.IntRange(0, 300).Draw(rt,
-					"lead")) * time.Millisecond,
+					"commit latency")) * time.Millisecond,
 				Worker: admission.Worker{
 					ID:     rapid.Int64Range(1, 3).Draw(rt, "worker"),
 					Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region"),
@@ -231,7 +231,7 @@ var decided = cmp.Options{
 	cmpopts.IgnoreFields(decision{}, "channel"),
 }
 
-// asTaken compares what counters have taken, and not at which places.
+// asTaken compares what counters have taken, and not at which release times.
 var asTaken = []cmp.Option{
 	cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"),
 	cmpopts.EquateEmpty(),
@@ -312,6 +312,6 @@ func checkBooks(t *rapid.T, before, after *ledger.Seen, task *Task, d *decision,
 		t.Fatalf("decision %+v", d)
 	}
 	if sent && !d.release.At.IsZero() && d.release.At.Before(a.moment.Earliest) {
-		t.Fatalf("place %+v before %s", d.release, a.moment.Earliest)
+		t.Fatalf("release time %+v before %s", d.release, a.moment.Earliest)
 	}
 }

@@ -104,9 +104,9 @@ func (a *assigner) basis(t *Task, l *line, first int) basis {
 	return basis{}
 }
 
-// turnAfter is the place behind which a round robin goes on: that of the channel which had the
-// last turn or, when it is no member any more (place -1), the one before the place at which it
-// stood, since its successor has moved up into that.
+// turnAfter is the index behind which a round robin goes on: that of the channel that had the last
+// turn. If that channel is no member any more (place -1), it is the one before its former index,
+// since the next channel has moved up.
 func turnAfter(place int, cursor *ledger.Cursor) int {
 	if place >= 0 || cursor.Channel == "" {
 		return place

@@ -610,7 +610,7 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 				Limit: admission.Limit{Window: admission.Second, Max: 4},
 			}}
 		}
-		// of the second's four places three lie within the next half
+		// of the second's four release times three lie within the next half
 		got := taken(t, w.assigner(), w, 9)
 		d := w.decide(w.fresh())
 		if d.State != ledger.Waiting || d.Reason != NoSlot ||

@@ -46,10 +46,10 @@ type tenantOf struct {
 	tenant string
 }
 
-// turns lists the tasks that want a channel in the order in which they choose: by lane; those whose
-// deadline is near before others, the nearest first; then the tenants in turn, so that the campaign
-// of one cannot starve another. Of one tenant, due rows go before new ones, and older before
-// younger.
+// turns lists the tasks that want a channel, in the order in which they choose. The lane decides
+// first; within a lane, messages near their deadline, the nearest first; then tenants in turn, so
+// that the campaign of one cannot starve another. Of one tenant, due rows go before new ones, and
+// older before younger.
 func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
 	for i := range tasks {

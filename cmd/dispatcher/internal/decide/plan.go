@@ -31,6 +31,9 @@ type Task struct {
 	// optedOut says that the recipient has opted out of what the tenant sends, and that the lane
 	// respects it.
 	optedOut bool
+	// withoutPayload says that neither number nor text are known any more: it is planned again as
+	// far as its row tells, and nothing that depends on them is derived.
+	withoutPayload bool
 	// waitedWhy is what a due row waited for until now.
 	waitedWhy string
 	Scores    *Scores // what the route's scoring function answered; nil when it was not asked
@@ -45,7 +48,7 @@ type counted struct {
 
 // segments is how many billed parts the message has on a channel.
 func (t *Task) segments(c *Channel) int {
-	if c.Segments == nil {
+	if c.Segments == nil || t.withoutPayload {
 		return t.common
 	}
 	return t.cut(c).segments
@@ -133,6 +136,8 @@ func (p *planner) plan(job *Job) Task {
 	}
 	t.Row.Digest = job.Message.Digest()
 	t.Row.Recipient = ledger.Recipient(job.Message.Tenant, job.Message.To)
+	t.Row.CallingCode = CallingCode(job.Message.To)
+	t.Row.NumberHMAC, t.Row.EnvelopeHMAC = p.keys.hmacs(0, job.Message.To, t.Row.Envelope)
 	t.Row.ExpiresAt = deadline(&job.Message, job.Produced, t.Lane)
 	switch problem := p.choose(&t); {
 	case problem == nil:

@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +88,36 @@ func (p *Price) Segment(to *Destination, at time.Time) int64 {
 		return amount
 	}
 	return l.Default
+}
+
+// possible are the amounts that a segment may cost at a time for a number of which only the country
+// code is known, ascending, each once.
+func (p *Price) possible(r *Routing, code int16, at time.Time) []int64 {
+	if len(p.Lists) == 0 {
+		return []int64{0}
+	}
+	l := &p.Lists[p.at(at)]
+	amounts, longest := slices.Collect(maps.Values(l.Networks)), ""
+	for prefix, amount := range l.Prefixes {
+		switch may, surely := begins(code, prefix); {
+		case surely:
+			longest = max(longest, prefix) // those that surely fit begin each other
+		case may:
+			amounts = append(amounts, amount)
+		}
+	}
+	if longest != "" {
+		amounts = append(amounts, l.Prefixes[longest])
+	} else {
+		amounts = append(amounts, l.Default)
+		for country, amount := range l.Countries {
+			if r.mayBeIn(code, country) {
+				amounts = append(amounts, amount)
+			}
+		}
+	}
+	slices.Sort(amounts)
+	return slices.Compact(amounts)
 }
 
 // at is the list that holds at a time; the first when that is zero.

@@ -77,10 +77,22 @@ func (r *Replay) Exclusion(t *Task, selectors []selector.Selector, c int) string
 // Parts is how many segments an attempt on this channel would submit.
 func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
 
-// Limits lists the limits of the version that count a message on channel c.
+// Limits lists the limits of the version that count a message on channel c, or may count it, if its
+// payload is gone.
 func (r *Replay) Limits(t *Task, c int) []admission.Limit {
 	x := r.a.counters.index
 	all := slices.Clone(x.own[c])
+	if t.withoutPayload {
+		for i := range x.narrower {
+			n := &x.narrower[i]
+			may, _ := begins(t.Row.CallingCode, n.Scope.Prefix)
+			if (n.channel == c || n.channel < 0) && may &&
+				(n.Scope.Tenant == "" || n.Scope.Tenant == t.Row.Tenant) {
+				all = append(all, n.limits...)
+			}
+		}
+		return all
+	}
 	onChannel := x.on[c].find(nil, t.Row.Tenant, t.msg.To)
 	for _, place := range x.over.find(onChannel, t.Row.Tenant, t.msg.To) {
 		all = append(all, x.narrower[place].limits...)
@@ -89,9 +101,12 @@ func (r *Replay) Limits(t *Task, c int) []admission.Limit {
 }
 
 // Closed reports whether a limit of the version leaves the message no room on channel c in any
-// window: a first choice is not waited for then.
-func (r *Replay) Closed(t *Task, c int) bool {
+// window, or may leave it none: a first choice is not waited for then. cut is that of MayMisfit.
+func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	need := r.a.need(t, &r.a.routing.Channels[c])
+	if t.withoutPayload {
+		need = r.mostNeeded(t, &r.a.routing.Channels[c], cut)
+	}
 	return slices.ContainsFunc(r.Limits(t, c), func(l admission.Limit) bool {
 		empty := admission.Counter{Limit: l, Max: l.Max}
 		_, o := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)

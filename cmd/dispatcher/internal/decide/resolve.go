@@ -19,9 +19,9 @@ const (
 // that was answered.
 const codeRepeated = "same_key"
 
-// AnsweredLate ends an ambiguity whose first attempt was answered late, or proved by a receipt. Who
-// wrote that down took the message on, unless further attempts under the key had been made: then
-// the latest stands for all of them.
+// AnsweredLate ends an ambiguity whose first attempt was answered late, or proved by a receipt. The
+// transaction that wrote the answer has also moved the message on, unless there were further
+// attempts under the key: then the latest stands for all of them.
 func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	verdict := ledger.NotTaken
 	if o.Answer == provider.Accepted.String() {

@@ -31,6 +31,9 @@ type Routing struct {
 	// when a route, a price, a rule about senders or a block depends on countries, and must be
 	// quick.
 	Country func(number string) string
+	// CallingCode is that of such a region, 44 for gb, 0 when it has none of its own. Nil
+	// when nobody could look. Only replays of messages whose numbers are gone ask.
+	CallingCode func(country string) int
 
 	index     *scopeIndex // of all limits; nil until prepare
 	countries countryUse  // unknown until prepare
@@ -187,9 +190,9 @@ func (l *Lane) Clears(step ledger.Step) bool { return slices.Contains(l.Clarify,
 // lastOrder is that of lanes which the document does not name.
 const lastOrder = math.MaxInt
 
-// Lane finds a lane by name. One that the document does not name, or no longer, goes behind all
-// others: that has to hold in a process that knew it under an older document, in one that was
-// started since, and for an auditor, who has nothing but the document.
+// Lane finds a lane by name. One that the document does not name goes behind all others. So the
+// order is the same in a process that knew the lane under an older document, in one that was
+// started since, and for an auditor, who has only the document.
 func (r *Routing) Lane(name string) Lane {
 	if lane, ok := r.Lanes[name]; ok {
 		return lane

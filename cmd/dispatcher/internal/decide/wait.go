@@ -170,8 +170,8 @@ func (a *assigner) held(t *Task, why string) []byte {
 	return a.record(t, l)
 }
 
-// wait keeps the message for a while, but never beyond its deadline, nor beyond the time from which
-// on it goes before others. record is nil when nobody was looked at.
+// wait keeps the message for a while, but not beyond its deadline, nor beyond the time from which
+// it goes before others. record is nil when no channel was looked at.
 func (a *assigner) wait(t *Task, until delay, record []byte) ledger.Decision {
 	last := t.Row.ExpiresAt.Add(-urgent)
 	if !last.After(a.now) {

@@ -49,9 +49,15 @@ func (c *Countries) Of(number string) string {
 	return region
 }
 
-// MainCallingCodes are those of which one of some countries is the main one, plus included: +44 for
-// gb, and none for gg, which shares that code. A country that has a code for itself is the main one
-// of it.
+// CallingCode is that of an ISO 3166 region in either case: 44 for gb and for gg; 0 for 001, which
+// has several, and for what is no region.
+func CallingCode(country string) int {
+	return phonenumbers.GetCountryCodeForRegion(strings.ToUpper(country))
+}
+
+// MainCallingCodes are the calling codes, with a plus, whose main country is one of these: +44 for
+// gb, and none for gg, which shares that code. A country that has a code for itself is its main
+// country.
 func MainCallingCodes(countries []string) []string {
 	var codes []string
 	for _, country := range countries {

@@ -56,9 +56,9 @@ func (p *plan) has(national string) bool {
 	return false
 }
 
-// regionOf is the region of the numbers with a beginning, of which a plus stands before it: the
-// first of the regions that share the calling code, the main one before the others, which has such
-// numbers.
+// regionOf is the region of the numbers that begin so, with or without a plus. If several regions
+// share the calling code, it is the first that has such numbers; the main one is tried before the
+// others.
 func regionOf(beginning string) string {
 	digits, _ := strings.CutPrefix(beginning, "+")
 	code := 0

@@ -23,13 +23,13 @@ const (
 )
 
 // clock carries the database's clock on by this process's monotonic one, so that deadlines and
-// places need neither a question to the database nor this machine's wall clock.
+// release times need neither a question to the database nor this machine's wall clock.
 //
-// A reading belongs to some moment between question and answer, which is never known. Of the
-// readings of the last while the one with the shortest way counts, taken for the middle of it, as
-// in the clock filter of NTP (RFC 5905, section 10): a lock that was waited for, or a processor,
-// spoils nothing, and neither does a database that is far away, as long as the way there takes
-// about as long as the way back.
+// A reading belongs to some moment between question and answer, which is never known. Of the recent
+// readings the one with the shortest round trip counts, as if the clock had been read in the middle
+// of it; the clock filter of NTP does the same (RFC 5905, section 10). So it does no harm to wait
+// for a lock or a processor, nor that a database is far away, if the way there takes about as long
+// as the way back.
 type clock struct {
 	epoch  time.Time                 // of this process; all else is told relative to it
 	origin atomic.Pointer[time.Time] // the database's clock at epoch; nil before the first reading
@@ -87,9 +87,9 @@ func (c *clock) now() time.Time {
 	return origin.Add(time.Since(c.epoch))
 }
 
-// span is when, by this process's clock, an attempt may leave at a place. However wrong the
-// estimate of the database's clock is, up to mostWrong, it leaves within the windows that it was
-// counted in: with a database that is far away that is a narrower span.
+// span is when an attempt may leave, by this process's clock. If the estimate of the database's
+// clock is wrong by at most mostWrong, the attempt leaves within the windows that it was counted
+// in. The farther away the database is, the narrower is the span.
 func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
 	wrong := min(time.Duration(c.error.Load()), mostWrong)
 	leave, latest = c.here(p.At), c.here(p.Latest)

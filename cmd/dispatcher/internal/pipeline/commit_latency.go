@@ -10,14 +10,14 @@ import (
 
 // How a commit latency is used and forgotten.
 const (
-	// leastLead is what places leave free at the end of a second: an attempt that leaves so much
-	// later still falls into its window, and need not wait for its place on an idle channel.
-	leastLead = 50 * time.Millisecond
-	// leadMemory is how long a claim counts. When none is as new as that, the newest one counts for
-	// slowMemory times as long as it took: with a slow database claims are rare, and one that does
-	// not know how slow it is comes late.
-	leadMemory = 10 * time.Second
-	slowMemory = 20
+	// leastLatency is as long as the end of a second that has no release times. An attempt that
+	// leaves that much later is still in its window, and on an idle channel it need not wait.
+	leastLatency = 50 * time.Millisecond
+	// claimMemory is how long a claim counts. When none is as new as that, the newest one counts
+	// for slowMemory times as long as it took: with a slow database claims are rare, and one that
+	// does not know how slow it is comes late.
+	claimMemory = 10 * time.Second
+	slowMemory  = 20
 )
 
 // commitLatency is how long the write half of a claim takes, from the moment that the database
@@ -53,7 +53,7 @@ func (l *commitLatency) get(now time.Time) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
 	for _, w := range l.writes {
-		if now.Sub(w.at) <= leadMemory {
+		if now.Sub(w.at) <= claimMemory {
 			known = append(known, w.took)
 		}
 	}
@@ -61,7 +61,7 @@ func (l *commitLatency) get(now time.Time) time.Duration {
 		now.Sub(newest.at) <= slowMemory*newest.took {
 		known = append(known, newest.took)
 	}
-	if slow := slowest(known); slow >= leastLead {
+	if slow := slowest(known); slow >= leastLatency {
 		return slow
 	}
 	return 0

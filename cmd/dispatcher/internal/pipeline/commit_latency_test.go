@@ -7,7 +7,7 @@ import (
 	"dispatcher/admission"
 )
 
-func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
+func TestCommitLatencyIsTheSlowestRecentClaimThatIsNoOutlier(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		took []int // ms, one claim after another
@@ -43,11 +43,11 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 		for _, took := range test.took {
 			l.took(millis(took), noon)
 		}
-		if got := l.get(noon.Add(leadMemory)); got != millis(test.want) {
-			t.Errorf("%s: lead %s, want %s", name, got, millis(test.want))
+		if got := l.get(noon.Add(claimMemory)); got != millis(test.want) {
+			t.Errorf("%s: commit latency %s, want %s", name, got, millis(test.want))
 		}
 		if got := l.get(noon.Add(slowMemory*admission.MaxCommitLatency + 1)); got != 0 {
-			t.Errorf("%s: lead %s when no claim told anything for long", name, got)
+			t.Errorf("%s: commit latency %s when no claim told anything for long", name, got)
 		}
 	}
 }
@@ -58,11 +58,11 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 	l.took(millis(400), noon)
 	l.took(millis(100), noon.Add(time.Second))
 	for after, want := range map[time.Duration]int{
-		leadMemory: 400, leadMemory + 1: 100,
-		leadMemory + time.Second: 100, leadMemory + time.Second + 1: 0,
+		claimMemory: 400, claimMemory + 1: 100,
+		claimMemory + time.Second: 100, claimMemory + time.Second + 1: 0,
 	} {
 		if got := l.get(noon.Add(after)); got != millis(want) {
-			t.Errorf("lead %s after %s, want %s", got, after, millis(want))
+			t.Errorf("commit latency %s after %s, want %s", got, after, millis(want))
 		}
 	}
 }
@@ -74,11 +74,11 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	var l commitLatency
 	l.took(millis(1500), noon)
 	for after, want := range map[time.Duration]int{
-		leadMemory + 1:            1500,
+		claimMemory + 1:           1500,
 		slowMemory * millis(1500): 1500, slowMemory*millis(1500) + 1: 0,
 	} {
 		if got := l.get(noon.Add(after)); got != millis(want) {
-			t.Errorf("lead %s after %s, want %s", got, after, millis(want))
+			t.Errorf("commit latency %s after %s, want %s", got, after, millis(want))
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
 	l.took(millis(5000), noon)
 	l.took(millis(5), noon.Add(15*time.Second))
 	if got := l.get(noon.Add(30 * time.Second)); got != 0 {
-		t.Errorf("lead %s", got)
+		t.Errorf("commit latency %s", got)
 	}
 }
 
@@ -103,11 +103,11 @@ func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
 		l.took(-millis(i+1), noon)
 	}
 	if got := l.get(noon); got != 0 {
-		t.Errorf("lead %s", got)
+		t.Errorf("commit latency %s", got)
 	}
 }
 
-func TestEachLaneHasItsLead(t *testing.T) {
+func TestEachLaneHasItsCommitLatency(t *testing.T) {
 	t.Parallel()
 	var l commitLatencies
 	for range 20 {
@@ -116,7 +116,7 @@ func TestEachLaneHasItsLead(t *testing.T) {
 	}
 	for lane, want := range map[string]int{"bulk": 300, "otp": 0, "": 0} {
 		if got := l.get(lane, noon); got != millis(want) {
-			t.Errorf("lead %s of lane %q, want %s", got, lane, millis(want))
+			t.Errorf("commit latency %s of lane %q, want %s", got, lane, millis(want))
 		}
 	}
 }

@@ -247,7 +247,7 @@ func (d *Dispatcher) unready(routing *decide.Routing) []string {
 // now is the database's clock as last read, carried on by the time that has passed since.
 func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
-// launch hands claimed attempts to their workers, with their places by this process's clock. A
+// launch hands claimed attempts to their workers, with release times by this process's clock. An
 // attempt whose channel was removed since is sent back as not sent.
 func (d *Dispatcher) launch(r *claim) {
 	for _, f := range r.attempts {

@@ -194,8 +194,9 @@ func forLater(jobs []decide.Job) []decide.Job {
 // comeDue makes all messages due that are for later, those that came first before the others.
 func (p *pipeline) comeDue(t *testing.T) {
 	t.Helper()
-	const sql = `update dispatcher.messages set next_at = now() - interval '1 minute' + seq * ` +
-		`interval '1 microsecond' where state = 'scheduled'`
+	const sql = `update dispatcher.messages set next_at = now() - interval '1 minute' + ` +
+		`(seq - dispatcher.first_of(dispatcher.day_of(seq))) * interval '1 microsecond' ` +
+		`where state = 'scheduled'`
 	if tag, err := p.sql.Exec(t.Context(), sql); err != nil || tag.RowsAffected() == 0 {
 		t.Fatal(tag, err)
 	}
@@ -470,28 +471,7 @@ func TestRemovedChannelIsDrainedAndClosed(t *testing.T) {
 func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
-	if _, err := p.sql.Exec(t.Context(), `
-		with gone as (insert into dispatcher.instances (region, host, last_seen)
-		  values ('test', 'gone', now() - interval '1 hour') returning id),
-		m as (insert into dispatcher.messages
-		    (id, lane, state, attempts, digest, envelope, expires_at)
-		  values ('lost', 'bulk', 'sending', 1, 1, '{}', now() + interval '1 hour') returning seq)
-		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
-		  price_micros, currency, claimed_at, instance)
-		select m.seq, 1, 'a', 'first_choice', 1, 0, 'GBP', now() - interval '1 hour', gone.id
-		from m, gone`); err != nil {
-		t.Fatal(err)
-	}
-	for _, sql := range []string{
-		`update dispatcher.channels set active = 1 where channel = 'a'`,
-		// others had time to be heard of
-		`update dispatcher.instances set beating_since = now() - interval '1 hour' where host <> ` +
-			`'gone'`,
-	} {
-		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.loseAttempts(t, "a")
 	p.eventually(t, byState, map[string]int64{"unknown": 1})
 	p.eventually(t, `select channel, active from audit.active`,
 		map[string]int64{"a": 0, "b": 0, "c": 0})

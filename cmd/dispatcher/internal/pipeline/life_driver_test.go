@@ -638,7 +638,7 @@ func (m *messageLife) pass(by time.Duration) {
 			`$2::interval, opened_at = opened_at - $2::interval where message_seq = $1`,
 		`update dispatcher.receipts set due_at = due_at - $2::interval, received_at = ` +
 			`received_at - $2::interval where message_seq = $1 or channel || reference like ` +
-			`'_life-' || lpad($1::text, 6, '0') || '%'`,
+			`'_' || (select id from dispatcher.messages where seq = $1) || '%'`,
 	} {
 		if _, err := m.rig.sql.Exec(m.ctx, sql, m.seq, by); err != nil {
 			m.must(err)

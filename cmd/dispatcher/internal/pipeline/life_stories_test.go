@@ -12,7 +12,7 @@ var lifeStories = []struct {
 	words string
 }{
 	{
-		// it owed a receipt and was no_receipt for ever
+		// it expected a receipt and was no_receipt for ever
 		"a process wakes after its lease and says that the attempt never left; the next one is " +
 			"delivered",
 		script{lane: "never", first: "b", segments: 1, again: "yes"},

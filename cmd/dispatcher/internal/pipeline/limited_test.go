@@ -90,9 +90,9 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	}
 }
 
-// TestASlowDatabaseMovesPlacesBack: one that takes long to write moves the places of the next claim
-// back.
-func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
+// TestASlowDatabasePutsReleaseTimesOff: when a claim takes long to write, the next one has later
+// release times.
+func TestASlowDatabasePutsReleaseTimesOff(t *testing.T) {
 	t.Parallel()
 	carrier := &timedChannel{}
 	p := setup(t, func(r *decide.Routing) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -12,22 +13,17 @@ import (
 // gone.
 func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	t.Helper()
-	for _, sql := range []string{
-		`update dispatcher.channels set active = 1`,
-		// others had time to be heard of
-		`update dispatcher.instances set beating_since = now() - interval '1 hour'`,
-	} {
-		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if _, err := p.sql.Exec(t.Context(), `
-		with gone as (insert into dispatcher.instances (region, host, last_seen)
+		with busy as (update dispatcher.channels set active = 1 where channel = any($1)),
+		-- others had time to be heard of
+		heard as (update dispatcher.instances set beating_since = now() - interval '1 hour'),
+		gone as (insert into dispatcher.instances (region, host, last_seen)
 		  values ('test', 'gone', now() - interval '1 hour') returning id),
 		m as (insert into dispatcher.messages
-		    (id, lane, state, attempts, digest, envelope, expires_at)
-		  select name, 'bulk', 'sending', 1, 1, '{}', now() + interval '1 hour'
-		  from unnest($1::text[]) name returning seq, id)
+		    (seq, id, lane, state, attempts, expires_at)
+		  select `+ledgertest.NewSeq+`, name, 'bulk', 'sending', 1, now() + interval '1 hour'
+		  from unnest($1::text[]) name returning seq, id),
+		p as (insert into dispatcher.payloads (seq, digest, envelope) select seq, 1, '{}' from m)
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
 		  price_micros, currency, claimed_at, instance)
 		select m.seq, 1, m.id, 'first_choice', 3, 0, 'GBP', now() - interval '1 hour', gone.id

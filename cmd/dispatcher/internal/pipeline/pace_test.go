@@ -110,23 +110,23 @@ func (l *testWorker) codes() map[string]int {
 	}
 }
 
-// limiter gives places away as a claim does, over a counter that all processes share.
+// limiter gives release times away as a claim does, over a counter that all processes share.
 type limiter struct {
 	counter admission.Counter
-	lead    time.Duration
+	latency time.Duration // of commits
 }
 
 func perSecond(n int64) *limiter {
 	return &limiter{counter: admission.Counter{Limit: admission.Limit{
 		Window: admission.Second,
 		Max:    n,
-	}, Max: n}, lead: 5 * time.Millisecond}
+	}, Max: n}, latency: 5 * time.Millisecond}
 }
 
-// claim takes places for up to n attempts; those that find none wait.
+// claim takes release times for up to n attempts; those that get none wait.
 func (l *limiter) claim(n int) []*openAttempt {
 	now := time.Now()
-	m := admission.Moment{Now: now, Earliest: now.Add(l.lead), Zone: time.UTC}
+	m := admission.Moment{Now: now, Earliest: now.Add(l.latency), Zone: time.UTC}
 	m.Roll(&l.counter)
 	accounts := []admission.Account{{Counter: &l.counter, Rate: 1}}
 	var out []*openAttempt
@@ -208,12 +208,12 @@ func densest(at []time.Time, span time.Duration) int {
 	return most
 }
 
-func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
+func TestNoAttemptLeavesBeforeItsReleaseTimeNorAfterTheLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
-		for i, place := range []admission.Release{
+		for i, release := range []admission.Release{
 			{At: now.Add(300 * time.Millisecond), Latest: now.Add(time.Second)},
 			{At: now.Add(100 * time.Millisecond), Latest: now.Add(time.Second)},
 			{At: now.Add(200 * time.Millisecond)},
@@ -225,7 +225,7 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 			id := string(rune('1' + i))
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{Submission: provider.Submission{ID: id}},
-				claimed: now, leave: place.At, latest: place.Latest,
+				claimed: now, leave: release.At, latest: release.Latest,
 			})
 		}
 		time.Sleep(12 * time.Second)
@@ -240,7 +240,7 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 		}
 		for id, at := range want {
 			if left, sent := got[id]; !sent || left < at || left > at+3*time.Millisecond {
-				t.Errorf("flight %s left after %s (%v), want %s", id, left, sent, at)
+				t.Errorf("attempt %s left after %s (%v), want %s", id, left, sent, at)
 			}
 		}
 		if codes := w.codes(); len(got) != len(want) || codes[decide.CodeLate] != 1 ||
@@ -250,8 +250,8 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 	})
 }
 
-// TestASleepingCampaignHoldsNoSender: a code that comes while the only sender has nothing but
-// places to come leaves at once, and one that waits for the sender beside others goes first.
+// TestASleepingCampaignHoldsNoSender: a code that comes while all attempts of the only sender have
+// release times to come leaves at once, and one that waits for the sender beside others goes first.
 func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWorker is what it costs to bring an attempt through a worker, place and answer included.
+// BenchmarkWorker is the cost of an attempt in a worker, with its release time and answer.
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{
 		MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,

@@ -10,7 +10,7 @@ import (
 // the worker's feeder owns it.
 type sendSchedule struct {
 	later byRelease              // whose time is still to come
-	due   [queues][]*openAttempt // whose time has come, in the order of their places
+	due   [queues][]*openAttempt // whose time has come, in the order of their release times
 }
 
 // Queues of those whose time has come.
@@ -121,10 +121,10 @@ func (p *byRelease) Pop() any {
 // spareTime is how long before its latest time an attempt is let go, however many leave with it.
 const spareTime = 10 * time.Millisecond
 
-// spread puts off the attempts of one claim whose places have passed while it was written: on each
-// channel they leave at twice their pace until they have caught up, and not in one burst.
+// spread puts off the attempts of one claim whose release times have passed while it was written.
+// On each channel they leave at twice their pace until they have caught up, and not in one burst.
 func spread(attempts []*openAttempt, now time.Time) {
-	began := make(map[string]time.Time, 8) // the first place on each channel
+	began := make(map[string]time.Time, 8) // the first release time on each channel
 	for _, f := range attempts {
 		if at, known := began[f.Channel]; !f.leave.IsZero() && (!known || f.leave.Before(at)) {
 			began[f.Channel] = f.leave

@@ -8,7 +8,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// TestALateClaimCatchesUpWithoutABurst: ten places 10 ms apart, of which six have passed.
+// TestALateClaimCatchesUpWithoutABurst: ten release times 10 ms apart, of which six have passed.
 func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
@@ -43,6 +43,6 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 		{Attempt: &decide.Attempt{Channel: "a"}, leave: at(500)},
 	}
 	if spread(far, at(60)); !far[1].leave.Equal(at(500)) {
-		t.Errorf("a place far ahead was put off to %s", far[1].leave)
+		t.Errorf("a release time far ahead was put off to %s", far[1].leave)
 	}
 }

@@ -94,7 +94,8 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	for _, second := range settled {
 		sum += in[second]
 	}
-	// a busy machine loses a second now and then; without leads hardly anything leaves
+	// A busy machine loses a second now and then. If the commit latency did not count, hardly
+	// anything would leave.
 	if sum < int(span)*rate/2 {
 		t.Errorf("%d submits in %d s, the limit is %d a second: %v", sum, span, rate, in)
 	}

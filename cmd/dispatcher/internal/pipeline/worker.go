@@ -12,7 +12,7 @@ import (
 
 // Intervals of a worker.
 const (
-	// tick is the shortest time between two looks at the places to come: those within it
+	// tick is the shortest time between two looks at the release times to come. Attempts within it
 	// leave together, so that a fast channel does not need a timer for each submit.
 	tick = time.Millisecond
 	// sweepInterval is how often those are looked for that wait for a sender in vain.
@@ -22,9 +22,9 @@ const (
 	hurry = 2 * time.Second
 )
 
-// worker sends what has been claimed for one channel, each attempt at its place: the feeder hands
-// those whose time has come to the senders, of which there are as many as the channel has submits
-// under way at most.
+// worker sends what has been claimed for one channel, each attempt at its release time. The feeder
+// hands those whose time has come to the senders. There are as many senders as the channel may have
+// submits under way.
 type worker struct {
 	name        string
 	channel     provider.Channel
@@ -45,10 +45,10 @@ type worker struct {
 	sending       atomic.Int32 // senders at work
 	waitingUrgent atomic.Int32 // attempts in a hurry that are due and wait for a sender
 
-	// throttledUntil is when the longest of the provider's "slow down" has passed, in nanoseconds
-	// since began, which do not jump with the wall clock. throttles counts those without a time
-	// since the last Accepted, of which several within a second count once, and counted is when the
-	// last one was.
+	// throttledUntil is when the longest pause that the provider asked for is over, in nanoseconds
+	// since began, so that a change of the wall clock does not matter. throttles counts the answers
+	// "slow down" without a time since the last Accepted; several within a second count once.
+	// counted is when the last of them was counted.
 	began          time.Time
 	throttledUntil atomic.Int64
 	throttles      atomic.Int32
@@ -107,8 +107,8 @@ func (w *worker) paused(now time.Time) bool {
 // put queues an attempt.
 func (w *worker) put(f *openAttempt) { w.inbox <- f }
 
-// feed hands each attempt to a sender at its place, those of the first lane before others, and
-// sends back those that can no longer leave. It ends when the inbox is closed and empty.
+// feed hands each attempt to a sender at its release time, those of the first lane before others,
+// and sends back those that can no longer leave. It ends when the inbox is closed and empty.
 func (w *worker) feed() {
 	defer close(w.turns)
 	var alarm alarm
@@ -273,10 +273,10 @@ func (w *worker) unsent(f *openAttempt, code string, now time.Time) provider.Res
 	return decide.NotSent(code)
 }
 
-// applyThrottle keeps the channel from being chosen, and what is queued for it from leaving, after
-// a "slow down": for as long as the provider asked, else for a quarter of a second that doubles
-// with each further second in which it says so. One that names no time does not shorten what
-// another has named.
+// applyThrottle acts on a "slow down": the channel is not chosen, and what is queued for it does
+// not leave. The pause is the one that the provider asked for. If it named none, the pause is a
+// quarter of a second, and doubles with each further second in which it says so. An answer without
+// a time does not shorten a pause that another answer named.
 func (w *worker) applyThrottle(result *provider.Result) {
 	switch result.Outcome {
 	case provider.Throttled:

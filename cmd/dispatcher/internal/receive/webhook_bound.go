@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxUnreceived bounds the requests of one address (of IPv6: one /64) that have begun and have not
-// come whole, to half of what there is room for. A provider whose receipts come all at once needs
-// hundreds of them for a moment, and one that is turned away may not call again; whoever dribbles
-// many leaves the others the other half.
+// maxUnreceived bounds the requests of one address (of IPv6: one /64) that have begun and are not
+// complete, to half of all that may be. A provider that sends its receipts all at once needs
+// hundreds of them for a moment, and may not call again if one is refused. An address that sends
+// many requests slowly leaves the other half to others.
 const maxUnreceived = 512
 
 // bounded is a listener that holds at most so many connections; more wait in the system's queue

@@ -39,7 +39,10 @@ func Explain(src *Source) (Explanation, error) {
 	m := &src.Record.Message
 	e := newExplanation(m, src.Doc)
 	e.State, e.Reason, e.Detail = string(m.State), m.Reason, m.Detail
-	e.Country = countryOf(m, numbers.NewCountries())
+	e.Country, e.PayloadGone = countryOf(m, numbers.NewCountries()), src.Record.PayloadGone
+	if e.PayloadGone {
+		e.CallingCode = int(m.CallingCode)
+	}
 	e.Waits, e.PossibleDuplicate = waitsOf(m, src.Now), m.PossibleDuplicate
 	e.PartsAccepted, e.Ambiguities = partsAccepted(src.Record), ambiguitiesOf(src.Record)
 	if !m.ExpiresAt.IsZero() {

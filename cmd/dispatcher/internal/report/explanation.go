@@ -17,6 +17,11 @@ type Explanation struct {
 	// Country is that of the number, ISO 3166 in lower case; empty when its country is not known,
 	// and nil when the number is not.
 	Country *string `json:"country,omitempty"`
+	// PayloadGone is set when number and text are not kept any more: neither the country nor what
+	// depended on them is known.
+	PayloadGone bool `json:"payload_gone,omitempty"`
+	// CallingCode is what is known of the number then, 44 for one of +44; 0 where that is not known.
+	CallingCode int `json:"calling_code,omitempty"`
 
 	// What a forecast does not have is left out there.
 	Lane       string    `json:"lane,omitempty"`

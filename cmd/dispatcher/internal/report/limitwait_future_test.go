@@ -27,7 +27,7 @@ func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 		want  string
 		until time.Duration
 	}{
-		"a second has no place before": {
+		"a second has no release time before": {
 			admission.Limit{Window: admission.Second, Max: 5}, "It waits for the limit of a: " +
 				begins +
 				"Its deadline is 21 November 2026 at 10:10:00 GMT; the limit has no room before " +

@@ -117,20 +117,20 @@ func limitedCases() map[string]limitedCase {
 				"Unless the limit is raised or another channel can take it, it fails at its " +
 				"deadline, 10:10:00 GMT.",
 		},
-		"no place yet in the second": {
+		"no release time yet in the second": {
 			on: "a 1s messages", reason: "no_slot", next: 43 * time.Second,
 			own:  new(admission.Limit{Window: admission.Second, Max: 5}),
 			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
 			want: "It waits for the limit of 5 messages per second on a: it has no free slot " +
 				"before 10:00:43 GMT.",
 		},
-		"no place yet under a sliding limit": {
+		"no release time yet under a sliding limit": {
 			on: "a 1m messages", reason: "no_slot", next: 43 * time.Second, own: &sliding,
 			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
 			want: "It waits for the limit of 100 messages per minute on a: it has no free slot " +
 				"before 10:00:43 GMT.",
 		},
-		"no place while it lives": {
+		"no release time before its deadline": {
 			on: "a 1m messages", reason: "no_slot", next: deadline, own: &sliding,
 			seen: encode("load_ratio", ranked("a", 0, "no_slot")),
 			want: "It waits for the limit of 100 messages per minute on a: it has no free slot " +

@@ -29,13 +29,16 @@ type Traffic struct {
 	Redrawn   int64 `json:"redrawn"`
 	ByShare   int64 `json:"by_share"`
 	Undecided int64 `json:"undecided"`
-	// Compared are those whose first choice is known on both sides, and Moved those of them for
-	// which it is another one.
+	// Compared are the messages whose first choice is known on both sides. Moved are those of them
+	// for which it differs.
 	Compared int64 `json:"compared"`
 	Moved    int64 `json:"moved"`
 	// WithoutCountry are those whose number has no country that is known, where the document has
 	// rules or prices of countries.
 	WithoutCountry int64 `json:"without_country"`
+	// WithoutPayload are messages of the day whose number and text are gone. Nothing else counts
+	// them: nobody can tell what the document would choose for them.
+	WithoutPayload int64 `json:"without_payload"`
 	// MissingKeys are the ids of the keys that ByShare lacked.
 	MissingKeys []string `json:"missing_keys"`
 	// NotHonored are the keys of the document that would send some of the messages elsewhere, or
@@ -149,6 +152,9 @@ func side(of map[string]*routeLoad, route string) *routeLoad {
 	}
 	return of[route]
 }
+
+// Skip counts a message whose payload is gone.
+func (c *TrafficCounter) Skip() { c.traffic.WithoutPayload++ }
 
 // Add counts a message: what the document chooses for it, beside the record.
 func (c *TrafficCounter) Add(r *ledger.Record, now *decide.Choice) {

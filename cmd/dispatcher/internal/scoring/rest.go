@@ -8,12 +8,12 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// restTime is how long a function is not asked again after it could not be reached, did not answer
-// in time or answered with a status that would meet any question, unless it gave somebody else a
-// good answer meanwhile: then it is alive, and only this question was too much for it. Everybody
-// who asks while it rests gets the same word at once, so a dead function costs at most one deadline
-// a second. Afterwards one question tries first. An answer that is wrong for its question is
-// remembered as long, for that question alone.
+// restTime is for how long a function is not called after it could not be reached, did not answer
+// in time, or answered with a status that is not about the question. There is no such rest if
+// another question got a good answer meanwhile: then the function works, and only this question was
+// too much for it. During a rest all questions get the same word at once, so a dead function costs
+// at most one deadline a second. Afterwards one question tries first. An answer that is wrong for
+// its question is remembered for as long, for that question alone.
 const restTime = time.Second
 
 // forgetAfter is when what a function did is worth no memory any more.

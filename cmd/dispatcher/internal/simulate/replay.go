@@ -6,9 +6,9 @@ import (
 	"dispatcher/admission"
 )
 
-// Replay tells what the policy makes of the state at the beginning, for the scenario's region, and
-// lets the events come to the workers, each of which decides by the policy, by what it and the
-// counters that it calls have admitted, and by the state that was gathered last.
+// Replay tells how the policy divides the slots at the beginning, for the scenario's region, and
+// what becomes of the events. Each worker decides by the policy, by what it has admitted and the
+// counters that it calls have counted, and by the state that was gathered last.
 func (s *Scenario) Replay(p admission.Policy, events []Event) Outcome {
 	split := p.Split(s.state(s.Region))
 	r := newRun(s, p)

@@ -27,9 +27,9 @@ func decimals(w selector.Weight) int {
 	return len(fraction)
 }
 
-// resolution is how many decimals weights may be given that are made of others: more than
-// the most precise of these has, but at most nine, and only so many that a route whose weights are
-// no larger than sum still has a valid table.
+// resolution is how many decimals a computed weight may have: most + more, but nine at most. Of the
+// weights that it is computed from, the most precise one has most decimals. The result is smaller
+// if a route whose weights add up to sum at most would otherwise have no valid table.
 func resolution(more, most int, sum *big.Rat) int {
 	limit := new(big.Rat).SetInt64(maxSize)
 	for places := min(most+more, maxDecimals); places > 0; places-- {

@@ -38,10 +38,10 @@ type RampMove struct {
 // NextRampMove decides what is to be done about a ramp now. routing is the current one, and carried
 // what its route carried since r.ChangedAt.
 //
-// A ramp whose route no longer has the weights that its last step left, held or not, is superseded:
-// whoever set others wants those. Channels that the ramp does not name are none of its business. A
-// running ramp whose figures have left the band is held at once, not only when its next step is
-// due; no figures hold nothing. Held, it goes on only when an operator resumes it.
+// A ramp is superseded when its route no longer has the weights that its last step set, also while
+// it is held: somebody else has set others. Channels that the ramp does not name are none of its
+// business. A running ramp whose figures have left the band is held at once, not only when its next
+// step is due; no figures hold nothing. Held, it goes on only when an operator resumes it.
 func NextRampMove(
 	r *ledger.Ramp, routing *config.Routing, carried []ledger.Carried, now time.Time,
 ) RampMove {

@@ -1,36 +1,25 @@
--- Turns of the round robin, effects of health weighting, and ramps. It only adds: the
--- previous release inserts and reads routing versions as before.
+-- Routing versions and ramps.
 
--- Where the round robin of each route stands, for all instances together: hot rows like
--- those of limits, locked after them. channel had the last turn and stood at position
--- among the route's members, from 0; before the first turn it is empty and position -1.
--- members are those of the route in configured order: who has the next turn when channel
--- itself is taken out is told by those before it.
-create table dispatcher.cursors (
-  route    text collate "C" primary key,
-  channel  text not null default '',
-  position integer not null default -1,
-  members  text[] not null default '{}',
-  constraint cursors_position check (position >= -1 and (position = -1) = (channel = ''))
-) with (fillfactor = 10, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0,
-        autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
-
--- A version is a document and the effects on it: the weights that health weighting put in
--- place of the document's. base is the version that brought the document. It is null for
--- the version itself: so it is in rows of earlier releases, which know no effects. A new
--- document keeps the effects, at the same part of its weights. waking is set while messages
+-- Every routing document ever applied. The highest version is the current one; going back applies
+-- the old document as a new version.
+--
+-- A version is a document and the effects on it: the weights that health weighting put in place of
+-- the document's. base is the version that brought the document. It is null for the version itself.
+-- A new document keeps the effects, at the same part of its weights. waking is set while messages
 -- that wait are still to be told of the version; its index is empty almost always.
-alter table dispatcher.routing_versions
-  add column effects jsonb,
-  add column base bigint,
-  add column waking boolean not null default false,
-  add constraint routing_versions_base check (base between 1 and version),
-  add constraint routing_versions_effects check (effects is null or version > 1);
+create table dispatcher.routing_versions (
+  version    bigint primary key check (version > 0),
+  author     text not null,
+  reason     text not null default '',
+  created_at timestamptz not null default now(),
+  document   text not null,
+  effects    jsonb,
+  base       bigint,
+  waking     boolean not null default false,
+  constraint routing_versions_base check (base between 1 and version),
+  constraint routing_versions_effects check (effects is null or version > 1)
+);
 create index routing_versions_waking on dispatcher.routing_versions (version) where waking;
-
-create or replace view audit.routing_versions as
-  select version, author, reason, created_at, document, effects, coalesce(base, version) as base
-  from dispatcher.routing_versions;
 
 -- One row per ramp: a route's weights on their way from from_weights to to_weights, both
 -- an object of channel and decimal text, in equal steps. version is the routing version of
@@ -79,7 +68,3 @@ create table dispatcher.ramp_moves (
   reason  text not null
 );
 create index ramp_moves_ramp on dispatcher.ramp_moves (ramp);
-
-create view audit.ramp_moves as
-  select m.ramp, r.route, m.at, m.author, m.move, m.step, r.steps, m.version, m.reason
-  from dispatcher.ramp_moves m join dispatcher.ramps r on r.id = m.ramp;

@@ -1,6 +1,4 @@
--- Who does not want to be written to any more, and what subscribers send. It only adds: the
--- previous release inserts, claims and settles as before. It does not look at opt-outs, so they
--- hold everywhere when its last instance has been replaced.
+-- Who does not want to be written to any more, and what subscribers send.
 
 -- recipient is what stands for a number of a tenant wherever the number itself is not needed. It
 -- is a pseudonym: whoever tries all numbers finds out which ones are meant. Package ledger computes the same;
@@ -20,13 +18,6 @@ exception when data_exception then
   return null;
 end
 $$;
-
--- recipient_of is the recipient of an envelope, for rows that the previous release inserted.
-create function dispatcher.recipient_of(tenant text, envelope bytea) returns bigint
-language sql immutable
-return dispatcher.recipient(tenant, dispatcher.number_of(envelope));
-
-alter table dispatcher.messages add column recipient bigint;
 
 -- One row per opt-out of a recipient from the messages of a tenant. It is kept for ever: until
 -- says when the recipient was taken off the list again. The index holds those that are on it, each once, and
@@ -53,11 +44,6 @@ create table dispatcher.opt_outs (
 );
 create unique index opt_outs_current on dispatcher.opt_outs (recipient) where until is null;
 create index opt_outs_recipient on dispatcher.opt_outs (recipient, seq);
-
--- Reasons are left out: people write numbers into them.
-create view audit.opt_outs as
-  select tenant, since, source, channel, author, until, ended_by, ended_channel, ended_author
-  from dispatcher.opt_outs;
 
 -- Parts of messages that wait for the others. A part leaves with its message, or after a time without.
 create table dispatcher.inbound_parts (
@@ -97,3 +83,18 @@ create table dispatcher.inbound_outbox (
   constraint inbound_outbox_lengths check (cardinality(keys) > 0 and cardinality(keys) = cardinality("values"))
 ) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
         autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
+
+-- Requests of subscribers to erase their number and texts. Neither is kept here: number_hmac is the
+-- keyed hash that messages have. tenant is null for all. unended is how many messages had not ended,
+-- and were left.
+create table dispatcher.erasures (
+  id          bigint generated always as identity primary key,
+  at          timestamptz not null default clock_timestamp(),
+  author      text not null,
+  reason      text not null,
+  tenant      text,
+  number_hmac bigint not null,
+  messages    bigint not null default 0,
+  parts       bigint not null default 0,
+  unended     bigint not null default 0
+);

@@ -11,14 +11,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// seeExpected is what the first attempt of the message owes, and what else a settlement writes.
+// seeExpected is how many receipts the first attempt expects, and what else a settlement writes.
 const seeExpected = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text,
 	'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
 	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active,
 	  a.provider_code, a.segments)
 	from dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
 
-func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
+func TestASettlementSaysHowManyReceiptsAreExpectedWithItsOutcome(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		say  func(s *ledger.Settlement)
@@ -66,7 +66,7 @@ func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
 	}
 }
 
-// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in what the attempt owes and in nothing else:
+// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in the expected receipts and in nothing else:
 // another instance could not know how many parts had left.
 func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	for range 2 {
 		settleAll(t, l, []ledger.Settlement{own})
 		if got := see(seeExpected +
-			` and a.message_seq = 1`); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
+			` and a.message_seq = dispatcher.seq_of('m')`); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
 			t.Error(got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	// nor does what comes with the truth
 	settleAll(t, l, []ledger.Settlement{own, expecting(m, "r1")[0]})
 	if got := see(seeExpected +
-		` and a.message_seq = 1`); got != "accepted owes 2 within 01:00:00 cut short | answers 2 active 1 1" {
+		` and a.message_seq = dispatcher.seq_of('m')`); got != "accepted owes 2 within 01:00:00 cut short | answers 2 active 1 1" {
 		t.Error(got)
 	}
 }
@@ -158,7 +158,7 @@ func TestACorrectionFollowsWhatWasCommittedLast(t *testing.T) {
 }
 
 // TestACorrectionIsNotLostToASettlementUnderWay: another instance takes the attempt for lost at the
-// moment at which its own one knows what it owes, and is first.
+// moment at which its own one knows how many receipts to expect, and is first.
 func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -220,7 +220,7 @@ func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	if got := scalar[string](t, db,
 		`select string_agg(receipts_owed::text, ' ' order by message_seq)
 			from dispatcher.attempts`); got != "3 2" {
-		t.Errorf("they owe %s", got)
+		t.Errorf("they expect %s", got)
 	}
 	if got := scalar[string](t, db, states); got != "m-00000 accepted, m-00001 accepted" {
 		t.Error(got)

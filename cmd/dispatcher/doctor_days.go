@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// checkDays looks at what the ledger keeps for how long. A schema that is not there, or not up to
+// date, is for the check of the database to report.
+func (p *checker) checkDays(ctx context.Context) []finding {
+	s := p.settings
+	if s.PostgresURL == "" {
+		return nil // the check of the settings has said it
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	c, err := ledger.Inspect(ctx, s.PostgresURL)
+	if err != nil || c.Conflict != nil || c.Schema < c.Latest {
+		return nil
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return nil
+	}
+	defer l.Close()
+	state, err := l.Days.State(ctx)
+	if err != nil {
+		return []finding{broken("days", postgresTrouble(s, err))}
+	}
+	keep := ledger.Retention{
+		IDs: s.IDRetention, Payloads: s.PayloadRetention, Facts: s.LedgerRetention,
+	}
+	return []finding{
+		retentionFinding(&keep), daysFinding(&state, &keep), skippedFinding(&state),
+		locksFinding(&state, &keep),
+	}
+}
+
+func retentionFinding(r *ledger.Retention) finding {
+	return fine("retention", "numbers and texts for %s after the end of a message, the rest for %s, "+
+		"ids for %s", inDays(r.Payloads), inDays(r.Facts), inDays(r.IDs))
+}
+
+// inDays is a duration of whole days in days.
+func inDays(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == day:
+		return "1 day"
+	case d%day == 0:
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.String()
+}
+
+// lateDays is how long a day may be there after it was to be dropped: instances look every few
+// minutes, and to drop one takes a while.
+const lateDays = 3 * time.Hour
+
+// daysFinding warns of partitions that were not made or not dropped.
+func daysFinding(s *ledger.DaysState, r *ledger.Retention) finding {
+	const check = "days"
+	const fix = `a running dispatcher makes and drops them; look in its log for "days"`
+	overdue := func(day ledger.Day, keep time.Duration) bool {
+		return s.Now.Sub((day + 1).Begin()) > keep+lateDays
+	}
+	switch {
+	case s.Latest <= ledger.DayAt(s.Now):
+		return warned(check, fmt.Sprintf("partitions are made until %s only", s.Latest), fix)
+	case overdue(s.OldestPayloads, r.Payloads):
+		return warned(check, fmt.Sprintf("numbers and texts of %s are still there",
+			s.OldestPayloads), fix)
+	case overdue(s.Oldest, r.Facts) && len(s.Skipped) == 0:
+		return warned(check, fmt.Sprintf("%s is still there", s.Oldest), fix)
+	case s.Now.Sub(s.Turned) > r.IDs+lateDays:
+		return warned(check, fmt.Sprintf("no ids were forgotten since %s",
+			s.Turned.Format(time.DateOnly)), fix)
+	}
+	late := ""
+	if s.LatePayloads > 0 {
+		late = fmt.Sprintf(" (and %d of messages of older days)", s.LatePayloads)
+	}
+	return fine(check, "from %s to %s; numbers and texts from %s on%s", s.Oldest, s.Latest,
+		s.OldestPayloads, late)
+}
+
+// skippedFinding lists the days that are kept for messages that have not ended.
+func skippedFinding(s *ledger.DaysState) finding {
+	const check = "old days"
+	if len(s.Skipped) == 0 {
+		return fine(check, "none is kept for messages that have not ended")
+	}
+	list := make([]string, len(s.Skipped))
+	for i, d := range s.Skipped {
+		list[i] = d.String()
+	}
+	return warned(check, "kept although they are old, because so many messages of them have not "+
+		"ended: "+strings.Join(list, ", "),
+		`they end at their deadline, or with "dispatcher ambiguous settle"`)
+}
+
+// locksFinding warns of a server on which a question about all days would fail. One such question,
+// and half as much for all else, must fit.
+func locksFinding(s *ledger.DaysState, r *ledger.Retention) finding {
+	const check = "locks"
+	days := int(r.Facts/(24*time.Hour)) + 4
+	if need := days * ledger.LocksPerDay * 3 / 2; s.Locks < need {
+		return warned(check, fmt.Sprintf("the server has room for %d locks; questions about %d days "+
+			"may need %d", s.Locks, days, need), "raise max_locks_per_transaction of the server, or "+
+			"lower DISPATCHER_LEDGER_RETENTION")
+	}
+	return fine(check, "the server has room for %d, enough for %d days", s.Locks, days)
+}

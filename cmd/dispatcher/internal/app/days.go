@@ -1,0 +1,170 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"dispatcher/ledger"
+)
+
+const (
+	// daysInterval is how often an instance looks whether partitions are to be made or dropped. It
+	// is spread by half, so that instances that start together do not ask together.
+	daysInterval = 5 * time.Minute
+	// firstDays is how soon after its start it does so first, at most.
+	firstDays = time.Minute
+	// stateTimeout bounds a look at how the days stand.
+	stateTimeout = 15 * time.Second
+)
+
+// days makes and drops the partitions of the ledger, and shows how they stand.
+type days struct {
+	store     *ledger.Days
+	retention ledger.Retention
+	metrics   *daysMetrics
+	log       zerolog.Logger
+	trouble   func(where string, err error)
+}
+
+// keepDays starts to make and drop partitions. Settings without retention, as those of tests, have
+// the one that is the default.
+func (a *App) keepDays() {
+	s := &a.opts.Settings
+	d := &days{
+		store: a.ledger.Days,
+		retention: ledger.Retention{
+			IDs:      cmp.Or(s.IDRetention, 7*24*time.Hour),
+			Payloads: cmp.Or(s.PayloadRetention, 7*24*time.Hour),
+			Facts:    cmp.Or(s.LedgerRetention, 400*24*time.Hour),
+		},
+		metrics: newDaysMetrics(a.registry), log: a.log, trouble: a.trouble,
+	}
+	a.ownLoop("days", d.run)
+}
+
+// run looks at the days until ctx ends. What it shows, it shows at once.
+func (d *days) run(ctx context.Context) {
+	for what, keep := range map[string]time.Duration{
+		"ids": d.retention.IDs, "payloads": d.retention.Payloads, "facts": d.retention.Facts,
+	} {
+		d.metrics.retention.WithLabelValues(what).Set(keep.Seconds())
+	}
+	d.show(ctx)
+	for pause := rand.N(firstDays); wait(ctx, pause); {
+		d.keep(ctx)
+		d.show(ctx)
+		pause = daysInterval/2 + rand.N(daysInterval)
+	}
+}
+
+// keep does what is due. It has no time limit: to go through a day of millions of messages takes
+// minutes, and it waits long for nothing else.
+func (d *days) keep(ctx context.Context) {
+	kept, err := d.store.Keep(ctx, d.retention)
+	d.metrics.dropped.WithLabelValues("payloads").Add(float64(len(kept.Payloads)))
+	d.metrics.dropped.WithLabelValues("facts").Add(float64(len(kept.Facts)))
+	if kept.Any() {
+		d.log.Info().Strs("made", texts(kept.Made)).Strs("indexed", texts(kept.Indexed)).
+			Bool("ids_turned", kept.Turned).Strs("payloads_dropped", texts(kept.Payloads)).
+			Int64("late_payloads_dropped", kept.Late).Strs("dropped", texts(kept.Facts)).
+			Strs("skipped", texts(kept.Skipped)).Msg("days of the ledger were made or dropped")
+	}
+	if err != nil && ctx.Err() == nil {
+		d.trouble("days", err)
+	}
+}
+
+// texts are the days as words.
+func texts[T fmt.Stringer](list []T) []string {
+	out := make([]string, len(list))
+	for i, one := range list {
+		out[i] = one.String()
+	}
+	return out
+}
+
+// wait reports whether it was left in peace.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// show updates the metrics.
+func (d *days) show(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	state, err := d.store.State(ctx)
+	if err != nil {
+		return // keep reports a database that is away, and everybody else
+	}
+	d.metrics.set(&state)
+	if sizes, err := d.store.Sizes(ctx); err == nil {
+		for table, bytes := range sizes {
+			d.metrics.bytes.WithLabelValues(table).Set(float64(bytes))
+		}
+	}
+}
+
+// daysMetrics show how the days stand.
+type daysMetrics struct {
+	days, ahead, skipped, late             prometheus.Gauge
+	oldestFacts, oldestPayloads, turnedAgo prometheus.Gauge
+	bytes                                  *prometheus.GaugeVec   // table: see ledger.Days.Sizes
+	retention                              *prometheus.GaugeVec   // what: ids, payloads, facts
+	dropped                                *prometheus.CounterVec // what: payloads, facts
+}
+
+func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{
+			Namespace: "dispatcher", Subsystem: "ledger", Name: name, Help: help,
+		}
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help)))
+		registry.MustRegister(g)
+		return g
+	}
+	m := &daysMetrics{
+		days:    gauge("days", "Days that the ledger has partitions for."),
+		ahead:   gauge("days_ahead", "Days after today that there are partitions for."),
+		skipped: gauge("skipped_days", "Days kept for messages that have not ended."),
+		late:    gauge("late_payloads", "Payloads kept for messages that have not ended."),
+		oldestFacts: gauge("oldest_day_seconds",
+			"Age of the oldest day, from its beginning."),
+		oldestPayloads: gauge("oldest_payloads_seconds",
+			"Age of the oldest day with payloads, from its beginning."),
+		turnedAgo: gauge("id_turn_seconds", "Time since ids were forgotten last."),
+		bytes: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("bytes",
+			"Size of the ledger on disk by what it holds.")), []string{"table"}),
+		retention: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("retention_seconds",
+			"How long this instance is told to keep what.")), []string{"what"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts(opts("dropped_days_total",
+			"Days that this instance dropped: payloads or facts.")), []string{"what"}),
+	}
+	registry.MustRegister(m.bytes, m.retention, m.dropped)
+	return m
+}
+
+func (m *daysMetrics) set(s *ledger.DaysState) {
+	age := func(since time.Time) float64 { return max(s.Now.Sub(since), 0).Seconds() }
+	m.days.Set(float64(s.Count))
+	m.ahead.Set(float64(s.Latest - ledger.DayAt(s.Now)))
+	m.skipped.Set(float64(len(s.Skipped)))
+	m.late.Set(float64(s.LatePayloads))
+	m.oldestFacts.Set(age(s.Oldest.Begin()))
+	m.oldestPayloads.Set(age(s.OldestPayloads.Begin()))
+	m.turnedAgo.Set(age(s.Turned))
+}

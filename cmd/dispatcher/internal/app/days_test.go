@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestOldDaysAreDroppedInTheBackground: the metrics tell of it, and a failure is reported.
+func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // It is dropped anyway.
+	if _, err := conn.Exec(t.Context(), `select dispatcher.make_day(dispatcher.day_at(now()) - n)
+		from unnest(array[500, 9]) n`); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var troubles []string
+	day, registry := 24*time.Hour, prometheus.NewRegistry()
+	d := &days{
+		store:     l.Days,
+		retention: ledger.Retention{IDs: 7 * day, Payloads: 7 * day, Facts: 400 * day},
+		metrics:   newDaysMetrics(registry), log: zerolog.Nop(),
+		trouble: func(where string, _ error) { troubles = append(troubles, where) },
+	}
+	d.show(t.Context())
+	if n := gathered(t, registry)["dispatcher_ledger_oldest_day_seconds"]; n < 500*day.Seconds() {
+		t.Errorf("the oldest day is %v old before", n)
+	}
+	d.keep(t.Context())
+	d.show(t.Context())
+	got := gathered(t, registry)
+	for name, bounds := range map[string][2]float64{
+		"oldest_day_seconds":                {9 * day.Seconds(), 11 * day.Seconds()},
+		"oldest_payloads_seconds":           {0, 2 * day.Seconds()},
+		"days":                              {4, 5},
+		"days_ahead":                        {2, 2},
+		"skipped_days":                      {0, 0},
+		"late_payloads":                     {0, 0},
+		"id_turn_seconds":                   {0, 3600},
+		"dropped_days_total{what=payloads}": {1, 1},
+		"dropped_days_total{what=facts}":    {1, 1},
+		"bytes{table=messages}":             {1, 1e9},
+	} {
+		if n, ok := got["dispatcher_ledger_"+name]; !ok || n < bounds[0] || n > bounds[1] {
+			t.Errorf("%s: %v, %v", name, n, ok)
+		}
+	}
+	if len(troubles) > 0 {
+		t.Errorf("troubles: %v", troubles)
+	}
+	l.Close()
+	d.store = brokenDays(t)
+	d.keep(t.Context())
+	if len(troubles) != 1 || troubles[0] != "days" {
+		t.Errorf("troubles: %v", troubles)
+	}
+}
+
+// gathered are the values of metrics by name, with the label if there is one.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += "{" + l.GetName() + "=" + l.GetValue() + "}"
+			}
+			values[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return values
+}
+
+// brokenDays are of a database without the tables.
+func brokenDays(t *testing.T) *ledger.Days {
+	t.Helper()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.Empty(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l.Days
+}

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider"
+)
+
+// rows are a batch as columns, the form of its parameters. A batch is of one lane, for which bench
+// has one topic.
+type rows struct {
+	lane, topic     string
+	seq             []int64
+	id, channel     []string
+	partition       []int32
+	offset          []int64
+	envelope        [][]byte
+	produced        []time.Time
+	results         []provider.Result
+	code, reference []string
+	names           []string // of the channels, ascending
+	counts          []int64  // of the messages on each
+}
+
+func (f *Floor) rows(jobs []decide.Job) *rows {
+	n := len(jobs)
+	r := &rows{
+		lane: jobs[0].Lane, topic: jobs[0].Origin.Topic,
+		id: make([]string, n), channel: make([]string, n), partition: make([]int32, n),
+		offset: make([]int64, n), envelope: make([][]byte, n), produced: make([]time.Time, n),
+		results: make([]provider.Result, n), names: f.names, counts: make([]int64, len(f.names)),
+	}
+	for i := range jobs {
+		j, channel := &jobs[i], i%len(f.names)
+		r.id[i], r.channel[i] = j.Message.ID, f.names[channel]
+		r.partition[i], r.offset[i] = j.Origin.Partition, j.Origin.Offset
+		r.envelope[i], r.produced[i] = j.Raw, j.Produced
+		r.counts[channel]++
+	}
+	return r
+}
+
+// The statements of a batch. What a decision would find out are constants of the same size.
+const (
+	insertIDs = `
+		insert into floor.ids (id) select unnest($1::text[]) on conflict do nothing returning seq`
+	insertMessages = `
+		insert into floor.messages (seq, id, lane, topic, kafka_partition, kafka_offset, digest,
+		  number_hash, country, produced_at, expires_at, claimed_at, route, routing_version, draw,
+		  channel, reason, segments, price_micros, currency, instance)
+		select n.seq, n.id, $1, $2, n.p, n.o, 1, '\x000102030405060708090a0b0c0d0e0f', 'GB',
+		  n.produced, n.produced + interval '72 hours', now(), 'floor', 1, 0, n.channel,
+		  'first_choice', 1, 30000, 'EUR', 1
+		from unnest($3::bigint[], $4::text[], $5::int[], $6::bigint[], $7::timestamptz[], $8::text[])
+		  as n(seq, id, p, o, produced, channel)`
+	insertPayloads = `
+		insert into floor.payloads (seq, envelope) select * from unnest($1::bigint[], $2::bytea[])`
+	// The counters come last, so that they are locked for little more than a commit.
+	lockChannels = `
+		select from floor.channels where channel = any($1) order by channel for update`
+	claimSlots = `
+		update floor.channels c set active = c.active + n.n, claimed = c.claimed + n.n
+		from unnest($1::text[], $2::bigint[]) as n(channel, n) where c.channel = n.channel`
+	freeSlots = `
+		update floor.channels c set active = c.active - n.n
+		from unnest($1::text[], $2::bigint[]) as n(channel, n) where c.channel = n.channel`
+	insertEvents   = `insert into floor.outbox (keys, "values") values ($1, $2)`
+	insertOutcomes = `
+		insert into floor.outcomes (seq, attempt, nr, channel, outcome, code, reference, segments,
+		  price_micros, settled_at)
+		select n.seq, 1, 1, n.channel, 'accepted', n.code, n.reference, 1, 30000, now()
+		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
+		  as n(seq, channel, code, reference)`
+)
+
+// store makes a batch durable in one transaction of two round trips: the first finds out which
+// messages are new, as a claim does before it decides.
+func (f *Floor) store(ctx context.Context, r *rows) error {
+	conn, err := f.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("floor: %w", err)
+	}
+	defer conn.Release() // which closes it within a failed transaction
+	first := &pgx.Batch{}
+	first.Queue("begin")
+	first.Queue(insertIDs, r.id).Query(func(inserted pgx.Rows) (err error) {
+		r.seq, err = pgx.AppendRows(make([]int64, 0, len(r.id)), inserted, pgx.RowTo[int64])
+		return err
+	})
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return fmt.Errorf("floor: store ids: %w", err)
+	}
+	if len(r.seq) != len(r.id) {
+		return fmt.Errorf("floor: %d of %d messages are new", len(r.seq), len(r.id))
+	}
+	rest := &pgx.Batch{}
+	rest.Queue(insertMessages, r.lane, r.topic, r.seq, r.id, r.partition, r.offset, r.produced,
+		r.channel)
+	rest.Queue(insertPayloads, r.seq, r.envelope)
+	rest.Queue(insertEvents, r.id, r.events("sending"))
+	rest.Queue(lockChannels, r.names)
+	rest.Queue(claimSlots, r.names, r.counts)
+	rest.Queue("commit")
+	if err := conn.SendBatch(ctx, rest).Close(); err != nil {
+		return fmt.Errorf("floor: store messages: %w", err)
+	}
+	return nil
+}
+
+// settle stores the outcomes in one transaction of one round trip.
+func (f *Floor) settle(ctx context.Context, r *rows) error {
+	r.code, r.reference = make([]string, len(r.id)), make([]string, len(r.id))
+	for i := range r.results {
+		result := &r.results[i]
+		if result.Outcome != provider.Accepted {
+			return notAccepted(result)
+		}
+		r.code[i], r.reference[i] = result.Code, result.Reference
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(insertOutcomes, r.seq, r.channel, r.code, r.reference)
+	batch.Queue(insertEvents, r.id, r.events("accepted"))
+	batch.Queue(lockChannels, r.names)
+	batch.Queue(freeSlots, r.names, r.counts)
+	if err := f.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("floor: settle: %w", err)
+	}
+	return nil
+}
+
+// events are the status events of the batch.
+func (r *rows) events(state string) [][]byte {
+	events := make([][]byte, len(r.id))
+	now := time.Now()
+	for i := range r.id {
+		status := envelope.Status{
+			ID: r.id[i], State: state, At: now, Lane: r.lane, Route: "floor",
+			Channel: r.channel[i], Attempt: 1, Segments: 1,
+		}
+		if r.reference != nil {
+			status.Code, status.Reference = r.code[i], r.reference[i]
+		}
+		events[i] = envelope.AppendStatus(make([]byte, 0, 256), status)
+	}
+	return events
+}

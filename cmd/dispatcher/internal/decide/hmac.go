@@ -1,0 +1,44 @@
+package decide
+
+import (
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// What the keyed hashes of a message are of.
+const (
+	useNumber   = "number"
+	useEnvelope = "envelope"
+)
+
+// hmacs are the keyed hashes of a message's number and of its envelope, as it is stored, under the
+// key at a position.
+func (d *drawers) hmacs(at int, number string, stored []byte) (ofNumber, ofEnvelope int64) {
+	drawer := d.at(at)
+	d.buf = append(d.buf[:0], number...)
+	return drawer.HMAC(useNumber, d.buf), drawer.HMAC(useEnvelope, stored)
+}
+
+// KeyedHashes tells whether what stays on the row of a message is of a number and an envelope. It
+// keeps scratch space: one goroutine at a time.
+type KeyedHashes struct {
+	keys *drawers
+}
+
+// NewKeyedHashes repeats keyed hashes under the keys of the key file, in any order.
+func NewKeyedHashes(keys []selector.Key) *KeyedHashes { return &KeyedHashes{newDrawers(keys)} }
+
+// Match reports whether the keyed hashes of a row are those of its envelope and of its number under
+// one of the keys.
+func (k *KeyedHashes) Match(row *ledger.Message, number string) (ofNumber, ofEnvelope bool) {
+	for i := range k.keys.keys {
+		n, e := k.keys.hmacs(i, number, row.Envelope)
+		ofNumber, ofEnvelope = ofNumber || n == row.NumberHMAC, ofEnvelope || e == row.EnvelopeHMAC
+	}
+	return ofNumber, ofEnvelope
+}
+
+// NumberHMAC is the keyed hash of a number that messages which are stored under a key have.
+func NumberHMAC(key selector.Key, number string) int64 {
+	return selector.NewDrawer(key).HMAC(useNumber, []byte(number))
+}

@@ -1,0 +1,13 @@
+package decide
+
+import "testing"
+
+// BenchmarkHMACs is what the keyed hashes and the calling code of one message cost.
+func BenchmarkHMACs(b *testing.B) {
+	keys, stored := newDrawers(testKeys), make([]byte, 250)
+	b.ReportAllocs()
+	for b.Loop() {
+		keys.hmacs(0, "+447700900123", stored)
+		CallingCode("+447700900123")
+	}
+}

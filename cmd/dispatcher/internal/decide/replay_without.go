@@ -1,0 +1,114 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// Messages whose payload is gone are planned again as far as their rows tell: on the route that is
+// on record, with the segments that are on record. What depended on number, text, sender, labels or
+// selectors may have been one way or another.
+
+// RoutesFor lists the routes that may have taken a message of which neither number nor labels are
+// known any more. After one that takes every message of its lane, tenant and calling code no other
+// can have.
+func (r *Replay) RoutesFor(row *ledger.Message) []*Route {
+	var routes []*Route
+	for i := range r.a.routing.Routes {
+		route := &r.a.routing.Routes[i]
+		may, surely := r.mayTake(&route.Match, row)
+		if may {
+			routes = append(routes, route)
+		}
+		if surely {
+			break
+		}
+	}
+	return routes
+}
+
+func (r *Replay) mayTake(m *Match, row *ledger.Message) (may, surely bool) {
+	if !oneOf(m.Tenants, row.Tenant) || !oneOf(m.Lanes, row.Lane) ||
+		len(m.Countries) > 0 && !slices.ContainsFunc(m.Countries, func(country string) bool {
+			return r.a.routing.mayBeIn(row.CallingCode, country)
+		}) {
+		return false, false
+	}
+	may, surely = len(m.Prefixes) == 0, len(m.Prefixes) == 0
+	for _, prefix := range m.Prefixes {
+		one, all := begins(row.CallingCode, prefix)
+		may, surely = may || one, surely || all
+	}
+	return may, surely && len(m.Countries) == 0 && len(m.Labels) == 0
+}
+
+// PlanWithout is Plan for a message whose payload is gone, on a route of the version.
+func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
+	t := &Task{
+		Row: *row, Lane: r.a.routing.Lane(row.Lane), Route: route, First: -1,
+		msg:            envelope.Message{ID: row.ID, Tenant: row.Tenant},
+		common:         row.Plan.Segments,
+		withoutPayload: true,
+	}
+	p := &planner{routing: r.a.routing, keys: r.a.keys}
+	t.Row.Plan = ledger.Plan{
+		Route: route.Name, Version: r.a.routing.Version, Segments: row.Plan.Segments,
+		Alphabet: row.Plan.Alphabet,
+	}
+	if route.Draws() {
+		p.draw(t, row.Plan.KeyID)
+	}
+	if row.Attempts > 0 || route.Draws() && !r.HasKey(row.Plan.KeyID) {
+		t.First = r.a.routing.Place(route, row.Plan.FirstChoice)
+	}
+	p.release(t)
+	return t
+}
+
+// MayMisfit reports whether a reason is one that the payload can have given against channel c, and
+// none that is looked for before these applies. cut says whether its text may have another number
+// of segments there than is on record.
+func (r *Replay) MayMisfit(t *Task, c int, reason string, cut bool) bool {
+	ch := &r.a.routing.Channels[c]
+	if ch.State == Disabled || ch.State == Draining ||
+		t.Row.Pinned != "" && t.Row.Pinned != ch.Name {
+		return false
+	}
+	switch reason {
+	case CutOtherwise:
+		return len(t.Row.PartsLeft) > 0
+	case unfit:
+		return !t.Route.BypassSelectors
+	case tooLong:
+		return t.whole() && (cut || t.common > t.Route.MaxSegments)
+	case badFrom:
+		return len(ch.Senders.Rules) > 0
+	case PriceCap:
+		return true // the message may have had one of its own
+	}
+	return false
+}
+
+// mostNeeded is the most that a message may take of the limits of a channel.
+func (r *Replay) mostNeeded(t *Task, ch *Channel, cut bool) admission.Need {
+	parts := r.a.parts(t, ch)
+	if cut {
+		parts = max(parts, t.Route.MaxSegments)
+	}
+	most := slices.Max(r.Prices(t, ch, parts, t.At))
+	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: most}
+}
+
+// Prices are what a number of segments of a message whose payload is gone may cost on a channel at
+// a time, ascending.
+func (r *Replay) Prices(t *Task, ch *Channel, segments int, at time.Time) []int64 {
+	amounts := ch.Price.possible(r.a.routing, t.Row.CallingCode, at)
+	for i := range amounts {
+		amounts[i] *= int64(segments)
+	}
+	return amounts
+}

@@ -1,0 +1,244 @@
+package ledger_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"dispatcher/config/tier"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// notInDue are the rows in which due and held differ from the messages and attempts that they are
+// an index of.
+const notInDue = `
+	with messages as (
+	  select seq, next_at, expires_at, lane, tenant, state, reason, waits_for
+	  from dispatcher.messages where next_at is not null
+	), attempts as (
+	  select message_seq, attempt, held_until from dispatcher.attempts
+	  where held_until is not null and not freed
+	)
+	select coalesce(string_agg(row, '; '), '') from (
+	  (select 'message ' || m::text as row from messages m
+	    except all select 'message ' || d::text from dispatcher.due d)
+	  union all
+	  (select 'due ' || d::text from dispatcher.due d
+	    except all select 'due ' || m::text from messages m)
+	  union all
+	  (select 'attempt ' || a::text from attempts a
+	    except all select 'attempt ' || h::text from dispatcher.held h)
+	  union all
+	  (select 'held ' || h::text from dispatcher.held h
+	    except all select 'held ' || a::text from attempts a)) n`
+
+// TestEveryMessageThatComesDueIsInDue, and every slot that is held in held, whatever claims,
+// settlements, receipts and wakes do.
+func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a", ActiveMax: 40}, ledger.ChannelSpec{Name: "b"})
+	b := &business{t: t, rig: r}
+	b.today = ledger.DayAt(scalar[time.Time](t, r.db, `select clock_timestamp()`))
+	defer r.l.Believe(b.today, 0) // the rig is used again
+	steps := map[string]func(*rand.Rand){
+		"claim": b.claim, "settle": b.settle, "receive": b.receive, "wake": b.wake,
+		"time": b.timePasses, "sweep": b.sweep,
+	}
+	names := []string{"claim", "claim", "settle", "settle", "receive", "wake", "time", "sweep"}
+	tier.Check(t, func(rt *rapid.T) {
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 1, 12).Draw(rt, "steps") {
+			steps[name](rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0)))
+			if got := scalar[string](t, r.db, notInDue); got != "" {
+				rt.Fatalf("after %s: %s", name, got)
+			}
+		}
+	})
+	for what, sql := range map[string]string{
+		"messages in due": `select count(*) from dispatcher.due`,
+		"reasons in due":  `select count(distinct (state, reason, waits_for)) from dispatcher.due`,
+		"ended messages":  `select count(*) from dispatcher.messages where finished_at is not null`,
+		"repeated ones":   `select count(*) from dispatcher.attempts where attempt > 1`,
+	} {
+		if n := scalar[int](t, r.db, sql); n < 3 {
+			t.Errorf("there are %d %s", n, what)
+		}
+	}
+}
+
+// business does at random what processes do.
+type business struct {
+	t *testing.T
+	*rig
+	today  ledger.Day
+	stored int
+}
+
+// claim takes new messages and due ones, and decides about them at random. The new ones are of one
+// day or the next.
+func (b *business) claim(random *rand.Rand) {
+	b.l.Believe(b.today+ledger.Day(random.IntN(2)), 0)
+	want := ledger.Claim{Due: random.IntN(20), Channels: []string{"a", "b"}}
+	for range random.IntN(8) {
+		b.stored++
+		m := message(fmt.Sprintf("m%d", b.stored))
+		m.Lane, m.Tenant = []string{"otp", "bulk"}[random.IntN(2)],
+			[]string{"shop", "bank"}[random.IntN(2)]
+		if random.IntN(5) == 0 {
+			m.State, m.NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
+		}
+		want.Messages = append(want.Messages, m)
+	}
+	err := runClaim(b.t.Context(), b.l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		for i := range seen.Messages {
+			m, each := &seen.Messages[i], &d.Each[i]
+			switch {
+			case m.State == ledger.Scheduled && seen.Intakes[i] == ledger.Fresh:
+			case seen.Intakes[i] == ledger.Due && random.IntN(8) == 0: // left as it is
+			case random.IntN(6) == 0:
+				*each = ledger.Decision{State: ledger.Failed, Reason: "expired", Plan: m.Plan}
+			case random.IntN(3) == 0:
+				*each = ledger.Decision{
+					State: ledger.Waiting, Reason: []string{"no_slot", "limit"}[random.IntN(2)],
+					NextAt: seen.Now.Add(time.Duration(random.IntN(60)) * time.Minute),
+					Plan:   m.Plan, WaitsFor: []string{"", "a", "a 1d"}[random.IntN(3)],
+					Seen: []byte(`{}`),
+				}
+			default:
+				*each = sendOrWait(seen, m, random)
+			}
+		}
+		return d, nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// sendOrWait sends a message to a channel, with its ticket where it has one.
+func sendOrWait(seen *ledger.Seen, m *ledger.Message, random *rand.Rand) ledger.Decision {
+	if m.Ticket != nil && random.IntN(2) == 0 {
+		ticket := m.Ticket.CheckIn(seen.Now)
+		return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
+			Number: m.Attempts + 1, Channel: m.Pinned, Reason: ledger.ByRetry, Segments: 1,
+			PriceMicros: 28000, Currency: "GBP", Ticket: &ticket,
+		}}
+	}
+	for i := range seen.Channels {
+		seen.Channels[i].Gate.Roll(seen.Now, time.UTC)
+	}
+	if c := &seen.Channels[0]; c.Gate.Active.Max > 0 && c.Gate.Active.Count >= c.Gate.Active.Max {
+		one := *seen
+		one.Channels = seen.Channels[1:]
+		return giveOne(&one, m)
+	}
+	return giveOne(seen, m)
+}
+
+// open are the attempts that nobody has answered, and some that are unknown.
+func (b *business) open(random *rand.Rand) (messages []ledger.Message) {
+	rows, err := b.db.Query(b.t.Context(), `
+		select a.message_seq, m.id, a.attempt - 1 as attempts, a.channel as pinned
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		where a.outcome is null or a.outcome = 'unknown' and a.message_seq % 4 = $1
+		order by hashint8(a.message_seq + $1) limit 6`, random.IntN(4))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var m ledger.Message
+	if _, err := pgx.ForEachRow(rows, []any{&m.Seq, &m.ID, &m.Attempts, &m.Pinned}, func() error {
+		messages = append(messages, m)
+		return nil
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	return messages
+}
+
+// settle answers some attempts.
+func (b *business) settle(random *rand.Rand) {
+	var all []ledger.Settlement
+	for _, m := range b.open(random) {
+		var s ledger.Settlement
+		switch random.IntN(6) {
+		case 0, 1:
+			s = accepted([]ledger.Message{m})[0]
+			s.Await, s.Hold = time.Hour, time.Hour*time.Duration(random.IntN(2))
+		case 2:
+			s = throttled([]ledger.Message{m}, time.Hour*time.Duration(random.IntN(2)))[0]
+			s.Pinned = m.Pinned
+		case 3:
+			s = unknown(m)
+			s.Attempt = m.Attempts + 1
+		case 4:
+			s = unknown(m)
+			s.Attempt, s.State, s.Reason, s.PossibleDuplicate = m.Attempts+1, ledger.Retry,
+				"unknown", true
+		default:
+			s = ledger.Settlement{
+				Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Refused,
+				State: ledger.Waiting, Reason: "no_slot", Tried: true,
+				NextAt: time.Now().Add(time.Duration(random.IntN(60)) * time.Minute),
+			}
+		}
+		all = append(all, s)
+	}
+	settleAll(b.t, b.l, all)
+}
+
+// receive brings receipts for some attempts, with and without key.
+func (b *business) receive(random *rand.Rand) {
+	var receipts []ledger.Receipt
+	for _, m := range b.open(random) {
+		r := receipt("ref-"+m.ID, provider.Delivered)
+		if random.IntN(2) == 0 {
+			r.Seq, r.Attempt = m.Seq, m.Attempts+1
+		}
+		r.Channel = m.Pinned
+		receipts = append(receipts, r)
+	}
+	for range 4 {
+		id := fmt.Sprintf("ref-m%d", 1+random.IntN(b.stored+1))
+		receipts = append(receipts, receipt(id, []provider.ReceiptState{
+			provider.Delivered, provider.Undelivered, provider.Pending,
+		}[random.IntN(3)]))
+	}
+	receive(b.t, b.l, receipts...)
+}
+
+// wake wakes those who wait for something, or all.
+func (b *business) wake(random *rand.Rand) {
+	if random.IntN(3) == 0 {
+		apply(b.t, b.l, ledger.ChannelSpec{Name: "a", ActiveMax: 40}, ledger.ChannelSpec{Name: "b"})
+		return
+	}
+	if err := b.l.Claims.WakeFor(b.t.Context(), []string{"a", "a 1d"}, 2); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// timePasses lets some holds, waits and expectations be over.
+func (b *business) timePasses(random *rand.Rand) {
+	at := random.IntN(3)
+	for _, sql := range []string{
+		`update dispatcher.messages set next_at = now(), expires_at = expires_at - interval '1 s'
+			where next_at > now() and seq % 3 = $1`,
+		`update dispatcher.attempts set held_until = now()
+			where held_until > now() and message_seq % 3 = $1`,
+		`update dispatcher.receipts set due_at = now() where due_at > now() and message_seq % 3 = $1`,
+	} {
+		execute(b.t, b.db, sql, at)
+	}
+}
+
+// sweep does what loops do from time to time.
+func (b *business) sweep(*rand.Rand) {
+	release(b.t, b.l)
+	overdue(b.t, b.l)
+}

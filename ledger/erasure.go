@@ -1,0 +1,230 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Erasure is a subscriber's request to erase his number and the texts of his messages.
+type Erasure struct {
+	// Number is E.164 with its plus. It is not stored.
+	Number string
+	// Tenant is whose messages are erased; nil for those of all.
+	Tenant *string
+	// NumberHMAC stands for the number in the record of the request, as in Message.
+	NumberHMAC     int64
+	Author, Reason string
+	// DryRun: nothing is erased or recorded.
+	DryRun bool
+}
+
+// Erased is what Erase has done, or with DryRun would do.
+type Erased struct {
+	// Tenants are those that had messages with a payload to the number, by name.
+	Tenants []ErasedTenant
+	// Parts are incoming messages of the number, or parts of them, that waited for others.
+	Parts int64
+}
+
+// ErasedTenant counts messages of one tenant.
+type ErasedTenant struct {
+	Tenant string
+	// Messages lost their payload. Unended have not ended, or it is not known yet whether a
+	// provider took them: these were left.
+	Messages, Unended int64
+}
+
+// Messages counts those of all tenants.
+func (e *Erased) Messages() (n int64) {
+	for i := range e.Tenants {
+		n += e.Tenants[i].Messages
+	}
+	return n
+}
+
+// Unended counts those of all tenants.
+func (e *Erased) Unended() (n int64) {
+	for i := range e.Tenants {
+		n += e.Tenants[i].Unended
+	}
+	return n
+}
+
+// Erase deletes the payloads of messages to a number, day by day: each day takes as long as it takes
+// to read it. progress is told before each day of how many. What was erased before an error stays
+// so, and is recorded; to erase again does no harm. Opt-outs are kept. It may be called by anybody
+// at any time.
+func (s *Days) Erase(
+	ctx context.Context, e *Erasure, progress func(day Day, at, of int),
+) (erased Erased, err error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return erased, wrap("erase", err)
+	}
+	defer closeConn(conn)
+	if _, err := conn.Exec(ctx, keepSettings); err != nil {
+		return erased, wrap("erase", err)
+	}
+	r := eraser{conn: conn, request: e, tenants: map[string]*ErasedTenant{}}
+	err = r.run(ctx, progress)
+	for _, t := range r.tenants {
+		erased.Tenants = append(erased.Tenants, *t)
+	}
+	slices.SortFunc(erased.Tenants, func(a, b ErasedTenant) int {
+		return cmp.Compare(a.Tenant, b.Tenant)
+	})
+	erased.Parts = r.parts
+	return erased, wrap("erase", err)
+}
+
+// eraser is one call of Erase.
+type eraser struct {
+	conn    *pgx.Conn
+	request *Erasure
+	id      int64 // of its record; 0 before there is one
+	tenants map[string]*ErasedTenant
+	parts   int64
+}
+
+// payloadDays are the days that have payloads.
+const payloadDays = `
+	select day from dispatcher.days where (payloads or kept > 0) and not dropping order by day`
+
+func (r *eraser) run(ctx context.Context, progress func(day Day, at, of int)) error {
+	found, err := r.conn.Query(ctx, payloadDays)
+	if err != nil {
+		return err
+	}
+	days, err := pgx.CollectRows(found, pgx.RowTo[Day])
+	if err == nil {
+		err = r.eraseParts(ctx)
+	}
+	for i := 0; i < len(days) && err == nil; i++ {
+		progress(days[i], i+1, len(days))
+		err = r.eraseDay(ctx, days[i])
+	}
+	return err
+}
+
+// inTx does something in a transaction, which a dry run takes back.
+func (r *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
+	tx, err := r.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // After a commit it does nothing.
+	if err := do(tx); err != nil || r.request.DryRun {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// eraseParts makes the record of the request, and erases what came from the number and has not
+// gone to Kafka.
+func (r *eraser) eraseParts(ctx context.Context) error {
+	q := r.request
+	return r.inTx(ctx, func(tx pgx.Tx) error {
+		gone, err := tx.Exec(ctx,
+			`delete from dispatcher.inbound_parts where ltrim(sender, '+') = $1`, r.digits())
+		if err != nil {
+			return err
+		}
+		r.parts = gone.RowsAffected()
+		return tx.QueryRow(ctx, `
+			insert into dispatcher.erasures (author, reason, tenant, number_hmac, parts)
+			values ($1, $2, $3, $4, $5) returning id`,
+			q.Author, q.Reason, q.Tenant, q.NumberHMAC, r.parts).Scan(&r.id)
+	})
+}
+
+func (r *eraser) digits() string { return strings.TrimLeft(r.request.Number, "+") }
+
+// tenantsOf are the tenants that have messages on a day.
+var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
+
+// erasePayloads erases those of messages to some recipients, $1. A record that could not be used has
+// none: it is erased if the digits of the number, $2, stand in it, and no other tenant than $3 is
+// known to have sent it. The messages are locked, so that none comes to life again meanwhile.
+var erasePayloads = ofDay(`
+	with found as materialized (
+	  select m.seq, m.tenant, m.finished_at is null or m.state = 'unknown' and exists (
+	    select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null)
+	      as unended
+	  from dispatcher.payloads p join dispatcher.messages m on m.seq = p.seq
+	  where p.recipient = any($1) or p.recipient is null
+	    and ($3::text is null or m.tenant in ('', $3))
+	    and position(convert_to($2, 'UTF8') in p.envelope) > 0
+	  for update of m
+	), gone as (
+	  delete from dispatcher.payloads p using found f where p.seq = f.seq and not f.unended
+	)
+	select tenant, count(*) filter (where not unended), count(*) filter (where unended)
+	from found group by tenant`)
+
+func (r *eraser) eraseDay(ctx context.Context, day Day) error {
+	recipients, err := r.recipients(ctx, day)
+	if err != nil {
+		return err
+	}
+	var found []ErasedTenant
+	var messages int64
+	err = r.inTx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, erasePayloads.on(day), recipients, r.digits(), r.request.Tenant)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ErasedTenant])
+		if err != nil {
+			return err
+		}
+		var unended int64
+		for i := range found {
+			messages, unended = messages+found[i].Messages, unended+found[i].Unended
+		}
+		_, err = tx.Exec(ctx, `update dispatcher.erasures
+			set messages = messages + $2, unended = unended + $3 where id = $1`,
+			r.id, messages, unended)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("of %s: %w", day, err)
+	}
+	for i := range found {
+		t := r.tenants[found[i].Tenant]
+		if t == nil {
+			t = &ErasedTenant{Tenant: found[i].Tenant}
+			r.tenants[t.Tenant] = t
+		}
+		t.Messages += found[i].Messages
+		t.Unended += found[i].Unended
+	}
+	if messages > 0 && !r.request.DryRun {
+		_, err = r.conn.Exec(ctx, vacuumPayloads.on(day))
+	}
+	return err
+}
+
+// vacuumPayloads takes what was deleted out of the pages.
+var vacuumPayloads = ofDay(`vacuum dispatcher.payloads`)
+
+// recipients are what stands for the number, for each tenant of the day.
+func (r *eraser) recipients(ctx context.Context, day Day) ([]int64, error) {
+	if r.request.Tenant != nil {
+		return []int64{Recipient(*r.request.Tenant, r.request.Number)}, nil
+	}
+	rows, err := r.conn.Query(ctx, tenantsOf.on(day))
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	recipients := make([]int64, len(tenants))
+	for i, tenant := range tenants {
+		recipients[i] = Recipient(tenant, r.request.Number)
+	}
+	return recipients, err
+}

@@ -1,0 +1,144 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+)
+
+// erasure asks to erase what belongs to the number of the messages of these tests.
+func erasure(tenant ...string) *ledger.Erasure {
+	e := &ledger.Erasure{
+		Number: "+447700900123", NumberHMAC: 4711, Author: "ann", Reason: "asked by letter",
+	}
+	if len(tenant) > 0 {
+		e.Tenant = &tenant[0]
+	}
+	return e
+}
+
+func (k *keeping) erase(t testing.TB, e *ledger.Erasure) ledger.Erased {
+	t.Helper()
+	erased, err := k.l.Days.Erase(t.Context(), e, func(ledger.Day, int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return erased
+}
+
+// audience fills a database with messages of two tenants to the number, and with others.
+func audience(t testing.TB) *keeping {
+	t.Helper()
+	k := newKeeping(t)
+	k.message(t, "today", 0, 0)
+	k.message(t, "old", 9, 8*24*hour)
+	k.message(t, "late", 9, never)
+	k.message(t, "unended", 3, never)
+	seq := k.message(t, "of-a-bank", 3, hour)
+	k.exec(t, `update dispatcher.messages set tenant = 'bank' where seq = $1`, seq)
+	k.exec(t, `update dispatcher.payloads set recipient = dispatcher.recipient('bank',
+		'+447700900123') where seq = $1`, seq)
+	seq = k.message(t, "to-another", 3, hour)
+	k.exec(t, `update dispatcher.payloads set recipient = dispatcher.recipient('shop',
+		'+447700900124'), envelope = '{"to":"+447700900124"}' where seq = $1`, seq)
+	for id, envelope := range map[string]string{
+		"dead": `{"to":"+447700900123"`, "dead-other": `{"to":"+447700900124"`,
+	} {
+		seq := k.message(t, id, 3, hour)
+		k.exec(t, `delete from dispatcher.messages where seq = $1`, seq)
+		k.exec(t, `insert into dispatcher.messages (seq, id, lane, state, finished_at)
+			values ($1, $2, 'otp', 'dead', now())`, seq, id)
+		k.exec(t, `update dispatcher.payloads set recipient = null, envelope = $2 where seq = $1`,
+			seq, []byte(envelope))
+	}
+	for _, sender := range []string{"447700900123", "+447700900123", "+447700900124"} {
+		k.exec(t, `insert into dispatcher.inbound_parts (id, channel, sender, recipient, grp, parts,
+			part, body, received_at) values ('i', 'a', $1, '80800', 1, 2, 0, 'hello', now())`, sender)
+	}
+	k.keep(t, week)
+	return k
+}
+
+const records = `select coalesce(string_agg(concat_ws(' ', author, coalesce(tenant, 'all'),
+	number_hmac, messages, parts, unended), ', ' order by at), '') from audit.erasures`
+
+func TestANumberIsErasedFromAllMessagesThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	k := audience(t)
+	want := ledger.Erased{Parts: 2, Tenants: []ledger.ErasedTenant{
+		{Tenant: "", Messages: 1},
+		{Tenant: "bank", Messages: 1},
+		{Tenant: "shop", Messages: 1, Unended: 2},
+	}}
+	const before = "dead dead-other late of-a-bank to-another today unended"
+	dry := erasure()
+	dry.DryRun = true
+	if diff := cmp.Diff(want, k.erase(t, dry)); diff != "" {
+		t.Errorf("a dry run: %s", diff)
+	}
+	if got := k.payloads(t) + scalar[string](t, k.db, records); got != before {
+		t.Errorf("after a dry run there are %s", got)
+	}
+	if diff := cmp.Diff(want, k.erase(t, erasure())); diff != "" {
+		t.Error(diff)
+	}
+	if got := k.payloads(t); got != "dead-other late to-another unended" {
+		t.Errorf("there are %s", got)
+	}
+	if n := scalar[int](t, k.db, `select count(*) from dispatcher.inbound_parts`); n != 1 {
+		t.Errorf("there are %d parts", n)
+	}
+	k.exec(t, `update dispatcher.messages set state = 'delivered', finished_at = now()
+		where finished_at is null`)
+	want = ledger.Erased{Tenants: []ledger.ErasedTenant{{Tenant: "shop", Messages: 2}}}
+	if diff := cmp.Diff(want, k.erase(t, erasure())); diff != "" {
+		t.Errorf("after their end: %s", diff)
+	}
+	if got := k.payloads(t); got != "dead-other to-another" {
+		t.Errorf("there are %s", got)
+	}
+	if got := scalar[string](t, k.db, records); got != "ann all 4711 3 2 2, ann all 4711 2 0 0" {
+		t.Errorf("recorded: %s", got)
+	}
+	// Everything else about the messages is there.
+	if n := scalar[int](t, k.db, `select count(*) from audit.attempts`); n != 8 {
+		t.Errorf("there are %d attempts", n)
+	}
+}
+
+func TestANumberIsErasedFromTheMessagesOfOneTenant(t *testing.T) {
+	t.Parallel()
+	k := audience(t)
+	want := ledger.Erased{Parts: 2, Tenants: []ledger.ErasedTenant{
+		{Tenant: "", Messages: 1}, {Tenant: "bank", Messages: 1},
+	}}
+	if diff := cmp.Diff(want, k.erase(t, erasure("bank"))); diff != "" {
+		t.Error(diff)
+	}
+	if got := k.payloads(t); got != "dead-other late to-another today unended" {
+		t.Errorf("there are %s", got)
+	}
+	if got := k.erase(t, erasure("nobody")); len(got.Tenants) != 0 || got.Parts != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := scalar[string](t, k.db, records); got != "ann bank 4711 2 2 0, ann nobody 4711 0 0 0" {
+		t.Errorf("recorded: %s", got)
+	}
+}
+
+// A request after which the subscriber still gets messages would be none.
+func TestAnErasureKeepsOptOuts(t *testing.T) {
+	t.Parallel()
+	k := audience(t)
+	by := ledger.Listing{Tenant: "shop", Source: ledger.ByCommand, Author: "ann", Reason: "r"}
+	if _, err := k.l.OptOuts.Add(t.Context(), by, []string{"+447700900123"}); err != nil {
+		t.Fatal(err)
+	}
+	k.erase(t, erasure())
+	entries, err := k.l.OptOuts.Of(t.Context(), "shop", "+447700900123")
+	if err != nil || len(entries) != 1 || !entries[0].Until.IsZero() {
+		t.Errorf("%+v, %v", entries, err)
+	}
+}

@@ -1,0 +1,343 @@
+-- The ledger of the dispatcher. Everything in schema dispatcher is internal; auditors read the
+-- views of schema audit (007). Times are UTC instants, money is integer micros with its currency,
+-- invariants are constraints.
+--
+-- What happens to messages is kept by day, in partitions that are dropped as a whole. A message
+-- belongs to the UTC day on which it was received, and so does everything that becomes of it later:
+-- the day is the upper part of its number seq, so whoever knows the number knows the partition.
+-- Statements of the hot path name the partition itself, see ledger.onDay.
+
+-- legal says which state may follow which. It is a plain expression on purpose: as the WHEN clause
+-- of a trigger it is inlined, and a legal update never calls a function.
+--
+-- unknown may still become anything that an attempt can end in: a late answer. retry and waiting may
+-- become what a late answer or a receipt tells about an unknown attempt that was about to be sent
+-- once more; unknown follows them for what waits to be submitted again under its key too long.
+-- no_receipt: nobody knows, and what comes late may still tell. A receipt may prove undelivered
+-- wrong, and never delivered. It may also prove delivered what was given up after an answer that it
+-- contradicts.
+create function dispatcher.legal(was text, becomes text) returns boolean
+language sql immutable parallel safe
+return was = becomes or case was
+  when 'scheduled'   then becomes in ('sending', 'waiting', 'rejected', 'failed')
+  when 'waiting'     then becomes in ('sending', 'retry', 'accepted', 'delivered', 'undelivered',
+    'rejected', 'failed', 'unknown')
+  when 'retry'       then becomes in ('sending', 'waiting', 'accepted', 'delivered', 'undelivered',
+    'rejected', 'failed', 'unknown')
+  when 'sending'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered',
+    'rejected', 'failed', 'unknown')
+  when 'accepted'    then becomes in ('delivered', 'undelivered', 'no_receipt')
+  when 'no_receipt'  then becomes in ('delivered', 'undelivered')
+  when 'undelivered' then becomes = 'delivered'
+  when 'rejected'    then becomes = 'delivered'
+  when 'failed'      then becomes = 'delivered'
+  when 'unknown'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered',
+    'rejected', 'failed')
+  else false
+end;
+
+create function dispatcher.refuse_transition() returns trigger
+language plpgsql as $$
+begin
+  raise exception 'message % cannot go from % to %', old.seq, old.state, new.state
+    using errcode = 'integrity_constraint_violation', constraint = 'messages_legal_transition';
+end
+$$;
+
+-- The lower part of seq. It starts again after 68 billion messages, on another day than before.
+create sequence dispatcher.message_numbers maxvalue 68719476735 cycle;
+
+-- One row per message, without its number and its text: those are in payloads. What stays of them
+-- here tells nothing without the draw key: number_hmac and envelope_hmac are keyed hashes under the
+-- key that was the first of the key file when the message was stored. calling_code is that of the
+-- number, as E.164 says it: 44. All three are null for a record that could not be used.
+--
+-- waiting_since and waits_for tell about the wait that is under way: since when it was last looked
+-- at, and for which channel or scope. waits lists those that are over, as {"reason", "on", "ms"}.
+-- same_key is the key under which the next attempt repeats the last one, until when, and under
+-- which account. Columns that few messages have are null, which takes no room.
+create table dispatcher.messages (
+  seq                bigint primary key,
+  kafka_offset       bigint not null default 0,
+  number_hmac        bigint,
+  envelope_hmac      bigint,
+  routing_version    bigint,
+  draw               bigint,
+  draw_size          bigint,
+  received_at        timestamptz not null default now(),
+  expires_at         timestamptz,
+  next_at            timestamptz,
+  finished_at        timestamptz,
+  waiting_since      timestamptz,
+  same_key_until     timestamptz,
+  kafka_partition    integer not null default 0,
+  calling_code       smallint,
+  segments           smallint,
+  attempts           smallint not null default 0 check (attempts >= 0),
+  rounds             smallint not null default 0,
+  possible_duplicate boolean not null default false,
+  state              text not null,
+  reason             text,
+  id                 text collate "C" not null,
+  lane               text not null,
+  tenant             text not null default '',
+  topic              text not null default '',
+  route              text,
+  draw_key_id        text,
+  first_choice       text,
+  alphabet           text,
+  detail             text, -- why a record could not be used, in a sentence for its producer without number and text
+  pinned             text,
+  waits_for          text,
+  same_key           text,
+  same_key_account   text,
+  parts_cut          text, -- stands for how the text was cut that parts_left counts; stays when none is left
+  parts_left         smallint[],
+  tried              text[],
+  seen               jsonb,
+  waits              jsonb,
+  constraint messages_state_check check (state in ('scheduled', 'waiting', 'retry', 'sending', 'accepted',
+    'delivered', 'undelivered', 'no_receipt', 'rejected', 'failed', 'unknown', 'dead')),
+  constraint messages_id_length check (length(id) > 0 and (length(id) <= 64 or state = 'dead')),
+  constraint messages_next_at check ((next_at is not null) = (state in ('scheduled', 'waiting', 'retry'))),
+  constraint messages_finished_at check ((finished_at is not null)
+    = (state in ('delivered', 'undelivered', 'no_receipt', 'rejected', 'failed', 'unknown', 'dead'))),
+  constraint messages_sending check (state not in ('sending', 'accepted', 'delivered', 'undelivered', 'no_receipt',
+    'unknown') or attempts > 0),
+  constraint messages_draw check (draw between 0 and draw_size - 1),
+  constraint messages_waits check (jsonb_typeof(waits) = 'array'),
+  constraint messages_same_key check ((same_key is null) = (same_key_until is null)
+    and (same_key is null) = (same_key_account is null))
+) partition by range (seq);
+
+create trigger messages_legal_transition after update of state on dispatcher.messages
+  for each row when (not dispatcher.legal(old.state, new.state))
+  execute function dispatcher.refuse_transition();
+
+-- What a producer sent, as it came: the only place with a number and a text, and with what somebody
+-- who tries all numbers, or all texts, could find them by. digest tells a redelivered record from
+-- another one under its id. recipient stands for the number wherever the number itself is not
+-- needed (005); it is null for a record without one. A message whose payload is gone has no row.
+create table dispatcher.payloads (
+  seq       bigint primary key,
+  digest    bigint not null,
+  recipient bigint,
+  envelope  bytea not null
+) partition by range (seq);
+
+-- One row per attempt, written in the transaction that took its slots. There is no foreign key to
+-- messages: its check would lock and rewrite the message row for each attempt. answers counts the
+-- outcomes written: 1, or 2 when a late truth replaced an unknown.
+--
+-- An attempt holds an active slot of its channel while it has no outcome, and until held_until if
+-- that is set, unless freed says that the slot was given back before, or went on to the next
+-- attempt. ticket_at is when the ticket was given that the attempt goes on with; null when it got
+-- one of its own at its claim. leaves_at is its release time, where a limit gives one: it counts in
+-- the second in which it may leave, which may be a later one than that of its claim; null for at
+-- once.
+--
+-- receipts_owed is how many receipts tell all about an attempt whose settlement could not name all
+-- parts that were, or may have been, taken, because nobody answered for them or the provider gave
+-- them no id; null is as many as it named. receipts_within is for how long they are awaited from
+-- settled_at on. cut_short: a part certainly was not taken and will not be, so the rest is no
+-- delivery. proved: a receipt made it accepted, no answer did; null is false.
+--
+-- denied_parts is how many parts of the attempt the answer said were not taken; null is all that
+-- the attempt owes receipts for, else one. Only when a receipt says of all of them that they were
+-- delivered was the attempt delivered. contradicted_at is when the first such receipt came. The
+-- attempt keeps its outcome and its price: what the provider answered is what it was.
+--
+-- unfit: the provider answered that it does not take this one message, which says nothing against
+-- the channel; null is false. receipt_state is what the receipts come to: delivered or undelivered
+-- when there is one for every part, no_receipt when time ran out before.
+create table dispatcher.attempts (
+  message_seq        bigint not null,
+  price_micros       bigint not null check (price_micros >= 0),
+  instance           bigint not null,
+  claimed_at         timestamptz not null,
+  settled_at         timestamptz,
+  delivered_at       timestamptz,
+  held_until         timestamptz,
+  ticket_at          timestamptz,
+  leaves_at          timestamptz,
+  receipt_at         timestamptz,
+  contradicted_at    timestamptz,
+  receipts_within    interval,
+  attempt            smallint not null check (attempt > 0),
+  segments           smallint not null check (segments >= 0),
+  answers            smallint not null default 0,
+  receipts_owed      smallint check (receipts_owed > 0),
+  denied_parts       smallint check (denied_parts > 0),
+  freed              boolean not null default false,
+  cut_short          boolean,
+  proved             boolean,
+  unfit              boolean,
+  channel            text not null,
+  reason             text not null check (reason in ('first_choice', 'fallback', 'retry', 'resend')),
+  currency           text not null,
+  outcome            text check (outcome in ('accepted', 'rejected', 'refused', 'throttled', 'unknown')),
+  provider_reference text,
+  provider_code      text,
+  receipt_state      text,
+  receipt_cause      text,
+  receipt_code       text,
+  ranking            jsonb,
+  primary key (message_seq, attempt),
+  constraint attempts_settled_at check ((outcome is null) = (settled_at is null)),
+  constraint attempts_answers check (answers between 0 and 2 and (answers = 0) = (outcome is null)),
+  constraint attempts_held check (held_until is null or outcome is not null),
+  constraint attempts_receipt_state check (receipt_state in ('delivered', 'undelivered', 'no_receipt')),
+  constraint attempts_delivered_at check ((delivered_at is not null) = (receipt_state is not distinct from 'delivered'))
+) partition by range (message_seq);
+
+-- Append-only in the order of the database's clock: the right edge of a tree that stays in memory.
+create index attempts_claimed_at on dispatcher.attempts (claimed_at);
+create index attempts_contradicted on dispatcher.attempts (contradicted_at) where contradicted_at is not null;
+
+-- The ids that are recognised when they come again. A unique index cannot span partitions, so they
+-- have tables of their own, two of them in turn: new ids go into table turn % 2 unless the other
+-- one has them, and the other one is emptied, and becomes the current one, when its youngest id is
+-- older than the retention of ids. Whoever takes the turn locks both tables, so no claim overlaps.
+create table dispatcher.ids_0 (
+  id  text collate "C" primary key,
+  seq bigint not null
+);
+create table dispatcher.ids_1 (like dispatcher.ids_0 including all);
+
+create table dispatcher.id_turns (
+  turn  bigint not null,
+  since timestamptz not null default now() -- when the current table took its first id
+);
+create unique index id_turns_one on dispatcher.id_turns ((true));
+insert into dispatcher.id_turns (turn) values (0);
+
+-- due is what an index over all days would be: the messages that have something to do by
+-- themselves, in the order in which they come due. A trigger keeps it. Whoever changes a message
+-- that has a row here locks that row before the message, and both before channels.
+create table dispatcher.due (
+  seq        bigint primary key,
+  next_at    timestamptz not null,
+  expires_at timestamptz,
+  lane       text not null,
+  tenant     text not null,
+  state      text not null,
+  reason     text,
+  waits_for  text
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+create index due_next_at on dispatcher.due (next_at);
+create index due_turns on dispatcher.due (lane, tenant, next_at, seq);
+create index due_deadlines on dispatcher.due (lane, expires_at, seq);
+create index due_waits_for on dispatcher.due (waits_for, next_at) where waits_for is not null;
+create index due_queue on dispatcher.due (lane) where state <> 'scheduled';
+
+create function dispatcher.keep_due() returns trigger
+language plpgsql as $$
+begin
+  if new.next_at is null then
+    delete from dispatcher.due where seq = new.seq;
+  else
+    insert into dispatcher.due (seq, next_at, expires_at, lane, tenant, state, reason, waits_for)
+    values (new.seq, new.next_at, new.expires_at, new.lane, new.tenant, new.state, new.reason, new.waits_for)
+    on conflict (seq) do update set next_at = excluded.next_at, expires_at = excluded.expires_at,
+      state = excluded.state, reason = excluded.reason, waits_for = excluded.waits_for;
+  end if;
+  return null;
+end
+$$;
+
+create trigger messages_come_due after insert on dispatcher.messages
+  for each row when (new.next_at is not null) execute function dispatcher.keep_due();
+create trigger messages_due after update of next_at, expires_at, state, reason, waits_for on dispatcher.messages
+  for each row when (old.next_at is distinct from new.next_at or new.next_at is not null
+    and (old.expires_at, old.state, old.reason, old.waits_for)
+      is distinct from (new.expires_at, new.state, new.reason, new.waits_for))
+  execute function dispatcher.keep_due();
+
+-- held is the same for slots that are held beyond their answer. Whoever changes an attempt that has
+-- a row here locks the attempt first.
+create table dispatcher.held (
+  message_seq bigint not null,
+  attempt     smallint not null,
+  held_until  timestamptz not null,
+  primary key (message_seq, attempt)
+) with (autovacuum_vacuum_scale_factor = 0.05);
+create index held_until on dispatcher.held (held_until);
+
+create function dispatcher.keep_held() returns trigger
+language plpgsql as $$
+begin
+  if new.held_until is null or new.freed then
+    delete from dispatcher.held where message_seq = new.message_seq and attempt = new.attempt;
+  else
+    insert into dispatcher.held (message_seq, attempt, held_until)
+    values (new.message_seq, new.attempt, new.held_until)
+    on conflict (message_seq, attempt) do update set held_until = excluded.held_until;
+  end if;
+  return null;
+end
+$$;
+
+create trigger attempts_held after update of held_until, freed on dispatcher.attempts
+  for each row when (old.held_until is distinct from new.held_until
+    or new.held_until is not null and old.freed <> new.freed)
+  execute function dispatcher.keep_held();
+
+-- The days that there are partitions for, counted from 1970-01-01. ids_indexed: an index on the ids
+-- of its messages was made after the day, for who asks about a message by its id. payloads: they
+-- have not been dropped yet. kept is how many were left when they were, because their messages had
+-- not ended. living is how many messages had not ended when the day was to be dropped, at
+-- looked_at. dropping: its partitions are on their way out, and nothing refers to them any more.
+create table dispatcher.days (
+  day         integer primary key,
+  payloads    boolean not null default true,
+  ids_indexed boolean not null default false,
+  dropping    boolean not null default false,
+  kept        bigint not null default 0,
+  living      bigint not null default 0,
+  looked_at   timestamptz
+);
+
+-- day_of is the day of a message, first_of the smallest number of a day.
+create function dispatcher.day_of(seq bigint) returns integer
+language sql immutable strict parallel safe return (seq >> 36)::integer;
+create function dispatcher.first_of(day integer) returns bigint
+language sql immutable strict parallel safe return day::bigint << 36;
+create function dispatcher.day_at(at timestamptz) returns integer
+language sql immutable strict parallel safe return floor(extract(epoch from at) / 86400)::integer;
+
+-- make_day makes the partitions of a day, unless they are there. To make a table and attach it
+-- waits for nobody who reads the others, as to create a partition would.
+--
+-- The fill factors leave room for the one or two later versions of a row on its own page, and no
+-- index holds a column that they change: going from sending to accepted is a heap-only update.
+create function dispatcher.make_day(day integer) returns void
+language plpgsql as $$
+#variable_conflict use_variable
+declare
+  suffix text := to_char(date '1970-01-01' + day, 'YYYYMMDD');
+  bounds text := format('for values from (%s) to (%s)', dispatcher.first_of(day), dispatcher.first_of(day + 1));
+begin
+  perform pg_advisory_xact_lock(hashtext('dispatcher.make_day'));
+  if exists (select from dispatcher.days d where d.day = make_day.day) then
+    return;
+  end if;
+  execute format('create table dispatcher.messages_%s (like dispatcher.messages including defaults including constraints)
+    with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1)', suffix);
+  execute format('create table dispatcher.payloads_%s (like dispatcher.payloads including defaults including constraints)', suffix);
+  execute format('create table dispatcher.attempts_%s (like dispatcher.attempts including defaults including constraints)
+    with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1)', suffix);
+  execute format('alter table dispatcher.messages attach partition dispatcher.messages_%s %s', suffix, bounds);
+  execute format('alter table dispatcher.payloads attach partition dispatcher.payloads_%s %s', suffix, bounds);
+  execute format('alter table dispatcher.attempts attach partition dispatcher.attempts_%s %s', suffix, bounds);
+  insert into dispatcher.days (day) values (day);
+end
+$$;
+
+-- make_days makes those of today and the next ones.
+create function dispatcher.make_days(ahead integer) returns void
+language sql
+begin atomic
+  select dispatcher.make_day(dispatcher.day_at(clock_timestamp()) + n) from generate_series(0, ahead) n;
+end;
+
+select dispatcher.make_days(2);

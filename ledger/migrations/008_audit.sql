@@ -1,0 +1,67 @@
+-- What auditors rely on. Columns may be added, never renamed. No view shows a phone number or a
+-- text: both live in dispatcher.payloads alone.
+create schema audit;
+
+create view audit.messages as
+  select id, lane, tenant, route, routing_version, draw, draw_size, draw_key_id, first_choice, state,
+         segments, alphabet, received_at, finished_at, topic, kafka_partition, kafka_offset, possible_duplicate,
+         calling_code, number_hmac, envelope_hmac
+  from dispatcher.messages;
+
+create view audit.attempts as
+  select m.id as message_id, a.attempt, a.channel, a.reason, a.outcome, a.provider_reference, a.provider_code,
+         a.segments, a.price_micros, a.currency, a.claimed_at, a.settled_at, a.delivered_at,
+         date_trunc('minute', coalesce(a.ticket_at, a.claimed_at)) as ticket_bucket,
+         coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in,
+         coalesce(a.leaves_at, a.claimed_at) as counted_at,
+         a.receipt_state, a.receipt_cause, a.receipt_code, a.receipt_at,
+         a.unfit is true and a.outcome in ('refused', 'unknown') as unfit, a.contradicted_at
+  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
+
+-- message_id is null for a receipt whose message is not known, or not yet.
+create view audit.receipts as
+  select m.id as message_id, r.attempt, r.part, r.channel, nullif(split_part(r.reference, ' ', 1), '') as reference,
+         r.state, r.cause, r.code, r.received_at
+  from dispatcher.receipts r left join dispatcher.messages m on m.seq = r.message_seq;
+
+create view audit.ambiguous as
+  select m.id as message_id, d.attempt, d.last as last_attempt, a.channel, d.step, d.opened_at, d.until, d.asked,
+         d.closed_at, d.verdict, d.author, d.note
+  from dispatcher.ambiguous d
+  join dispatcher.messages m on m.seq = d.message_seq
+  join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt;
+
+-- Reasons of opt-outs are left out: people write numbers into them.
+create view audit.opt_outs as
+  select tenant, since, source, channel, author, until, ended_by, ended_channel, ended_author
+  from dispatcher.opt_outs;
+
+-- Reasons are left out here too. messages and parts of incoming messages were erased; unended are
+-- the messages that had not ended, and were left.
+create view audit.erasures as
+  select at, author, tenant, number_hmac, messages, parts, unended
+  from dispatcher.erasures;
+
+create view audit.limit_windows as
+  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at, since,
+    null::timestamptz as until
+  from dispatcher.limits where window_start > 'epoch'
+  union all
+  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at, since, until
+  from dispatcher.limit_history;
+
+create view audit.limit_restarts as
+  select channel, scope, window_seconds, unit, restarted_at, version, author, reason, was_start, was_granted,
+    window_start, granted, set_aside
+  from dispatcher.limit_restarts;
+
+create view audit.active as
+  select channel, active_max as max, active from dispatcher.channels;
+
+create view audit.routing_versions as
+  select version, author, reason, created_at, document, effects, coalesce(base, version) as base
+  from dispatcher.routing_versions;
+
+create view audit.ramp_moves as
+  select m.ramp, r.route, m.at, m.author, m.move, m.step, r.steps, m.version, m.reason
+  from dispatcher.ramp_moves m join dispatcher.ramps r on r.id = m.ramp;

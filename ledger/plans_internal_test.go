@@ -1,0 +1,105 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestHotStatementsReadADayByItsKeys also when they are planned while it is empty and nobody has
+// analysed it, as at midnight: the plans are kept while it fills.
+func TestHotStatementsReadADayByItsKeys(t *testing.T) {
+	t.Parallel()
+	conn := hotSession(t, ledgertest.Fresh(t))
+	resolve, _, err := resolveArguments(&Resolution{}).RewriteQuery(t.Context(), conn,
+		resolveAmbiguity.on(DayAt(time.Now())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := map[string]string{
+		// of all days
+		"end of holds": endHolds, "end of the dead": endDead, "abandoned": selectAbandoned,
+		"lease": leaseAmbiguities, "ambiguities": readAmbiguities, "resolve": resolve,
+	}
+	for name, s := range map[string]*dayStatement{
+		"record ambiguities": recordAmbiguities, "repeated": lockRepeated,
+		"resolved": lockResolved, "message": lockMessage, "committed": selectCommitted,
+		"free": freeAttempts, "change": updateMessages, "expect": expectReceipts,
+		"attempts of receipts": lockAttemptRows, "messages of receipts": lockMessageRows,
+		"what receipts say": updateAttemptRows, "states": updateStatuses, "flags": flagMessages,
+		"settle": settle, "settle more": settleMore, "corrected": corrected,
+	} {
+		statements[name] = s.on(DayAt(time.Now()))
+	}
+	for name, sql := range statements {
+		if got := genericPlan(t, conn, sql); !byKeys(got) {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+	if byKeys(genericPlan(t, conn, `select from dispatcher.attempts where channel = $1`)) {
+		t.Error("a scan of all days passes")
+	}
+}
+
+// hotSession is a connection with the settings of claims and settlements.
+func hotSession(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(config.RuntimeParams, hotSettings)
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeConn(conn) })
+	return conn
+}
+
+// genericPlan is the plan of a statement for any parameters.
+func genericPlan(t *testing.T, conn *pgx.Conn, sql string) string {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := conn.PgConn().Exec(ctx, `prepare hot as `+sql).ReadAll(); err != nil {
+		t.Fatalf("%v\n%s", err, sql)
+	}
+	var n int
+	if err := conn.QueryRow(ctx, `select cardinality(parameter_types) from pg_prepared_statements
+		where name = 'hot'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	results, err := conn.PgConn().Exec(ctx, fmt.Sprintf(
+		`explain execute hot (null%s); deallocate hot`, strings.Repeat(", null", n-1))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, row := range results[0].Rows {
+		lines = append(lines, string(row[0]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+var (
+	partitionScan = regexp.MustCompile(`Scan .*on (messages|payloads|attempts)_\d{8} .*\n.*`)
+	keyCondition  = regexp.MustCompile(`(Index|Recheck) Cond: \(+(message_seq|seq|claimed_at) `)
+)
+
+// byKeys reports whether a plan reads partitions by their keys, or by the time of a claim, alone.
+func byKeys(plan string) bool {
+	scans := partitionScan.FindAllString(plan, -1)
+	for _, scan := range scans {
+		if !keyCondition.MatchString(scan) {
+			return false
+		}
+	}
+	return len(scans) > 0
+}

@@ -1,0 +1,84 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// DaysState is how the days stand.
+type DaysState struct {
+	// Now is the database's clock.
+	Now time.Time
+	// Count is how many days there are partitions for, from Oldest to Latest. Latest is after Now
+	// by two days, unless nothing has made any.
+	Count          int
+	Oldest, Latest Day
+	// OldestPayloads is the oldest day whose payloads have not been dropped.
+	OldestPayloads Day
+	// LatePayloads are payloads of older days, whose messages had not ended long enough ago when
+	// they were last looked at.
+	LatePayloads int64
+	// Turned is when the tables of ids were turned last.
+	Turned time.Time
+	// Skipped are days that were to be dropped but have messages that have not ended.
+	Skipped []LivingDay
+	// Locks is how many locks the server has room for: those of all sessions together.
+	Locks int
+}
+
+// LocksPerDay is about how many locks a question takes for each day that it may concern: one for
+// each partition of the day, and one for each of their indexes.
+const LocksPerDay = 8
+
+// readDays reads how the days stand. There is always one, as a migration makes it.
+const readDays = `
+	select clock_timestamp(), count(*), coalesce(min(day), 0), coalesce(max(day), 0),
+	  coalesce(min(day) filter (where payloads), max(day), 0),
+	  coalesce(sum(kept) filter (where not payloads), 0)::bigint,
+	  (select since from dispatcher.id_turns),
+	  current_setting('max_locks_per_transaction')::integer
+	    * (current_setting('max_connections')::integer
+	      + current_setting('max_prepared_transactions')::integer)
+	from dispatcher.days where not dropping`
+
+// State reads how the days stand, in a millisecond.
+func (s *Days) State(ctx context.Context) (state DaysState, err error) {
+	var turned pgtype.Timestamptz
+	err = s.reports.QueryRow(ctx, readDays).Scan(&state.Now, &state.Count, &state.Oldest,
+		&state.Latest, &state.OldestPayloads, &state.LatePayloads, &turned, &state.Locks)
+	if err != nil {
+		return state, wrap("look at the days", err)
+	}
+	state.Now, state.Turned = state.Now.UTC(), moment(turned)
+	state.Skipped, err = rows(ctx, s.db, pgx.RowToStructByPos[LivingDay],
+		`select day, living from dispatcher.days where living > 0 and not dropping order by day`)
+	return state, wrap("look at the days", err)
+}
+
+// Sizes are the bytes of the ledger on disk, with indexes, by what they hold: messages, payloads,
+// attempts, receipts, ids, or other.
+func (s *Days) Sizes(ctx context.Context) (map[string]int64, error) {
+	type size struct {
+		Table string
+		Bytes int64
+	}
+	found, err := rows(ctx, s.db, pgx.RowToStructByPos[size], `
+		select case when relname ~ '^(messages|payloads|attempts)_[0-9]{8}$'
+		    then split_part(relname, '_', 1)
+		  when relname ~ '^ids_[01]$' then 'ids' when relname = 'receipts' then relname::text
+		  else 'other' end, coalesce(sum(pg_total_relation_size(oid)), 0)::bigint
+		from pg_class where relnamespace = 'dispatcher'::regnamespace and relkind = 'r'
+		group by 1`)
+	sizes := make(map[string]int64, len(found))
+	for _, one := range found {
+		sizes[one.Table] = one.Bytes
+	}
+	return sizes, wrap("look at the sizes of tables", err)
+}
+
+// String says how many messages of the day have not ended.
+func (d LivingDay) String() string { return fmt.Sprintf("%s: %d", d.Day, d.Living) }
