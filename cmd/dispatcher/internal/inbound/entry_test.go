@@ -24,11 +24,15 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > longest {
 			rt.Fatalf("%q became %q of at most %d bytes", s, got, longest)
 		}
-		if clean := strings.ReplaceAll(s, "\x00", ""); utf8.ValidString(clean) &&
+		if clean := strings.ReplaceAll(s, "\x00", ""); utf8.ValidString(s) &&
 			len(clean) <= longest && got != clean {
 			rt.Fatalf("%q became %q", s, got)
 		}
 	})
+	// Two bytes that make a character only once the zero byte between them is gone are none.
+	if got := storable("a\xc2\x00\x80", longestField); got != "a\uFFFD\uFFFD" {
+		t.Errorf("%q", got)
+	}
 }
 
 func TestEveryMessageHasAnIDOfItsOwnAndATime(t *testing.T) {
