@@ -66,7 +66,7 @@ func final(m ledger.Message) ledger.Resolution {
 
 const seeAmbiguity = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''),
 	case when d.next_at is null then 'closed' end,
-	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m
+	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.message_states m
 	  left join dispatcher.ambiguous d on d.message_seq = m.seq`
 
 func TestAnAmbiguityIsLookedAtByOneAtATime(t *testing.T) {
@@ -291,7 +291,7 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	}
 	execute(t, db, `commit`)
 	got := scalar[string](t, db,
-		`select string_agg(concat_ws(' ', state, same_key), ', ') from dispatcher.messages`)
+		`select string_agg(concat_ws(' ', state, same_key), ', ') from dispatcher.message_states`)
 	if got != "retry k, retry k" || activeOn(t, db, "a") != 0 {
 		t.Errorf("%s, %d active", got, activeOn(t, db, "a"))
 	}
@@ -341,7 +341,7 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 		t.Error(err)
 	}
 	if got := scalar[string](t, db,
-		`select string_agg(state, ', ') from dispatcher.messages`); got != "accepted, accepted" ||
+		`select string_agg(state, ', ') from dispatcher.message_states`); got != "accepted, accepted" ||
 		activeOn(t, db, "a") != 0 {
 		t.Errorf("%s, %d active", got, activeOn(t, db, "a"))
 	}
@@ -372,7 +372,7 @@ func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 		late.Ambiguity.Step, late.Ambiguity.Account, late.Ambiguity.Key = step, "another", "other"
 		settleAll(t, l, []ledger.Settlement{late})
 		if got := see(`select concat_ws(' ', state, same_key, nullif(same_key_account, ''))
-			from dispatcher.messages`); got != "retry k" {
+			from dispatcher.message_states`); got != "retry k" {
 			t.Errorf("after %s it is %s", step, got)
 		}
 	}
@@ -435,8 +435,8 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 				want = state.String()
 				j.Move = &ledger.Move{State: ledger.State(want)}
 			}
-			if !resolve(t, l, j) || see(`select state from dispatcher.messages`) != want {
-				t.Errorf("the message is %s, want %s", see(`select state from dispatcher.messages`),
+			if !resolve(t, l, j) || see(`select state from dispatcher.message_states`) != want {
+				t.Errorf("the message is %s, want %s", see(`select state from dispatcher.message_states`),
 					want)
 			}
 			if got := see(seeBill); got != "accepted 0 f, accepted 1 t" {

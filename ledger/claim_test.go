@@ -30,7 +30,7 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 	}
 	got := map[string]int64{
 		"messages": scalar[int64](t, db,
-			`select count(*) from dispatcher.messages where state = 'sending' and attempts = 1`),
+			`select count(*) from dispatcher.message_states where state = 'sending' and attempts = 1`),
 		"attempts": scalar[int64](t, db,
 			`select count(*) from dispatcher.attempts where claimed_at = $1 and outcome is null`,
 			seen.Now),

@@ -54,7 +54,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 		`select count(*) from dispatcher.attempts`: given.Load(),
 		`select count(*) from dispatcher.messages`: int64(
 			8 * rounds * 20),
-		`select count(*) from dispatcher.messages where state = 'waiting'`: int64(
+		`select count(*) from dispatcher.message_states where state = 'waiting'`: int64(
 			8*rounds*20) - given.Load(),
 		`select sum(active) from dispatcher.channels`:                  0,
 		`select count(*) from audit.limit_windows where granted > max`: 0,

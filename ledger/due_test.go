@@ -19,7 +19,7 @@ import (
 const notInDue = `
 	with messages as (
 	  select seq, next_at, expires_at, lane, tenant, state, reason, waits_for
-	  from dispatcher.messages where next_at is not null
+	  from dispatcher.message_states where next_at is not null
 	), attempts as (
 	  select message_seq, attempt, held_until from dispatcher.attempts
 	  where held_until is not null and not freed
@@ -62,7 +62,7 @@ func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 	for what, sql := range map[string]string{
 		"messages in due": `select count(*) from dispatcher.due`,
 		"reasons in due":  `select count(distinct (state, reason, waits_for)) from dispatcher.due`,
-		"ended messages":  `select count(*) from dispatcher.messages where finished_at is not null`,
+		"ended messages":  `select count(*) from dispatcher.message_states where finished_at is not null`,
 		"repeated ones":   `select count(*) from dispatcher.attempts where attempt > 1`,
 	} {
 		if n := scalar[int](t, r.db, sql); n < 3 {

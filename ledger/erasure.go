@@ -152,9 +152,7 @@ var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 // known to have sent it. The messages are locked, so that none comes to life again meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
-	  select m.seq, m.tenant, m.finished_at is null or m.state = 'unknown' and exists (
-	    select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null)
-	      as unended
+	  select m.seq, m.tenant, ` + isLiving + ` as unended
 	  from dispatcher.payloads p join dispatcher.messages m on m.seq = p.seq
 	  where p.recipient = any($1) or p.recipient is null
 	    and ($3::text is null or m.tenant in ('', $3))

@@ -491,7 +491,7 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 		overdue(t, l)
 		release(t, l)
 		if n := scalar[int](t, db,
-			`select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+			`select count(*) from dispatcher.message_states where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
 		if a, b := activeOn(t, db, "a"), activeOn(t, db, "b"); a != 0 || b != 0 {

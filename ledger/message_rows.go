@@ -79,7 +79,8 @@ func (r *dueRow) message() Message {
 	return m
 }
 
-// recordColumns are the columns of a message m in the order of recordRow.targets.
+// recordColumns are the columns of a message m, of message_states, in the order of
+// recordRow.targets.
 const recordColumns = messageColumns +
 	`, (select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.finished_at,
 	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.number_hmac, 0),

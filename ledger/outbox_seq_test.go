@@ -76,7 +76,7 @@ func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 			t.Errorf("%s has %d events", id, n)
 		}
 	}
-	rows, err := db.Query(t.Context(), `select id, state from dispatcher.messages`)
+	rows, err := db.Query(t.Context(), `select id, state from dispatcher.message_states`)
 	if err != nil {
 		t.Fatal(err)
 	}

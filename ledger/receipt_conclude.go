@@ -37,6 +37,7 @@ type receiptStatus struct {
 	closing  Closing // State is what it comes to; empty for no change
 	state    State
 	attempts int
+	plain    bool            // the row of its only attempt tells its state
 	tries    []attemptStatus // ascending by number; attempts that began later are not in it
 	flagged  bool            // it is a possible duplicate by what receipts say
 }
@@ -118,6 +119,12 @@ func (s *receiptStatus) conclude() {
 	s.closing.State, s.closing.Channel, s.closing.Attempt, s.closing.Reference = to, by.channel,
 		by.number, by.reference
 	s.closing.Cause, s.closing.Code = says.cause, says.code
+}
+
+// toldByAttempt reports whether the change of the attempt's row is all that is to be written: it says
+// that the message was delivered.
+func (s *receiptStatus) toldByAttempt() bool {
+	return s.plain && s.closing.State == Delivered && s.tries[0].says.state == Delivered
 }
 
 // waitsForResend reports whether the message may wait to be sent once more, and was not before: it

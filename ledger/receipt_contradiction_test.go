@@ -43,7 +43,7 @@ const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplic
 	(select string_agg(convert_from(u.raw, 'UTF8'), ', ' order by o.seq, u.nr)
 	   from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr)
 	   where u.key = m.id))
-	from dispatcher.messages m where m.id = 'm'`
+	from dispatcher.message_states m where m.id = 'm'`
 
 // TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent any more, costs nothing,
 // and the contradiction is told once, whichever of answer and receipt is first.
@@ -203,7 +203,7 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	settleAll(t, l, expecting(more[1], "r2"))
 	receive(t, l, receipt("r2", provider.Delivered))
 	if got := scalar[string](t, db,
-		`select string_agg(state, ' ' order by id) from dispatcher.messages
+		`select string_agg(state, ' ' order by id) from dispatcher.message_states
 			where id like 'n%'`); got != "retry delivered" {
 		t.Error(got)
 	}
@@ -249,7 +249,7 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 			sweep()
 			const states = `select string_agg(concat_ws(' ', m.id, m.state,
 				a.contradicted_at is not null), ', ' order by m.id)
-				from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq`
+				from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq`
 			if got := see(states); got != "m rejected f, n delivered f" {
 				t.Error(got)
 			}
@@ -271,7 +271,7 @@ func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
 		settleAll(t, l, expecting(next, "7F"))
 		receive(t, l, receipt("7F", provider.Delivered))
 		if got := see(`select string_agg(concat_ws(' ', id, state), ', ' order by id)
-			from dispatcher.messages`); got != "m rejected, n delivered" {
+			from dispatcher.message_states`); got != "m rejected, n delivered" {
 			t.Errorf("early %t: %s", early, got)
 		}
 	}

@@ -146,7 +146,8 @@ const selectAffected = `
 
 // lockAttemptRows locks all attempts of some messages, lockDueRows and lockMessageRows the
 // messages, and readParts then reads the rows of their parts, by a statement of its own that sees
-// what the last holder of the locks committed. Receipts of an attempt whose settlement said nothing
+// what the last holder of the locks committed. Plain messages, whose only attempt was accepted and
+// tells their state, are read without a lock: whoever takes one on has to lock its attempt before. Receipts of an attempt whose settlement said nothing
 // about them are awaited for $2, which is UnsaidAwait, see receiptStatus.answered. The last column
 // but one is attemptStatus.heir: while an attempt repeats another under its key, the message says
 // so.
@@ -171,12 +172,25 @@ var (
 	order by a.message_seq, a.attempt for update of a`)
 
 	lockMessageRows = ofDay(`
-	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0),
-	  m.possible_duplicate,
-	  (select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.state, m.attempts, now()
-	from dispatcher.messages m where m.seq = any($1)
+	select ` + statusColumns + `, m.state from dispatcher.messages m
+	where m.seq = any($1) and not (m.state = 'sending' and m.attempts = 1 and exists (
+	  select from dispatcher.attempts a where a.message_seq = m.seq and a.attempt = 1
+	    and a.outcome = 'accepted'))
 	order by m.seq for update of m`)
+
+	readPlainRows = ofDay(`
+	select ` + statusColumns + `,
+	  case when a.receipt_state = 'delivered' then 'delivered' else 'accepted' end
+	from dispatcher.messages m
+	join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
+	where m.seq = any($1) and m.state = 'sending' and m.attempts = 1 and a.outcome = 'accepted'
+	order by m.seq`)
 )
+
+// statusColumns are the columns of a message m for readStatuses, but the state.
+const statusColumns = `m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''),
+	coalesce(m.segments, 0), m.possible_duplicate,
+	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts, now()`
 
 const (
 	lockDueRows = `

@@ -61,7 +61,8 @@ func (t *receiptTx) look(ctx context.Context, seqs []int64) error {
 	})
 	batch.Queue(lockDueRows, seqs)
 	each(func(day Day, some []int64) {
-		batch.Queue(lockMessageRows.on(day), some).Query(t.readStatuses)
+		batch.Queue(lockMessageRows.on(day), some).Query(t.readStatuses(false))
+		batch.Queue(readPlainRows.on(day), some).Query(t.readStatuses(true))
 	})
 	batch.Queue(readParts, seqs).Query(t.readParts)
 	return t.conn.SendBatch(ctx, batch).Close()
@@ -87,27 +88,29 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 }
 
 // readStatuses walks the messages beside the statuses, which are in the same order.
-func (t *receiptTx) readStatuses(rows pgx.Rows) error {
-	defer rows.Close()
-	for next := 0; rows.Next(); {
-		var c Closing
-		var s receiptStatus
-		if err := rows.Scan(&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments,
-			&c.PossibleDuplicate, &c.Envelope,
-			&s.state, &s.attempts, &c.At); err != nil {
-			return err
-		}
-		for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
-			next++
-		}
-		if next == len(t.statuses) || t.statuses[next].closing.Seq != c.Seq {
-			continue
-		}
-		c.At = c.At.UTC()
-		t.statuses[next].closing, t.statuses[next].state, t.statuses[next].attempts = c, s.state,
-			s.attempts
+func (t *receiptTx) readStatuses(plain bool) func(rows pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		next := 0
+		s := receiptStatus{plain: plain}
+		c := &s.closing
+		_, err := pgx.ForEachRow(rows, []any{
+			&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate,
+			&c.Envelope, &s.attempts, &c.At, &s.state,
+		}, func() error {
+			for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
+				next++
+			}
+			if next == len(t.statuses) || t.statuses[next].closing.Seq != c.Seq {
+				return nil
+			}
+			c.At = c.At.UTC()
+			found := s
+			found.tries = t.statuses[next].tries
+			t.statuses[next] = found
+			return nil
+		})
+		return err
 	}
-	return rows.Err()
 }
 
 // readParts walks the parts beside the statuses.
@@ -181,7 +184,7 @@ func (t *receiptTx) finish(
 	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
 		return finished{}, fmt.Errorf("commit was answered with %s", tag)
 	}
-	return finished{closed: len(w.closed.seq), oddities: w.oddities, freed: w.freed()}, nil
+	return finished{closed: w.moved, oddities: w.oddities, freed: w.freed()}, nil
 }
 
 // conclude gathers what changes.
@@ -195,7 +198,10 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 		}
 		if s.closing.State != "" {
 			if s.closing.State != s.state {
-				w.close(&s.closing)
+				w.moved++
+				if !s.toldByAttempt() {
+					w.close(&s.closing)
+				}
 			}
 			if n := t.notice(&s.closing); n != nil {
 				w.notices = append(w.notices, *n)
@@ -253,6 +259,7 @@ type receiptWrites struct {
 		wait               []*int64 // microseconds; nil for never
 	}
 	dropped struct{ channel, reference []string }
+	moved   int              // messages that come to another state
 	flagged []int64          // messages that may have reached their subscribers twice
 	slots   map[string]int64 // freed, by channel
 	notices []Notice

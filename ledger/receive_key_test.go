@@ -165,7 +165,7 @@ func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 				provider.Delivered: "delivered", provider.Undelivered: "undelivered",
 			}[state]
 			if got := see(`select concat_ws(' ', state, possible_duplicate, next_at)
-				from dispatcher.messages`); got != want+" f" {
+				from dispatcher.message_states`); got != want+" f" {
 				t.Error(got)
 			}
 			if n, err := l.Claims.Due(t.Context(), 1); n != 0 || err != nil {
@@ -195,7 +195,7 @@ func TestALateAnswerStopsAResendThatHasNotBegun(t *testing.T) {
 	late.Outcome, late.State = provider.Accepted, ledger.Accepted
 	settleAll(t, l, []ledger.Settlement{late})
 	if got := see(`select concat_ws(' ', state, possible_duplicate, next_at)
-		from dispatcher.messages`); got != "accepted f" {
+		from dispatcher.message_states`); got != "accepted f" {
 		t.Error(got)
 	}
 }
@@ -239,12 +239,12 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 				provider.Delivered:   "delivered",
 				provider.Undelivered: "accepted",
 			}[test.first]
-			if got := see(`select state from dispatcher.messages`); got != proved {
+			if got := see(`select state from dispatcher.message_states`); got != proved {
 				t.Fatal(got)
 			}
 			settleAll(t, l, expecting(m, "r2"))
 			receive(t, l, receipt("r2", test.second))
-			if got := see(`select state from dispatcher.messages`); got != test.want {
+			if got := see(`select state from dispatcher.message_states`); got != test.want {
 				t.Error(got)
 			}
 			if got := see(`select string_agg(coalesce(receipt_state, 'open'), ' ' order by attempt)
@@ -268,7 +268,7 @@ func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
 	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null
 		returning 1) select count(*)::text from u`)
 	overdue(t, l)
-	if got := see(`select state from dispatcher.messages`); got != "delivered" {
+	if got := see(`select state from dispatcher.message_states`); got != "delivered" {
 		t.Error(got)
 	}
 }
@@ -282,7 +282,7 @@ func TestPartsOfEarlierAttemptsCount(t *testing.T) {
 		ledger.Retry, "a", []int{2}
 	settleAll(t, l, first)
 	receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Undelivered))
-	if got := see(`select state from dispatcher.messages`); got != "retry" {
+	if got := see(`select state from dispatcher.message_states`); got != "retry" {
 		t.Fatal(got)
 	}
 	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
@@ -292,11 +292,11 @@ func TestPartsOfEarlierAttemptsCount(t *testing.T) {
 	m.Attempts = 1
 	settleAll(t, l, expecting(m, "r3"))
 	receive(t, l, receipt("r3", provider.Delivered))
-	if got := see(`select state from dispatcher.messages`); got != "undelivered" {
+	if got := see(`select state from dispatcher.message_states`); got != "undelivered" {
 		t.Error(got)
 	}
 	receive(t, l, receipt("r2", provider.Delivered))
-	if got := see(`select state from dispatcher.messages`); got != "delivered" {
+	if got := see(`select state from dispatcher.message_states`); got != "delivered" {
 		t.Error(got)
 	}
 }
@@ -385,7 +385,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 		execute(t, db, `update dispatcher.receipts set due_at = now() where due_at is not null`)
 		overdue(t, l)
 		if n := scalar[int](t, db,
-			`select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+			`select count(*) from dispatcher.message_states where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
 	}

@@ -35,7 +35,7 @@ const chronicle = `select concat_ws(' | ', m.state,
 	from dispatcher.attempts a where a.message_seq = m.seq),
 	(select string_agg(split_part(convert_from(v, 'UTF8'), ' ', 1), ' ' order by o.seq)
 	from dispatcher.outbox o, unnest(o."values") v))
-	from dispatcher.messages m where m.id = 'm'`
+	from dispatcher.message_states m where m.id = 'm'`
 
 // TestAReceiptOfAnEarlierAttemptBesideTheFallback is every receipt for a first attempt, by
 // reference or by key, beside a second attempt that is accepted and delivered: before that is
@@ -118,7 +118,7 @@ func besideFallback(
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	if got := see(`select state from dispatcher.messages`); got != "delivered" {
+	if got := see(`select state from dispatcher.message_states`); got != "delivered" {
 		t.Errorf("the message is %s: %s", got, see(chronicle))
 	}
 	if n := see(`select count(*)::text from dispatcher.outbox o, unnest(o."values") v
@@ -217,7 +217,7 @@ func onlyAttempt(
 	case taken:
 		want = ledger.Accepted
 	}
-	if got := see(`select state from dispatcher.messages`); got != string(want) {
+	if got := see(`select state from dispatcher.message_states`); got != string(want) {
 		t.Errorf("the message is %s, want %s", got, want)
 	}
 	if contradictory != wantContradictory {
@@ -354,7 +354,7 @@ func TestAKeyFindsTheMessageOfAnEarlyReceipt(t *testing.T) {
 				if second == provider.Delivered {
 					want = second
 				}
-				if got := see(`select state from dispatcher.messages`); got != want.String() {
+				if got := see(`select state from dispatcher.message_states`); got != want.String() {
 					t.Errorf("the message is %s, want %s", got, want)
 				}
 			})

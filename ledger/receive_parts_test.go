@@ -19,7 +19,7 @@ func unanswered(m ledger.Message, references string) ledger.Settlement {
 
 const parts = `select concat_ws(' ', m.state, a.outcome, a.receipt_state,
 	a.delivered_at is not null, a.provider_reference)
-	from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
+	from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq
 	  and a.attempt = 1`
 
 // TestTheReceiptOfOnePartIsNoDelivery: all parts of a submission carry one key.

@@ -369,7 +369,7 @@ func check(
 	got := scalar[string](t, db, `
 		select concat_ws(' ', m.state, '/', a.receipt_state, '/',
 		  (a.delivered_at is not null)::text, (m.finished_at is not null)::text)
-		from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
+		from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq
 		where m.seq = $1`, m.Seq)
 	want := strings.Join(strings.Fields(fmt.Sprint(state, " / ", attempt, " / ",
 		attempt == "delivered", " ", state != "accepted")), " ")

@@ -105,13 +105,13 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 			l, m, see := rested(t)
 			prove(t, l, m)
 			overdue(t, l)
-			if got := see(`select state from dispatcher.messages`); got != "accepted" {
+			if got := see(`select state from dispatcher.message_states`); got != "accepted" {
 				t.Fatalf("its time is over at once: %s", got)
 			}
 			see(dueNow)
 			overdue(t, l)
 			if got := see(`select concat_ws(' ', state, receipt_state)
-				from dispatcher.messages, dispatcher.attempts`); got != "no_receipt no_receipt" {
+				from dispatcher.message_states, dispatcher.attempts`); got != "no_receipt no_receipt" {
 				t.Errorf("nobody looks at it again: %s", got)
 			}
 			if n := see(`select count(*)::text from dispatcher.receipts
@@ -119,7 +119,7 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 				t.Error("a row is looked at for ever")
 			}
 			receive(t, l, receipt("r1", provider.Delivered), keyed(m, 1, "r2", provider.Delivered))
-			if got := see(`select state from dispatcher.messages`); got != "delivered" {
+			if got := see(`select state from dispatcher.message_states`); got != "delivered" {
 				t.Errorf("what comes late tells nothing: %s", got)
 			}
 		})
@@ -162,7 +162,7 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			}
 			see(dueNow)
 			overdue(t, l)
-			if got := see(`select state from dispatcher.messages`); got != want {
+			if got := see(`select state from dispatcher.message_states`); got != want {
 				t.Errorf("the message is %s, want %s", got, want)
 			}
 		})
@@ -248,7 +248,7 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 		see(dueNow)
 		overdue(t, l)
 	}
-	if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
+	if got := see(`select state from dispatcher.message_states`); got != "no_receipt" {
 		t.Errorf("it rests: %s", got)
 	}
 	if n := see(`select count(*)::text from dispatcher.receipts
@@ -329,14 +329,14 @@ func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 			second.Attempt, second.Receipts, second.Await = 2, 1, test.await
 			settleAll(t, l, []ledger.Settlement{second})
 			receive(t, l, keyed(m, 2, "r2", test.proof))
-			if got := see(`select state from dispatcher.messages`); got != "accepted" {
+			if got := see(`select state from dispatcher.message_states`); got != "accepted" {
 				t.Fatalf("it was proved, and is %s", got)
 			}
 			for range 2 {
 				see(dueNow)
 				overdue(t, l)
 			}
-			if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
+			if got := see(`select state from dispatcher.message_states`); got != "no_receipt" {
 				t.Errorf("it rests: %s", got)
 			}
 			if n := see(`select count(*)::text from dispatcher.receipts
@@ -344,7 +344,7 @@ func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 				t.Error("a row is looked at for ever")
 			}
 			receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Delivered))
-			if got := see(`select state from dispatcher.messages`); got != "delivered" {
+			if got := see(`select state from dispatcher.message_states`); got != "delivered" {
 				t.Errorf("what comes late tells nothing: %s", got)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 
 // states are those of all messages by id.
 const states = `select coalesce(string_agg(id || ' ' || state, ', ' order by id), '')
-	from dispatcher.messages`
+	from dispatcher.message_states`
 
 // A provider that gives the same id again does so at once, by mistake, or when its counter has come
 // round.
@@ -173,7 +173,7 @@ func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 					t.Errorf("%d slots are taken", n)
 				}
 				if n := scalar[int](t, db,
-					`select count(*) from dispatcher.messages where state = 'delivered'`); n != 10 {
+					`select count(*) from dispatcher.message_states where state = 'delivered'`); n != 10 {
 					t.Errorf("%d are delivered", n)
 				}
 				if n := scalar[int](t, db,
@@ -235,7 +235,7 @@ func TestSettlementsAndReceiptsContend(t *testing.T) {
 		overdue(t, ledgers[0])
 		release(t, ledgers[0])
 		if n := scalar[int](t, db,
-			`select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+			`select count(*) from dispatcher.message_states where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
 		if n := activeOn(t, db, "a") + activeOn(t, db, "b"); n != 0 {

@@ -115,7 +115,7 @@ func (s *Messages) read(ctx context.Context, id string) (Record, error) {
 		return Record{}, pgx.ErrNoRows
 	}
 	err := s.reports.QueryRow(ctx, `select `+recordColumns+
-		` from dispatcher.messages m where m.seq = $1`, *seq).Scan(r.targets()...)
+		` from dispatcher.message_states m where m.seq = $1`, *seq).Scan(r.targets()...)
 	return r.record(), err
 }
 
@@ -209,7 +209,8 @@ func choicesAfter(
 ) (page []Record, last int64, more bool, err error) {
 	r, err := tx.Query(ctx, `
 		select `+recordColumns+`, `+isChoice+`
-		from (select * from dispatcher.messages where seq > $3 and seq < $4 order by seq limit $5) m
+		from (select * from dispatcher.message_states where seq > $3 and seq < $4
+		  order by seq limit $5) m
 		order by m.seq`, f.From, f.To, low, high, choicePage)
 	if err != nil {
 		return nil, low, false, err
@@ -265,7 +266,7 @@ func (s *Messages) eachSampled(
 // choicesOf reads messages by their seqs, ascending.
 func choicesOf(ctx context.Context, tx pgx.Tx, seqs []int64) ([]Record, error) {
 	r, err := tx.Query(ctx, `select `+recordColumns+
-		` from dispatcher.messages m where m.seq = any($1) order by m.seq`, seqs)
+		` from dispatcher.message_states m where m.seq = any($1) order by m.seq`, seqs)
 	if err != nil {
 		return nil, err
 	}

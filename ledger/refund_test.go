@@ -161,7 +161,7 @@ func TestHoldSlowAndRefundGoTogether(t *testing.T) {
 		t.Errorf("%d active, rate %v", n, rate)
 	}
 	if n := scalar[int](t, db,
-		`select count(*) from dispatcher.messages where state = 'accepted'`); n != 2 {
+		`select count(*) from dispatcher.message_states where state = 'accepted'`); n != 2 {
 		t.Errorf("%d accepted", n)
 	}
 }

@@ -214,7 +214,7 @@ func TestALateRefusalAfterAResolutionFollowsTheLastCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := scalar[string](t, see,
-		`select concat_ws(' ', state, reason) from dispatcher.messages`); got != "retry refused" {
+		`select concat_ws(' ', state, reason) from dispatcher.message_states`); got != "retry refused" {
 		t.Errorf("the message is %s", got)
 	}
 }

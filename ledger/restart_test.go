@@ -119,7 +119,7 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 		and taken is null from dispatcher.limits`) {
 		t.Error("something of the window before was kept")
 	}
-	if due := scalar[int](t, db, `select count(*) from dispatcher.messages where state = 'waiting'
+	if due := scalar[int](t, db, `select count(*) from dispatcher.message_states where state = 'waiting'
 		and next_at <= clock_timestamp()`); due != 1 {
 		t.Errorf("%d of 1 look again", due)
 	}

@@ -8,11 +8,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// endedAt is when message m of a day ended, null while it lives. One that was accepted has ended
+// unless a receipt is awaited, or something is to be looked at again.
+const endedAt = `coalesce(m.finished_at, case when m.state in ('sending', 'accepted')
+	and not exists (select from dispatcher.receipts r
+	  where r.message_seq = m.seq and r.due_at is not null)
+	then (select max(coalesce(a.delivered_at, a.settled_at)) from dispatcher.attempts a
+	  where a.message_seq = m.seq
+	  having bool_and(a.outcome is not null) and bool_or(a.outcome = 'accepted')) end)`
+
 // unended is the condition that message m of a day still needs its payload: it has not ended, or
 // not for $1, or it is not yet known whether a provider took it.
-const unended = `(m.finished_at is null or m.finished_at > now() - $1::interval
+const unended = `(coalesce(` + endedAt + ` > now() - $1::interval, true)
 	or m.state = 'unknown' and exists (select from dispatcher.ambiguous b
 	  where b.message_seq = m.seq and (b.closed_at is null or b.closed_at > now() - $1::interval)))`
+
+// isLiving is the condition that message m of a day has not ended, or that it is not yet known
+// whether a provider took it.
+const isLiving = `(` + endedAt + ` is null or m.state = 'unknown' and exists (
+	  select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null))`
 
 // over are the days whose end is older than $1.
 const over = `not dropping and
@@ -177,12 +191,8 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 	return nil
 }
 
-// countLiving counts the messages of a day that have not ended, or of which it is not yet known
-// whether a provider took them.
-var countLiving = ofDay(`
-	select count(*) from dispatcher.messages m
-	where m.finished_at is null or m.state = 'unknown' and exists (
-	  select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null)`)
+// countLiving counts the messages of a day that live.
+var countLiving = ofDay(`select count(*) from dispatcher.messages m where ` + isLiving)
 
 // living counts the messages of a day that have not ended, and says that the day is dropped if there
 // are none. It looks at most once in lookInterval.

@@ -91,6 +91,14 @@ type Settlement struct {
 	Notice *Notice
 }
 
+// plain reports whether the first attempt of a message was accepted and nothing else is to be
+// noted: then the message's row stays as it is.
+func (s *Settlement) plain() bool {
+	return s.Attempt == 1 && s.State == Accepted && s.Outcome == provider.Accepted &&
+		s.Reason == "" && !s.Tried && !s.PossibleDuplicate && s.Pinned == "" &&
+		len(s.PartsLeft) == 0 && s.PartsCut == "" && s.Ambiguity == nil
+}
+
 // Slow says that the provider asked to slow down. It lowers the rate of the channel for all
 // processes.
 type Slow struct {

@@ -26,20 +26,22 @@ done as (
       coalesce(parts_left, (@parts_left::text[])[1]) as parts_left,
       coalesce(parts_cut, (@parts_cut::text[])[1]) as parts_cut,
       coalesce(possible_duplicate, (@possible_duplicates::boolean[])[1]) as possible_duplicate,
+      coalesce(plain, (@plain::boolean[])[1]) as plain,
       nr
     from unnest(@seqs::bigint[], @attempts::smallint[], @outcomes::text[], @codes::text[],
       @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
       @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
-      @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[]) with ordinality
+      @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
+      @plain::boolean[]) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
         next_at, tried, pinned, parts_left, parts_cut, possible_duplicate,
-      nr)
+        plain, nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
     and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
   returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
-      g.possible_duplicate, g.nr
+      g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr
 ),
 -- Slots that are given back: with the first outcome of an attempt, unless they were before.
 leaving as (
@@ -114,7 +116,7 @@ moved as (
     from (
       select n.nr is not null and (d.state = 'unknown' or t.attempts > d.attempt) as again
     ) f) w
-  where m.seq = d.seq
+  where m.seq = d.seq and not d.plain
     and (m.attempts = d.attempt and coalesce(t.state, m.state) in ('sending', 'unknown')
       or m.attempts = d.attempt and coalesce(t.state, m.state) in ('retry', 'waiting')
         and d.answers = 2 and d.state in ('accepted', 'rejected')
@@ -125,11 +127,17 @@ moved as (
     d.state = w.state and (t.state is null
       or (t.state, t.reason) is distinct from (w.state, nullif(w.reason, ''))) as tells
 ),
+-- The messages that are told of. The rows of plain ones stay as they are, see messages.
+changed as (
+  select nr, flags from moved where tells
+  union all
+  select nr, false from done where plain
+),
 -- Whether the notices go to the outbox as they are given, which is nearly always so.
 told as (
   select count(*) = cardinality(@seqs::bigint[]) and @all_told::boolean
-    and bool_and(tells and not flags) as everything
-  from moved
+    and not bool_or(flags) as everything
+  from changed
 )
 -- A notice tells of its message if that moved and changed. Who composed it may not know that the
 -- message has been flagged since. The seq is drawn after the rows were locked, see Outbox.Publish.
@@ -143,6 +151,6 @@ select 'status', array_agg(n.key order by n.nr),
     else n.value end order by n.nr)
 from told, unnest(@notice_keys::text[], @notice_values::bytea[]) with ordinality
   as n(key, value, nr)
-join moved m on m.nr = n.nr and m.tells
+join changed m on m.nr = n.nr
 where everything is not true and n.value <> ''
 having count(*) > 0

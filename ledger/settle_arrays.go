@@ -20,7 +20,7 @@ func settlementArrays(order []*Settlement) []any {
 		make([]int64, n)
 	state, reason := make([]string, n), make([]string, n)
 	var next []pgtype.Timestamptz // null unless a row has one
-	tried, duplicate := make([]bool, n), make([]bool, n)
+	tried, duplicate, plain := make([]bool, n), make([]bool, n), make([]bool, n)
 	pinned, left, cut := make([]string, n), make([]string, n), make([]string, n)
 	notices := newNoticeArrays(n)
 	for i, s := range order {
@@ -32,14 +32,14 @@ func settlementArrays(order []*Settlement) []any {
 			next = room(next, n)
 			next[i] = instant(s.NextAt)
 		}
-		tried[i], duplicate[i] = s.Tried, s.PossibleDuplicate
+		tried[i], duplicate[i], plain[i] = s.Tried, s.PossibleDuplicate, s.plain()
 		pinned[i], left[i], cut[i] = s.Pinned, arrayLiteral(s.PartsLeft), storable(s.PartsCut)
 		notices.set(i, s.Notice)
 	}
 	return append([]any{
 		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
 		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut),
-		brief(duplicate),
+		brief(duplicate), brief(plain),
 	}, notices.arguments()...)
 }
 

@@ -54,6 +54,7 @@ done as (
       coalesce(parts_left, (@parts_left::text[])[1]) as parts_left,
       coalesce(parts_cut, (@parts_cut::text[])[1]) as parts_cut,
       coalesce(possible_duplicate, (@possible_duplicates::boolean[])[1]) as possible_duplicate,
+      coalesce(plain, (@plain::boolean[])[1]) as plain,
       nr,
       coalesce(hold, (@holds::bigint[])[1]) as hold,
       coalesce(slow, (@slows::bigint[])[1]) as slow,
@@ -68,11 +69,11 @@ done as (
       @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
       @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
       @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
-      @holds::bigint[], @slows::bigint[], @receipts_owed::smallint[],
+      @plain::boolean[], @holds::bigint[], @slows::bigint[], @receipts_owed::smallint[],
       @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
       @unfit::boolean[], @denied_parts::smallint[]) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
-        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, hold, slow, owed,
+        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain, hold, slow, owed,
         telling, within, cut, unfit, denied, nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
@@ -80,7 +81,7 @@ done as (
     and (select count(*) from ahead) >= 0
   returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
-      g.possible_duplicate, g.nr, a.held_until, a.claimed_at, g.slow
+      g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr, a.held_until, a.claimed_at, g.slow
 ),
 -- Slots that are given back: with the first outcome of an attempt, unless they were before.
 leaving as (
@@ -227,7 +228,7 @@ moved as (
     from (
       select n.nr is not null and (d.state = 'unknown' or t.attempts > d.attempt) as again
     ) f) w
-  where m.seq = d.seq
+  where m.seq = d.seq and not d.plain
     and (m.attempts = d.attempt and coalesce(t.state, m.state) in ('sending', 'unknown')
       or m.attempts = d.attempt and coalesce(t.state, m.state) in ('retry', 'waiting')
         and d.answers = 2 and d.state in ('accepted', 'rejected')
@@ -238,11 +239,17 @@ moved as (
     d.state = w.state and (t.state is null
       or (t.state, t.reason) is distinct from (w.state, nullif(w.reason, ''))) as tells
 ),
+-- The messages that are told of. The rows of plain ones stay as they are, see messages.
+changed as (
+  select nr, flags from moved where tells
+  union all
+  select nr, false from done where plain
+),
 -- Whether the notices go to the outbox as they are given, which is nearly always so.
 told as (
   select count(*) = cardinality(@seqs::bigint[]) and @all_told::boolean
-    and bool_and(tells and not flags) as everything
-  from moved
+    and not bool_or(flags) as everything
+  from changed
 )
 -- A notice tells of its message if that moved and changed. Who composed it may not know that the
 -- message has been flagged since. The seq is drawn after the rows were locked, see Outbox.Publish.
@@ -256,6 +263,6 @@ select 'status', array_agg(n.key order by n.nr),
     else n.value end order by n.nr)
 from told, unnest(@notice_keys::text[], @notice_values::bytea[]) with ordinality
   as n(key, value, nr)
-join moved m on m.nr = n.nr and m.tells
+join changed m on m.nr = n.nr
 where everything is not true and n.value <> ''
 having count(*) > 0

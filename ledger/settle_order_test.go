@@ -27,7 +27,7 @@ func TestALateYesLeavesTheFlagOfAnotherResend(t *testing.T) {
 		}
 		settleAll(t, l, accepted([]ledger.Message{m}))
 		got := see(`select concat_ws(' ', state, case when possible_duplicate then 'duplicate' end)
-			from dispatcher.messages`)
+			from dispatcher.message_states`)
 		if got != want {
 			t.Errorf("resent %v: %s, want %s", resent, got, want)
 		}
@@ -55,7 +55,7 @@ func TestAnIDThatSeveralMessagesOfOneBatchName(t *testing.T) {
 		Channel: "a", Reference: "same", State: provider.Delivered, At: time.Now(),
 	})
 	got := scalar[string](t, db, `
-		select string_agg(id, ' ' order by id) from dispatcher.messages where state = 'delivered'`)
+		select string_agg(id, ' ' order by id) from dispatcher.message_states where state = 'delivered'`)
 	if want := settlements[3].ID; got != want {
 		t.Errorf("delivered: %s, want %s alone", got, want)
 	}

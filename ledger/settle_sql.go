@@ -15,13 +15,13 @@ var (
 )
 
 // settleCount is how many parameters settle has.
-const settleCount = 18
+const settleCount = 19
 
 var settleNames = []string{
 	// One element for each settlement, see settlementArrays.
 	"seqs", "attempts", "outcomes", "codes", "references", "segments", "prices", "states",
 	"reasons",
-	"next_ats", "tried", "pinned", "parts_left", "parts_cut", "possible_duplicates",
+	"next_ats", "tried", "pinned", "parts_left", "parts_cut", "possible_duplicates", "plain",
 	// Their notices, and whether each has one, see noticeArrays.
 	"notice_keys", "notice_values", "all_told",
 	// One element for each settlement, or for each refund, see moreArrays.

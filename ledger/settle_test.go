@@ -28,7 +28,7 @@ func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string)
 const look = `select concat_ws(' ', m.state, a.outcome, 'answers', a.answers, 'active', c.active,
 	case when m.possible_duplicate then 'duplicate' end,
 	'notices', (select count(*) from dispatcher.outbox))
-	from dispatcher.messages m, dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
+	from dispatcher.message_states m, dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
 
 func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestSettleIgnoresAttemptsThatDoNotExist(t *testing.T) {
 	s[0].Attempt = 2
 	settleAll(t, l, s)
 	if got := see(`select state || (select count(*) from dispatcher.outbox)
-		from dispatcher.messages`); got != "sending0" {
+		from dispatcher.message_states`); got != "sending0" {
 		t.Error(got)
 	}
 }

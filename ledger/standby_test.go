@@ -141,7 +141,7 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	}
 	working.Wait()
 	if n := scalar[int](t, beside, `
-		select (select count(*) from dispatcher.messages
+		select (select count(*) from dispatcher.message_states
 		where id like 'waiting%') + (select count(*) from dispatcher.attempts
 		where provider_reference = 'r1')
 		  + (select count(*) from dispatcher.receipts where state = 'delivered') + (select count(*)

@@ -55,7 +55,7 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 		s := brew(t, ledgers, round)
 		s.rage()
 		s.calm(db)
-		if n := scalar[int](t, db, `select count(*) from dispatcher.messages
+		if n := scalar[int](t, db, `select count(*) from dispatcher.message_states
 			where state in ('accepted', 'sending', 'retry')`); n != 0 {
 			t.Fatalf("%d messages rest before their end", n)
 		}
@@ -77,7 +77,7 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 // givenUp counts the messages that ended as unknown, or whose channel was tried twice, although
 // their provider refused them.
 const givenUp = `
-	select count(*) from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq
+	select count(*) from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq
 	  and a.attempt = m.attempts
 	where m.state = 'unknown' and a.outcome <> 'unknown' or cardinality(m.tried) > 1`
 

@@ -140,7 +140,7 @@ func (o *office) send(story, document string, n int) {
 	for {
 		var open int
 		err := o.sql.QueryRow(ctx,
-			`select count(*) from dispatcher.messages where state <> 'accepted'`).Scan(&open)
+			`select count(*) from dispatcher.message_states where state <> 'accepted'`).Scan(&open)
 		if err != nil {
 			o.t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 			select (select count(*) from audit.attempts where outcome is null),
 			  (select count(*) from audit.messages where state = 'accepted'
 			or finished_at is not null),
-			  (select count(*) from dispatcher.messages where state = 'waiting'
+			  (select count(*) from dispatcher.message_states where state = 'waiting'
 			and waits_for = $1)`, waitsFor)[0]
 		waiting = p.Waiting
 		return p.Open == 0 && p.Waiting > 0 && p.Done+p.Waiting == int64(n)

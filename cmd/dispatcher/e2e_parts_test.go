@@ -50,7 +50,7 @@ func (s *stage) begun(n int) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "only the second part is left of every message", func() bool {
 		return s.count(`
-			select count(*) from dispatcher.messages where parts_left = '{1}'
+			select count(*) from dispatcher.message_states where parts_left = '{1}'
 			and state in ('retry', 'waiting')`) == int64(n)
 	})
 }
@@ -60,7 +60,7 @@ func (s *stage) stuck(n int) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "the rests wait", func() bool {
 		return s.count(`
-			select count(*) from dispatcher.messages where state = 'waiting'
+			select count(*) from dispatcher.message_states where state = 'waiting'
 			and reason = 'cut_otherwise' and waits_for = pinned`) == int64(n)
 	})
 }

@@ -203,7 +203,7 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	s.publish("bulk", messages("outlive", 40))
 	eventually(t, stepTimeout, "the rest waits for the channel at its limit", func() bool {
 		return s.count(`
-			select count(*) from dispatcher.messages where state = 'waiting'
+			select count(*) from dispatcher.message_states where state = 'waiting'
 			and next_at is not null`) == 35
 	})
 	document := s.command("routing", "show")

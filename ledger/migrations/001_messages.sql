@@ -25,7 +25,7 @@ return was = becomes or case was
   when 'retry'       then becomes in ('sending', 'waiting', 'accepted', 'delivered', 'undelivered',
     'rejected', 'failed', 'unknown')
   when 'sending'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered',
-    'rejected', 'failed', 'unknown')
+    'no_receipt', 'rejected', 'failed', 'unknown')
   when 'accepted'    then becomes in ('delivered', 'undelivered', 'no_receipt')
   when 'no_receipt'  then becomes in ('delivered', 'undelivered')
   when 'undelivered' then becomes = 'delivered'
@@ -51,6 +51,10 @@ create sequence dispatcher.message_numbers maxvalue 68719476735 cycle;
 -- here tells nothing without the draw key: number_hmac and envelope_hmac are keyed hashes under the
 -- key that was the first of the key file when the message was stored. calling_code is that of the
 -- number, as E.164 says it: 44. All three are null for a record that could not be used.
+--
+-- Most messages are never rewritten. When the first attempt was accepted and nothing else is to be
+-- noted, the state stays sending, and the attempt tells that the message is accepted, and later
+-- delivered: message_states has the states as they are. Every other change is written here.
 --
 -- waiting_since and waits_for tell about the wait that is under way: since when it was last looked
 -- at, and for which channel or scope. waits lists those that are over, as {"reason", "on", "ms"}.
@@ -193,6 +197,22 @@ create table dispatcher.attempts (
 -- Append-only in the order of the database's clock: the right edge of a tree that stays in memory.
 create index attempts_claimed_at on dispatcher.attempts (claimed_at);
 create index attempts_contradicted on dispatcher.attempts (contradicted_at) where contradicted_at is not null;
+
+-- message_states are the messages with the states that they have.
+create view dispatcher.message_states as
+  select
+    m.seq, m.kafka_offset, m.number_hmac, m.envelope_hmac, m.routing_version, m.draw, m.draw_size,
+    m.received_at, m.expires_at, m.next_at, m.waiting_since, m.same_key_until, m.kafka_partition,
+    m.calling_code, m.segments, m.attempts, m.rounds, m.possible_duplicate, m.reason, m.id, m.lane,
+    m.tenant, m.topic, m.route, m.draw_key_id, m.first_choice, m.alphabet, m.detail, m.pinned,
+    m.waits_for, m.same_key, m.same_key_account, m.parts_cut, m.parts_left, m.tried, m.seen,
+    m.waits,
+    case when a.message_seq is null then m.state
+      when a.receipt_state = 'delivered' then 'delivered' else 'accepted' end as state,
+    coalesce(m.finished_at, a.delivered_at) as finished_at
+  from dispatcher.messages m
+  left join dispatcher.attempts a on m.state = 'sending' and a.message_seq = m.seq
+    and a.attempt = m.attempts and a.outcome = 'accepted';
 
 -- The ids that are recognised when they come again. A unique index cannot span partitions, so they
 -- have tables of their own, two of them in turn: new ids go into table turn % 2 unless the other

@@ -6,7 +6,7 @@ create view audit.messages as
   select id, lane, tenant, route, routing_version, draw, draw_size, draw_key_id, first_choice, state,
          segments, alphabet, received_at, finished_at, topic, kafka_partition, kafka_offset, possible_duplicate,
          calling_code, number_hmac, envelope_hmac
-  from dispatcher.messages;
+  from dispatcher.message_states;
 
 create view audit.attempts as
   select m.id as message_id, a.attempt, a.channel, a.reason, a.outcome, a.provider_reference, a.provider_code,

@@ -167,10 +167,10 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	p.handle(t, of("slow", 600))
 	p.handle(t, of("other", 300))
 	p.comeDue(t)
-	const sent = `select tenant, count(*) from dispatcher.messages where state = 'accepted' ` +
+	const sent = `select tenant, count(*) from dispatcher.message_states where state = 'accepted' ` +
 		`group by 1`
 	p.eventually(t, sent, map[string]int64{"other": 300})
-	p.eventually(t, `select state, count(*) from dispatcher.messages where tenant = 'slow' group `+
+	p.eventually(t, `select state, count(*) from dispatcher.message_states where tenant = 'slow' group `+
 		`by 1`, map[string]int64{"scheduled": 600})
 	if n := scorer.asked.Load(); n < 1 || n > maxAsking {
 		t.Errorf("600 equal questions of due rows were asked %d times while there was no answer", n)
@@ -199,7 +199,7 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 		}
 	}
 	p.stop()
-	p.eventually(t, `select state, count(*) from dispatcher.messages group by 1`,
+	p.eventually(t, `select state, count(*) from dispatcher.message_states group by 1`,
 		map[string]int64{"scheduled": 3})
 	if open := p.answers.open(); len(open) != 0 {
 		t.Errorf("%d rows are still being asked about", len(open))

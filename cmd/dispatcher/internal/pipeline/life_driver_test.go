@@ -257,7 +257,7 @@ func (m *messageLife) row() (r row) {
 	err := m.rig.sql.QueryRow(m.ctx, `
 		select m.state, coalesce(m.reason, ''), m.attempts, m.possible_duplicate, count(u.value),
 		  coalesce((array_agg(u.value order by u.place, u.nr))[count(u.value)], '')
-		from dispatcher.messages m left join (
+		from dispatcher.message_states m left join (
 		  select o.seq as place, u.nr, u.key,
 		    convert_from(u.value, 'UTF8')::jsonb ->> 'state' as value
 		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr)

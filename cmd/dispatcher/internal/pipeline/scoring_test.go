@@ -255,7 +255,7 @@ func TestSelectorThatExpiresLetsItsMessageGo(t *testing.T) {
 		jobs[i].Raw = jobs[i].Message.Append(nil)
 	}
 	p.handle(t, jobs)
-	p.eventually(t, `select state || ' ' || reason, count(*) from dispatcher.messages group by 1`,
+	p.eventually(t, `select state || ' ' || reason, count(*) from dispatcher.message_states group by 1`,
 		map[string]int64{"waiting selector": 3})
 	p.eventually(t, byState, map[string]int64{"accepted": 3})
 	p.eventually(t,

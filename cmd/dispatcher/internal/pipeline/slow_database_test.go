@@ -125,7 +125,7 @@ func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("first", 1))
 	p.handle(t, jobsNamed("second", 1))
-	p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages where state `+
+	p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.message_states where state `+
 		`= 'waiting' group by 1`, map[string]int64{decide.NoBudget: 1})
 	give()
 	p.eventually(t, byState, map[string]int64{"accepted": 1, "rejected": 1})
