@@ -33,7 +33,8 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"resolved": lockResolved, "message": lockMessage, "committed": selectCommitted,
 		"free": freeAttempts, "change": updateMessages, "expect": expectReceipts,
 		"attempts of receipts": lockAttemptRows, "messages of receipts": lockMessageRows,
-		"what receipts say": updateAttemptRows, "states": updateStatuses, "flags": flagMessages,
+		"plain messages of receipts": readPlainRows,
+		"what receipts say":          updateAttemptRows, "states": updateStatuses, "flags": flagMessages,
 		"settle": settle, "settle more": settleMore, "corrected": corrected,
 	} {
 		statements[name] = s.on(DayAt(time.Now()))

@@ -175,15 +175,17 @@ var (
 	select ` + statusColumns + `, m.state from dispatcher.messages m
 	where m.seq = any($1) and not (m.state = 'sending' and m.attempts = 1 and exists (
 	  select from dispatcher.attempts a where a.message_seq = m.seq and a.attempt = 1
-	    and a.outcome = 'accepted'))
+	    and a.outcome = 'accepted' offset 0))
 	order by m.seq for update of m`)
 
 	readPlainRows = ofDay(`
 	select ` + statusColumns + `,
 	  case when a.receipt_state = 'delivered' then 'delivered' else 'accepted' end
 	from dispatcher.messages m
-	join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
-	where m.seq = any($1) and m.state = 'sending' and m.attempts = 1 and a.outcome = 'accepted'
+	cross join lateral (
+	  select a.receipt_state from dispatcher.attempts a
+	  where a.message_seq = m.seq and a.attempt = 1 and a.outcome = 'accepted' offset 0) a
+	where m.seq = any($1) and m.state = 'sending' and m.attempts = 1
 	order by m.seq`)
 )
 

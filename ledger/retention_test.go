@@ -48,14 +48,14 @@ func (k *keeping) exec(t testing.TB, sql string, args ...any) {
 }
 
 // message is a message of a day some days ago, with its payload, an attempt and a receipt. Its end is
-// so many days ago; one that has not ended is accepted.
+// so many days ago; one that has not ended is accepted, and its receipt is awaited.
 func (k *keeping) message(t testing.TB, id string, age int, ended time.Duration) (seq int64) {
 	t.Helper()
 	day := k.today - ledger.Day(age)
 	k.exec(t, `select dispatcher.make_day($1)`, day)
-	state, end := "accepted", any(nil)
+	state, end, due := "accepted", any(nil), any(time.Now().Add(hour))
 	if ended >= 0 {
-		state, end = "delivered", time.Now().Add(-ended)
+		state, end, due = "delivered", time.Now().Add(-ended), nil
 	}
 	seq = scalar[int64](t, k.db, `
 		insert into dispatcher.messages (seq, id, lane, tenant, state, attempts,
@@ -68,8 +68,8 @@ func (k *keeping) message(t testing.TB, id string, age int, ended time.Duration)
 	k.exec(t, `insert into dispatcher.attempts (message_seq, attempt, price_micros, instance,
 		claimed_at, segments, channel, reason, currency, outcome, settled_at, answers)
 		values ($1, 1, 0, 1, now(), 1, 'a', 'first_choice', 'GBP', 'accepted', now(), 1)`, seq)
-	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part)
-		values ('a', 'ref-' || $1, $2, 1, 1)`, id, seq)
+	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
+		values ('a', 'ref-' || $1, $2, 1, 1, $3)`, id, seq, due)
 	return seq
 }
 
@@ -320,6 +320,36 @@ func TestPayloadsOfADayThatMostlyLivesAreDeletedOneByOne(t *testing.T) {
 	k.exec(t, `update dispatcher.days set looked_at = null`)
 	if kept := k.keep(t, week); kept.Late != living || k.ages(t, "kept > 0") != "" {
 		t.Errorf("%+v", kept)
+	}
+}
+
+// TestAnAcceptedMessageEndsWhenNoReceiptIsAwaited, whichever way it says that it was accepted.
+func TestAnAcceptedMessageEndsWhenNoReceiptIsAwaited(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	for _, id := range []string{"plain", "plain-awaits", "settled-late", "told", "under-way"} {
+		seq := k.message(t, id, 20, never)
+		if id != "told" {
+			k.exec(t, `alter table dispatcher.messages disable trigger user`)
+			k.exec(t, `update dispatcher.messages set state = 'sending' where seq = $1`, seq)
+		}
+		if id != "plain-awaits" {
+			k.exec(t, `delete from dispatcher.receipts where message_seq = $1`, seq)
+		}
+		k.exec(t, `update dispatcher.attempts set settled_at = now() - interval '8 days'
+			where message_seq = $1`, seq)
+		switch id {
+		case "settled-late":
+			k.exec(t, `update dispatcher.attempts set settled_at = now() - interval '6 days'
+				where message_seq = $1`, seq)
+		case "under-way":
+			k.exec(t, `update dispatcher.attempts set settled_at = null, outcome = null, answers = 0
+				where message_seq = $1`, seq)
+		}
+	}
+	k.keep(t, week)
+	if got := k.payloads(t); got != "plain-awaits settled-late under-way" {
+		t.Errorf("there are %s", got)
 	}
 }
 
