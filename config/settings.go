@@ -52,7 +52,7 @@ type Settings struct {
 	ReceiptsTLSClientCAFile string `split_words:"true" desc:"PEM file of the authority that signs client certificates of providers"`
 	Region                  string `split_words:"true" default:"default" desc:"region of this instance"`
 
-	MaxUnsettled    int           `split_words:"true" default:"500" desc:"messages in flight in one process, at most; a kill can make so many unknown"`
+	MaxUnsettled    int           `split_words:"true" default:"2000" desc:"messages in flight in one process, at most; a kill can make so many unknown"`
 	Batch           int           `split_words:"true" default:"500" desc:"messages in one claim, at most"`
 	SendTimeout     time.Duration `split_words:"true" default:"10s" desc:"how long a submit waits for its answer before it is unknown"`
 	ShutdownTimeout time.Duration `split_words:"true" default:"30s" desc:"how long a stop waits for answers"`

@@ -55,7 +55,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080",
 		ReceiptsListen: "127.0.0.1:8081",
-		Region:         "default", MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second,
+		Region:         "default", MaxUnsettled: 2000, Batch: 500, SendTimeout: 10 * time.Second,
 		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
 		StateInterval: 2 * time.Second, WindowRetention: 168 * time.Hour, LogLevel: "info",
 		IDRetention: 168 * time.Hour, PayloadRetention: 168 * time.Hour,
@@ -442,7 +442,7 @@ func TestListNamesTheSource(t *testing.T) {
 	}
 	for name, want := range map[string][2]string{
 		"BATCH": {"7", "environment"}, "KAFKA_GROUP": {"dispatcher", "environment"},
-		"MAX_UNSETTLED": {"500", "default"}, "SEND_TIMEOUT": {"10s", "default"},
+		"MAX_UNSETTLED": {"2000", "default"}, "SEND_TIMEOUT": {"10s", "default"},
 		"POSTGRES_URL": {"", "unset"},
 	} {
 		if l := got[name]; l.Value != want[0] || l.Source != want[1] {
