@@ -34,6 +34,9 @@ func newErasing(t *testing.T) *erasing {
 	settled(t, l, claimed(t, l, messages...))
 	alter(t, url, `update dispatcher.messages set state = 'delivered', finished_at = now()
 		where id = 'ended'`)
+	alter(t, url, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part,
+		due_at) select 'a', 'awaited', seq, 1, 1, now() + interval '1 hour'
+		from dispatcher.messages where id = 'unended'`)
 	file := write(t, "draw.key", config.NewDrawKey())
 	keys, err := config.DrawKeys(file)
 	if err != nil {

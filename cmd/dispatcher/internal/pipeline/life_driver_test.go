@@ -262,7 +262,7 @@ func (m *messageLife) row() (r row) {
 		    convert_from(u.value, 'UTF8')::jsonb ->> 'state' as value
 		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr)
 		  where o.kind = 'status') u on u.key = m.id
-		where m.seq = $1 group by m.seq`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged,
+		where m.seq = $1 group by 1, 2, 3, 4`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged,
 		&r.events, &r.told)
 	if err != nil {
 		m.t.Fatalf("%v\n%s", err, m.told())

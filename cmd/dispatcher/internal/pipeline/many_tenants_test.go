@@ -117,7 +117,7 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 		map[string]int64{"sent": manyTenants})
 	most := p.counts(t, `select 'most', max(n)::bigint from (
 		select count(*) as n from dispatcher.message_states where state = 'accepted' group by tenant) s`)
-	if tenants := p.counts(t, `select 'sent', count(distinct tenant) from dispatcher.messages `+
+	if tenants := p.counts(t, `select 'sent', count(distinct tenant) from dispatcher.message_states `+
 		`where state = 'accepted'`)["sent"]; tenants < manyTenants*3/4 {
 		t.Errorf("%d of %d tenants had a turn", tenants, manyTenants)
 	}

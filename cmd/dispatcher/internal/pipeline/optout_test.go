@@ -41,7 +41,7 @@ func (p *pipeline) submitted() map[string]bool {
 
 // stateAndReason counts messages by both.
 const stateAndReason = `select state || coalesce(' ' || reason, ''), count(*) from ` +
-	`dispatcher.messages group by 1`
+	`dispatcher.message_states group by 1`
 
 func TestAnOptedOutRecipientGetsNothingOfThatTenant(t *testing.T) {
 	t.Parallel()
