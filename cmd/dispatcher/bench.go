@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type benchFlags struct {
 	config  bench.Config
 	faults  bool
 	fault   bench.FaultsConfig // but for its During
+	codes   bool
 	seconds int
 	as      format
 }
@@ -51,7 +53,11 @@ With --faults it measures instead what a fault of one of the three channels does
 two: a run without fault, then one each in which the third channel loses 2 % of its answers,
 answers after 8 s, throttles at half its share, and answers nothing. Messages come at a steady
 rate, a third of them for each channel, and the carriers answer after --latency. Counted are
-those that were drawn for the healthy two.`,
+those that were drawn for the healthy two.
+
+With --codes it measures instead how long 50 codes a second take from the producer to the carrier
+while the --messages of another lane wait in Kafka and are worked off, and the memory that this
+takes.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error { return c.bench(ctx, f) }),
 	}
@@ -71,8 +77,9 @@ func (f *benchFlags) add(flags *pflag.FlagSet) {
 		"messages of 60 past days that the ledger holds before")
 	flags.BoolVar(&f.faults, "faults", false, "measure what a fault of one channel does to the "+
 		"others")
+	flags.BoolVar(&f.codes, "codes", false, "measure codes beside a backlog of --messages")
 	flags.Float64Var(&f.fault.Rate, "rate", 1500, "messages a second, with --faults")
-	flags.IntVar(&f.seconds, "seconds", 16, "how long each fault lasts, with --faults")
+	flags.IntVar(&f.seconds, "seconds", 16, "how long each fault lasts, or codes come")
 	flags.DurationVar(&f.fault.Latency, "latency", 0,
 		"how long the carriers take to answer, with --faults")
 	f.as.addTo(flags)
@@ -87,10 +94,13 @@ func (f *benchFlags) check() error {
 		return usage(fmt.Errorf("--processes must be from 1 to %d", bench.MostProcesses))
 	case f.config.History != 0 && f.config.History < bench.LeastHistory:
 		return usage(fmt.Errorf("--history must be 0 or at least %d", bench.LeastHistory))
+	case f.codes && (f.faults || f.config.Receipts):
+		return usage(errors.New("--codes goes neither with --faults nor with --receipts: run one " +
+			"after the other"))
 	case f.faults && f.config.Receipts:
 		return usage(errors.New("--receipts and --faults exclude each other: run one after the " +
 			"other"))
-	case f.faults && (f.fault.Rate < 10 || f.seconds < 1 || f.fault.Latency < 0):
+	case (f.faults || f.codes) && (f.fault.Rate < 10 || f.seconds < 1 || f.fault.Latency < 0):
 		return usage(errors.New("--rate must be at least 10, --seconds at least 1 and --latency " +
 			"not below 0"))
 	}
@@ -114,6 +124,15 @@ func (c *cli) bench(ctx context.Context, f *benchFlags) error {
 			return err
 		}
 		return f.as.write(c.out, result, faultsSheet(result, f.as))
+	}
+	if f.codes {
+		result, err := bench.RunCodes(ctx, bench.CodesConfig{
+			Self: self, Queued: f.config.Messages, During: f.fault.During, Step: step,
+		})
+		if err != nil {
+			return err
+		}
+		return f.as.write(c.out, result, codesSheet(result))
 	}
 	result, err := bench.Run(ctx, f.config)
 	if err != nil {
@@ -148,6 +167,24 @@ func benchSheet(r *bench.Result) sheet {
 			{"WAL per message of the floor, bytes", fmt.Sprintf("%.0f", r.FloorUsage.WAL)},
 			{"disk per message, bytes", fmt.Sprintf("%.0f", r.Disk)},
 			{"disk per message of the floor, bytes", fmt.Sprintf("%.0f", r.FloorUsage.Disk)},
+		},
+	}
+}
+
+func codesSheet(r *bench.CodesResult) sheet {
+	return sheet{
+		title: fmt.Sprintf("%.0f codes a second beside %d queued messages. %s, %d cores", r.Rate,
+			r.Queued, r.Machine.CPU, r.Machine.Cores),
+		header: []string{"what", "value"},
+		right:  []int{2},
+		rows: [][]string{
+			{"codes, p50 ms", fmt.Sprintf("%.1f", r.Latency.P50)},
+			{"codes, p95 ms", fmt.Sprintf("%.1f", r.Latency.P95)},
+			{"codes, p99 ms", fmt.Sprintf("%.1f", r.Latency.P99)},
+			{"codes missing", strconv.Itoa(r.Missing)},
+			{"other messages/s", fmt.Sprintf("%.0f", r.Bulk)},
+			{"of them left", strconv.Itoa(r.Left)},
+			{"resident memory, peak MB", fmt.Sprintf("%.0f", r.RSS)},
 		},
 	}
 }

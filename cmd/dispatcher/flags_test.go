@@ -78,6 +78,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 		"--rate must be at least 10":       {"--faults", "--rate", "9"},
 		"--seconds at least 1":             {"--faults", "--seconds", "0"},
 		"exclude each other":               {"--faults", "--receipts"},
+		"--codes goes neither with":        {"--codes", "--faults"},
 		"--processes must be from 1 to 12": {"--processes", "13"},
 		"--history must be 0 or at least":  {"--history", "59"},
 		"--latency not below 0":            {"--faults", "--latency", "-1ms"},

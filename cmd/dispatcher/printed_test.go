@@ -101,6 +101,7 @@ func printedSheets(as format) []printedSheet {
 		{"attempts", attemptSheet(filled[[]report.Attempt]()), formatTable},
 		{"demo", demoSheet(new(filled[demo.Result]()), as), ""},
 		{"bench", benchSheet(new(filled[bench.Result]())), ""},
+		{"codes", codesSheet(new(filled[bench.CodesResult]())), ""},
 		{"faults", faultsSheet(new(filled[bench.FaultsResult]()), as), ""},
 		{"simulation", simulationSheet(filled[[]simulate.Outcome](), as), ""},
 		{"counts", countSheet(filled[[]sandbox.Count](), as), ""},

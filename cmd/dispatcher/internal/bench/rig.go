@@ -98,8 +98,10 @@ func (r *rig) delivered() int {
 type weights [3]int
 
 // routing is the document of one run: three carriers with four limits each, which are never
-// reached, and one topic. timeout is when a submit counts as unanswered.
-func (r *rig) routing(topic string, w weights, timeout time.Duration) (path string, err error) {
+// reached, and one topic, or one of codes before it. timeout is when a submit counts as unanswered.
+func (r *rig) routing(
+	topic, codes string, w weights, timeout time.Duration,
+) (path string, err error) {
 	var b strings.Builder
 	b.WriteString("timezone: Europe/London\nchannels:\n")
 	for i, server := range r.carriers {
@@ -121,7 +123,11 @@ func (r *rig) routing(topic string, w weights, timeout time.Duration) (path stri
 	fmt.Fprintf(&b,
 		"routes:\n  - {name: default, weights: {a: %d, b: %d, c: %d}, fallback: load_ratio}\n",
 		w[0], w[1], w[2])
-	fmt.Fprintf(&b, "lanes:\n  bulk: {topics: [%s], ttl: 72h}\n", topic)
+	b.WriteString("lanes:\n")
+	if codes != "" {
+		fmt.Fprintf(&b, "  otp: {topics: [%s], ttl: 5m}\n", codes)
+	}
+	fmt.Fprintf(&b, "  bulk: {topics: [%s], ttl: 72h}\n", topic)
 	path = filepath.Join(r.folder, topic+".yaml")
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)
 }

@@ -13,6 +13,7 @@ type run struct {
 	rig      *rig
 	command  string
 	name     string // of topic, database and group
+	codes    string // the topic of the first lane, if there are two
 	messages int
 	pause    time.Duration
 	weights  weights       // 25, 15 and 60 unless set
@@ -108,7 +109,7 @@ func (u *run) with(
 		return err
 	}
 	url := u.rig.servers.Postgres.URLOf(u.ledgerName())
-	routing, err := u.rig.routing(u.name, cmp.Or(u.weights, weights{25, 15, 60}),
+	routing, err := u.rig.routing(u.name, u.codes, cmp.Or(u.weights, weights{25, 15, 60}),
 		cmp.Or(u.timeout, 8*time.Second))
 	if err != nil {
 		return err
