@@ -84,7 +84,7 @@ func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serv
 	}
 	url := ledgertest.Empty(t)
 	s := &serving{rig: r, pool: connectTo(t, url), ended: make(chan error, 1)}
-	routing, err := r.routing("floor-in", weights{1, 1, 1}, time.Second)
+	routing, err := r.routing("floor-in", "", weights{1, 1, 1}, time.Second)
 	if err := errors.Join(err, r.servers.Kafka.CreateTopics(t.Context(), 12, "floor-in")); err != nil {
 		t.Fatal(err)
 	}
