@@ -57,6 +57,9 @@ func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 			if got := scalar[string](t, r.db, notInDue); got != "" {
 				rt.Fatalf("after %s: %s", name, got)
 			}
+			if n := scalar[int](t, r.db, unseen); n != 0 {
+				rt.Fatalf("after %s nobody is going to look at %d receipts", name, n)
+			}
 		}
 	})
 	for what, sql := range map[string]string{
@@ -231,7 +234,11 @@ func (b *business) timePasses(random *rand.Rand) {
 			where next_at > now() and seq % 3 = $1`,
 		`update dispatcher.attempts set held_until = now()
 			where held_until > now() and message_seq % 3 = $1`,
-		`update dispatcher.receipts set due_at = now() where due_at > now() and message_seq % 3 = $1`,
+		`with u as (update dispatcher.receipts set due_at = now(), look_at = case
+			when look_at is not null then now() end where due_at > now() and message_seq % 3 = $1
+			returning message_seq)
+			insert into dispatcher.awaited (due_at, seqs) select now(), array_agg(message_seq) from u
+			having count(*) > 0`,
 	} {
 		execute(b.t, b.db, sql, at)
 	}

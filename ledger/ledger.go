@@ -29,7 +29,8 @@
 // Lock order, which every writer keeps:
 //
 //	ids          ascending; claims alone
-//	receipts     by channel and reference; SKIP LOCKED for what is due
+//	awaited      SKIP LOCKED
+//	receipts     by channel and reference; SKIP LOCKED for what is looked at
 //	attempts     by message and number; their rows of held with them
 //	due          by seq
 //	messages     by seq

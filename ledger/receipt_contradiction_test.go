@@ -224,8 +224,9 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 			if said != 0 {
 				receive(t, l, receipt("7F", said))
 			}
-			see(`with w as (update dispatcher.receipts set due_at = due_at - interval '71 hours'
-				returning 1) select count(*)::text from w`)
+			see(`with a as (update dispatcher.awaited set due_at = due_at - interval '71 hours'),
+				w as (update dispatcher.receipts set due_at = due_at - interval '71 hours',
+				  look_at = look_at - interval '71 hours' returning 1) select count(*)::text from w`)
 			sweep := func() {
 				if _, err := l.Receipts.Overdue(t.Context(), 100, tellState); err != nil {
 					t.Fatal(err)

@@ -2,6 +2,9 @@ package ledger
 
 // Statements of receipts. Their order of locks is receipts, attempts, messages, channels: a
 // settlement that expects receipts takes them first, too.
+//
+// Somebody looks at a row with due_at: its look_at is the same, or awaited has its message at that
+// time. Whoever writes a due_at sees to one of both.
 
 // expectReceipts makes the rows of the parts that a settlement expects receipts for, before the
 // settlement itself. A row that is there already is
@@ -32,6 +35,9 @@ var expectReceipts = ofDay(`
 	    attempt, reference, part, await)
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
 	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
+	), awaited as (
+	  insert into dispatcher.awaited (due_at, seqs)
+	  select due_at, array_agg(distinct seq) from fresh group by due_at
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
@@ -49,7 +55,10 @@ var expectReceipts = ofDay(`
 	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq)
 	      and r.state in ('delivered', 'undelivered')
 	      then now() when r.part is null then excluded.due_at
-	        else coalesce(r.due_at, excluded.due_at) end
+	        else coalesce(r.due_at, excluded.due_at) end,
+	    look_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq)
+	      and r.state in ('delivered', 'undelivered')
+	      then now() when r.part is not null then r.look_at end
 	  where r.message_seq is null or (excluded.part is not null or r.part is null)
 	    and r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt
 	    or excluded.part is not null and (r.due_at is null or r.part is null
@@ -118,7 +127,8 @@ const mergeReceipts = `
 	      order by dispatcher.receipt_rank(b.state) desc, b.nr desc limit 1),
 	    message_seq = coalesce(r.message_seq, excluded.message_seq),
 	      attempt = coalesce(r.attempt, excluded.attempt),
-	    due_at = case when excluded.state = 'pending' then r.due_at end
+	    due_at = case when excluded.state = 'pending' then r.due_at end,
+	    look_at = case when excluded.state = 'pending' then r.look_at end
 	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
 	    or r.message_seq is null and excluded.message_seq is not null)
 	    and coalesce(r.message_seq = excluded.message_seq, true)
@@ -206,11 +216,31 @@ const (
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 )
 
+// fallDue takes rows of awaited whose time has come, says how many, and has those rows of receipts
+// looked at that are due since. Rows of awaited that somebody else has locked are passed over.
+// Rows of receipts are not: nobody else would come by.
+const fallDue = `
+	with come as (
+	  delete from dispatcher.awaited where ctid = any(array(
+	    select ctid from dispatcher.awaited where due_at <= now()
+	    order by due_at limit $1 for update skip locked))
+	  returning seqs
+	), late as materialized (
+	  select r.channel, r.reference from dispatcher.receipts r
+	  where r.message_seq = any(array(select unnest(seqs) from come))
+	    and r.due_at <= now() and r.look_at is null
+	  order by r.channel, r.reference for update
+	), looked as (
+	  update dispatcher.receipts r set look_at = r.due_at from late n
+	  where r.channel = n.channel and r.reference = n.reference
+	)
+	select count(*) from come`
+
 // pickDue picks rows that somebody has to look at. Those that somebody else has locked are passed
 // over.
 const pickDue = `
 	select channel, reference, message_seq from dispatcher.receipts
-	where due_at <= now() order by due_at limit $1 for update skip locked`
+	where look_at <= now() order by look_at limit $1 for update skip locked`
 
 // attemptRowNames are of receiptWrites.tries, see queue.
 var attemptRowNames = []string{
@@ -253,7 +283,8 @@ var flagMessages = ofDay(`
 // updateDue writes when somebody has to look at a row again, in microseconds from now; null for
 // never.
 const updateDue = `
-	update dispatcher.receipts r set due_at = now() + n.wait * interval '1 microsecond'
+	update dispatcher.receipts r set due_at = now() + n.wait * interval '1 microsecond',
+	  look_at = now() + n.wait * interval '1 microsecond'
 	from unnest($1::text[], $2::text[], $3::bigint[]) as n(channel, reference, wait)
 	where r.channel = n.channel and r.reference = n.reference`
 
@@ -278,8 +309,8 @@ const dropEarly = `
 	with gone as (
 	  delete from dispatcher.receipts where ctid = any(array(
 	    select ctid from dispatcher.receipts
-	    where message_seq is null and received_at < now() - $1::interval
-	    order by received_at limit $2 for update skip locked))
+	    where early_since < now() - $1::interval
+	    order by early_since limit $2 for update skip locked))
 	  returning 1
 	)
 	select count(*) from gone`

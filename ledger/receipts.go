@@ -135,11 +135,13 @@ type Tell func(*Closing) *Notice
 // receipt with our key came. It returns what came of them. Rows that somebody else has locked are
 // passed over, so that any number of instances may call it.
 func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
-	for limit > 0 {
-		var looked int
+	for more := true; more && limit > 0; {
 		var done finished
 		err := s.inTx(ctx, tell, func(t *receiptTx) (err error) {
-			looked, done, err = t.overdue(ctx, min(limit, receiveBatch))
+			size := min(limit, receiveBatch)
+			come, looked, finished, err := t.overdue(ctx, size)
+			more, done, limit = come == awaitedBatch || looked == size, finished,
+				limit-max(come, looked)
 			return err
 		})
 		if err != nil {
@@ -149,20 +151,24 @@ func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swe
 		swept.Closed, swept.Contradictory, swept.OtherID = swept.Closed+done.closed,
 			swept.Contradictory+contradictory, swept.OtherID+otherID
 		swept.Oddities = append(swept.Oddities, done.oddities...)
-		limit -= looked
-		if looked < receiveBatch {
-			break
-		}
 	}
 	return swept, nil
 }
 
-// overdue looks at one batch.
-func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done finished, err error) {
+// awaitedBatch is how many rows of awaited one transaction takes. Each names the messages of one
+// settlement, so it reads some thousand rows at most, nearly all of which have their receipt.
+const awaitedBatch = 10
+
+// overdue looks at one batch. It returns how many rows of awaited it took, and how many parts it
+// looked at.
+func (t *receiptTx) overdue(
+	ctx context.Context, limit int,
+) (come, looked int, done finished, err error) {
 	picked := map[rowID]bool{}
 	var seqs []int64
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
+	batch.Queue(fallDue, awaitedBatch).QueryRow(func(row pgx.Row) error { return row.Scan(&come) })
 	batch.Queue(pickDue, limit).Query(func(rows pgx.Rows) error {
 		var id rowID
 		var seq int64
@@ -174,13 +180,13 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 		return err
 	})
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
-		return 0, finished{}, err
+		return 0, 0, finished{}, err
 	}
 	if err := t.look(ctx, slices.Clone(seqs)); err != nil {
-		return 0, finished{}, err
+		return 0, 0, finished{}, err
 	}
 	done, err = t.finish(ctx, picked, picked, true)
-	return len(seqs), done, err
+	return come, len(seqs), done, err
 }
 
 // dropReceiptsBatch is how many receipts one transaction drops.

@@ -101,9 +101,7 @@ func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 				}
 				look := func() {
 					t.Helper()
-					see(`with u as (update dispatcher.receipts set due_at = now()
-						where due_at < now() + interval '1 minute'
-						returning 1) select count(*)::text from u`)
+					see(soonDue)
 					overdue(t, l)
 				}
 				look()
@@ -265,8 +263,7 @@ func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
 	second := unknown(m)
 	second.Attempt = 2
 	settleAll(t, l, []ledger.Settlement{second})
-	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null
-		returning 1) select count(*)::text from u`)
+	see(allDue)
 	overdue(t, l)
 	if got := see(`select state from dispatcher.message_states`); got != "delivered" {
 		t.Error(got)
@@ -336,8 +333,10 @@ func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
 }
 
 // dueNow lets four days pass, and has somebody look at all rows that are due at any time.
-const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null
-	returning 1),
+const dueNow = `with a as (update dispatcher.awaited set due_at = now()),
+	u as (update dispatcher.receipts set due_at = now(),
+	  look_at = case when look_at is not null then now() end where due_at is not null
+	  returning 1),
 	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days'
 	where settled_at is not null)
 	select count(*)::text from u`
@@ -382,7 +381,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 		}
 		workers.Wait()
 		settleAll(t, l, late)
-		execute(t, db, `update dispatcher.receipts set due_at = now() where due_at is not null`)
+		execute(t, db, allDue)
 		overdue(t, l)
 		if n := scalar[int](t, db,
 			`select count(*) from dispatcher.message_states where state <> 'delivered'`); n != 0 {

@@ -197,8 +197,7 @@ func onlyAttempt(
 		take()
 	}
 	take()
-	see(`with u as (update dispatcher.receipts set due_at = now()
-		where due_at < now() + interval '1 minute' returning 1) select count(*)::text from u`)
+	see(soonDue)
 	for range 2 {
 		swept, err := l.Receipts.Overdue(t.Context(), 100, tellState)
 		if err != nil {

@@ -176,8 +176,7 @@ func TestALateAnswerBeforeItsSettlement(t *testing.T) {
 	s := unknown(m)
 	s.Receipts, s.Await = 1, time.Hour
 	settleAll(t, l, []ledger.Settlement{s})
-	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null
-		returning 1) select count(*)::text from u`)
+	see(allDue)
 	overdue(t, l)
 	if got := see(parts); got != "accepted accepted f r1" {
 		t.Fatal(got)

@@ -350,8 +350,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 // lookSoon lets the rows be due that are to be looked at within seconds.
 func lookSoon(t testing.TB, db *pgx.Conn) {
 	t.Helper()
-	execute(t, db, `update dispatcher.receipts set due_at = now()
-		where due_at < now() + interval '1 minute'`)
+	execute(t, db, soonDue)
 }
 
 // lateForAll lets four days pass, longer than receipts are awaited, and has somebody look.
@@ -397,6 +396,9 @@ func check(
 		`select count(*) from dispatcher.receipts where message_seq = $1 and due_at is not null`,
 		m.Seq); state == "accepted" && (watched == 0) != l.mute {
 		rt.Fatalf("%d of its rows are going to be looked at again", watched)
+	}
+	if n := scalar[int](t, db, unseen); n != 0 {
+		rt.Fatalf("%d rows are due some time, and nobody is going to look at them", n)
 	}
 	held := scalar[int](t, db,
 		`select active::int from dispatcher.channels where channel = 'a'`) > 0

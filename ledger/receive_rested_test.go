@@ -178,8 +178,8 @@ func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	settleAll(t, l, expecting(other, "r1"))
 	s := unanswered(m, "r1")
 	settleAll(t, l, []ledger.Settlement{s})
-	see(`with u as (update dispatcher.receipts set due_at = now() where reference like 'r1 %'
-		returning 1) select count(*)::text from u`)
+	see(`with u as (update dispatcher.receipts set due_at = now(), look_at = now()
+		where reference like 'r1 %' returning 1) select count(*)::text from u`)
 	overdue(t, l)
 	for range 2 { // twice has the effect of once
 		settleAll(t, l, expecting(m, "r1"))

@@ -25,7 +25,8 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 	} {
 		receive(t, l, receipt(s[i].Reference, state))
 	}
-	execute(t, db, `update dispatcher.receipts set due_at = now() where reference = 'ref-m-00006'`)
+	execute(t, db, `update dispatcher.receipts set due_at = now(), look_at = now()
+		where reference = 'ref-m-00006'`)
 	overdue(t, l)
 	got, err := l.Reports.Daily(t.Context(), time.Now(), time.UTC)
 	if err != nil {

@@ -155,6 +155,8 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 			values ('a', 'r', 'pending')`: "receipts_received_at",
 		`insert into dispatcher.receipts (channel, reference, due_at)
 			values ('a', 'r', now())`: "receipts_due_at",
+		`insert into dispatcher.receipts (channel, reference, look_at)
+			values ('a', 'r', now())`: "receipts_look_at",
 		`insert into dispatcher.receipts (channel, reference, part)
 			values ('a', 'r', 1)`: "receipts_part",
 		`insert into dispatcher.receipts (channel, reference, message_seq)

@@ -11,13 +11,17 @@ return case state when 'delivered' then 3 when 'undelivered' then 2 when 'pendin
 -- settlement and receipt is first makes it, and the other completes it: message_seq and attempt are null
 -- while no settlement has named the reference, and state is expected while no receipt has. part counts
 -- the references of the settlement from 1; it is null for a row that a receipt made which carried our own key.
--- due_at is when somebody has to look at the row: when no receipt came in time, at once when one came before
--- its settlement. received_at is by the database's clock. No reference of a provider holds a space: one that begins with
+-- received_at is by the database's clock. No reference of a provider holds a space: one that begins with
 -- a space stands for a receipt without reference, and one with a space further on for a reference that another
 -- message had first and still waits under.
 --
--- What a final receipt changes (due_at) is in an index, so its update is no heap-only one. The rows of
--- messages and attempts, which are wider and have more indexes, are what stays so.
+-- due_at is when somebody has to look at the row: when no receipt came in time, at once when one came before
+-- its settlement. A row with it has look_at, too, or stands in awaited under its message. Nearly every receipt
+-- comes in time, so only look_at is in an index.
+--
+-- A row is written once by its settlement and once or twice by its receipts. These change no column of an
+-- index, and more than half of each page is left for them: their updates stay on the page and touch no index.
+-- early_since is received_at while the message is not known.
 create table dispatcher.receipts (
   channel     text collate "C" not null,
   reference   text collate "C" not null,
@@ -29,16 +33,28 @@ create table dispatcher.receipts (
   code        text,
   received_at timestamptz,
   due_at      timestamptz,
+  look_at     timestamptz,
+  early_since timestamptz generated always as (case when message_seq is null then received_at end) stored,
   primary key (channel, reference),
   constraint receipts_attempt check ((message_seq is null) = (attempt is null)),
   constraint receipts_part check (part is null or message_seq is not null),
   constraint receipts_due_at check (due_at is null or message_seq is not null),
+  constraint receipts_look_at check (look_at is null or due_at is not null),
   constraint receipts_received_at check ((received_at is null) = (state = 'expected')),
   constraint receipts_cause check (cause is null or state = 'undelivered')
-) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
 create index receipts_message_seq on dispatcher.receipts (message_seq) where message_seq is not null;
-create index receipts_due_at on dispatcher.receipts (due_at) where due_at is not null;
-create index receipts_early on dispatcher.receipts (received_at) where message_seq is null;
+create index receipts_look_at on dispatcher.receipts (look_at) where look_at is not null;
+create index receipts_early on dispatcher.receipts (early_since) where early_since is not null;
+
+-- One row per settlement and time at which receipts that it expects are due, with the messages. When
+-- that time has come, those of their rows that are due by then are given their look_at, and the row is deleted.
+-- It may name messages that have no such row.
+create table dispatcher.awaited (
+  due_at timestamptz not null,
+  seqs   bigint[] not null
+) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
+create index awaited_due_at on dispatcher.awaited (due_at);
 
 -- An ambiguity is about one submission, which may have been made in several attempts under the same
 -- key: attempt is the first of them and last the latest, which carries the price. account stands for the settings of the

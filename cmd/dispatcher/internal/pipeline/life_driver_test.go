@@ -636,9 +636,10 @@ func (m *messageLife) pass(by time.Duration) {
 			`$1 and seen ? 'latest'`,
 		`update dispatcher.ambiguous set until = until - $2::interval, next_at = next_at - ` +
 			`$2::interval, opened_at = opened_at - $2::interval where message_seq = $1`,
-		`update dispatcher.receipts set due_at = due_at - $2::interval, received_at = ` +
-			`received_at - $2::interval where message_seq = $1 or channel || reference like ` +
-			`'_' || (select id from dispatcher.messages where seq = $1) || '%'`,
+		`update dispatcher.awaited set due_at = due_at - $2::interval where $1 = any(seqs)`,
+		`update dispatcher.receipts set due_at = due_at - $2::interval, look_at = look_at - ` +
+			`$2::interval, received_at = received_at - $2::interval where message_seq = $1 or ` +
+			`channel || reference like '_' || (select id from dispatcher.messages where seq = $1) || '%'`,
 	} {
 		if _, err := m.rig.sql.Exec(m.ctx, sql, m.seq, by); err != nil {
 			m.must(err)

@@ -119,7 +119,7 @@ func (r *lifeRig) play(t failing, tt *testing.T, s script) {
 // clear keeps a message that did not end as it should from disturbing the next ones.
 func (r *lifeRig) clear(t *testing.T, m *messageLife) {
 	for _, sql := range []string{
-		`update dispatcher.receipts set due_at = null where message_seq = $1`,
+		`update dispatcher.receipts set due_at = null, look_at = null where message_seq = $1`,
 		`delete from dispatcher.ambiguous where message_seq = $1`,
 		`update dispatcher.messages set next_at = null, finished_at = coalesce(finished_at, ` +
 			`now()), state = 'failed' where seq = $1 and next_at is not null`,
