@@ -330,12 +330,12 @@ func TestReceiptsRewriteNoIndex(t *testing.T) {
 			first, second := receipt(s[i].Reference, provider.Pending),
 				receipt(s[i].Reference, provider.Delivered)
 			first.Code, second.Code = "", "000"
-			pending, last = append(pending, first), append(last, second)
+			if last = append(last, second); i%20 == 0 {
+				pending = append(pending, first)
+			}
 		}
 		settleAll(t, l, s)
-		if prefix == "a" {
-			receive(t, l, pending...)
-		}
+		receive(t, l, pending...)
 		receive(t, l, last...)
 	}
 	l.Close() // a session reports its statistics at its end, at the latest
@@ -346,7 +346,7 @@ func TestReceiptsRewriteNoIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if hot < 0.97*updated || updated != 2500 {
+	if hot < 0.97*updated || updated != 2100 {
 		t.Errorf("%.0f of %.0f updates were heap-only", hot, updated)
 	}
 }
