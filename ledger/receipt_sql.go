@@ -31,8 +31,9 @@ var expectReceipts = ofDay(`
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq,
 	    n.attempt, nullif(n.part, 0) as part,
 	    now() + n.await * interval '1 microsecond' as due_at
-	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[]) as n(seq,
-	    attempt, reference, part, await)
+	  from (select seq, attempt, reference collate "C" as reference, part, await
+	    from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[])
+	      as u(seq, attempt, reference, part, await)) n
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
 	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
 	), awaited as (
@@ -75,73 +76,73 @@ var expectReceipts = ofDay(`
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`)
 
-// mergeReceipts merges receipts into their rows and says what came of it: how many rows with a
-// message changed, how many without, how many receipts carry the key of one message and the
-// reference of another, and which, which rows changed that a key or a denial made, and which rows
-// it met or made, which are locked now. A row is replaced only by one of higher rank, so that
-// neither order nor repetition matters; one that nobody knows the message of gets it from a key of
-// any rank. A receipt without reference is about the reference of its attempt, or has a row of its
-// own while there is none, or when there are several: see namedAttempts. A last word ends the wait of its
-// row.
+// mergeReceipts merges receipts into their rows and says what came of it: which receipts carry the
+// key of one message and the reference of another, which rows it met or made, which are locked now,
+// and which of these changed, with their message, 0 for none, and whether a key or a denial had
+// made the row. A row is replaced only by one of higher rank, so that neither order nor repetition
+// matters; one that nobody knows the message of gets it from a key of any rank. A receipt without
+// reference is about the reference of its attempt, or has a row of its own while there is none, or
+// when there are several: see namedAttempts. A last word ends the wait of its row.
 //
 // The first message that a reference is known to belong to keeps it: a receipt whose key names
-// another one contradicts it, and changes nothing. What is not known to anybody is kept if it is a
-// last word. A pending one would say nothing, and need not even be genuine where a provider signs
-// no more than a hint.
+// another one contradicts it, and changes nothing. first is the message that a key of this batch
+// names first, see receiptArrays.share. What is not known to anybody is kept if it is a last word.
+// A pending one would say nothing, and need not even be genuine where a provider signs no more than
+// a hint. Other receipts without key need not know what their row says before they are written, so
+// it is read for none of them.
 const mergeReceipts = `
 	with given as (
-	  select g.channel, g.reference, nullif(g.seq, 0) as named, nullif(g.known, 0) as message_seq,
-	    nullif(g.attempt, 0) as attempt, g.state, g.cause, g.code, g.nr,
-	    now() - g.ago * interval '1 microsecond' as received_at
+	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
+	    nullif(g.seq, 0) as named, nullif(g.first, 0) as first, nullif(g.attempt, 0) as attempt,
+	    g.state, nullif(g.cause, '') as cause, nullif(g.code, '') as code,
+	    now() - g.ago * interval '1 microsecond' as received_at, r.channel is not null as known,
+	    coalesce(r.message_seq, nullif(g.first, 0)) as holder
 	  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[],
-	    $7::text[], $8::text[], $9::bigint[]) with ordinality
-	    as g(channel, reference, seq, known, attempt, state, cause, code, ago, nr)
+	    $7::text[], $8::text[], $9::bigint[])
+	    as g(channel, reference, seq, first, attempt, state, cause, code, ago)
+	  left join dispatcher.receipts r on r.reference = g.reference and r.channel =
+	    case when g.state = 'pending' or g.seq <> 0 or g.first <> 0 then g.channel end
 	  where g.reference <> ''
-	), owned as (
-	  select g.channel, g.reference, g.named, g.state, g.cause, g.code, g.received_at,
-	    r.channel is not null as known,
-	    r.message_seq as holder, first_value(g.message_seq) over same as first_seq,
-	      first_value(g.attempt) over same as first_attempt
-	  from given g left join dispatcher.receipts r on r.channel = g.channel
-	    and r.reference = g.reference
-	  window same as (partition by g.channel, g.reference order by g.message_seq is null, g.nr)
 	), met as (
 	  select distinct on (channel, reference) channel, reference,
-	    case when coalesce(holder, first_seq) = first_seq then first_seq end as message_seq,
-	    case when coalesce(holder, first_seq) = first_seq then first_attempt end as attempt,
-	    state, nullif(cause, '') as cause, nullif(code, '') as code, received_at
-	  from owned
-	  where coalesce(named = coalesce(holder, first_seq), true)
-	    and (state <> 'pending' or known or first_seq is not null)
+	    case when holder = first then first end as message_seq,
+	    case when holder = first then attempt end as attempt, state, cause, code, received_at
+	  from given
+	  where coalesce(named = holder, true)
+	    and (state <> 'pending' or known or first is not null)
 	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause,
 	    code, received_at)
 	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met
 	    order by channel, reference
-	  on conflict (channel, reference) do update set (state, cause, code, received_at) = (
-	      select b.state, b.cause, b.code, b.received_at
-	      from (values (2, r.state, r.cause, r.code, r.received_at),
-	        (1, excluded.state, excluded.cause, excluded.code, excluded.received_at))
-	        as b(nr, state, cause, code, received_at)
-	      order by dispatcher.receipt_rank(b.state) desc, b.nr desc limit 1),
+	  on conflict (channel, reference) do update set
+	    state = case
+	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.state else r.state end,
+	    cause = case
+	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.cause else r.cause end,
+	    code = case
+	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.code else r.code end,
+	    received_at = case
+	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.received_at else r.received_at end,
 	    message_seq = coalesce(r.message_seq, excluded.message_seq),
-	      attempt = coalesce(r.attempt, excluded.attempt),
+	    attempt = coalesce(r.attempt, excluded.attempt),
 	    due_at = case when excluded.state = 'pending' then r.due_at end,
 	    look_at = case when excluded.state = 'pending' then r.look_at end
 	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
 	    or r.message_seq is null and excluded.message_seq is not null)
 	    and coalesce(r.message_seq = excluded.message_seq, true)
-	  returning message_seq, channel, reference, message_seq is not null and part is null
-	    and state <> 'pending' as proof
+	  returning channel, reference, coalesce(message_seq, 0) as message_seq,
+	    message_seq is not null and part is null and state <> 'pending' as proof
 	)
-	select count(message_seq), count(*) - count(message_seq),
-	  (select count(*) from owned where named <> coalesce(holder, first_seq)),
-	  (select array_agg(channel) from owned where named <> coalesce(holder, first_seq)),
-	  (select array_agg(split_part(reference, ' ', 1)) from owned
-	    where named <> coalesce(holder, first_seq)),
-	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof),
-	  (select array_agg(channel) from met), (select array_agg(reference) from met)
+	select (select array_agg(channel) from given where named <> holder),
+	  (select array_agg(split_part(reference, ' ', 1)) from given where named <> holder),
+	  (select array_agg(channel) from met), (select array_agg(reference) from met),
+	  array_agg(channel), array_agg(reference), array_agg(message_seq), array_agg(proof)
 	from booked`
 
 // namedAttempts are attempts that receipts name by our key, by their position.

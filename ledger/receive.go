@@ -19,13 +19,13 @@ const receiveBatch = 500
 
 // Receive books receipts, in transactions of 500 that take three round trips each: to merge them
 // into their rows, to lock and read the messages that these are about, of whichever days, and to
-// write what follows. One more looks for attempts that receipts name by our key. Whatever their
-// order and however often they come, they have the same effect: see conclude. A receipt is kept
-// when no attempt is known that it is about, and finds its attempt when that is settled; see
-// Overdue for what follows then. A receipt with Seq whose attempt is unknown makes that accepted.
-// One that says delivered of an attempt that was not taken makes the message delivered, and not the
-// attempt, see ReceiptCounts. The first last word about any part of a message gives the active slot
-// back that its attempt holds until then.
+// write what follows. One more looks for attempts that receipts name by our key, and one for the
+// messages of receipts that changed no row. Whatever their order and however often they come, they
+// have the same effect: see conclude. A receipt is kept when no attempt is known that it is about,
+// and finds its attempt when that is settled; see Overdue for what follows then. A receipt with Seq
+// whose attempt is unknown makes that accepted. One that says delivered of an attempt that was not
+// taken makes the message delivered, and not the attempt, see ReceiptCounts. The first last word
+// about any part of a message gives the active slot back that its attempt holds until then.
 //
 // To receive again what was received has no effect, so a call that failed is simply repeated; what
 // it returns with the error was done.
@@ -69,38 +69,50 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	var got Received
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	proofs, picked := map[rowID]bool{}, make(map[rowID]bool, len(folded))
+	changed, proofs := make(map[rowID]int64, len(folded)), map[rowID]bool{}
+	picked := make(map[rowID]bool, len(folded))
 	batch.Queue(mergeReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
-		var proved, met, mixed struct{ channels, references []string }
-		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &mixed.channels,
-			&mixed.references,
-			&proved.channels, &proved.references, &met.channels, &met.references); err != nil {
+		var mixed, met, now rowIDs
+		var seqs []int64
+		var proved []bool
+		if err := row.Scan(&mixed.channel, &mixed.reference, &met.channel, &met.reference,
+			&now.channel, &now.reference, &seqs, &proved); err != nil {
 			return err
 		}
-		for i, channel := range mixed.channels {
+		for i, channel := range mixed.channel {
 			got.Oddities = append(got.Oddities, Discrepancy{
-				Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.references[i],
+				Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.reference[i],
 			})
 		}
-		for i, channel := range proved.channels {
-			proofs[rowID{channel, proved.references[i]}] = true
+		for i, channel := range met.channel {
+			picked[rowID{channel, met.reference[i]}] = true
 		}
-		for i, channel := range met.channels {
-			picked[rowID{channel, met.references[i]}] = true
+		for i, seq := range seqs {
+			id := rowID{now.channel[i], now.reference[i]}
+			changed[id] = seq
+			if proved[i] {
+				proofs[id] = true
+			}
+			if seq != 0 {
+				got.Matched++
+			} else {
+				got.Early++
+			}
 		}
-		return nil
-	})
-	about, seqs := given.decisive(folded)
-	batch.Queue(selectAffected, about.channel, about.reference).QueryRow(func(row pgx.Row) error {
-		var more []int64
-		if err := row.Scan(&more); err != nil {
-			return err
-		}
-		seqs = append(seqs, more...)
+		got.Contradictory = len(mixed.channel)
 		return nil
 	})
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return Received{}, err
+	}
+	seqs, unchanged := given.decisive(folded, changed)
+	if len(unchanged.channel) > 0 {
+		var more []int64
+		if err := t.conn.QueryRow(ctx, selectAffected, unchanged.channel, unchanged.reference).
+			Scan(&more); err != nil {
+			return Received{}, err
+		}
+		seqs = append(seqs, more...)
 	}
 	if err := t.look(ctx, seqs); err != nil {
 		return Received{}, err
@@ -153,11 +165,12 @@ func fold(receipts []Receipt) []Receipt {
 	return out
 }
 
-// receiptArrays are receipts column by column. known and attempt are the attempt that a receipt
-// names by our key, 0 when there is none.
+// receiptArrays are receipts column by column. known is the message that a receipt names by our
+// key, 0 when there is none; first and attempt are the attempt that the first receipt of the batch
+// names which is about the same part and has a key, see share.
 type receiptArrays struct {
 	channel, reference, state, cause, code []string
-	seq, known, ago                        []int64
+	seq, known, first, ago                 []int64
 	attempt                                []int16
 }
 
@@ -166,8 +179,8 @@ func newReceiptArrays(receipts []Receipt) *receiptArrays {
 	a := &receiptArrays{
 		channel: make([]string, n), reference: make([]string, n), state: make([]string, n),
 		cause: make([]string, n), code: make([]string, n),
-		seq: make([]int64, n), known: make([]int64, n), ago: make([]int64, n),
-		attempt: make([]int16, n),
+		seq: make([]int64, n), known: make([]int64, n), first: make([]int64, n),
+		ago: make([]int64, n), attempt: make([]int16, n),
 	}
 	for i := range receipts {
 		r := &receipts[i]
@@ -214,31 +227,54 @@ func (t *receiptTx) findNamed(ctx context.Context, a *receiptArrays) error {
 		}
 		return nil
 	})
+	a.share()
 	return err
+}
+
+// share gives all receipts about a part the attempt that the first of them names by our key.
+func (a *receiptArrays) share() {
+	first := map[rowID]int{}
+	for i, seq := range a.known {
+		id := rowID{a.channel[i], a.reference[i]}
+		if _, ok := first[id]; !ok && seq != 0 {
+			first[id] = i
+		}
+	}
+	for i := range a.known {
+		if at, ok := first[rowID{a.channel[i], a.reference[i]}]; ok {
+			a.first[i], a.attempt[i] = a.known[at], a.attempt[at]
+		}
+	}
 }
 
 // arguments are the parameters of mergeReceipts.
 func (a *receiptArrays) arguments() []any {
 	return []any{
-		a.channel, a.reference, a.seq, a.known, a.attempt, a.state, a.cause, a.code, a.ago,
+		a.channel, a.reference, a.seq, a.first, a.attempt, a.state, a.cause, a.code, a.ago,
 	}
 }
 
-// decisive are the rows of those receipts that can change more than their own row, and the
-// messages that they name.
-func (a *receiptArrays) decisive(receipts []Receipt) (rows rowIDs, seqs []int64) {
-	rows = rowIDs{[]string{}, []string{}}
+// decisive are the messages of those receipts that can change more than their own row: those that
+// they name, and those of the rows that changed, which are given. unchanged are the other rows.
+func (a *receiptArrays) decisive(
+	receipts []Receipt, changed map[rowID]int64,
+) (seqs []int64, unchanged rowIDs) {
 	for i := range receipts {
-		if !receipts[i].State.Final() && receipts[i].Seq == 0 {
+		if !receipts[i].State.Final() && receipts[i].Seq == 0 || a.reference[i] == "" {
 			continue
 		}
-		rows.channel = append(rows.channel, a.channel[i])
-		rows.reference = append(rows.reference, a.reference[i])
-		if a.known[i] != 0 {
-			seqs = append(seqs, a.known[i])
+		seq, ok := changed[rowID{a.channel[i], a.reference[i]}]
+		if !ok {
+			unchanged.channel = append(unchanged.channel, a.channel[i])
+			unchanged.reference = append(unchanged.reference, a.reference[i])
+		}
+		for _, one := range []int64{seq, a.known[i]} {
+			if one != 0 {
+				seqs = append(seqs, one)
+			}
 		}
 	}
-	return rows, seqs
+	return seqs, unchanged
 }
 
 // rowIDs are keys of rows of receipts, column by column.
