@@ -432,3 +432,46 @@ func TestAcceptedWithoutReference(t *testing.T) {
 		})
 	}
 }
+
+// TestARepeatedReceiptLooksAtItsMessage also when it changes no row: nobody has looked since the
+// settlement.
+func TestARepeatedReceiptLooksAtItsMessage(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	receive(t, l, receipt("r1", provider.Delivered))
+	settleAll(t, l, expecting(m, "r1"))
+	if got := receive(t, l, receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{
+		Repeated: 1,
+	}) {
+		t.Errorf("%+v", got)
+	}
+	if got := see(states); got != "m delivered" {
+		t.Error(got)
+	}
+}
+
+// TestAKeyOfAnotherMessageSpoilsNoReceipt: it contradicts the reference, whether or not there is
+// such an attempt, and what comes with it without a key counts.
+func TestAKeyOfAnotherMessageSpoilsNoReceipt(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	l, db := r.l, r.db
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, l, batch("m", 2), "a").Messages
+	settleAll(t, l, expecting(m[0], "r1"))
+	if got := receive(t, l, keyed(m[1], 7, "r1", provider.Delivered)); got !=
+		(ledger.ReceiptCounts{Contradictory: 1}) {
+		t.Errorf("without attempt: %+v", got)
+	}
+	if got := scalar[string](t, db, states); got != "m-00000 accepted, m-00001 sending" {
+		t.Error(got)
+	}
+	if got := receive(t, l, keyed(m[1], 1, "r1", provider.Delivered),
+		receipt("r1", provider.Undelivered)); got !=
+		(ledger.ReceiptCounts{Matched: 1, Contradictory: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := scalar[string](t, db, states); got != "m-00000 undelivered, m-00001 sending" {
+		t.Error(got)
+	}
+}
