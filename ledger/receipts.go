@@ -132,7 +132,8 @@ type Tell func(*Closing) *Notice
 // Overdue looks at up to limit parts of messages that somebody has to look at: those that no
 // receipt came for in time, whose messages become NoReceipt; those whose receipt came before their
 // settlement, which have been due since then; and those whose attempt had not been answered when a
-// receipt with our key came. It returns what came of them. Rows that somebody else has locked are
+// receipt with our key came. It returns what came of them. A settlement whose receipts fall due
+// counts as a part, also when all of them have come. What somebody else has locked to look at is
 // passed over, so that any number of instances may call it.
 func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for more := true; more && limit > 0; {
