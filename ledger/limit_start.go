@@ -109,10 +109,14 @@ func (w limitWindow) recut(window admission.Window, zone *time.Location) bool {
 	return !left && !w.start.Equal(window.Start(w.now, zone))
 }
 
-// first counts up to b.from.
+// first counts up to b.from. For the rest of the transaction the planner is kept from reading whole
+// tables: without statistics of the day it would do so for the last seconds of it.
 func (b *beginning) first(ctx context.Context, tx pgx.Tx) error {
 	if len(b.added) == 0 {
 		return nil
+	}
+	if _, err := tx.Exec(ctx, `set local enable_seqscan = off`); err != nil {
+		return err
 	}
 	if err := tx.QueryRow(ctx, startOfCounting, slack, hotSettings["application_name"]).
 		Scan(&b.now, &b.from); err != nil {

@@ -1,11 +1,64 @@
 package ledger
 
 import (
+	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"dispatcher/admission"
+	"dispatcher/ledger/ledgertest"
 )
+
+// TestTheLastSecondsAreCountedByTheirTime while all claims wait for it, also on a day of which there
+// are no statistics yet.
+func TestTheLastSecondsAreCountedByTheirTime(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	config, err := pgx.ParseConfig(ledgertest.Fresh(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(config.RuntimeParams, reportSettings)
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeConn(conn) })
+	if _, err := conn.Exec(ctx, `
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments,
+		  price_micros, currency, claimed_at, instance)
+		select dispatcher.first_of(dispatcher.day_at(now())) + n, 1, 'a', 'first_choice', 1, 0, 'GBP',
+		  now(), 1 from generate_series(1, 20000) n`); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := beginning{zone: time.UTC, added: []addition{{ownLimit: ownLimit{
+		Limit: &admission.Limit{Window: admission.Day, Max: 1},
+	}}}}
+	if err := b.first(ctx, tx); err != nil {
+		t.Fatal(err)
+	}
+	results, err := conn.PgConn().Exec(ctx, fmt.Sprintf(`prepare counted as %s;
+		explain execute counted ('%s', null, false, '{}', '{}')`, countTaken,
+		b.from.Format(time.RFC3339Nano))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan strings.Builder
+	for _, row := range results[1].Rows {
+		fmt.Fprintln(&plan, string(row[0]))
+	}
+	if !byKeys(plan.String()) {
+		t.Error(plan.String())
+	}
+}
 
 // TestADayIsCutAnewOnlyByAnotherZone: nothing is counted for a limit that nobody has used since its
 // day was over.

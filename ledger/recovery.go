@@ -12,7 +12,8 @@ import (
 // between oldest_open_at (or the last heart-beat, when nothing was open then) and
 // maxSilence after the last heart-beat: Lock refuses beyond that. slack covers claims
 // that were committed but not yet counted when the heart-beat was composed; it is several times
-// the timeouts that bound a claim. These bounds make recovery a short scan of an index.
+// the timeouts that bound a claim. These bounds make recovery a short scan: of the block ranges of
+// attempts that have rows of that time, and of those that have not been summarised yet.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute

@@ -261,16 +261,22 @@ type CarriedRow struct {
 //
 // Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's
 // first choice in front, its fields between spaces, the reason last (decide.AppendRanking).
+//
+// The offset keeps the look at earlier attempts out of the join. It would be the larger part of its
+// cost, and without statistics the planner would not see how much worse one join is than another.
 const carriedOn = `
-	with accepted as (
-	  select m.routing_version, m.route, m.first_choice, a.channel, a.message_seq
+	with carried as (
+	  select m.routing_version, m.route, m.first_choice, a.channel, a.message_seq, a.attempt
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.message_seq < $3 and a.claimed_at >= $1 and a.claimed_at < $2
 	    and a.outcome = 'accepted'
 	    and m.route is not null and m.first_choice is not null and m.routing_version is not null
-	    and (a.attempt = 1 or not exists (select from dispatcher.attempts e
-	      where e.message_seq = a.message_seq
-	      and e.attempt < a.attempt and e.channel = a.channel and e.outcome = 'accepted'))
+	  offset 0
+	), accepted as (
+	  select * from carried a
+	  where a.attempt = 1 or not exists (select from dispatcher.attempts e
+	    where e.message_seq = a.message_seq
+	    and e.attempt < a.attempt and e.channel = a.channel and e.outcome = 'accepted')
 	), explained as (
 	  select c.routing_version, c.route, c.first_choice, c.channel,
 	    case

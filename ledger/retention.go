@@ -80,8 +80,8 @@ const keepSettings = `
 	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan;
 	set idle_in_transaction_session_timeout = '60s'`
 
-// Keep does what is due: it makes partitions, indexes the ids of past days, turns the tables of
-// ids, and drops payloads and facts that are older than r. Any number of instances may call it at
+// Keep does what is due: it makes partitions, indexes the ids of past days, summarises the times of
+// attempts, turns the tables of ids, and drops payloads and facts that are older than r. Any number of instances may call it at
 // any time: one of them does the work, the others return at once. What a crash or an error leaves
 // unfinished the next call ends; one step that fails does not hold up the others. It takes as long
 // as it takes to read a day, and no lock that claims or settlements wait for longer than a second.
@@ -107,6 +107,7 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 	return kept, errors.Join(
 		wrap("make the next days", k.makeDays(ctx)),
 		wrap("index the ids of past days", k.indexIDs(ctx)),
+		wrap("summarise attempts", k.summarise(ctx)),
 		wrap("turn the tables of ids", k.turnIDs(ctx)),
 		wrap("drop old days", k.dropFacts(ctx)),
 		wrap("drop old payloads", k.dropPayloads(ctx)),
@@ -142,6 +143,32 @@ func (k *keeper) days(ctx context.Context, sql string, args ...any) ([]Day, erro
 		return nil, err
 	}
 	return pgx.CollectRows(r, pgx.RowTo[Day])
+}
+
+// summarise brings the index on claimed_at up to date. Autovacuum does so where it gets to it, and not
+// for the last range of a day. A partition that is being vacuumed is passed over: it is summarised at
+// the end of that.
+func (k *keeper) summarise(ctx context.Context) error {
+	r, err := k.conn.Query(ctx, `select inhrelid::bigint from pg_inherits
+		where inhparent = 'dispatcher.attempts_claimed_at'::regclass`)
+	if err != nil {
+		return err
+	}
+	indexes, err := pgx.CollectRows(r, pgx.RowTo[int64])
+	if err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		err := pgx.BeginFunc(ctx, k.conn, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, fmt.Sprintf(`set local lock_timeout = %d;
+				select brin_summarize_new_values(%d)`, firstWait.Milliseconds(), index))
+			return err
+		})
+		if pg, ok := errors.AsType[*pgconn.PgError](err); err != nil && (!ok || pg.Code != "55P03") {
+			return err
+		}
+	}
+	return nil
 }
 
 // unindexed are the past days whose ids may not be recognised any more in a day.

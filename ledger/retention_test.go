@@ -118,6 +118,47 @@ func TestKeepMakesTheNextDays(t *testing.T) {
 	}
 }
 
+// TestKeepSummarisesTheTimesOfAttempts also of the last range of a day, which is not full, and passes
+// over a partition that is being vacuumed.
+func TestKeepSummarisesTheTimesOfAttempts(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	k.message(t, "of yesterday", 1, hour)
+	k.message(t, "of today", 0, hour)
+	partition := "attempts_" + strings.ReplaceAll(k.today.String(), "-", "")
+	// The first range of an index has a summary from the beginning.
+	forget := func() {
+		k.exec(t, `select brin_desummarize_range(inhrelid, 0) from pg_inherits
+			where inhparent = 'dispatcher.attempts_claimed_at'::regclass`)
+	}
+	forget()
+	other := raw(t, k.url)
+	if _, err := other.Exec(t.Context(),
+		`begin; lock table dispatcher.`+partition+` in share update exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	k.keep(t, week)
+	if _, err := other.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	missing := func() string {
+		return scalar[string](t, k.db, `
+			select coalesce(string_agg(c.relname, ' '), '') from pg_class c
+			join pg_index x on x.indrelid = c.oid
+			where indexrelid in (select inhrelid from pg_inherits
+			    where inhparent = 'dispatcher.attempts_claimed_at'::regclass)
+			  and brin_summarize_new_values(indexrelid) > 0`)
+	}
+	if got := missing(); got != partition {
+		t.Errorf("not summarised beside a vacuum: %q", got)
+	}
+	forget()
+	k.keep(t, week)
+	if got := missing(); got != "" {
+		t.Errorf("not summarised: %s", got)
+	}
+}
+
 func TestAnIDIsRecognisedForItsRetentionAndForgottenAfterTwice(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)

@@ -52,6 +52,9 @@ create sequence dispatcher.message_numbers maxvalue 68719476735 cycle;
 -- key that was the first of the key file when the message was stored. calling_code is that of the
 -- number, as E.164 says it: 44. All three are null for a record that could not be used.
 --
+-- Columns stand together by what writes them, what never changes first: an update logs the bytes
+-- between the first and the last that it changed.
+--
 -- Most messages are never rewritten. When the first attempt was accepted and nothing else is to be
 -- noted, the state stays sending, and the attempt tells that the message is accepted, and later
 -- delivered: message_states has the states as they are. Every other change is written here.
@@ -61,27 +64,19 @@ create sequence dispatcher.message_numbers maxvalue 68719476735 cycle;
 -- same_key is the key under which the next attempt repeats the last one, until when, and under
 -- which account. Columns that few messages have are null, which takes no room.
 create table dispatcher.messages (
+  -- what came, and how it was planned
   seq                bigint primary key,
+  received_at        timestamptz not null default now(),
+  expires_at         timestamptz,
   kafka_offset       bigint not null default 0,
   number_hmac        bigint,
   envelope_hmac      bigint,
   routing_version    bigint,
   draw               bigint,
   draw_size          bigint,
-  received_at        timestamptz not null default now(),
-  expires_at         timestamptz,
-  next_at            timestamptz,
-  finished_at        timestamptz,
-  waiting_since      timestamptz,
-  same_key_until     timestamptz,
   kafka_partition    integer not null default 0,
   calling_code       smallint,
   segments           smallint,
-  attempts           smallint not null default 0 check (attempts >= 0),
-  rounds             smallint not null default 0,
-  possible_duplicate boolean not null default false,
-  state              text not null,
-  reason             text,
   id                 text collate "C" not null,
   lane               text not null,
   tenant             text not null default '',
@@ -91,15 +86,27 @@ create table dispatcher.messages (
   first_choice       text,
   alphabet           text,
   detail             text, -- why a record could not be used, in a sentence for its producer without number and text
-  pinned             text,
+  -- what became of it
+  attempts           smallint not null default 0 check (attempts >= 0),
+  rounds             smallint not null default 0,
+  possible_duplicate boolean not null default false,
+  state              text not null,
+  reason             text,
+  next_at            timestamptz,
+  finished_at        timestamptz,
+  tried              text[],
+  seen               jsonb,
+  -- its waits
+  waiting_since      timestamptz,
   waits_for          text,
+  waits              jsonb,
+  -- what the next attempt is bound to
+  pinned             text,
+  same_key_until     timestamptz,
   same_key           text,
   same_key_account   text,
   parts_cut          text, -- stands for how the text was cut that parts_left counts; stays when none is left
   parts_left         smallint[],
-  tried              text[],
-  seen               jsonb,
-  waits              jsonb,
   constraint messages_state_check check (state in ('scheduled', 'waiting', 'retry', 'sending', 'accepted',
     'delivered', 'undelivered', 'no_receipt', 'rejected', 'failed', 'unknown', 'dead')),
   constraint messages_id_length check (length(id) > 0 and (length(id) <= 64 or state = 'dead')),
@@ -154,38 +161,45 @@ create table dispatcher.payloads (
 -- unfit: the provider answered that it does not take this one message, which says nothing against
 -- the channel; null is false. receipt_state is what the receipts come to: delivered or undelivered
 -- when there is one for every part, no_receipt when time ran out before.
+--
+-- Columns stand together by what writes them, in the order in which it does: an update logs only the
+-- bytes between the first and the last that it changed. price_micros and segments stand with the
+-- claim's, as settlements seldom change them.
 create table dispatcher.attempts (
+  -- what the claim wrote
   message_seq        bigint not null,
-  price_micros       bigint not null check (price_micros >= 0),
   instance           bigint not null,
   claimed_at         timestamptz not null,
-  settled_at         timestamptz,
-  delivered_at       timestamptz,
-  held_until         timestamptz,
   ticket_at          timestamptz,
   leaves_at          timestamptz,
-  receipt_at         timestamptz,
-  contradicted_at    timestamptz,
-  receipts_within    interval,
+  price_micros       bigint not null check (price_micros >= 0),
   attempt            smallint not null check (attempt > 0),
   segments           smallint not null check (segments >= 0),
-  answers            smallint not null default 0,
-  receipts_owed      smallint check (receipts_owed > 0),
-  denied_parts       smallint check (denied_parts > 0),
-  freed              boolean not null default false,
-  cut_short          boolean,
-  proved             boolean,
-  unfit              boolean,
   channel            text not null,
   reason             text not null check (reason in ('first_choice', 'fallback', 'retry', 'resend')),
   currency           text not null,
+  ranking            jsonb,
+  -- what the settlement wrote
+  settled_at         timestamptz,
+  held_until         timestamptz,
+  receipts_within    interval,
+  answers            smallint not null default 0,
+  receipts_owed      smallint check (receipts_owed > 0),
+  denied_parts       smallint check (denied_parts > 0),
   outcome            text check (outcome in ('accepted', 'rejected', 'refused', 'throttled', 'unknown')),
   provider_reference text,
   provider_code      text,
+  cut_short          boolean,
+  unfit              boolean,
+  -- what receipts wrote
+  freed              boolean not null default false,
+  proved             boolean,
+  receipt_at         timestamptz,
+  delivered_at       timestamptz,
+  contradicted_at    timestamptz,
   receipt_state      text,
   receipt_cause      text,
   receipt_code       text,
-  ranking            jsonb,
   primary key (message_seq, attempt),
   constraint attempts_settled_at check ((outcome is null) = (settled_at is null)),
   constraint attempts_answers check (answers between 0 and 2 and (answers = 0) = (outcome is null)),
@@ -194,8 +208,11 @@ create table dispatcher.attempts (
   constraint attempts_delivered_at check ((delivered_at is not null) = (receipt_state is not distinct from 'delivered'))
 ) partition by range (message_seq);
 
--- Append-only in the order of the database's clock: the right edge of a tree that stays in memory.
-create index attempts_claimed_at on dispatcher.attempts (claimed_at);
+-- Rows come in the order of the database's clock, so a block range index finds those of a time and
+-- costs next to nothing to write. A range that has not been summarised yet is read by every question:
+-- autovacuum summarises those that are full, and Days.Keep all of them.
+create index attempts_claimed_at on dispatcher.attempts using brin (claimed_at)
+  with (pages_per_range = 128, autosummarize = on);
 create index attempts_contradicted on dispatcher.attempts (contradicted_at) where contradicted_at is not null;
 
 -- message_states are the messages with the states that they have.
@@ -328,8 +345,9 @@ language sql immutable strict parallel safe return floor(extract(epoch from at) 
 -- make_day makes the partitions of a day, unless they are there. To make a table and attach it
 -- waits for nobody who reads the others, as to create a partition would.
 --
--- The fill factors leave room for the one or two later versions of a row on its own page, and no
--- index holds a column that they change: going from sending to accepted is a heap-only update.
+-- The fill factor of attempts leaves room for the two later versions of a row on its own page, by its
+-- settlement and by its receipt, and no index holds a column that they change: both are heap-only
+-- updates. Most messages are never updated, so their pages are filled.
 create function dispatcher.make_day(day integer) returns void
 language plpgsql as $$
 #variable_conflict use_variable
@@ -342,7 +360,7 @@ begin
     return;
   end if;
   execute format('create table dispatcher.messages_%s (like dispatcher.messages including defaults including constraints)
-    with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1)', suffix);
+    with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1)', suffix);
   execute format('create table dispatcher.payloads_%s (like dispatcher.payloads including defaults including constraints)', suffix);
   execute format('create table dispatcher.attempts_%s (like dispatcher.attempts including defaults including constraints)
     with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1)', suffix);
