@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestTheLastSecondsAreCountedByTheirTime while all claims wait for it, also on a day of which there
-// are no statistics yet.
+// TestTheLastSecondsAreCountedByTheirTime while all claims wait for it, also on a day of which
+// there are no statistics yet.
 func TestTheLastSecondsAreCountedByTheirTime(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -50,8 +50,9 @@ const carried = `
 //
 // It may be asked every few seconds, however large the ledger is: it reads the messages received
 // since then and the attempts claimed since then and late before it, the former from the right edge
-// of an index, the latter from the newest block ranges, and nothing before. It costs one to three seconds per million messages since then, and a
-// quarter of a second per million attempts before, so that is meant to lie minutes back.
+// of an index, the latter from the newest block ranges, and nothing before. It costs one to three
+// seconds per million messages since then, and a quarter of a second per million attempts before,
+// so that is meant to lie minutes back.
 func (s *Reports) Carried(
 	ctx context.Context, route string, since time.Time, late time.Duration, version int64,
 ) ([]Carried, error) {
@@ -92,10 +93,11 @@ const isUnsent = `(a.outcome = 'refused'
 // and some time to book what came of them.
 //
 // It may be asked every few seconds, however many attempts there are: it reads only those claimed
-// within the window and late before it, and what else has no summary yet in the index on claimed_at:
-// pages that were written just now and are in memory. That costs a quarter of a second per million attempts claimed
-// in both together, so a window of hours is not meant to be asked for as often as one of minutes.
-// There is no index on settled_at, because with one no settlement would be a heap-only update.
+// within the window and late before it, and what else has no summary yet in the index on
+// claimed_at: pages that were written just now and are in memory. That costs a quarter of a second
+// per million attempts claimed in both together, so a window of hours is not meant to be asked for
+// as often as one of minutes. There is no index on settled_at, because with one no settlement would
+// be a heap-only update.
 func (s *Reports) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
 	faults, err := atEdge(ctx, s.db, scanFault, `
 		select a.channel, count(*), count(*) filter (where `+isError+`),

@@ -81,10 +81,11 @@ const keepSettings = `
 	set idle_in_transaction_session_timeout = '60s'`
 
 // Keep does what is due: it makes partitions, indexes the ids of past days, summarises the times of
-// attempts, turns the tables of ids, and drops payloads and facts that are older than r. Any number of instances may call it at
-// any time: one of them does the work, the others return at once. What a crash or an error leaves
-// unfinished the next call ends; one step that fails does not hold up the others. It takes as long
-// as it takes to read a day, and no lock that claims or settlements wait for longer than a second.
+// attempts, turns the tables of ids, and drops payloads and facts that are older than r. Any number
+// of instances may call it at any time: one of them does the work, the others return at once. What
+// a crash or an error leaves unfinished the next call ends; one step that fails does not hold up
+// the others. It takes as long as it takes to read a day, and no lock that claims or settlements
+// wait for longer than a second.
 func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 	if err := r.Validate(); err != nil {
 		return kept, err
@@ -145,9 +146,9 @@ func (k *keeper) days(ctx context.Context, sql string, args ...any) ([]Day, erro
 	return pgx.CollectRows(r, pgx.RowTo[Day])
 }
 
-// summarise brings the index on claimed_at up to date. Autovacuum does so where it gets to it, and not
-// for the last range of a day. A partition that is being vacuumed is passed over: it is summarised at
-// the end of that.
+// summarise brings the index on claimed_at up to date. Autovacuum does so where it gets to it, and
+// not for the last range of a day. A partition that is being vacuumed is passed over: it is
+// summarised at the end of that.
 func (k *keeper) summarise(ctx context.Context) error {
 	r, err := k.conn.Query(ctx, `select inhrelid::bigint from pg_inherits
 		where inhparent = 'dispatcher.attempts_claimed_at'::regclass`)
@@ -164,7 +165,8 @@ func (k *keeper) summarise(ctx context.Context) error {
 				select brin_summarize_new_values(%d)`, firstWait.Milliseconds(), index))
 			return err
 		})
-		if pg, ok := errors.AsType[*pgconn.PgError](err); err != nil && (!ok || pg.Code != "55P03") {
+		pg, ok := errors.AsType[*pgconn.PgError](err)
+		if err != nil && (!ok || pg.Code != "55P03") {
 			return err
 		}
 	}

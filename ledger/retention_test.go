@@ -118,8 +118,8 @@ func TestKeepMakesTheNextDays(t *testing.T) {
 	}
 }
 
-// TestKeepSummarisesTheTimesOfAttempts also of the last range of a day, which is not full, and passes
-// over a partition that is being vacuumed.
+// TestKeepSummarisesTheTimesOfAttempts also of the last range of a day, which is not full, and
+// passes over a partition that is being vacuumed.
 func TestKeepSummarisesTheTimesOfAttempts(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)

@@ -343,9 +343,9 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 	}
 }
 
-// TestNoAnswerRewritesAnIndex: an attempt has room on its page for what its settlement and its receipt
-// make of it, and its message is not rewritten at all. It runs alone: what other tests have open in the
-// same server puts off the removal of old versions.
+// TestNoAnswerRewritesAnIndex: an attempt has room on its page for what its settlement and its
+// receipt make of it, and its message is not rewritten at all. It runs alone: what other tests have
+// open in the same server puts off the removal of old versions.
 func TestNoAnswerRewritesAnIndex(t *testing.T) {
 	url := ledgertest.Fresh(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 1}), raw(t, url)

@@ -162,9 +162,9 @@ create table dispatcher.payloads (
 -- the channel; null is false. receipt_state is what the receipts come to: delivered or undelivered
 -- when there is one for every part, no_receipt when time ran out before.
 --
--- Columns stand together by what writes them, in the order in which it does: an update logs only the
--- bytes between the first and the last that it changed. price_micros and segments stand with the
--- claim's, as settlements seldom change them.
+-- Columns stand together by what writes them, in the order in which it does: an update logs only
+-- the bytes between the first and the last that it changed. price_micros and segments stand with
+-- the claim's, as settlements seldom change them.
 create table dispatcher.attempts (
   -- what the claim wrote
   message_seq        bigint not null,
@@ -209,8 +209,8 @@ create table dispatcher.attempts (
 ) partition by range (message_seq);
 
 -- Rows come in the order of the database's clock, so a block range index finds those of a time and
--- costs next to nothing to write. A range that has not been summarised yet is read by every question:
--- autovacuum summarises those that are full, and Days.Keep all of them.
+-- costs next to nothing to write. A range that has not been summarised yet is read by every
+-- question: autovacuum summarises those that are full, and Days.Keep all of them.
 create index attempts_claimed_at on dispatcher.attempts using brin (claimed_at)
   with (pages_per_range = 128, autosummarize = on);
 create index attempts_contradicted on dispatcher.attempts (contradicted_at) where contradicted_at is not null;
@@ -345,10 +345,10 @@ language sql immutable strict parallel safe return floor(extract(epoch from at) 
 -- make_day makes the partitions of a day, unless they are there. To make a table and attach it
 -- waits for nobody who reads the others, as to create a partition would.
 --
--- The fill factor of attempts leaves room for the two later versions of a row on its own page, by its
--- settlement and by its receipt, and no index holds a column that they change: both are heap-only
--- updates. At 45 a fifth of them is not, which takes more disk than the room does. Most messages are
--- never updated, so their pages are filled.
+-- The fill factor of attempts leaves room for the two later versions of a row on its own page, by
+-- its settlement and by its receipt, and no index holds a column that they change: both are
+-- heap-only updates. At 45 a fifth of them is not, which takes more disk than the room does. Most
+-- messages are never updated, so their pages are filled.
 create function dispatcher.make_day(day integer) returns void
 language plpgsql as $$
 #variable_conflict use_variable
