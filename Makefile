@@ -23,9 +23,9 @@ race: ## run the fast tests under the race detector, in random order
 	$(GO) test -timeout 20m -race -shuffle=on ./...
 
 fuzz: ## run each fuzz target for FUZZTIME (10s, or a count such as 10000x)
-	@for pkg in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 10x $$pkg || exit 1; \
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$dir/*_test.go); do \
+	    echo "$$dir $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 10x $$dir || exit 1; \
 	  done; done
 
 bench: build ## measure the dispatcher against its floor, then the Go benchmarks
