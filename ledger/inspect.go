@@ -15,6 +15,10 @@ import (
 // LeastServer is the oldest PostgreSQL that the ledger runs on, as server_version_num.
 const LeastServer = 150000
 
+// FaultyServer is PostgreSQL 18.0, which loses an update of a counter when two sessions write it at
+// once, and crashes in other statements. 18.1 does neither.
+const FaultyServer = 180000
+
 // Condition is what can be told about a database before it is used.
 type Condition struct {
 	// Server is server_version_num, such as 170002 for 17.2.

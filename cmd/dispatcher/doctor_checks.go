@@ -114,6 +114,10 @@ func serverFinding(c *ledger.Condition) finding {
 		return broken("database", fmt.Errorf("%s is too old: use PostgreSQL %d or later", version,
 			ledger.LeastServer/10_000))
 	}
+	if c.Server == ledger.FaultyServer {
+		return broken("database", fmt.Errorf("%s loses updates that come at once: use 18.1 or later",
+			version))
+	}
 	return fine("database", "%s answers", version)
 }
 

@@ -325,8 +325,10 @@ func TestConditionsOfADatabaseAreJudged(t *testing.T) {
 	const noStandby = "warn: every commit waits for a standby " +
 		"(synchronous_standby_names is a), and none is"
 	for want, got := range map[string]finding{
-		"fail: PostgreSQL 14.9 is too old": serverFinding(&ledger.Condition{Server: 140_009}),
-		"ok: PostgreSQL 15.0 answers":      serverFinding(&ledger.Condition{Server: 150_000}),
+		"fail: PostgreSQL 14.9 is too old":    serverFinding(&ledger.Condition{Server: 140_009}),
+		"fail: PostgreSQL 18.0 loses updates": serverFinding(&ledger.Condition{Server: 180_000}),
+		"ok: PostgreSQL 18.1 answers":         serverFinding(&ledger.Condition{Server: 180_001}),
+		"ok: PostgreSQL 15.0 answers":         serverFinding(&ledger.Condition{Server: 150_000}),
 		"warn: version 1 of": schemaFinding(
 			&ledger.Condition{Schema: 1, Latest: latest}),
 		"warn: version 99 is newer": schemaFinding(
