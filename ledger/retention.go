@@ -104,6 +104,7 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 		kept.Elsewhere = err == nil
 		return kept, wrap("keep the days", err)
 	}
+	defer unlockKeeping(ctx, conn)
 	k := keeper{db: s.db, conn: conn, r: r, done: &kept}
 	return kept, errors.Join(
 		wrap("make the next days", k.makeDays(ctx)),
@@ -113,6 +114,15 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 		wrap("drop old days", k.dropFacts(ctx)),
 		wrap("drop old payloads", k.dropPayloads(ctx)),
 		wrap("drop late payloads", k.dropLate(ctx)))
+}
+
+// unlockKeeping gives the lock back before the session ends: the server notices that a session has
+// gone only after a moment, and who calls Keep within it would find the lock taken.
+func unlockKeeping(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	//nolint:errcheck // The end of the session does the same.
+	conn.Exec(ctx, `select pg_advisory_unlock($1)`, keepLock)
 }
 
 // keeper is one call of Keep that has the lock.

@@ -443,6 +443,17 @@ func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 	}
 }
 
+// TestWhoHasKeptTheDaysLeavesNoLock to the next one, who comes at once.
+func TestWhoHasKeptTheDaysLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	for range 100 {
+		if k.keep(t, week).Elsewhere {
+			t.Fatal("the lock is taken")
+		}
+	}
+}
+
 func TestOneInstanceKeepsTheDaysAtATime(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)

@@ -64,7 +64,9 @@ func RunCodes(ctx context.Context, cfg CodesConfig) (result *CodesResult, err er
 
 // feedCodes produces codes at an even rate, waits for them and fills the result in. Their numbers
 // follow those of the backlog.
-func (u *run) feedCodes(ctx context.Context, p *process, m *meter, result *CodesResult) (err error) {
+func (u *run) feedCodes(
+	ctx context.Context, p *process, m *meter, result *CodesResult,
+) (err error) {
 	codes := make(map[int]bool)
 	for n := range int(codesRate * result.Seconds) {
 		codes[result.Queued+n] = true
