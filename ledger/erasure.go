@@ -55,10 +55,10 @@ func (e *Erased) Unended() (n int64) {
 	return n
 }
 
-// Erase deletes the payloads of messages to a number, day by day: each day takes as long as it takes
-// to read it. progress is told before each day of how many. What was erased before an error stays
-// so, and is recorded; to erase again does no harm. Opt-outs are kept. It may be called by anybody
-// at any time.
+// Erase deletes the payloads of messages to a number, day by day: each day takes as long as it
+// takes to read it. progress is told before each day of how many. What was erased before an error
+// stays so, and is recorded; to erase again does no harm. Opt-outs are kept. It may be called by
+// anybody at any time.
 func (s *Days) Erase(
 	ctx context.Context, e *Erasure, progress func(day Day, at, of int),
 ) (erased Erased, err error) {
@@ -147,9 +147,9 @@ func (r *eraser) digits() string { return strings.TrimLeft(r.request.Number, "+"
 // tenantsOf are the tenants that have messages on a day.
 var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 
-// erasePayloads erases those of messages to some recipients, $1. A record that could not be used has
-// none: it is erased if the digits of the number, $2, stand in it, and no other tenant than $3 is
-// known to have sent it. The messages are locked, so that none comes to life again meanwhile.
+// erasePayloads erases those of messages to some recipients, $1. A record that could not be used
+// has none: it is erased if the digits of the number, $2, stand in it, and no other tenant than $3
+// is known to have sent it. The messages are locked, so that none comes to life again meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
 	  select m.seq, m.tenant, ` + isLiving + ` as unended

@@ -121,8 +121,8 @@ func (s *receiptStatus) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
-// toldByAttempt reports whether the change of the attempt's row is all that is to be written: it says
-// that the message was delivered.
+// toldByAttempt reports whether the change of the attempt's row is all that is to be written: it
+// says that the message was delivered.
 func (s *receiptStatus) toldByAttempt() bool {
 	return s.plain && s.closing.State == Delivered && s.tries[0].says.state == Delivered
 }

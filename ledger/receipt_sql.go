@@ -158,10 +158,10 @@ const selectAffected = `
 // lockAttemptRows locks all attempts of some messages, lockDueRows and lockMessageRows the
 // messages, and readParts then reads the rows of their parts, by a statement of its own that sees
 // what the last holder of the locks committed. Plain messages, whose only attempt was accepted and
-// tells their state, are read without a lock: whoever takes one on has to lock its attempt before. Receipts of an attempt whose settlement said nothing
-// about them are awaited for $2, which is UnsaidAwait, see receiptStatus.answered. The last column
-// but one is attemptStatus.heir: while an attempt repeats another under its key, the message says
-// so.
+// tells their state, are read without a lock: whoever takes one on has to lock its attempt before.
+// Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
+// UnsaidAwait, see receiptStatus.answered. The last column but one is attemptStatus.heir: while an
+// attempt repeats another under its key, the message says so.
 var (
 	lockAttemptRows = ofDay(`
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''),

@@ -194,8 +194,8 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 // countLiving counts the messages of a day that live.
 var countLiving = ofDay(`select count(*) from dispatcher.messages m where ` + isLiving)
 
-// living counts the messages of a day that have not ended, and says that the day is dropped if there
-// are none. It looks at most once in lookInterval.
+// living counts the messages of a day that have not ended, and says that the day is dropped if
+// there are none. It looks at most once in lookInterval.
 func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 	var fresh bool
 	err = k.conn.QueryRow(ctx, `

@@ -94,10 +94,10 @@ const retireLimits = `
 // upsertLimits takes the running window of a limit that comes back out of the history, so that
 // nobody gets a window's slots twice by removing a limit and adding it again, nor by a zone in
 // which the day began earlier: then it takes up all windows since. From its last window, of
-// whatever age, it takes the release time of the next unit. A limit that is added begins with what was
-// counted for it, see beginning. One that stays keeps its release time and its tallies, and no more
-// reserved than it has left. since is when the limit began: nobody gets money back that he took
-// before, least of all in another currency.
+// whatever age, it takes the release time of the next unit. A limit that is added begins with what
+// was counted for it, see beginning. One that stays keeps its release time and its tallies, and no
+// more reserved than it has left. since is when the limit began: nobody gets money back that he
+// took before, least of all in another currency.
 var upsertLimits = named(wantedNames, `
 	with wanted as (
 	  select n.channel, n.scope, n.window_seconds, n.unit, n.max,

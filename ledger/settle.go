@@ -123,9 +123,9 @@ type Open struct {
 	ClaimedAt time.Time
 }
 
-// Settle writes down what came of attempts: those of messages of one day in one round trip (two when
-// nothing of it was new, see replicationBarrier) and all or nothing. To settle again what was settled has no effect, so a call
-// that failed, in whatever way, is simply repeated.
+// Settle writes down what came of attempts: those of messages of one day in one round trip (two
+// when nothing of it was new, see replicationBarrier) and all or nothing. To settle again what was
+// settled has no effect, so a call that failed, in whatever way, is simply repeated.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
