@@ -215,9 +215,7 @@ const disorder = time.Minute
 // of one row, in the days around it. Messages up to low were received before
 // $1, those from high on at $1 or later, give or take disorder.
 //
-// Why not the index on received_at: it is a block range index, which summarises new pages
-// only when the table is vacuumed, and until then reads all of them for every question.
-// Why not an index of its own: each claim would pay for it.
+// An index on received_at would be paid for by each claim.
 const seekSeq = `
 	with recursive search(low, high) as (
 	  select dispatcher.first_of(dispatcher.day_at($1) - 1), dispatcher.first_of(dispatcher.day_at($1) + 2)

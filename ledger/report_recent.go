@@ -21,8 +21,7 @@ type Carried struct {
 	InForce int64
 }
 
-// carried fences the range of seq off with an offset: the planner is not to think of the
-// block range index on received_at, see seekSeq.
+// carried fences the range of seq off with an offset, so that it is read by the primary key.
 const carried = `
 	with counted as (
 	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted,
