@@ -236,16 +236,15 @@ func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until
 	return wrap("postpone an ambiguity", err)
 }
 
-// lockResolved, lockDue and lockMessage lock what is resolved in the order of settlements and
-// receipts, by statements of their own: resolveAmbiguity has to see what those it waited for have
-// committed. A settlement that goes before has the attempt locked already.
+// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by
+// statements of their own: resolveAmbiguity has to see what those it waited for have committed. A
+// settlement that goes before has the attempt locked already. It locks no channel, for the attempt
+// was answered before, with unknown.
 var (
 	lockResolved = ofDay(`select from dispatcher.attempts where message_seq = $1
 		order by attempt for update`)
 	lockMessage = ofDay(`select from dispatcher.messages where seq = $1 for update`)
 )
-
-const lockDue = `select from dispatcher.due where seq = $1 for update`
 
 // resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its
 // message on where no settlement can. Its attempts and its message are locked. While it is being
@@ -322,7 +321,6 @@ func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err 
 	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*j.Settlement})); err != nil {
 		return false, err
 	}
-	batch.Queue(lockDue, j.Seq)
 	batch.Queue(lockMessage.on(day), j.Seq)
 	batch.Queue(resolveAmbiguity.on(day), resolveArguments(j)).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&closed)

@@ -43,8 +43,8 @@ type Tx struct {
 	xid       int64
 }
 
-// Lock begins a claim: it stores want.Messages, picks up to want.Due due rows, and locks the
-// channels, limits and cursors. That is one round trip, and a second one when ids were there
+// Lock begins a claim: it stores want.Messages, locks the channels, limits and cursors, and picks
+// up to want.Due due rows. That is one round trip, and a second one when ids were there
 // already. The caller looks at Seen, decides, and calls Commit. It defers Rollback.
 //
 // An error leaves nothing behind: no row, no lock, no connection.
@@ -92,7 +92,8 @@ func (s *Claims) begin(ctx context.Context, want *Claim, order []int) (*Tx, erro
 // Seen is what the transaction shows. The decisions may be made in place in it, see Seen.
 func (t *Tx) Seen() *Seen { return &t.seen }
 
-// open is the first round trip: insert, pick up, lock, and read clock and version.
+// open is the first round trip: insert, lock, pick up, and read clock and version. Due rows come
+// last, for who has them locked must wait for nobody, see the order of locks in DESIGN.md.
 func (t *Tx) open(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
@@ -100,17 +101,17 @@ func (t *Tx) open(ctx context.Context) error {
 		batch.Queue(insertIDs[t.idTurn%2], idArrays(t.request.Messages, t.order, t.day)...)
 		batch.Queue(selectOptedOut, recipients(t.request.Messages, t.order))
 	}
-	if t.request.Due > 0 {
-		// Null would leave out all.
-		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...),
-			append([]string{}, t.request.Lanes...), t.behind)
-	}
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)
 	}
 	t.queueLimits(batch)
 	if len(t.request.Cursors) > 0 {
 		batch.Queue(lockCursors, t.request.Cursors)
+	}
+	if t.request.Due > 0 {
+		// Null would leave out all.
+		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...),
+			append([]string{}, t.request.Lanes...), t.behind)
 	}
 	batch.Queue(readPresent, t.instance)
 	results := t.conn.SendBatch(ctx, batch)
@@ -166,16 +167,16 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 			return err
 		}
 	}
-	if t.request.Due > 0 {
-		if err := t.readDue(results); err != nil {
-			return err
-		}
-	}
 	if err := t.readChannels(results); err != nil {
 		return err
 	}
 	if len(t.request.Cursors) > 0 {
 		if err := t.readCursors(results); err != nil {
+			return err
+		}
+	}
+	if t.request.Due > 0 {
+		if err := t.readDue(results); err != nil {
 			return err
 		}
 	}

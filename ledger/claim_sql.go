@@ -36,12 +36,6 @@ var selectOptedOut = `
 	select n.nr from unnest($1::bigint[]) with ordinality as n(recipient, nr)
 	where ` + optedOut("n.recipient")
 
-// selectDue picks up rows whose time has come; dispatcher.due_messages says which.
-var selectDue = `
-	select ` + messageColumns + `, d.envelope, d.accepted_at, d.claimed_at,
-	  ` + optedOut("d.recipient") + `, d.maybe_taken
-	from dispatcher.due_messages($1, $2, $3, $4) d, lateral (select (d.message).*) m`
-
 // lockChannels, and lockLimits or lockScopes, read the shared state under lock. Limits are read
 // by a statement of their own, which sees what the last holder of the channels committed. The
 // statement's time is when the claim began to wait.
@@ -74,6 +68,12 @@ const lockScopes = `
 const lockCursors = `
 	select route, channel, position from dispatcher.cursors
 	where route = any($1) order by route for update`
+
+// selectDue picks up rows whose time has come; dispatcher.due_messages says which.
+var selectDue = `
+	select ` + messageColumns + `, d.envelope, d.accepted_at, d.claimed_at,
+	  ` + optedOut("d.recipient") + `, d.maybe_taken
+	from dispatcher.due_messages($1, $2, $3, $4) d, lateral (select (d.message).*) m`
 
 // readPresent comes after all locks, so that the clock is past every grant that was seen, the
 // version is not older than the counters, and the turn of the tables of ids is the one that the new

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -110,5 +111,34 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue: a claim comes while a late answer takes back a
+// message that has come due, and waits for the channel as the claim does. If the claim had the
+// message's row in due by then, the two would wait for each other.
+func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	watch := raw(t, r.url)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
+	m := claimAll(t, r.l, batch("m", 2), "a").Messages
+	lost := unknown(m[0])
+	lost.State, lost.PossibleDuplicate = ledger.Retry, true
+	settleAll(t, r.l, []ledger.Settlement{lost})
+	execute(t, r.db, `begin`)
+	execute(t, r.db, `select from dispatcher.channels for update`)
+	settled := waiting(t, watch, func() error {
+		return r.l.Settlements.Settle(t.Context(), accepted(m))
+	})
+	claimed := waiting(t, watch, func() error {
+		return runClaim(t.Context(), r.l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give)
+	})
+	execute(t, r.db, `commit`)
+	if err := errors.Join(<-settled, <-claimed); err != nil {
+		t.Error(err)
+	}
+	if n := scalar[int](t, r.db, `select count(*) from dispatcher.attempts`); n != 2 {
+		t.Errorf("%d attempts of two messages that were accepted", n)
 	}
 }

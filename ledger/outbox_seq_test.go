@@ -169,16 +169,11 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	m := claimAll(t, l, batch("m", 1), "a").Messages[0]
 	execute(t, blocker, `begin`)
 	execute(t, blocker, `select from dispatcher.receipts where reference = 'a-first' for update`)
-	received := make(chan error, 1)
-	go func() {
+	received := waiting(t, db, func() error {
 		_, err := l.Receipts.Receive(t.Context(), []ledger.Receipt{
 			receipt("a-first", provider.Delivered), receipt("r1", provider.Delivered),
 		}, tellState)
-		received <- err
-	}()
-	waitFor(t, "the receipts wait for the row", func() bool {
-		return scalar[bool](t, db, `select exists (select from pg_stat_activity
-			where datname = current_database() and wait_event_type = 'Lock')`)
+		return err
 	})
 	s := expecting(m, "r1")
 	s[0].Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte("accepted")}

@@ -155,8 +155,8 @@ const selectAffected = `
 	join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
 	where r.message_seq is not null`
 
-// lockAttemptRows locks all attempts of some messages, lockDueRows and lockMessageRows the
-// messages, and readParts then reads the rows of their parts, by a statement of its own that sees
+// lockAttemptRows locks all attempts of some messages, lockMessageRows the messages, and readParts
+// then reads the rows of their parts, by a statement of its own that sees
 // what the last holder of the locks committed. Plain messages, whose only attempt was accepted and
 // tells their state, are read without a lock: whoever takes one on has to lock its attempt before.
 // Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
@@ -205,17 +205,12 @@ const statusColumns = `m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''),
 	coalesce(m.segments, 0), m.possible_duplicate,
 	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts, now()`
 
-const (
-	lockDueRows = `
-	select from dispatcher.due where seq = any($1) order by seq for update`
-
-	readParts = `
+const readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,
 	  coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
 	  r.due_at is not null, coalesce(r.due_at > now(), false)
 	from dispatcher.receipts r where r.message_seq = any($1)
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
-)
 
 // fallDue takes rows of awaited whose time has come, says how many, and has those rows of receipts
 // looked at that are due since. Rows of awaited that somebody else has locked are passed over.

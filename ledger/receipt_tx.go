@@ -59,7 +59,6 @@ func (t *receiptTx) look(ctx context.Context, seqs []int64) error {
 	each(func(day Day, some []int64) {
 		batch.Queue(lockAttemptRows.on(day), some, UnsaidAwait).Query(t.readTries)
 	})
-	batch.Queue(lockDueRows, seqs)
 	each(func(day Day, some []int64) {
 		batch.Queue(lockMessageRows.on(day), some).Query(t.readStatuses(false))
 		batch.Queue(readPlainRows.on(day), some).Query(t.readStatuses(true))

@@ -140,9 +140,9 @@ func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swe
 		var done finished
 		err := s.inTx(ctx, tell, func(t *receiptTx) (err error) {
 			size := min(limit, receiveBatch)
-			come, looked, finished, err := t.overdue(ctx, size)
-			more, done, limit = come == awaitedBatch || looked == size, finished,
-				limit-max(come, looked)
+			took, looked, finished, err := t.overdue(ctx, size)
+			more, done, limit = took == awaitedBatch || looked == size, finished,
+				limit-max(took, looked)
 			return err
 		})
 		if err != nil {
@@ -164,12 +164,12 @@ const awaitedBatch = 10
 // looked at.
 func (t *receiptTx) overdue(
 	ctx context.Context, limit int,
-) (come, looked int, done finished, err error) {
+) (took, looked int, done finished, err error) {
 	picked := map[rowID]bool{}
 	var seqs []int64
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	batch.Queue(fallDue, awaitedBatch).QueryRow(func(row pgx.Row) error { return row.Scan(&come) })
+	batch.Queue(fallDue, awaitedBatch).QueryRow(func(row pgx.Row) error { return row.Scan(&took) })
 	batch.Queue(pickDue, limit).Query(func(rows pgx.Rows) error {
 		var id rowID
 		var seq int64
@@ -187,7 +187,7 @@ func (t *receiptTx) overdue(
 		return 0, 0, finished{}, err
 	}
 	done, err = t.finish(ctx, picked, picked, true)
-	return come, len(seqs), done, err
+	return took, len(seqs), done, err
 }
 
 // dropReceiptsBatch is how many receipts one transaction drops.

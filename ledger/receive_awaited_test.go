@@ -123,21 +123,14 @@ func TestASweepWaitsForARowThatIsLocked(t *testing.T) {
 	timeUp(t, db)
 	execute(t, other, `begin`)
 	execute(t, other, `select from dispatcher.receipts where reference = 'r1' for update`)
-	closed := make(chan int, 1)
-	go func() {
-		swept, err := l.Receipts.Overdue(t.Context(), 100, tellState)
-		if err != nil {
-			t.Error(err)
-		}
-		closed <- swept.Closed
-	}()
-	for len(closed) == 0 && !scalar[bool](t, db, `select exists (select from pg_stat_activity
-		where datname = current_database() and wait_event_type = 'Lock')`) {
-		time.Sleep(time.Millisecond)
-	}
+	var swept ledger.Swept
+	done := waiting(t, db, func() (err error) {
+		swept, err = l.Receipts.Overdue(t.Context(), 100, tellState)
+		return err
+	})
 	execute(t, other, `rollback`)
-	if n := <-closed; n != 1 {
-		t.Errorf("%d closed", n)
+	if err := <-done; err != nil || swept.Closed != 1 {
+		t.Errorf("%d closed: %v", swept.Closed, err)
 	}
 }
 

@@ -223,17 +223,13 @@ func (s *Reports) Choices(
 		return nil, err
 	}
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], `
-		select m.routing_version, m.route, m.first_choice, count(*),
-		  count(*) filter (where m.state = 'rejected'), count(*) filter (where m.state = 'failed'),
-		  count(*) filter (where m.state = 'unknown'),
-		  count(*) filter (where m.state in ('scheduled', 'waiting', 'retry')
-		    or m.state = 'sending' and a.message_seq is null)
-		from dispatcher.messages m
-		left join dispatcher.attempts a on m.state = 'sending' and a.message_seq = m.seq
-		  and a.attempt = m.attempts and a.outcome = 'accepted'
-		  and a.message_seq > $3 and a.message_seq < $4
-		where m.seq > $3 and m.seq < $4 and m.received_at >= $1 and m.received_at < $2
-		  and m.first_choice is not null
+		select routing_version, route, first_choice, count(*),
+		  count(*) filter (where state = 'rejected'), count(*) filter (where state = 'failed'),
+		  count(*) filter (where state = 'unknown'),
+		  count(*) filter (where state in ('scheduled', 'waiting', 'retry', 'sending'))
+		from dispatcher.message_states
+		where seq > $3 and seq < $4 and received_at >= $1 and received_at < $2
+		  and first_choice is not null
 		group by 1, 2, 3 order by 1, 2, 3`, from, to, low, high)
 	return out, wrap("report choices", err)
 }

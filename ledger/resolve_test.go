@@ -43,19 +43,10 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) 
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `select from dispatcher.messages for update`)
 	before := waiting(t, d.see, work)
-	over := make(chan error, 1)
-	go func() {
-		var err error
+	over := waiting(t, d.see, func() (err error) {
 		ended, err = d.other.Ambiguities.Resolve(t.Context(), j)
-		over <- err
-	}()
-	const waiters = `select count(*) from pg_stat_activity where datname = current_database()
-		and wait_event_type = 'Lock'`
-	for scalar[int](t, d.see, waiters) < 2 && t.Context().Err() == nil {
-		if len(over) > 0 {
-			t.Fatalf("it did not wait: %v", <-over)
-		}
-	}
+		return err
+	})
 	execute(t, d.lock, `commit`)
 	if err := <-before; err != nil {
 		t.Error(err)

@@ -464,20 +464,10 @@ func TestOneInstanceKeepsTheDaysAtATime(t *testing.T) {
 		`begin; select from dispatcher.messages limit 1`); err != nil {
 		t.Fatal(err)
 	}
-	first := make(chan error, 1)
-	go func() {
+	first := waiting(t, k.db, func() error {
 		_, err := k.l.Days.Keep(t.Context(), week)
-		first <- err
-	}()
-	waits := `select exists (select from pg_stat_activity where application_name = 'dispatcher days'
-		and query like '%detach%' and wait_event_type = 'Lock')`
-	for !scalar[bool](t, k.db, waits) {
-		select {
-		case err := <-first:
-			t.Fatalf("it did not wait: %v", err)
-		case <-time.After(time.Millisecond):
-		}
-	}
+		return err
+	})
 	other := connect(t, ledger.Config{URL: k.url})
 	if kept, err := other.Days.Keep(t.Context(), week); err != nil || !kept.Elsewhere || kept.Any() {
 		t.Errorf("the other did %+v, %v", kept, err)

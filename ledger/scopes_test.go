@@ -247,9 +247,7 @@ func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	const waits = `select count(*) from pg_stat_activity where datname = current_database()
-		and wait_event_type = 'Lock'`
-	for scalar[int](t, watcher, waits) == 0 {
+	for waiters(t, watcher) == 0 {
 	}
 	from := scalar[time.Time](t, watcher, `select clock_timestamp()`)
 	to := scalar[time.Time](t, watcher, `select clock_timestamp()`)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/ledger"
@@ -114,23 +113,6 @@ func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
 		}
 		settleAll(t, l, []ledger.Settlement{ambiguity}) // it comes too late to say anything
 	}
-}
-
-// waiting starts work that waits for a lock, and returns when it does.
-func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
-	t.Helper()
-	done = make(chan error, 1)
-	go func() { done <- work() }()
-	for !scalar[bool](t, db, `select exists (select from pg_stat_activity
-		where datname = current_database()
-		  and wait_event_type = 'Lock')`) && t.Context().Err() == nil {
-		select {
-		case err := <-done:
-			t.Fatalf("it did not wait: %v", err)
-		default:
-		}
-	}
-	return done
 }
 
 // TestACorrectionFollowsWhatWasCommittedLast: a receipt proves the attempt while its late answer

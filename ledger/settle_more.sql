@@ -194,16 +194,11 @@ nobody as materialized (
 ),
 -- When the batch has a late answer, all its messages are locked, in their order: the holder of a
 -- lock may have taken a message on, and two batches, each with a late answer about the resend that
--- the other has the answer of, would wait for each other. Rows of due come before messages.
-queued as materialized (
-  select u.seq from done d join dispatcher.due u on u.seq = d.seq
-  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
-  order by u.seq for update of u
-),
+-- the other has the answer of, would wait for each other.
 late as materialized (
   select m.seq, m.state, m.reason, m.attempts from done d
     join dispatcher.messages m on m.seq = d.seq
-  where exists (select from done e where e.answers > 1) and (select count(*) from queued) >= 0
+  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
   order by m.seq for update of m
 ),
 -- Messages whose last attempt this is go on, unless they did before. A late yes or no also stops a

@@ -117,6 +117,29 @@ func scalar[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	return v
 }
 
+// waiting starts work that waits for a lock, and returns when it does.
+func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
+	t.Helper()
+	done = make(chan error, 1)
+	before := waiters(t, db)
+	go func() { done <- work() }()
+	for waiters(t, db) <= before && t.Context().Err() == nil {
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+	}
+	return done
+}
+
+// waiters counts the sessions that wait for a lock.
+func waiters(t *testing.T, db *pgx.Conn) int {
+	t.Helper()
+	return scalar[int](t, db, `select count(*) from pg_stat_activity
+		where datname = current_database() and wait_event_type = 'Lock'`)
+}
+
 // store stores messages by hand, with their ids and payloads, on the current day. rows is a query
 // whose columns are listed in columns: id among them, and of those of the payload what is not to be
 // empty.

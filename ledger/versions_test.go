@@ -42,9 +42,7 @@ func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 		func(seen *ledger.Seen) (ledger.Decisions, error) {
 			claimed = seen.Now
 			applying.Go(func() { applyRoutes(t, applier, members, "default") })
-			waits := `select count(*) from pg_stat_activity where datname = current_database()
-				and wait_event_type = 'Lock'`
-			for scalar[int](t, db, waits) == 0 && t.Context().Err() == nil {
+			for waiters(t, db) == 0 && t.Context().Err() == nil {
 			}
 			return takeTurns(seen)
 		})

@@ -249,8 +249,9 @@ create unique index id_turns_one on dispatcher.id_turns ((true));
 insert into dispatcher.id_turns (turn) values (0);
 
 -- due is what an index over all days would be: the messages that have something to do by
--- themselves, in the order in which they come due. A trigger keeps it. Whoever changes a message
--- that has a row here locks that row before the message, and both before channels.
+-- themselves, in the order in which they come due. A trigger keeps it: whoever changes a message has
+-- it locked, and waits for its row here. So who has a row here locked, and its message not yet,
+-- must wait for nobody.
 create table dispatcher.due (
   seq        bigint primary key,
   next_at    timestamptz not null,

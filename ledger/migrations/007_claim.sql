@@ -182,14 +182,19 @@ begin
 end
 $$;
 
--- wake lets messages that wait look again now. The caller has locked their rows in due.
+-- wake lets messages that wait look again now. The caller has locked their rows in due, so it waits
+-- for nobody: a message that somebody else has locked is passed over, for that decides about it.
 create function dispatcher.wake(seqs bigint[]) returns void
 language plpgsql
 set plan_cache_mode = force_custom_plan
 as $$
 begin
-  update dispatcher.messages set next_at = now()
-  where seq = any(seqs) and next_at > now() and state = 'waiting';
+  with asleep as materialized (
+    select seq from dispatcher.messages
+    where seq = any(seqs) and next_at > now() and state = 'waiting' for update skip locked
+  )
+  update dispatcher.messages m set next_at = now() from asleep a
+  where m.seq = a.seq and m.seq = any(seqs);
 end
 $$;
 

@@ -56,10 +56,14 @@ func (d *days) run(ctx context.Context) {
 		d.metrics.retention.WithLabelValues(what).Set(keep.Seconds())
 	}
 	d.show(ctx)
-	for pause := rand.N(firstDays); wait(ctx, pause); {
-		d.keep(ctx)
-		d.show(ctx)
-		pause = daysInterval/2 + rand.N(daysInterval)
+	for pause := rand.N(firstDays); ; pause = daysInterval/2 + rand.N(daysInterval) {
+		select {
+		case <-time.After(pause):
+			d.keep(ctx)
+			d.show(ctx)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -87,18 +91,6 @@ func texts[T fmt.Stringer](list []T) []string {
 		out[i] = one.String()
 	}
 	return out
-}
-
-// wait reports whether it was left in peace.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // show updates the metrics.
