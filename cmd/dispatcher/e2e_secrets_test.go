@@ -21,7 +21,7 @@ const (
 	secretText     = "Zanzibar-4711"
 	secretPassword = "quokka42" // an SMPP password has at most 8 characters
 	falsePassword  = "narwhal-17"
-	numberStart    = "99965"
+	numberStart    = "9996500312" // so long that no figure has it by chance
 )
 
 // TestNothingPrintedShowsANumberOrAText: whatever happens to messages, and at every log
@@ -77,10 +77,10 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 func secretMessages(n int) []envelope.Message {
 	all := messages("secrets", n)
 	for i := range all {
-		all[i].To = fmt.Sprintf("+%s%06d", numberStart, i)
+		all[i].To = fmt.Sprintf("+%s%03d", numberStart, i)
 		// One part: no part is waited for.
 		all[i].Text = secretText + " [" + all[i].ID + "] Your parcel arrives tomorrow."
-		all[i].From = fmt.Sprintf("+%s7%05d", numberStart, i)
+		all[i].From = fmt.Sprintf("+%s7%03d", numberStart, i)
 	}
 	return all
 }
@@ -89,7 +89,7 @@ func secretMessages(n int) []envelope.Message {
 // belong, and one whose id is taken.
 func (s *stage) publishUnusable(taken envelope.Message) {
 	s.t.Helper()
-	const number, text = "+" + numberStart + "999999", secretText
+	const number, text = "+" + numberStart + "9999", secretText
 	values := []string{
 		`{"id":"odd-1","to":"` + number + `x","text":"` + text + `"}`,
 		`{"id":"odd-2","to":"` + number + `","text":"` + text + `","` + text + `":1}`,
