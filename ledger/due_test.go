@@ -41,26 +41,16 @@ const notInDue = `
 // settlements, receipts and wakes do.
 func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 	t.Parallel()
-	r := lend(t)
-	apply(t, r.l, ledger.ChannelSpec{Name: "a", ActiveMax: 40}, ledger.ChannelSpec{Name: "b"})
-	b := &business{t: t, rig: r}
-	b.today = ledger.DayAt(scalar[time.Time](t, r.db, `select clock_timestamp()`))
-	defer r.l.Believe(b.today, 0) // the rig is used again
-	steps := map[string]func(*rand.Rand){
-		"claim": b.claim, "settle": b.settle, "receive": b.receive, "wake": b.wake,
-		"time": b.timePasses, "sweep": b.sweep,
-	}
-	names := []string{"claim", "claim", "settle", "settle", "receive", "wake", "time", "sweep"}
+	b := newBusiness(t)
 	tier.Check(t, func(rt *rapid.T) {
-		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 1, 12).Draw(rt, "steps") {
-			steps[name](rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0)))
-			if got := scalar[string](t, r.db, notInDue); got != "" {
+		b.goOn(rt, func(name string) {
+			if got := scalar[string](t, b.db, notInDue); got != "" {
 				rt.Fatalf("after %s: %s", name, got)
 			}
-			if n := scalar[int](t, r.db, unseen); n != 0 {
+			if n := scalar[int](t, b.db, unseen); n != 0 {
 				rt.Fatalf("after %s nobody is going to look at %d receipts", name, n)
 			}
-		}
+		})
 	})
 	for what, sql := range map[string]string{
 		"messages in due": `select count(*) from dispatcher.due`,
@@ -68,7 +58,7 @@ func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 		"ended messages":  `select count(*) from dispatcher.message_states where finished_at is not null`,
 		"repeated ones":   `select count(*) from dispatcher.attempts where attempt > 1`,
 	} {
-		if n := scalar[int](t, r.db, sql); n < 3 {
+		if n := scalar[int](t, b.db, sql); n < 3 {
 			t.Errorf("there are %d %s", n, what)
 		}
 	}
@@ -82,6 +72,27 @@ type business struct {
 	stored int
 }
 
+func newBusiness(t *testing.T) *business {
+	b := &business{t: t, rig: lend(t)}
+	apply(t, b.l, ledger.ChannelSpec{Name: "a", ActiveMax: 40}, ledger.ChannelSpec{Name: "b"})
+	b.today = ledger.DayAt(scalar[time.Time](t, b.db, `select clock_timestamp()`))
+	t.Cleanup(func() { b.l.Believe(b.today, 0) }) // the rig is used again
+	return b
+}
+
+// goOn does a few things, and calls look after each.
+func (b *business) goOn(rt *rapid.T, look func(step string)) {
+	steps := map[string]func(*rand.Rand){
+		"claim": b.claim, "settle": b.settle, "receive": b.receive, "wake": b.wake,
+		"time": b.timePasses, "sweep": b.sweep,
+	}
+	names := []string{"claim", "claim", "settle", "settle", "receive", "wake", "time", "sweep"}
+	for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 1, 12).Draw(rt, "steps") {
+		steps[name](rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0)))
+		look(name)
+	}
+}
+
 // claim takes new messages and due ones, and decides about them at random. The new ones are of one
 // day or the next.
 func (b *business) claim(random *rand.Rand) {
@@ -92,6 +103,7 @@ func (b *business) claim(random *rand.Rand) {
 		m := message(fmt.Sprintf("m%d", b.stored))
 		m.Lane, m.Tenant = []string{"otp", "bulk"}[random.IntN(2)],
 			[]string{"shop", "bank"}[random.IntN(2)]
+		m.Plan.FirstChoice = []string{"a", "b"}[random.IntN(2)]
 		if random.IntN(5) == 0 {
 			m.State, m.NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
 		}

@@ -33,7 +33,7 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ledger.DailyRow{{
-		Route: "default", Channel: "a", FirstChoice: 10, Attempts: 10, Submitted: 10, Accepted: 10,
+		Route: "default", Channel: "a", Attempts: 10, Submitted: 10, Accepted: 10,
 		Delivered: 3, Undelivered: 2, NoReceipt: 1,
 		Segments: 10, CostMicros: 280000, Currency: "GBP",
 	}}

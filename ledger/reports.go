@@ -5,23 +5,16 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"dispatcher/admission"
 )
 
 // Reports are figures over many messages. Their queries wait for nothing that is claimed or
 // settled.
 type Reports struct{ *db }
 
-// DailyRow is what one channel did for one route on one business day, in one currency.
+// DailyRow is what one channel did for one route on one business day, in one currency: it counts
+// the attempts claimed on the day, however old their messages are.
 type DailyRow struct {
 	Route, Channel string
-	// FirstChoice counts the messages received on the day whose draw picked this channel,
-	// whatever became of them. Its share is what was agreed with the provider. It is given in
-	// one row of a route and channel even if attempts were made in several currencies.
-	FirstChoice int64
-
-	// The rest counts attempts claimed on the day, however old their messages are.
 
 	Fallback  int64 // attempts that went here because an earlier candidate could not take them
 	Attempts  int64 // all attempts
@@ -42,7 +35,7 @@ type DailyRow struct {
 	// UnknownSegments and UnknownMicros may have been accepted too: no answer came.
 	UnknownSegments int64
 	UnknownMicros   int64
-	Currency        string // ISO 4217; empty when no attempt was made
+	Currency        string // ISO 4217
 
 	// Undelivered are the accepted ones whose receipts say that they never will be delivered,
 	// NoReceipt those that none came for in time. What is neither of them nor Delivered has no last
@@ -54,86 +47,22 @@ type DailyRow struct {
 // Failed counts the attempts that ended without the channel taking the message.
 func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled }
 
-// certain are the segments of attempt a that are on the bill for sure: of an unknown one those
-// parts that were accepted before the rest got no answer, each under a reference of its own.
-const certain = `(case when a.outcome = 'unknown' then least(
-	  coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
-	when a.outcome is not null then a.segments else 0 end)`
-
-// certainCost is their price; every segment of an attempt costs the same.
-const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
-	else a.price_micros / a.segments * ` + certain + ` end)`
-
-// daily joins what the draws picked with what was tried. Both sides reach their rows
-// through an index on time.
-const daily = `
-	with drawn as (
-	  select coalesce(route, '') as route, first_choice as channel, count(*) as first_choice
-	  from dispatcher.messages
-	  where seq > $3 and seq < $4 and received_at >= $1 and received_at < $2
-	    and first_choice is not null
-	  group by 1, 2
-	), tried as (
-	  select coalesce(m.route, '') as route, a.channel, a.currency,
-	    count(*) filter (where a.reason = 'fallback') as fallback,
-	    count(*) as attempts,
-	    count(*) filter (where a.outcome <> 'refused') as submitted,
-	    count(*) filter (where a.outcome = 'accepted') as accepted,
-	    count(*) filter (where a.outcome = 'accepted'
-	      and a.receipt_state = 'delivered') as delivered,
-	    count(*) filter (where a.outcome = 'rejected') as rejected,
-	    count(*) filter (where a.outcome = 'refused' and not ` + isUnsent + `) as refused,
-	    count(*) filter (where a.outcome = 'throttled') as throttled,
-	    count(*) filter (where a.outcome = 'unknown') as unknown,
-	    count(*) filter (where ` + isUnsent + `) as unsent,
-	    count(*) filter (where a.outcome is null) as pending,
-	    sum(` + certain + `) as segments,
-	    sum(` + certainCost + `) as cost,
-	    sum(a.segments - ` + certain + `) filter (where a.outcome = 'unknown') as unknown_segments,
-	    sum(a.price_micros - ` + certainCost + `)
-	      filter (where a.outcome = 'unknown') as unknown_cost,
-	    count(*) filter (where a.outcome = 'accepted'
-	      and a.receipt_state = 'undelivered') as undelivered,
-	    count(*) filter (where a.outcome = 'accepted'
-	      and a.receipt_state = 'no_receipt') as no_receipt
-	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-	  where a.message_seq < $4 and a.claimed_at >= $1 and a.claimed_at < $2
-	  group by 1, 2, 3
-	), numbered as (
-	  select *, row_number() over (partition by route, channel order by currency) as nr from tried
-	)
-	select coalesce(d.route, t.route), coalesce(d.channel, t.channel), coalesce(d.first_choice, 0),
-	  coalesce(t.fallback, 0), coalesce(t.attempts, 0), coalesce(t.submitted, 0),
-	    coalesce(t.accepted, 0),
-	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0),
-	    coalesce(t.throttled, 0),
-	  coalesce(t.unknown, 0), coalesce(t.unsent, 0), coalesce(t.pending, 0),
-	    coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
-	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint,
-	    coalesce(t.currency, ''),
-	  coalesce(t.undelivered, 0), coalesce(t.no_receipt, 0)
-	from drawn d full join (select * from numbered where nr = 1) t on t.route = d.route
-	  and t.channel = d.channel
-
-	union all
-	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected,
-	  refused, throttled, unknown, unsent, pending,
-	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0),
-	    coalesce(unknown_cost, 0)::bigint, currency, undelivered, no_receipt
-	from numbered where nr > 1
-	order by 1, 2, 19`
-
-// Daily counts one business day: from midnight to midnight in zone around day. Rows are
-// sorted by route, channel and currency.
+// Daily counts the attempts of one business day: from midnight to midnight in zone around day. Rows
+// are sorted by route, channel and currency.
 func (s *Reports) Daily(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]DailyRow, error) {
-	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	low, high, err := s.seekRange(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	out, err := rows(ctx, s.db, pgx.RowToStructByPos[DailyRow], daily, from, to, low, high)
+	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[DailyRow], &attemptFigures,
+		NewBusinessDay(day, zone), `
+		select route, channel,
+		  coalesce(sum(attempts) filter (where reason = 'fallback'), 0)::bigint,
+		  sum(attempts)::bigint, sum(submitted)::bigint, sum(accepted)::bigint,
+		  sum(delivered)::bigint, sum(rejected)::bigint, sum(refused)::bigint,
+		  sum(throttled)::bigint, sum(unknown)::bigint, sum(unsent)::bigint, sum(pending)::bigint,
+		  sum(segments)::bigint, sum(cost_micros)::bigint, sum(unknown_segments)::bigint,
+		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint
+		from figures group by route, channel, currency having sum(attempts) > 0
+		order by route, channel, currency`)
 	return out, wrap("report day", err)
 }
 
@@ -217,20 +146,11 @@ type ChoiceRow struct {
 func (s *Reports) Choices(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]ChoiceRow, error) {
-	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	low, high, err := s.seekRange(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	out, err := rows(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], `
-		select routing_version, route, first_choice, count(*),
-		  count(*) filter (where state = 'rejected'), count(*) filter (where state = 'failed'),
-		  count(*) filter (where state = 'unknown'),
-		  count(*) filter (where state in ('scheduled', 'waiting', 'retry', 'sending'))
-		from dispatcher.message_states
-		where seq > $3 and seq < $4 and received_at >= $1 and received_at < $2
-		  and first_choice is not null
-		group by 1, 2, 3 order by 1, 2, 3`, from, to, low, high)
+	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], &choiceFigures,
+		NewBusinessDay(day, zone), `
+		select routing_version, route, channel, sum(messages)::bigint, sum(rejected)::bigint,
+		  sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint
+		from figures group by 1, 2, 3 having sum(messages) > 0 order by 1, 2, 3`)
 	return out, wrap("report choices", err)
 }
 
@@ -249,65 +169,14 @@ type CarriedRow struct {
 	Messages int64
 }
 
-// carriedOn walks the attempts of the day by the index on claimed_at, as Daily does. A message that
-// a channel accepted in several attempts, because its parts went one after the other, counts with
-// the first of them. Only what another channel than the first choice carried is looked up again by
-// the primary key: g is the attempt with which the message left its first choice, b what had come
-// of that before.
-//
-// Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's
-// first choice in front, its fields between spaces, the reason last (decide.AppendRanking).
-//
-// The offset keeps the look at earlier attempts out of the join. It would be the larger part of its
-// cost, and without statistics the planner would not see how much worse one join is than another.
-const carriedOn = `
-	with carried as (
-	  select m.routing_version, m.route, m.first_choice, a.channel, a.message_seq, a.attempt
-	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-	  where a.message_seq < $3 and a.claimed_at >= $1 and a.claimed_at < $2
-	    and a.outcome = 'accepted'
-	    and m.route is not null and m.first_choice is not null and m.routing_version is not null
-	  offset 0
-	), accepted as (
-	  select * from carried a
-	  where a.attempt = 1 or not exists (select from dispatcher.attempts e
-	    where e.message_seq = a.message_seq
-	    and e.attempt < a.attempt and e.channel = a.channel and e.outcome = 'accepted')
-	), explained as (
-	  select c.routing_version, c.route, c.first_choice, c.channel,
-	    case
-	      when c.channel = c.first_choice then ''
-	      -- It was found out after the message had been sent once more.
-	      when b.outcome = 'accepted' then 'unknown'
-	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
-	      else coalesce(b.outcome, substring(g.ranking ->> 'line'
-	      from '^[^,]* ([^ ,]+)'), g.reason, '')
-	    end as cause
-	  from accepted c
-	  left join lateral (
-	    select e.attempt, e.ranking, e.reason from dispatcher.attempts e
-	    where c.channel <> c.first_choice and e.message_seq = c.message_seq
-	      and e.channel <> c.first_choice
-	    order by e.attempt limit 1) g on true
-	  left join lateral (
-	    select a.outcome, a.provider_code from dispatcher.attempts a
-	    where a.message_seq = c.message_seq and a.channel = c.first_choice and a.attempt < g.attempt
-	      and not ` + isUnsent + `
-	    order by a.attempt desc limit 1) b on true
-	)
-	select routing_version, route, first_choice, channel, cause, count(*)
-	from explained group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5`
-
 // CarriedOn counts what the channels carried on one business day, as Daily cuts it. Rows are sorted
 // by version, route, first choice, channel and cause.
 func (s *Reports) CarriedOn(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]CarriedRow, error) {
-	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
-	_, high, err := s.seek(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	out, err := rows(ctx, s.db, pgx.RowToStructByPos[CarriedRow], carriedOn, from, to, high)
+	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[CarriedRow], &carriedFigures,
+		NewBusinessDay(day, zone), `
+		select routing_version, route, first_choice, channel, cause, sum(messages)::bigint
+		from figures group by 1, 2, 3, 4, 5 having sum(messages) > 0 order by 1, 2, 3, 4, 5`)
 	return out, wrap("report what was carried", err)
 }

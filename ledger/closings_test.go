@@ -1,0 +1,199 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/config/tier"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// dayReport is all that is reported of a day.
+type dayReport struct {
+	Rows    []ledger.DailyRow
+	Choices []ledger.ChoiceRow
+	Carried []ledger.CarriedRow
+}
+
+func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
+	t.Helper()
+	var err error
+	now := time.Now()
+	if r.Rows, err = l.Reports.Daily(t.Context(), now, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	if r.Choices, err = l.Reports.Choices(t.Context(), now, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	if r.Carried, err = l.Reports.CarriedOn(t.Context(), now, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// closeToday closes the day although it is not over: the rows are the same.
+func closeToday(t *testing.T, l *ledger.Ledger) ledger.DayClosing {
+	t.Helper()
+	c, ours, err := l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
+	if err != nil || !ours {
+		t.Fatalf("closed here: %v, %v", ours, err)
+	}
+	return c
+}
+
+// reopened is what work sees while nobody takes the day for closed.
+func (b *business) reopened(work func()) {
+	b.t.Helper()
+	const shift = `update dispatcher.closings set from_at = from_at + $1::interval`
+	execute(b.t, b.db, shift, -time.Second)
+	work()
+	execute(b.t, b.db, shift, time.Second)
+}
+
+// TestAClosedDayReportsWhatItsRowsDid, whatever claims, settlements and receipts have done by then,
+// and again when it is closed once more after they went on.
+func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	b := newBusiness(t)
+	var before dayReport
+	runs := 0
+	tier.Check(t, func(rt *rapid.T) {
+		b.goOn(rt, func(string) {})
+		if runs++; runs%8 > 0 { // to close a day takes longer than what happens on it
+			return
+		}
+		if len(before.Rows) > 0 && !cmp.Equal(before, reportToday(t, b.l)) {
+			rt.Fatal("the figures of a closed day changed before it was closed again")
+		}
+		var rows dayReport
+		b.reopened(func() { rows = reportToday(t, b.l) })
+		closed := closeToday(t, b.l)
+		if diff := cmp.Diff(rows, reportToday(t, b.l)); diff != "" {
+			rt.Fatalf("the rows (-) and the figures of revision %d (+): %s", closed.Revision, diff)
+		}
+		before = rows
+		if again := closeToday(t, b.l); again.Changes != 0 ||
+			again.Revision != closed.Revision+1 {
+			rt.Fatalf("closed once more without a change: %+v after %+v", again, closed)
+		}
+	})
+	for what, sql := range map[string]string{
+		"carried elsewhere": `select count(*) from dispatcher.carried_figures
+			where channel <> first_choice`,
+		"corrections":       `select count(*) from dispatcher.closings where revision > 1 and changes > 0`,
+		"figures that sank": `select count(*) from dispatcher.attempt_figures where pending < 0`,
+		"delivered":         `select count(*) from dispatcher.attempt_figures where delivered > 0`,
+	} {
+		if n := scalar[int](t, b.db, sql); n == 0 {
+			t.Errorf("there are %d %s", n, what)
+		}
+	}
+}
+
+// TestALateReceiptCorrectsAClosedDay, and both can be seen: what was known when the day was closed,
+// and what is known now. The figures stay when the rows are gone.
+func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, r.l, batch("m", 3), "a").Messages
+	for i := range m {
+		settleAll(t, r.l, expecting(m[i], "r"+m[i].ID))
+	}
+	first := closeToday(t, r.l)
+	receive(t, r.l, receipt("r"+m[0].ID, provider.Delivered))
+	second := closeToday(t, r.l)
+	delivered := func(where string) int {
+		return scalar[int](t, r.db,
+			`select coalesce(sum(delivered), 0) from audit.attempt_figures where `+where)
+	}
+	if delivered("revision = 1") != 0 || delivered("revision = 2") != 1 || delivered("true") != 1 {
+		t.Errorf("delivered: %d, then %d more", delivered("revision = 1"), delivered("revision = 2"))
+	}
+	closings, err := r.l.Reports.Closings(t.Context(), time.Now(), time.UTC)
+	if diff := cmp.Diff([]ledger.DayClosing{first, second}, closings); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+	if first.Changes != 3 || second.Changes != 1 {
+		t.Errorf("%d and %d rows were written", first.Changes, second.Changes)
+	}
+	want := reportToday(t, r.l)
+	execute(t, r.db, `truncate dispatcher.messages, dispatcher.attempts`)
+	if diff := cmp.Diff(want, reportToday(t, r.l)); diff != "" || len(want.Rows) != 1 {
+		t.Error(diff)
+	}
+}
+
+// TestDaysAreLookedAtAgainAsTheyGrowOld: a day is to be closed until it has been, and again
+// whenever it is three times as old, as long as its rows are sure to be there.
+func TestDaysAreLookedAtAgainAsTheyGrowOld(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	execute(t, db, `select dispatcher.make_day(dispatcher.day_at(now()) - n)
+		from generate_series(1, 5) n`)
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	date := func(ago int) string { return today.AddDate(0, 0, -ago).Format(time.DateOnly) }
+	// Closed an hour after its end, which is long ago, just now, or too long ago.
+	closed := func(ago int, looked string) {
+		execute(t, db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at, at, changes)
+			values ($1::date, 1, 'UTC', $1::timestamp at time zone 'UTC',
+			  ($1::date + 1)::timestamp at time zone 'UTC', `+looked+`, 0)`, date(ago))
+	}
+	closed(5, `now()`)
+	closed(4, `($1::date + 1)::timestamp at time zone 'UTC' + interval '1 hour'`)
+	closed(3, `now()`)
+	closed(201, `($1::date + 1)::timestamp at time zone 'UTC' + interval '1 hour'`)
+	got, err := l.Reports.Unclosed(t.Context(), 400*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) > 0 && got[len(got)-1] == date(-1) { // already the next day in some zone
+		got = got[:len(got)-1]
+	}
+	if diff := cmp.Diff([]string{date(4), date(2), date(1), date(0)}, got); diff != "" {
+		t.Error(diff)
+	}
+	got, err = l.Reports.Unclosed(t.Context(), 403*24*time.Hour)
+	if err != nil || got[0] != date(201) {
+		t.Errorf("%v, %v", got, err)
+	}
+	yesterday := ledger.NewBusinessDay(today.Add(-time.Hour), time.UTC)
+	if yesterday.CanClose(today.Add(59*time.Minute)) || !yesterday.CanClose(today.Add(time.Hour)) {
+		t.Error("a day is closed an hour after its end")
+	}
+}
+
+// TestOneInstanceClosesADayAtATime: the other leaves it, and there is one revision.
+func TestOneInstanceClosesADayAtATime(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	claimAll(t, r.l, batch("m", 3), "a")
+	watch := raw(t, r.url)
+	execute(t, r.db, `begin`)
+	execute(t, r.db, `lock table dispatcher.carried_figures`)
+	day := ledger.NewBusinessDay(time.Now(), time.UTC)
+	first := waiting(t, watch, func() error {
+		_, _, err := r.l.Reports.Close(t.Context(), day)
+		return err
+	})
+	if _, ours, err := r.l.Reports.Close(t.Context(), day); ours || err != nil {
+		t.Errorf("both closed it, %v", err)
+	}
+	execute(t, r.db, `commit`)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if n := scalar[int](t, r.db, `select count(*) from dispatcher.closings`); n != 1 {
+		t.Errorf("%d revisions", n)
+	}
+}
