@@ -82,6 +82,7 @@ var facts = []commandFacts{
 		"report daily", needsDatabase, "a channel of a route, without totals",
 		"a route's traffic moved or its draws were unfair",
 	},
+	{"report close", needsDatabase, "the revision of the day", "another process is closing a day"},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
 	{
 		"preview", "nothing; with --day or --against database, draw keys",

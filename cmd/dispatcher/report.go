@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -44,7 +45,7 @@ explains every column.`,
 		one.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
 		as.addTo(one.Flags())
 	}
-	cmd.AddCommand(daily)
+	cmd.AddCommand(daily, c.reportCloseCommand())
 	return cmd
 }
 
@@ -81,6 +82,9 @@ func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures
 			day, f.Zone))
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
+	if f.Closings, err = l.Reports.Closings(ctx, f.Day, f.Zone); err != nil {
+		return nil, err
+	}
 	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
 		return nil, err
 	}
@@ -115,11 +119,11 @@ func dailyVersions(ctx context.Context, l *database, f *report.Figures) error {
 	return nil
 }
 
-// parseDay is noon of a day: midnight does not exist where clocks go forward at midnight.
+// parseDay is app.ParseDate of --day.
 func parseDay(day string, zone *time.Location) (time.Time, error) {
-	noon, err := time.ParseInLocation(time.DateOnly+" 15", day+" 12", zone)
+	noon, err := app.ParseDate(day, zone)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("--day %q is not a day: write for example 2026-11-21", day)
+		return noon, fmt.Errorf("--day %w", err)
 	}
 	return noon, nil
 }
@@ -163,7 +167,7 @@ func (c *cli) printDaily(d *report.Daily) {
 			d.Timezone)
 		return
 	}
-	fmt.Fprintf(c.out, "%s, %s%s\n", d.Day, d.Timezone, soFar(d))
+	fmt.Fprintf(c.out, "%s, %s%s\n", d.Day, d.Timezone, asOf(d))
 	for at, from := 0, 0; from < len(d.Rows); at++ {
 		to := from + 1
 		for to < len(d.Rows) && d.Rows[to].Route == d.Rows[from].Route {
@@ -177,12 +181,28 @@ func (c *cli) printDaily(d *report.Daily) {
 	}
 }
 
-// soFar says that a day is not over.
-func soFar(d *report.Daily) string {
-	if d.Complete {
-		return ""
+// asOf says as of when the figures are: so far, or as the day was closed and corrected since.
+func asOf(d *report.Daily) string {
+	switch {
+	case !d.Complete:
+		return ": the day is not over, these are its figures so far"
+	case d.ClosedAt == nil:
+		return ": not closed yet"
 	}
-	return ": the day is not over, these are its figures so far"
+	text := ": closed " + d.ClosedAt.UTC().Format(instant)
+	if n := len(d.Corrections); n > 0 {
+		text += fmt.Sprintf(", corrected %s, last %s", often(n),
+			d.Corrections[n-1].At.UTC().Format(instant))
+	}
+	return text
+}
+
+// often is how many times something was done.
+func often(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // routeTable is what fits a screen of a route's rows: shares in percent, and below the channels the
@@ -288,13 +308,9 @@ func agreed(r *report.DailyRow) string {
 	return report.Percent(*r.ConfiguredShare)
 }
 
-// businessDay is noon of a day and the zone in which it is cut. No day is today, in the zone of the
-// routing in force.
-//
-// A day in the past is cut in the zone that was in force when it ended: that of the newest document
-// that was applied before the day was over by that document's own clock. A document that names
-// another zone leaves the days before it as they were reported. Days before the first document go
-// by that.
+// businessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is
+// today, in the zone of the routing in force. Before the first start that is the zone of the file
+// that will be applied then.
 func businessDay(
 	ctx context.Context, l *database, day string, now time.Time,
 ) (time.Time, *time.Location, error) {
@@ -309,23 +325,9 @@ func businessDay(
 	if err != nil {
 		return now, nil, usage(err)
 	}
-	v, err := l.Routing.Current(ctx)
+	found, zone, err := app.BusinessDay(ctx, l.Routing, day)
 	if errors.Is(err, ledger.ErrNoRouting) {
-		return noon, current.Timezone, nil // the zone of the file that will be applied first
+		return noon, current.Timezone, nil
 	}
-	for doc := current; err == nil; {
-		if v.Base != v.Version {
-			// a version of effects has the zone of its document
-			v, err = storedVersion(ctx, l, v.Base)
-			continue
-		}
-		if noon, err = parseDay(day, doc.Timezone); err != nil || v.Version == 1 ||
-			v.CreatedAt.Before(admission.Day.End(noon, doc.Timezone)) {
-			return noon, doc.Timezone, err
-		}
-		if v, err = storedVersion(ctx, l, v.Version-1); err == nil {
-			doc, err = storedRouting(&v)
-		}
-	}
-	return noon, nil, fmt.Errorf("find the time zone of %s: %w", day, err)
+	return found, zone, err
 }

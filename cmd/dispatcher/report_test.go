@@ -14,11 +14,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-func TestReportJudgesTheDay(t *testing.T) {
-	t.Parallel()
-	url := ledgertest.URL(t)
-	l := openSeeded(t, url)
-	var messages []ledger.Message
+// drawnMessages are a hundred whose draws came to exactly the shares of testRouting.
+func drawnMessages() (messages []ledger.Message) {
 	for i := range 100 {
 		first := "c"
 		if i < 25 {
@@ -28,7 +25,14 @@ func TestReportJudgesTheDay(t *testing.T) {
 		}
 		messages = append(messages, drawn(fmt.Sprintf("m-%d", i), int64(i), first))
 	}
-	stored := claimed(t, l, messages...)
+	return messages
+}
+
+func TestReportJudgesTheDay(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	stored := claimed(t, l, drawnMessages()...)
 	settled(t, l, stored[:90]) // the last ten, all of c, are under way
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 

@@ -23,9 +23,12 @@ const (
 	stateTimeout = 15 * time.Second
 )
 
-// days makes and drops the partitions of the ledger, and shows how they stand.
+// days makes and drops the partitions of the ledger, closes the business days that are over, and
+// shows how they stand.
 type days struct {
 	store     *ledger.Days
+	reports   *ledger.Reports
+	routing   *ledger.Routing
 	retention ledger.Retention
 	metrics   *daysMetrics
 	log       zerolog.Logger
@@ -37,7 +40,7 @@ type days struct {
 func (a *App) keepDays() {
 	s := &a.opts.Settings
 	d := &days{
-		store: a.ledger.Days,
+		store: a.ledger.Days, reports: a.ledger.Reports, routing: a.ledger.Routing,
 		retention: ledger.Retention{
 			IDs:      cmp.Or(s.IDRetention, 7*24*time.Hour),
 			Payloads: cmp.Or(s.PayloadRetention, 7*24*time.Hour),
@@ -60,6 +63,7 @@ func (d *days) run(ctx context.Context) {
 		select {
 		case <-time.After(pause):
 			d.keep(ctx)
+			d.closeDays(ctx)
 			d.show(ctx)
 		case <-ctx.Done():
 			return
@@ -111,7 +115,7 @@ func (d *days) show(ctx context.Context) {
 
 // daysMetrics show how the days stand.
 type daysMetrics struct {
-	days, ahead, skipped, late             prometheus.Gauge
+	days, ahead, skipped, late, unclosed   prometheus.Gauge
 	oldestFacts, oldestPayloads, turnedAgo prometheus.Gauge
 	bytes                                  *prometheus.GaugeVec   // table: see ledger.Days.Sizes
 	retention                              *prometheus.GaugeVec   // what: ids, payloads, facts
@@ -133,7 +137,9 @@ func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
 		days:    gauge("days", "Days that the ledger has partitions for."),
 		ahead:   gauge("days_ahead", "Days after today that there are partitions for."),
 		skipped: gauge("skipped_days", "Days kept for messages that have not ended."),
-		late:    gauge("late_payloads", "Payloads kept for messages that have not ended."),
+		unclosed: gauge("unclosed_days",
+			"Business days that are over and whose figures are not up to date."),
+		late: gauge("late_payloads", "Payloads kept for messages that have not ended."),
 		oldestFacts: gauge("oldest_day_seconds",
 			"Age of the oldest day, from its beginning."),
 		oldestPayloads: gauge("oldest_payloads_seconds",

@@ -72,6 +72,68 @@ func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
 	}
 }
 
+// TestDaysAreClosedInTheBackground: all that are over, once there is a routing that has a time zone,
+// and a failure is reported.
+func TestDaysAreClosedInTheBackground(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Fresh(t)
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // It is dropped anyway.
+	if _, err := conn.Exec(t.Context(),
+		`select dispatcher.make_day(dispatcher.day_at(now()) - 3)`); err != nil {
+		t.Fatal(err)
+	}
+	var troubles []string
+	registry := prometheus.NewRegistry()
+	d := &days{
+		reports: l.Reports, routing: l.Routing,
+		retention: ledger.Retention{Facts: 400 * 24 * time.Hour},
+		metrics:   newDaysMetrics(registry), log: zerolog.Nop(),
+		trouble: func(where string, _ error) { troubles = append(troubles, where) },
+	}
+	closed := func() (days, unclosed int) {
+		d.closeDays(t.Context())
+		err := conn.QueryRow(t.Context(), `select count(*) from dispatcher.closings
+			where zone = 'Asia/Tokyo' and revision = 1`).Scan(&days)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return days, int(gathered(t, registry)["dispatcher_ledger_unclosed_days"])
+	}
+	if days, unclosed := closed(); days != 0 || unclosed != 0 {
+		t.Errorf("before the first routing %d days were closed and %d were not", days, unclosed)
+	}
+	if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+		Author: "test", Document: "timezone: Asia/Tokyo\n" + everyMode,
+		Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if days, unclosed := closed(); days < 2 || days > 4 || unclosed != 0 {
+			t.Errorf("%d days are closed, %d are not", days, unclosed)
+		}
+	}
+	if len(troubles) > 0 {
+		t.Errorf("troubles: %v", troubles)
+	}
+	if _, err := conn.Exec(t.Context(), `delete from dispatcher.closings;
+		drop table dispatcher.choice_figures cascade`); err != nil {
+		t.Fatal(err)
+	}
+	if days, unclosed := closed(); days != 0 || unclosed != 1 || len(troubles) != 1 {
+		t.Errorf("%d days are closed, %d are not; troubles: %v", days, unclosed, troubles)
+	}
+}
+
 // gathered are the values of metrics by name, with the label if there is one.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()

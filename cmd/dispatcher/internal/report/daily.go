@@ -14,10 +14,22 @@ type Daily struct {
 	Day      string `json:"day"` // 2026-11-21
 	Timezone string `json:"timezone"`
 	// Complete is false for a day that is not over: its figures are those so far.
-	Complete bool           `json:"complete"`
-	Rows     []DailyRow     `json:"rows"`
-	Totals   []DailyTotal   `json:"totals"`
-	Routes   []RouteVerdict `json:"routes"` // in the order of Rows
+	Complete bool `json:"complete"`
+	// ClosedAt is when the day was closed, nil for a day that was not. From then on its figures are
+	// those of that moment with the corrections since: late receipts, and attempts whose outcome
+	// became known.
+	ClosedAt    *time.Time     `json:"closed_at"`
+	Corrections []Correction   `json:"corrections"`
+	Rows        []DailyRow     `json:"rows"`
+	Totals      []DailyTotal   `json:"totals"`
+	Routes      []RouteVerdict `json:"routes"` // in the order of Rows
+}
+
+// Correction is a change of the figures of a closed day.
+type Correction struct {
+	At time.Time `json:"at"`
+	// Changes is how many figures it changed, counted by hour, channel, tenant and so on.
+	Changes int64 `json:"changes"`
 }
 
 // Found reports whether the day has anything that somebody should look at.
@@ -109,6 +121,8 @@ type Figures struct {
 	Carried []ledger.CarriedRow
 	// Complete is false when the day is not over.
 	Complete bool
+	// Closings are the times at which the day was added up after its end.
+	Closings []ledger.DayClosing
 	// Versions are the routing documents of Choices and Carried by their version.
 	Versions map[int64]*config.Routing
 	// Current orders the rows and supplies the shares of a route without a message that day.
@@ -120,8 +134,15 @@ type Figures struct {
 func NewDaily(f *Figures) Daily {
 	d := Daily{
 		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(),
-		Complete: f.Complete,
-		Rows:     []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
+		Complete: f.Complete, Corrections: []Correction{},
+		Rows: []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
+	}
+	for i, c := range f.Closings {
+		if at := c.At.In(f.Zone); i == 0 {
+			d.ClosedAt = &at
+		} else if c.Changes > 0 {
+			d.Corrections = append(d.Corrections, Correction{At: at, Changes: c.Changes})
+		}
 	}
 	for _, name := range f.routes() {
 		route := newRouteDay(f, name)

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestADayIsClosedAndCorrected: by hand, as a dispatcher that runs does by itself.
+func TestADayIsClosedAndCorrected(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	stored := claimed(t, l, drawnMessages()...)
+	settled(t, l, stored[:90])
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	if _, err := db.Exec(t.Context(), `
+		update dispatcher.messages set received_at = received_at - interval '1 day';
+		update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`); err != nil {
+		t.Fatal(err)
+	}
+	zone, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().In(zone)
+	yesterday := now.AddDate(0, 0, -1).Format(time.DateOnly)
+	daily := func() report.Daily {
+		return decoded[report.Daily](t,
+			dispatcher(t, "", env, "report", "--day", yesterday, "--format", "json"))
+	}
+	says := func(want string, args ...string) {
+		t.Helper()
+		got := dispatcher(t, "", env, append([]string{"report"}, args...)...)
+		if !strings.Contains(got.out+got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	open := daily()
+	if open.ClosedAt != nil || len(open.Corrections) != 0 || len(open.Rows) != 3 {
+		t.Fatalf("%+v", open)
+	}
+	says(yesterday+", Europe/London: not closed yet", "--day", yesterday)
+	says("is closed, with", "close", "--day", yesterday)
+	closed := daily()
+	if closed.ClosedAt == nil || closed.Rows[2].Accepted != open.Rows[2].Accepted {
+		t.Errorf("%+v", closed)
+	}
+	says("is as it was when it was closed", "close", "--day", yesterday)
+	settled(t, l, stored[90:])
+	if got := daily(); got.Rows[2].Accepted != open.Rows[2].Accepted {
+		t.Errorf("%d are accepted in a day that was closed", got.Rows[2].Accepted)
+	}
+	says("is corrected in", "close", "--day", yesterday)
+	got := daily()
+	if got.Rows[2].Accepted != open.Rows[2].Accepted+10 || len(got.Corrections) != 1 ||
+		got.Corrections[0].Changes == 0 {
+		t.Errorf("%+v", got)
+	}
+	says(", corrected once, last ", "--day", yesterday)
+	says("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
+	says("--day is missing", "close")
+	record := decoded[dayClosed](t,
+		dispatcher(t, "", env, "report", "close", "--day", yesterday, "--format", "json"))
+	if record.Day != yesterday || record.Revision != 4 || record.Changes != 0 {
+		t.Errorf("%+v", record)
+	}
+}
