@@ -101,6 +101,7 @@ type Ledger struct {
 	Messages    *Messages
 	Reports     *Reports
 	Days        *Days
+	Audits      *Audits
 }
 
 // newLedger has no pools yet.
@@ -121,6 +122,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Messages = &Messages{d, l.Routing, l.Ambiguities}
 	l.Reports = &Reports{d}
 	l.Days = &Days{d}
+	l.Audits = &Audits{d}
 	return l
 }
 

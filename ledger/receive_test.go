@@ -65,12 +65,6 @@ const allDue = `with a as (update dispatcher.awaited set due_at = now()),
 const soonDue = `with u as (update dispatcher.receipts set due_at = now(), look_at = now()
 	where look_at < now() + interval '1 minute' returning 1) select count(*)::text from u`
 
-// unseen are the rows that are due at some time, and that nobody is going to look at then.
-const unseen = `select count(*) from dispatcher.receipts r where due_at is not null
-	and look_at is distinct from due_at and (look_at is not null or not exists (
-	  select from dispatcher.awaited a
-	  where a.due_at = r.due_at and r.message_seq = any(a.seqs)))`
-
 // story is a message with its first attempt, and what was told about it, in short.
 const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.receipt_cause,
 	a.receipt_code, case when a.delivered_at is not null then 'at' end, '|',

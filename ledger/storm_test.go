@@ -53,7 +53,9 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	rounds := tier.Size(2, 5)
 	for round := range rounds {
 		s := brew(t, ledgers, round)
+		watch := throughout(t, url)
 		s.rage()
+		watch()
 		s.calm(db)
 		if n := scalar[int](t, db, `select count(*) from dispatcher.message_states
 			where state in ('accepted', 'sending', 'retry')`); n != 0 {
@@ -62,6 +64,9 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 		if n := scalar[int](t, db,
 			`select count(*) from dispatcher.receipts where due_at is not null`); n != 0 {
 			t.Fatalf("%d rows are looked at for ever", n)
+		}
+		if got := amiss(t, db, books...); got != "" {
+			t.Fatal(got)
 		}
 		if n := scalar[int](t, db, givenUp); n != 0 {
 			t.Fatalf("%d messages were given up although they were answered", n)

@@ -22,10 +22,10 @@ import (
 func (c *cli) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Derive the choices of a day again and report what differs",
+		Short: "Derive the choices of a day again, and check the guarantees",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(c.auditVerifyCommand())
+	cmd.AddCommand(c.auditVerifyCommand(), c.auditInvariantsCommand())
 	return cmd
 }
 

@@ -84,6 +84,7 @@ var facts = []commandFacts{
 	},
 	{"report close", needsDatabase, "the revision of the day", "another process is closing a day"},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
+	{"audit invariants", needsDatabase, "a violation", "a guarantee is violated"},
 	{
 		"preview", "nothing; with --day or --against database, draw keys",
 		"an interval of a route; with --day or --against a channel of a route", "",

@@ -95,6 +95,7 @@ func newStage(t testing.TB, p plot) *stage {
 		s.postgres = ledgertest.URL(t)
 		keepConnection(t, s.postgres)
 	}
+	holdsThroughout(t, s.postgres)
 	if p.channels == nil {
 		p.channels = threeChannels("", "", "")
 	}

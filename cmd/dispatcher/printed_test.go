@@ -71,6 +71,7 @@ func printedSheets(as format) []printedSheet {
 	before, after := filled[report.RoutePreview](), filled[report.RoutePreview]()
 	settle := filled[settledMany]()
 	verification := filled[verification]()
+	invariants := filled[invariantsFound]()
 	return []printedSheet{
 		{"ambiguous", ambiguitySheet(filled[[]ambiguityLine](), as), ""},
 		{"contradictions", contradictionSheet(filled[[]contradictionLine]()), formatTable},
@@ -108,6 +109,8 @@ func printedSheets(as format) []printedSheet {
 		{"opt-outs", optOutHistory(filled[[]optOutShown](), as), ""},
 		{"keys", new(filled[keyRing]()).sheet(as), ""},
 		{"verification", verificationSheet(&verification, as), ""},
+		{"invariants", invariantSheet(&invariants, formatTable), formatTable},
+		{"violations", violationSheet(&invariants, as), ""},
 		{"left", leftSheet(&settle, as), ""},
 	}
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+)
+
+// TestAuditInvariantsNamesWhatIsViolated: nothing on what the pipeline itself has written, then what
+// is broken by hand, in words, with an exit code.
+func TestAuditInvariantsNamesWhatIsViolated(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 20)
+	check := func(args ...string) (r result, found invariantsFound) {
+		t.Helper()
+		r = dispatcher(t, "", o.env, append([]string{"audit", "invariants"}, args...)...)
+		if strings.Contains(strings.Join(args, " "), "json") {
+			if err := json.Unmarshal([]byte(r.out), &found); err != nil {
+				t.Fatalf("%v: %s %s", err, r.out, r.err)
+			}
+		}
+		return r, found
+	}
+	for _, args := range [][]string{{"--format", "json"}, {"--all", "--format", "json"}} {
+		r, found := check(args...)
+		if r.code != exitOK || found.Checked != len(ledger.Invariants) || found.Violated != 0 ||
+			found.Violations == nil || len(found.Violations) != 0 {
+			t.Fatalf("%v: %d: %s %s", args, r.code, r.out, r.err)
+		}
+	}
+	if r, _ := check(); r.code != exitOK || strings.Count(r.out, " ok ") != len(ledger.Invariants) {
+		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+	}
+	o.exec(`update dispatcher.channels set active = active + 1 where channel = 'c'`)
+	r, found := check("--format", "json")
+	want := violation{
+		"Admitted ≤ limit", "active_is_what_is_held", "channel c counts 1 in flight, and 0 hold a slot",
+	}
+	if r.code != exitFailed || len(found.Violations) != 1 || found.Violations[0] != want {
+		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+	}
+	if r, _ := check(); r.code != exitFailed || !strings.Contains(r.out, "1 violation ") ||
+		!strings.Contains(r.out, want.Detail) {
+		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+	}
+	if r, _ := check("--format", "csv"); r.code != exitFailed || r.out !=
+		"guarantee,invariant,detail\nAdmitted ≤ limit,active_is_what_is_held,"+
+			"\"channel c counts 1 in flight, and 0 hold a slot\"\n" {
+		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+	}
+}
+
+// TestAuditInvariantsPrintsStatementsThatRun as they stand, for who has psql.
+func TestAuditInvariantsPrintsStatementsThatRun(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 1)
+	r := dispatcher(t, "", o.env, "audit", "invariants", "--sql", "--from", "2026-11-20", "--to",
+		"2026-11-21")
+	if r.code != exitOK || strings.Count(r.out, "as detail") != len(ledger.Invariants) ||
+		!strings.Contains(r.out, "'2026-11-22 00:00:00Z'") {
+		t.Fatalf("%d: %s %s", r.code, r.out, r.err)
+	}
+	if _, err := o.sql.Exec(t.Context(), r.out, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Error(err)
+	}
+	for _, args := range [][]string{
+		{"--from", "x"}, {"--from", "2026-11-21", "--to", "2026-11-20"}, {"--all", "--sql"},
+	} {
+		r := dispatcher(t, "", o.env, append([]string{"audit", "invariants"}, args...)...)
+		if r.code != exitUsage || r.err == "" {
+			t.Errorf("%v: %d: %s", args, r.code, r.err)
+		}
+	}
+}

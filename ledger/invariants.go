@@ -1,0 +1,162 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed invariants/*.sql
+var invariantFiles embed.FS
+
+// Invariant is something that holds at every moment, as one SQL statement that returns a sentence
+// for each violation. Nothing is locked by it, and nothing is written.
+type Invariant struct {
+	// Name is that of its file, without .sql.
+	Name string
+	// Guarantee is the one of DESIGN.md that it is part of, in the words that stand there, and
+	// Number its number.
+	Guarantee string
+	Number    int
+	// Sentence says what has to hold.
+	Sentence string
+	sql      string
+}
+
+// Invariants are all of them, by guarantee and name.
+var Invariants = readInvariants()
+
+func readInvariants() (all []Invariant) {
+	files, err := fs.Glob(invariantFiles, "invariants/*.sql")
+	if err != nil {
+		panic("ledger: " + err.Error())
+	}
+	for _, file := range files {
+		text, err := invariantFiles.ReadFile(file)
+		if err != nil {
+			panic("ledger: " + err.Error())
+		}
+		all = append(all, parseInvariant(strings.TrimSuffix(path.Base(file), ".sql"), string(text)))
+	}
+	slices.SortStableFunc(all, func(a, b Invariant) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// parseInvariant takes the guarantee from the first line of a file, and the sentence from the
+// second.
+func parseInvariant(name, text string) Invariant {
+	lines := strings.SplitN(text, "\n", 3)
+	number, guarantee, ok := strings.Cut(strings.TrimPrefix(lines[0], "-- guarantee "), ": ")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || len(lines) < 3 {
+		panic("ledger: " + name + ".sql does not begin with its guarantee and its sentence")
+	}
+	return Invariant{
+		Name: name, Guarantee: guarantee, Number: n,
+		Sentence: strings.TrimPrefix(lines[1], "-- "), sql: text,
+	}
+}
+
+// Daily reports whether the statement looks at the messages of a time; else it looks at what there
+// is now.
+func (i *Invariant) Daily() bool {
+	return strings.Contains(i.sql, ":first") || strings.Contains(i.sql, ":'since'")
+}
+
+// InvariantScope says what the statements look at.
+type InvariantScope struct {
+	// First and Next bound the numbers of messages, Since and Until the times of windows.
+	First, Next  int64
+	Since, Until time.Time
+	// Grace is how long repairs may take: the attempts of an instance that is gone are closed by
+	// then.
+	Grace time.Duration
+}
+
+// ScopeOf is all of some days, from the first to the last.
+func ScopeOf(from, to Day, grace time.Duration) InvariantScope {
+	return InvariantScope{
+		First: from.first(), Next: (to + 1).first(), Since: from.Begin(), Until: (to + 1).Begin(),
+		Grace: grace,
+	}
+}
+
+// SQL is the statement for a scope. Anybody can run it in psql; the files themselves too, with the
+// variables first, next, since, until and grace.
+func (i *Invariant) SQL(s *InvariantScope) string {
+	at := func(t time.Time) string { return "'" + t.UTC().Format("2006-01-02 15:04:05.999999Z07:00") + "'" }
+	return strings.NewReplacer(
+		":first", strconv.FormatInt(s.First, 10), ":next", strconv.FormatInt(s.Next, 10),
+		":'since'", at(s.Since), ":'until'", at(s.Until),
+		":'grace'", fmt.Sprintf("'%d seconds'", int64(s.Grace.Seconds())),
+	).Replace(i.sql)
+}
+
+// Audits check the invariants.
+type Audits struct{ *db }
+
+// Days are the first and the last day that the ledger has.
+func (s *Audits) Days(ctx context.Context) (first, last Day, err error) {
+	err = s.hot.QueryRow(ctx, `
+		select coalesce(min(day), 0), coalesce(max(day), 0) from dispatcher.days where not dropping`).
+		Scan(&first, &last)
+	return first, last, wrap("look for the days", err)
+}
+
+// auditSettings shape the session of a check: its statements go through whole partitions, and take
+// one processor at most.
+const auditSettings = `
+	set application_name = 'dispatcher invariants'; set enable_seqscan = on; set enable_hashjoin = on;
+	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan; set jit = off;
+	set enable_partitionwise_join = on; set enable_partitionwise_aggregate = on;
+	set max_parallel_workers_per_gather = 0; set work_mem = '64MB';
+	set default_transaction_read_only = on`
+
+// Auditor is a connection on which invariants are checked.
+type Auditor struct{ conn *pgx.Conn }
+
+// Open connects. Each statement may take as long as timeout, or as it likes with 0.
+func (s *Audits) Open(ctx context.Context, timeout time.Duration) (*Auditor, error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, wrap("check invariants", err)
+	}
+	_, err = conn.Exec(ctx, fmt.Sprintf("%s; set statement_timeout = %d", auditSettings,
+		timeout.Milliseconds()))
+	if err != nil {
+		closeConn(conn)
+		return nil, wrap("check invariants", err)
+	}
+	return &Auditor{conn}, nil
+}
+
+// Close ends the connection.
+func (a *Auditor) Close() { closeConn(a.conn) }
+
+// Check runs the statement of an invariant, and calls each with the sentence of each violation. A
+// statement sees the ledger as of one moment.
+func (a *Auditor) Check(
+	ctx context.Context, i *Invariant, s *InvariantScope, each func(detail string),
+) error {
+	rows, err := a.conn.Query(ctx, i.SQL(s), pgx.QueryExecModeExec)
+	if err != nil {
+		return wrap("check "+i.Name, err)
+	}
+	var detail string
+	_, err = pgx.ForEachRow(rows, []any{&detail}, func() error {
+		each(detail)
+		return nil
+	})
+	return wrap("check "+i.Name, err)
+}

@@ -1,0 +1,13 @@
+-- guarantee 1: Nothing accepted is lost
+-- Somebody is going to look at every receipt that is awaited.
+--
+-- The time at which one is due is in no index of dispatcher.receipts unless look_at is set, so
+-- dispatcher.awaited has to have its message at that time.
+select format('nobody is going to look for a receipt of message number %s, attempt %s, on channel %s, '
+    'that is due at %s', r.message_seq, r.attempt, r.channel,
+    to_char(r.due_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')) as detail
+from dispatcher.receipts r
+where r.message_seq >= :first and r.message_seq < :next and r.due_at is not null
+  and r.look_at is distinct from r.due_at
+  and (r.look_at is not null or (r.due_at, r.message_seq) not in (
+    select a.due_at, s.seq from dispatcher.awaited a, unnest(a.seqs) as s(seq)))

@@ -1,0 +1,23 @@
+-- guarantee 2: One attempt, at most one submit
+-- A message may have been taken once, or twice if it is flagged possible_duplicate.
+--
+-- Attempts under one key are one submission: the provider knows the key. A submission of which it is
+-- certain that it was not taken does not count.
+with submissions as (
+  select distinct a.message_seq, coalesce(b.attempt, a.attempt) as submission
+  from dispatcher.attempts a
+  left join dispatcher.ambiguous b
+    on b.message_seq = a.message_seq and a.attempt >= b.attempt and a.attempt <= b.last
+  where a.message_seq >= :first and a.message_seq < :next
+    and a.outcome in ('accepted', 'unknown') and b.verdict is distinct from 'not_taken'
+    and exists (select from dispatcher.attempts o where o.message_seq = a.message_seq
+      and o.message_seq >= :first and o.message_seq < :next and o.attempt > 1)
+)
+select format('message %s may have been taken %s times%s', m.id, s.n,
+    case when m.possible_duplicate then '' else ', and is not flagged as a possible duplicate' end
+  ) as detail
+from (
+  select message_seq, count(*) as n from submissions group by message_seq having count(*) > 1
+) s
+join dispatcher.messages m on m.seq = s.message_seq and m.seq >= :first and m.seq < :next
+where s.n > 2 or not m.possible_duplicate

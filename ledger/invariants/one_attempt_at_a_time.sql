@@ -1,0 +1,15 @@
+-- guarantee 2: One attempt, at most one submit
+-- An attempt without outcome is the last of its message, which does not wait and is not given up.
+--
+-- Otherwise the message would be sent again before the provider has answered. What was delivered or
+-- accepted by an earlier attempt may have one under way.
+select case when a.attempt <> m.attempts
+    then format('attempt %s of message %s has no outcome, though attempt %s was made after it',
+      a.attempt, m.id, m.attempts)
+    else format('message %s is %s, though its attempt %s has no outcome', m.id, m.state, a.attempt)
+  end as detail
+from dispatcher.attempts a
+join dispatcher.messages m on m.seq = a.message_seq and m.seq >= :first and m.seq < :next
+where a.message_seq >= :first and a.message_seq < :next and a.outcome is null
+  and (a.attempt <> m.attempts
+    or m.state not in ('sending', 'accepted', 'delivered', 'undelivered', 'no_receipt'))

@@ -1,0 +1,8 @@
+-- guarantee 1: Nothing accepted is lost
+-- A message that is unknown is final, or it is being found out what became of it.
+select format('message %s is unknown, and nobody tries to find out more', m.id) as detail
+from dispatcher.messages m
+where m.seq >= :first and m.seq < :next
+  and m.state = 'unknown' and m.reason is distinct from 'ambiguous_final'
+  and not exists (
+    select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null)

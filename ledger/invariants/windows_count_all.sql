@@ -1,0 +1,39 @@
+-- guarantee 3: Admitted ≤ limit
+-- A window has granted at least as many messages as were claimed in it, whatever their outcome.
+--
+-- Of limits of a channel and of a tenant. An attempt counts in the second in which it may leave, and
+-- in longer windows when it was claimed. Of a day the first 23 hours are looked at, as it may have no
+-- more. A window in which the limit began or ended has not counted all of it.
+with windows as materialized (
+  select * from audit.limit_windows
+  where unit = 'messages' and since <= window_start and until is null
+    and (scope = 'channel' or scope like 'tenant:%')
+    and window_start >= :'since' and window_start < :'until'
+), claimed as (
+  select s.window_seconds, a.channel, m.tenant, count(*) as n,
+    to_timestamp(div(extract(epoch from case when s.window_seconds = 1
+      then coalesce(a.leaves_at, a.claimed_at) else a.claimed_at end), s.window_seconds)
+      * s.window_seconds) as window_start
+  from (select distinct case window_seconds when 86400 then 60 else window_seconds end from windows)
+    as s(window_seconds)
+  cross join dispatcher.attempts a
+  join dispatcher.messages m on m.seq = a.message_seq
+  where a.claimed_at >= :'since' and a.claimed_at < timestamptz :'until' + interval '1 day'
+  group by s.window_seconds, a.channel, m.tenant, window_start
+), counted as (
+  select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, c.channel as claimed_on,
+    c.tenant, c.n
+  from windows w join claimed c using (window_seconds, window_start)
+  union all
+  select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, c.channel, c.tenant, c.n
+  from windows w join claimed c on w.window_seconds = 86400 and c.window_seconds = 60
+    and c.window_start >= w.window_start and c.window_start < w.window_start + interval '23 hours'
+)
+select format('%s messages of %s were claimed in the %s s from %s, and the limit has counted %s',
+    sum(n), concat_ws(', ', 'channel ' || nullif(channel, ''), nullif(scope, 'channel')),
+    window_seconds, to_char(window_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), granted
+  ) as detail
+from counted
+where (channel = '' or claimed_on = channel) and (scope = 'channel' or tenant = substr(scope, 8))
+group by channel, scope, window_seconds, window_start, granted
+having sum(n) > granted

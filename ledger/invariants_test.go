@@ -1,0 +1,312 @@
+package ledger_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// grace is that of the checks in these tests.
+const grace = 10 * time.Minute
+
+// everything is all that a test's database has.
+func everything() ledger.InvariantScope {
+	today := ledger.DayAt(time.Now())
+	return ledger.ScopeOf(today-3, today+3, grace)
+}
+
+// violations are the sentences of invariants that do not hold, by name; all invariants unless some
+// are named.
+func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string {
+	t.Helper()
+	scope, found := everything(), map[string][]string{}
+	for i := range ledger.Invariants {
+		one := &ledger.Invariants[i]
+		if len(names) > 0 && !slices.Contains(names, one.Name) {
+			continue
+		}
+		rows, err := db.Query(t.Context(), one.SQL(&scope), pgx.QueryExecModeExec)
+		if err != nil {
+			t.Errorf("%s: %v", one.Name, err)
+			return found
+		}
+		details, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Errorf("%s: %v", one.Name, err)
+			return found
+		}
+		if len(details) > 0 {
+			found[one.Name] = details
+		}
+	}
+	return found
+}
+
+// books are the invariants that hold whatever is decided about messages, so that tests whose
+// decisions are not those of the dispatcher can check them.
+var books = []string{
+	"waiting_is_due", "sending_is_under_way", "awaited_receipts_are_found", "attempts_are_numbered",
+	"one_attempt_at_a_time", "ids_are_recognised", "ambiguities_have_attempts", "windows_hold",
+	"windows_do_not_overlap", "active_is_what_is_held", "held_is_what_attempts_hold",
+	"receipts_have_attempts", "versions_follow_each_other",
+}
+
+// amiss is what does not hold of some invariants, empty when all do.
+func amiss(t testing.TB, db *pgx.Conn, names ...string) string {
+	t.Helper()
+	found := violations(t, db, names...)
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprint(found)
+}
+
+// throughout checks the books again and again while others write them, until the function that it
+// returns is called.
+func throughout(t *testing.T, url string) (over func()) {
+	t.Helper()
+	db, done := raw(t, url), make(chan struct{})
+	var watch sync.WaitGroup
+	looked := 0
+	watch.Go(func() {
+		for ; ; looked++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if got := amiss(t, db, books...); got != "" {
+				t.Error("while it is written: " + got)
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+		if looked < 2 {
+			t.Errorf("the books were looked at %d times", looked)
+		}
+	}
+}
+
+// TestGuaranteesOfInvariantsAreThoseOfTheDesign holds the words of the files to those of DESIGN.md.
+func TestGuaranteesOfInvariantsAreThoseOfTheDesign(t *testing.T) {
+	t.Parallel()
+	design, err := os.ReadFile("../DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ledger.Invariants {
+		one := &ledger.Invariants[i]
+		row := fmt.Sprintf("\n| %d | **%s", one.Number, one.Guarantee)
+		if !strings.Contains(string(design), row) {
+			t.Errorf("%s: DESIGN.md has no guarantee %d %q", one.Name, one.Number, one.Guarantee)
+		}
+		if !strings.HasSuffix(one.Sentence, ".") {
+			t.Errorf("%s: %q is no sentence", one.Name, one.Sentence)
+		}
+	}
+}
+
+// everyKind fills a ledger with a message of every kind: m-00000 accepted, with a slot that is held
+// until its receipt; 1 accepted; 2 unknown, with a search; 3 without answer; 4 about to be sent
+// again; 5 rejected; 6 delivered; 7 sent twice, and flagged.
+func everyKind(t testing.TB, r *rig) {
+	t.Helper()
+	apply(t, r.l, ledger.ChannelSpec{
+		Name: "a", ActiveMax: 40,
+		Limits: []admission.Limit{limit(admission.Minute, 100), limit(admission.Day, 1000)},
+	}, ledger.ChannelSpec{Name: "b"})
+	execute(t, r.db, `update dispatcher.limits set since = now() - interval '2 days'`)
+	m := claimAll(t, r.l, batch("m", 8), "a").Messages
+	held := accepted(m[:1])
+	held[0].Await, held[0].Hold = time.Hour, time.Hour
+	lost := unknown(m[2])
+	lost.Ambiguity = &ledger.Ambiguity{
+		Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Hour),
+		NextAt: time.Now().Add(time.Hour),
+	}
+	rejected := accepted(m[5:6])
+	rejected[0].Outcome, rejected[0].State, rejected[0].Reference = provider.Rejected,
+		ledger.Rejected, ""
+	delivered := accepted(m[6:7])
+	delivered[0].Await = time.Hour
+	resent := unknown(m[7])
+	resent.State, resent.Reason, resent.PossibleDuplicate = ledger.Retry, "unknown", true
+	for _, s := range [][]ledger.Settlement{
+		held, accepted(m[1:2]), {lost}, throttled(m[4:5], 0), rejected, delivered, {resent},
+	} {
+		settleAll(t, r.l, s)
+	}
+	receive(t, r.l, receipt("ref-m-00006", provider.Delivered))
+	execute(t, r.db, `update dispatcher.messages set next_at = now() + interval '1 hour'
+		where id = 'm-00004'`)
+	if err := runClaim(t.Context(), r.l, ledger.Claim{Due: 10, Channels: []string{"a"}},
+		give); err != nil {
+		t.Fatal(err)
+	}
+	second := m[7]
+	second.Attempts = 1
+	settleAll(t, r.l, accepted([]ledger.Message{second}))
+}
+
+// old makes everything that has happened two hours old, and its instance one that has run since.
+const old = `
+	update dispatcher.instances set beating_since = now() - interval '3 hours',
+	  last_seen = clock_timestamp(), oldest_open_at = now() - interval '2 hours';
+	update dispatcher.routing_versions set created_at = created_at - interval '3 hours';
+	update dispatcher.messages set received_at = received_at - interval '2 hours';
+	update dispatcher.attempts set claimed_at = claimed_at - interval '2 hours';`
+
+// TestInvariantsNameWhatIsBroken breaks each of them by hand, and finds it named, and no other one.
+func TestInvariantsNameWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	everyKind(t, r)
+	if found := violations(t, r.db); len(found) > 0 {
+		t.Fatalf("nothing was broken: %v", found)
+	}
+	const of = ` (select seq from dispatcher.messages where id = '%s')`
+	sabotages := []struct{ invariant, sql, detail string }{
+		{
+			"waiting_is_due", `delete from dispatcher.due where seq in` + fmt.Sprintf(of, "m-00004"),
+			"message m-00004 is retry, but does not stand in due",
+		},
+		{"waiting_is_due", `update dispatcher.due set lane = 'x'`, "due says other things of message m-00004"},
+		{
+			"waiting_is_due", `insert into dispatcher.due select seq, now(), null, lane, tenant, 'retry'
+				from dispatcher.messages where id = 'm-00001'`, "does not wait",
+		},
+		{
+			"sending_is_under_way", `update dispatcher.attempts set outcome = 'refused'
+				where message_seq in` + fmt.Sprintf(of, "m-00001"),
+			"message m-00001 is being sent, but its attempt 1 was refused",
+		},
+		{"lost_attempts_are_closed", old, "attempt 1 of message m-00003 on channel a was claimed at"},
+		{
+			"overdue_is_looked_at", old + `update dispatcher.ambiguous set next_at = now() - interval '2 hours';
+				update dispatcher.attempts set claimed_at = now() where outcome is null`,
+			"unanswered submissions have been due since",
+		},
+		{"awaited_receipts_are_found", `delete from dispatcher.awaited`, "nobody is going to look for a receipt"},
+		{
+			"unknown_is_searched", `update dispatcher.ambiguous set closed_at = now(), next_at = null,
+				verdict = 'final'`, "message m-00002 is unknown, and nobody",
+		},
+		{
+			"states_follow_from_attempts", `update dispatcher.messages set state = 'failed', finished_at = now()
+				where id = 'm-00001'`, "message m-00001 is failed, which follows from none",
+		},
+		{
+			"states_follow_from_attempts", `update dispatcher.messages set state = 'delivered', finished_at = now()
+				where id = 'm-00000'`, "message m-00000 is delivered, which follows from none",
+		},
+		{
+			"attempts_are_numbered", `update dispatcher.messages set attempts = 2 where id = 'm-00005'`,
+			"message m-00005 counts 2 attempts, and has 1, numbered from 1 to 1",
+		},
+		{
+			"attempts_are_numbered", `delete from dispatcher.messages where id = 'm-00005';
+				delete from dispatcher.ids_0 where id = 'm-00005'`,
+			"which is not there",
+		},
+		{
+			"one_attempt_at_a_time", `update dispatcher.messages set state = 'retry', next_at = now()
+				where id = 'm-00003'`, "message m-00003 is retry, though its attempt 1 has no outcome",
+		},
+		{
+			"maybe_taken_once", `update dispatcher.messages set possible_duplicate = false`,
+			"message m-00007 may have been taken 2 times, and is not flagged",
+		},
+		{
+			"nothing_after_its_deadline", `update dispatcher.messages m set expires_at = a.claimed_at
+				from dispatcher.attempts a where a.message_seq = m.seq and m.id = 'm-00001'`,
+			"attempt 1 of message m-00001 was to leave at",
+		},
+		{"ids_are_recognised", `delete from dispatcher.ids_0 where id = 'm-00001'`, "would not be recognised"},
+		{
+			"ids_are_recognised", `update dispatcher.ids_0 set seq = 7 where id = 'm-00001'`,
+			"has an id that was given to number 7",
+		},
+		{"ambiguities_have_attempts", `update dispatcher.ambiguous set last = 2`, "1 of them are there"},
+		{
+			"windows_hold", `alter table dispatcher.limits drop constraint limits_granted;
+				update dispatcher.limits set granted = max + 1 where window_seconds = 60`,
+			"(channel a)",
+		},
+		{
+			"windows_do_not_overlap", `insert into dispatcher.limit_history (channel, scope, window_seconds,
+				  unit, window_start, max, granted)
+				select channel, scope, window_seconds, unit, window_start, 1000, 1000 from dispatcher.limits
+				where window_seconds = 60`, "which was left before",
+		},
+		{
+			"windows_count_all", `update dispatcher.limits set granted = granted - 1 where window_seconds = 60`,
+			"9 messages of channel a were claimed in the 60 s from",
+		},
+		{
+			"windows_count_all", `update dispatcher.limits set granted = granted - 1 where window_seconds = 86400`,
+			"9 messages of channel a were claimed in the 86400 s from",
+		},
+		{
+			"active_is_what_is_held", `update dispatcher.channels set active = active - 1 where channel = 'a'`,
+			"channel a counts 1 in flight, and 2 hold a slot",
+		},
+		{
+			"active_is_what_is_held", `delete from dispatcher.channels where channel = 'a'`,
+			"2 attempts hold a slot of channel a, which is not there",
+		},
+		{
+			"held_is_what_attempts_hold", `update dispatcher.held set held_until = held_until + interval '1 s'`,
+			"held has another time of attempt 1",
+		},
+		{
+			"choices_have_what_they_need", `update dispatcher.messages set routing_version = 99
+				where id = 'm-00001'`, "message m-00001: its routing version 99 is not there",
+		},
+		{
+			"choices_have_what_they_need", `update dispatcher.messages set draw_key_id = null
+				where id = 'm-00001'`, "message m-00001: its draw has no key",
+		},
+		{
+			"choices_have_what_they_need", `update dispatcher.attempts set reason = 'fallback'
+				where message_seq in` + fmt.Sprintf(of, "m-00001"), "message m-00001: attempt 1 is a fallback",
+		},
+		{"receipts_have_attempts", `update dispatcher.receipts set attempt = 7`, "which is not there"},
+		{
+			"versions_follow_each_other", `insert into dispatcher.routing_versions (version, author, document)
+				values (3, 'x', 'x')`, "routing version 3 follows version 1",
+		},
+		{
+			"claims_follow_the_version", `update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour'
+				where message_seq in` + fmt.Sprintf(of, "m-00001"), "message m-00001 was claimed under version 1",
+		},
+	}
+	broken := map[string]bool{}
+	for _, s := range sabotages {
+		broken[s.invariant] = true
+		execute(t, r.db, `begin`)
+		execute(t, r.db, s.sql)
+		found := violations(t, r.db)
+		execute(t, r.db, `rollback`)
+		if len(found) != 1 || !strings.Contains(strings.Join(found[s.invariant], "\n"), s.detail) {
+			t.Errorf("%s, after %s: %v", s.invariant, s.sql, found)
+		}
+	}
+	for i := range ledger.Invariants {
+		if name := ledger.Invariants[i].Name; !broken[name] {
+			t.Errorf("nobody breaks %s", name)
+		}
+	}
+}
