@@ -172,7 +172,7 @@ func (k *keeper) summarise(ctx context.Context) error {
 	for _, index := range indexes {
 		err := pgx.BeginFunc(ctx, k.conn, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, fmt.Sprintf(`set local lock_timeout = %d;
-				select brin_summarize_new_values(%d)`, firstWait.Milliseconds(), index))
+				select dispatcher.summarise(%d)`, firstWait.Milliseconds(), index))
 			return err
 		})
 		pg, ok := errors.AsType[*pgconn.PgError](err)
@@ -191,32 +191,14 @@ const unindexed = `
 	  and day < dispatcher.day_at(clock_timestamp() - interval '10 minutes')
 	order by day`
 
-// indexIDs makes the index by which dispatcher.seq_of finds the messages of past days. An index
-// that a crash has left half made is made again.
+// indexIDs stores the ids of past days where dispatcher.seq_of finds them.
 func (k *keeper) indexIDs(ctx context.Context) error {
 	days, err := k.days(ctx, unindexed, k.r.IDs)
 	if err != nil {
 		return err
 	}
 	for _, day := range days {
-		name := "dispatcher.messages_" + day.suffix() + "_id"
-		var invalid bool
-		err := k.conn.QueryRow(ctx, `select exists (select from pg_index
-			where indexrelid = to_regclass($1) and not indisvalid)`, name).Scan(&invalid)
-		if err != nil {
-			return err
-		}
-		if invalid {
-			if _, err := k.conn.Exec(ctx, `drop index concurrently if exists `+name); err != nil {
-				return err
-			}
-		}
-		if _, err := k.conn.Exec(ctx, `create index concurrently if not exists messages_`+
-			day.suffix()+`_id on dispatcher.messages_`+day.suffix()+` (id)`); err != nil {
-			return err
-		}
-		if _, err := k.conn.Exec(ctx, `update dispatcher.days set ids_indexed = true
-			where day = $1`, day); err != nil {
+		if _, err := k.conn.Exec(ctx, `select dispatcher.index_ids($1)`, day); err != nil {
 			return err
 		}
 		k.done.Indexed = append(k.done.Indexed, day)

@@ -221,7 +221,7 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 	if err := k.sweep(ctx, day); err != nil {
 		return err
 	}
-	for _, table := range []string{"payloads", "attempts", "messages"} {
+	for _, table := range []string{"payloads", "attempts", "past_ids", "messages"} {
 		if err := k.dropPartition(ctx, table, day); err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 	if err := k.sweep(ctx, day); err != nil {
 		return err
 	}
-	if _, err := k.conn.Exec(ctx, `delete from dispatcher.days where day = $1`, day); err != nil {
+	if _, err := k.conn.Exec(ctx, `select dispatcher.forget_day($1)`, day); err != nil {
 		return err
 	}
 	k.done.Facts = append(k.done.Facts, day)
@@ -262,43 +262,17 @@ func (k *keeper) sweep(ctx context.Context, day Day) error {
 	return nil
 }
 
-// detachTimeout is how long to wait for transactions that still read a partition. A detach that
-// gives up is ended by the next call.
-const detachTimeout = 30 * time.Second
-
-// dropPartition takes a partition out of its table, while others go on reading the rest of it, and
-// drops it.
+// dropPartition drops a table of a day. That locks all days of the table for a moment, so it waits
+// for whoever reads them no longer than others may wait behind it.
 func (k *keeper) dropPartition(ctx context.Context, table string, day Day) error {
-	parent := "dispatcher." + table
-	name := parent + "_" + day.suffix()
-	var exists, attached, pending bool
-	err := k.conn.QueryRow(ctx, `
-		select to_regclass($1) is not null, count(*) > 0, coalesce(bool_or(inhdetachpending), false)
-		from pg_inherits where inhrelid = to_regclass($1)`, name).
-		Scan(&exists, &attached, &pending)
+	var exists bool
+	err := k.conn.QueryRow(ctx, `select to_regclass($1) is not null`,
+		"dispatcher."+table+"_"+day.suffix()).Scan(&exists)
 	if err != nil || !exists {
 		return err
 	}
-	if attached {
-		how := "concurrently"
-		if pending {
-			how = "finalize"
-		}
-		if _, err := k.conn.Exec(ctx, fmt.Sprintf(`set lock_timeout = %d`,
-			detachTimeout.Milliseconds())); err != nil {
-			return err
-		}
-		_, err := k.conn.Exec(ctx,
-			fmt.Sprintf(`alter table %s detach partition %s %s`, parent, name, how))
-		if _, reset := k.conn.Exec(ctx, `reset lock_timeout`); err == nil {
-			err = reset
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return k.underLock(ctx, `lock table `+name+` in access exclusive mode`, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `drop table `+name)
+	return k.underLock(ctx, "select", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `select dispatcher.drop_day($1, $2)`, table, day)
 		return err
 	})
 }

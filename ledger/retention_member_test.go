@@ -44,7 +44,7 @@ func TestAMemberOfTheOwnersRoleKeepsTheDays(t *testing.T) {
 	made := scalar[string](t, k.db, `select relowner::regrole::text from pg_class
 		where relname = 'messages_' || to_char(date '1970-01-01' + $1::int, 'YYYYMMDD')`,
 		k.today+2)
-	if made != member {
-		t.Errorf("the day was made by %s", made)
+	if made != owner {
+		t.Errorf("the day belongs to %s", made)
 	}
 }

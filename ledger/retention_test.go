@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
@@ -218,11 +219,7 @@ func TestIDsAreNotForgottenBeforeTheirDayIsIndexed(t *testing.T) {
 	k.message(t, "older", 30, hour)
 	k.message(t, "young", 5, hour)
 	k.exec(t, `update dispatcher.id_turns set since = clock_timestamp() - interval '8 days'`)
-	// An index of this name that a crash left half made.
 	suffix := strings.ReplaceAll((k.today - 9).String(), "-", "")
-	k.exec(t, `create index messages_`+suffix+`_id on dispatcher.messages_`+suffix+` (id)`)
-	k.exec(t, `update pg_index set indisvalid = false
-		where indexrelid = 'dispatcher.messages_`+suffix+`_id'::regclass`)
 	kept := k.keep(t, week)
 	if want := []ledger.Day{k.today - 30, k.today - 9}; !cmp.Equal(kept.Indexed, want) ||
 		!kept.Turned {
@@ -231,19 +228,14 @@ func TestIDsAreNotForgottenBeforeTheirDayIsIndexed(t *testing.T) {
 	if got := scalar[int64](t, k.db, `select dispatcher.seq_of('old')`); got != seq {
 		t.Errorf("found %d, want %d", got, seq)
 	}
-	if got := scalar[string](t, k.db, `select string_agg(relname || ' ' || indisvalid, ', ')
-		from pg_index join pg_class c on c.oid = indexrelid
-		where relname ~ '^messages_[0-9]+_id$' `); strings.Count(got, " true") != 2 {
-		t.Errorf("there are %s", got)
-	}
 	k.exec(t, `set enable_seqscan = off`) // the table is small
-	rows, err := k.db.Query(t.Context(), fmt.Sprintf(`explain select seq from dispatcher.messages
+	rows, err := k.db.Query(t.Context(), fmt.Sprintf(`explain select seq from dispatcher.past_ids
 		where id = 'old' and seq >= %d and seq < %d`, int64(k.today-9)<<36, int64(k.today-8)<<36))
 	if err != nil {
 		t.Fatal(err)
 	}
 	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || !strings.Contains(strings.Join(plan, ""), "messages_"+suffix+"_id") {
+	if err != nil || !strings.Contains(strings.Join(plan, ""), "past_ids_"+suffix+"_id_idx") {
 		t.Errorf("not by the index: %s, %v", plan, err)
 	}
 }
@@ -575,15 +567,15 @@ func TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother(t *testing.T) {
 			}
 			return
 		}
-		k.exec(t, `drop index dispatcher.messages_`+suffix+`_id;
+		k.exec(t, `drop table dispatcher.past_ids_`+suffix+`;
 			update dispatcher.days set payloads = true, ids_indexed = false, looked_at = null;
 			delete from dispatcher.receipts; delete from dispatcher.payloads;
 			delete from dispatcher.attempts; delete from dispatcher.messages`)
 	}
 }
 
-// A detach that gave up, as its session was ended while it waited, is ended by the next call.
-func TestADetachThatWasInterruptedIsEnded(t *testing.T) {
+// Somebody reads for a long time: the day stays until the next call, and claims do not wait.
+func TestADayThatSomebodyReadsIsDroppedByTheNextCall(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
 	k.message(t, "old", 120, hour)
@@ -592,22 +584,11 @@ func TestADetachThatWasInterruptedIsEnded(t *testing.T) {
 		`begin; select from dispatcher.payloads limit 1`); err != nil {
 		t.Fatal(err)
 	}
-	first := make(chan error, 1)
-	go func() {
-		_, err := k.l.Days.Keep(t.Context(), week)
-		first <- err
-	}()
-	for !scalar[bool](t, k.db, `select exists (select from pg_inherits where inhdetachpending)`) {
-		select {
-		case err := <-first:
-			t.Fatalf("it did not wait: %v", err)
-		case <-time.After(time.Millisecond):
-		}
+	if _, err := k.l.Days.Keep(t.Context(), week); !ledger.Unavailable(err) {
+		t.Errorf("while somebody reads: %v", err)
 	}
-	k.exec(t, `select pg_terminate_backend(pid, 10000) from pg_stat_activity
-		where application_name = 'dispatcher days' and datname = current_database()`)
-	if err := <-first; err == nil {
-		t.Error("it was not cut off")
+	if got := k.ages(t, "dropping and day < $1"); got != "120" {
+		t.Errorf("on their way out are days %s", got)
 	}
 	if _, err := reader.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
@@ -615,6 +596,23 @@ func TestADetachThatWasInterruptedIsEnded(t *testing.T) {
 	k.keep(t, week)
 	if got := k.ages(t, "day < $1"); got != "" {
 		t.Errorf("there are days %s", got)
+	}
+}
+
+// The owner of the schema may say for how long days are kept, whatever a dispatcher asks for.
+func TestNoDayIsDroppedThatTheOwnerKeeps(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	k.message(t, "old", 120, hour)
+	k.exec(t, `update dispatcher.least_kept set facts = '200 days'`)
+	_, err := k.l.Days.Keep(t.Context(), week)
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || pg.Code != "42501" || !strings.Contains(pg.Message, "keeps it longer") {
+		t.Errorf("a day that is to be kept: %v", err)
+	}
+	k.exec(t, `update dispatcher.least_kept set facts = '100 days'`)
+	if kept := k.keep(t, week); !cmp.Equal(kept.Facts, []ledger.Day{k.today - 120}) {
+		t.Errorf("dropped %v", kept.Facts)
 	}
 }
 

@@ -62,7 +62,9 @@ func newRig(t testing.TB) *rig {
 	r.url, r.empty = ledgertest.Lasting(t)
 	// The rig outlives the test.
 	ctx := context.WithoutCancel(t.Context())
-	l, err := ledger.Connect(ctx, ledger.Config{URL: r.url, Region: "test", Host: "rig"})
+	l, err := ledger.Connect(ctx, ledger.Config{
+		URL: asApp(r.url), Region: "test", Host: "rig",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

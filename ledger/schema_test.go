@@ -264,7 +264,8 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"reason was_start was_granted window_start granted set_aside",
 		"limit_windows": "channel scope window_seconds window_start unit max granted " +
 			"reserved currency next_at since until",
-		"active": "channel max active",
+		"active":    "channel max active",
+		"draw_keys": "draw_key_id first_at last_at messages",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
 			"closed_at verdict author note",
 		"erasures":         "at author tenant number_hmac messages parts unended",

@@ -16,6 +16,8 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+	"dispatcher/ledger/pgserver"
 	"dispatcher/provider"
 )
 
@@ -49,10 +51,19 @@ func open(t testing.TB, specs ...ledger.ChannelSpec) *ledger.Ledger {
 	return l
 }
 
+// asApp is the address for a login of the dispatcher, which has no more rights than what "migrate
+// --roles" grants it: all these tests go by it. Servers of a test's own have no roles.
+func asApp(url string) string {
+	if strings.Contains(url, "role%3D") || strings.Contains(url, "/"+pgserver.Database+"?") {
+		return url
+	}
+	return ledgertest.As(migrations.RoleApp, url)
+}
+
 // connect opens and registers one more instance over the same database.
 func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
 	t.Helper()
-	c.Region, c.Host = "test", t.Name()
+	c.Region, c.Host, c.URL = "test", t.Name(), asApp(c.URL)
 	l, err := ledger.Connect(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -108,6 +108,10 @@ func Empty(t testing.TB) string {
 	return clone(t, "template1")
 }
 
+// As is the address of a database for a session with the rights of a role, such as
+// migrations.RoleApp.
+func As(role, url string) string { return url + "&options=-c%20role%3D" + role }
+
 // Server starts a private server that the test may stop, kill and start again. What was
 // committed survives that, though it would not survive the machine. The given settings
 // win over those of this package. It is stopped at the end of the test.
@@ -216,6 +220,10 @@ func start() {
 		return
 	}
 	if shared.err = migrations.Migrate(ctx, shared.server.URLOf(template)); shared.err != nil {
+		return
+	}
+	_, shared.err = migrations.Roles(ctx, shared.server.URLOf(template), 24*time.Hour)
+	if shared.err != nil {
 		return
 	}
 	shared.err = shared.pool.prepare(ctx, shared.server.URLOf(template))

@@ -320,8 +320,8 @@ create trigger attempts_held after update of held_until, freed on dispatcher.att
     or new.held_until is not null and old.freed <> new.freed)
   execute function dispatcher.keep_held();
 
--- The days that there are partitions for, counted from 1970-01-01. ids_indexed: an index on the ids
--- of its messages was made after the day, for who asks about a message by its id. payloads: they
+-- The days that there are partitions for, counted from 1970-01-01. ids_indexed: the ids of its
+-- messages are in past_ids, for who asks about a message by its id. payloads: they
 -- have not been dropped yet. kept is how many were left when they were, because their messages had
 -- not ended. living is how many messages had not ended when the day was to be dropped, at
 -- looked_at. dropping: its partitions are on their way out, and nothing refers to them any more.
@@ -343,6 +343,50 @@ language sql immutable strict parallel safe return day::bigint << 36;
 create function dispatcher.day_at(at timestamptz) returns integer
 language sql immutable strict parallel safe return floor(extract(epoch from at) / 86400)::integer;
 
+-- The ids of past days, ascending, for who asks about a message by its id: they are stored once
+-- more when the ids of their day may be forgotten, and never change. So the smallest index finds
+-- them, and to make it holds up nobody who writes to the messages.
+create table dispatcher.past_ids (
+  id  text collate "C" not null,
+  seq bigint not null
+) partition by range (seq);
+
+-- For how long the owner of this schema keeps facts at least, whatever the login of the dispatcher
+-- asks for: drop_day takes no younger day away.
+create table dispatcher.least_kept (
+  facts interval not null default '1 day' check (facts >= interval '1 day')
+);
+create unique index least_kept_one on dispatcher.least_kept ((true));
+insert into dispatcher.least_kept default values;
+
+-- The login of the dispatcher need own nothing here, see roles/roles.sql. What makes, indexes and
+-- drops the tables of days therefore runs with the rights of the owner: the functions below that
+-- are "security definer". Each has a fixed search_path, names every object with its schema, and
+-- does nothing else than it says for any argument. Nobody but the owner may call them unless it is
+-- granted. None of them is called per message.
+
+-- copy_grants gives a table the grants of another one, also those of single columns: statements
+-- name the tables of days themselves.
+create function dispatcher.copy_grants(source regclass, target regclass) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+begin
+  for one in
+    select g.privilege_type as privilege, '' as columns, g.grantee
+    from pg_class c, aclexplode(c.relacl) g where c.oid = source and g.grantee <> c.relowner
+    union all
+    select g.privilege_type, format('(%I)', a.attname), g.grantee
+    from pg_attribute a, aclexplode(a.attacl) g where a.attrelid = source and not a.attisdropped
+  loop
+    execute format('grant %s %s on %s to %s', one.privilege, one.columns, target,
+      case when one.grantee = 0 then 'public' else one.grantee::regrole::text end);
+  end loop;
+end
+$$;
+
 -- make_day makes the partitions of a day, unless they are there. To make a table and attach it
 -- waits for nobody who reads the others, as to create a partition would.
 --
@@ -351,7 +395,9 @@ language sql immutable strict parallel safe return floor(extract(epoch from at) 
 -- heap-only updates. At 45 a fifth of them is not, which takes more disk than the room does. Most
 -- messages are never updated, so their pages are filled.
 create function dispatcher.make_day(day integer) returns void
-language plpgsql as $$
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
 #variable_conflict use_variable
 declare
   suffix text := to_char(date '1970-01-01' + day, 'YYYYMMDD');
@@ -369,15 +415,91 @@ begin
   execute format('alter table dispatcher.messages attach partition dispatcher.messages_%s %s', suffix, bounds);
   execute format('alter table dispatcher.payloads attach partition dispatcher.payloads_%s %s', suffix, bounds);
   execute format('alter table dispatcher.attempts attach partition dispatcher.attempts_%s %s', suffix, bounds);
+  perform dispatcher.copy_grants('dispatcher.messages', ('dispatcher.messages_' || suffix)::regclass),
+    dispatcher.copy_grants('dispatcher.payloads', ('dispatcher.payloads_' || suffix)::regclass),
+    dispatcher.copy_grants('dispatcher.attempts', ('dispatcher.attempts_' || suffix)::regclass);
   insert into dispatcher.days (day) values (day);
 end
 $$;
 
--- make_days makes those of today and the next ones.
+-- make_days makes those of today and the next ones, a week at most.
 create function dispatcher.make_days(ahead integer) returns void
-language sql
+language sql security definer
+set search_path = pg_catalog, pg_temp
 begin atomic
-  select dispatcher.make_day(dispatcher.day_at(clock_timestamp()) + n) from generate_series(0, ahead) n;
+  select dispatcher.make_day(dispatcher.day_at(clock_timestamp()) + n) from generate_series(0, least(ahead, 7)) n;
 end;
+
+-- index_ids stores the ids of a day in past_ids, unless it has. Nobody may write to messages_DAY
+-- any more but who changes a message that is there. The rows are in order, so a block range index
+-- finds one of them in some pages; without statistics nobody would use it.
+create function dispatcher.index_ids(day integer) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+  suffix text := to_char(date '1970-01-01' + day, 'YYYYMMDD');
+begin
+  perform from dispatcher.days d where d.day = index_ids.day and not d.ids_indexed and not d.dropping
+    for update;
+  if not found then
+    return;
+  end if;
+  execute format('create table dispatcher.past_ids_%s (like dispatcher.past_ids)', suffix);
+  execute format('insert into dispatcher.past_ids_%s select id, seq from dispatcher.messages_%1$s order by id', suffix);
+  execute format('create index on dispatcher.past_ids_%s using brin (id) with (pages_per_range = 16)', suffix);
+  execute format('analyze dispatcher.past_ids_%s', suffix);
+  perform dispatcher.copy_grants('dispatcher.past_ids', ('dispatcher.past_ids_' || suffix)::regclass);
+  execute format('alter table dispatcher.past_ids attach partition dispatcher.past_ids_%s for values from (%s) to (%s)',
+    suffix, dispatcher.first_of(day), dispatcher.first_of(day + 1));
+  update dispatcher.days d set ids_indexed = true where d.day = index_ids.day;
+end
+$$;
+
+-- summarise brings one partition of the index on claimed_at up to date.
+create function dispatcher.summarise(index oid) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform brin_summarize_new_values(i.inhrelid) from pg_inherits i
+  where i.inhrelid = index and i.inhparent = 'dispatcher.attempts_claimed_at'::regclass;
+end
+$$;
+
+-- drop_day drops one of the tables of a day that has been marked as on its way out, if it is there.
+-- The caller bounds how long it waits for its locks.
+create function dispatcher.drop_day(kind text, day integer) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind not in ('messages', 'payloads', 'attempts', 'past_ids') then
+    raise exception 'there is no table % of a day', kind using errcode = 'invalid_parameter_value';
+  end if;
+  if not exists (select from dispatcher.days d, dispatcher.least_kept l where d.day = drop_day.day and d.dropping
+      and to_timestamp((d.day + 1)::bigint * 86400) <= clock_timestamp() - l.facts) then
+    raise exception 'day % is not on its way out, or the owner of the ledger keeps it longer', date '1970-01-01' + day
+      using errcode = 'insufficient_privilege';
+  end if;
+  execute format('drop table if exists dispatcher.%I', kind || '_' || to_char(date '1970-01-01' + day, 'YYYYMMDD'));
+end
+$$;
+
+-- forget_day takes a day off the list once nothing of it is left.
+create function dispatcher.forget_day(day integer) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if to_regclass('dispatcher.messages_' || to_char(date '1970-01-01' + day, 'YYYYMMDD')) is null then
+    delete from dispatcher.days d where d.day = forget_day.day and d.dropping;
+  end if;
+end
+$$;
+
+revoke execute on function dispatcher.copy_grants, dispatcher.make_day, dispatcher.make_days, dispatcher.index_ids,
+  dispatcher.summarise, dispatcher.drop_day, dispatcher.forget_day from public;
 
 select dispatcher.make_days(2);

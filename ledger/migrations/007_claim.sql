@@ -215,7 +215,7 @@ end
 $$;
 
 -- seq_of is the number of the message with an id, null when there is none. It finds messages of the
--- days whose ids are still recognised, and older ones by the index that was made after their day. The
+-- days whose ids are still recognised, and older ones by what was stored of their ids after their day. The
 -- bounds are constants, so that it looks at no other day, and a day that is dropped meanwhile is
 -- empty.
 create function dispatcher.seq_of(wanted text) returns bigint
@@ -230,7 +230,7 @@ begin
     return found_seq;
   end if;
   for past in select day from dispatcher.days where ids_indexed order by day desc loop
-    execute format('select seq from dispatcher.messages where id = $1 and seq >= %s and seq < %s',
+    execute format('select seq from dispatcher.past_ids where id = $1 and seq >= %s and seq < %s',
       dispatcher.first_of(past), dispatcher.first_of(past + 1)) into found_seq using wanted;
     if found_seq is not null then
       return found_seq;

@@ -65,3 +65,57 @@ create view audit.routing_versions as
 create view audit.ramp_moves as
   select m.ramp, r.route, m.at, m.author, m.move, m.step, r.steps, m.version, m.reason
   from dispatcher.ramp_moves m join dispatcher.ramps r on r.id = m.ramp;
+
+-- Which draw keys a day's choices need: all messages are counted, so it takes a while.
+create view audit.draw_keys as
+  select draw_key_id, min(received_at) as first_at, max(received_at) as last_at, count(*) as messages
+  from dispatcher.messages where draw_key_id is not null
+  group by draw_key_id;
+
+-- What the commands "report", "explain" and "audit verify" read, so that they need no right to the
+-- tables: the rows of schema dispatcher as they are, without numbers, texts and what stands for a
+-- number. Internal, as those are: only schema audit is stable. stored_messages has the states that
+-- are written, messages those that messages have.
+create schema facts;
+
+create view facts.messages as
+  select seq, id, lane, tenant, topic, kafka_partition, kafka_offset, state, reason, next_at, expires_at, route,
+    routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet, received_at, attempts, tried, rounds,
+    pinned, parts_left, parts_cut, possible_duplicate, waiting_since, waits_for, waits, same_key, same_key_until,
+    same_key_account, finished_at, seen, detail, number_hmac, envelope_hmac, calling_code
+  from dispatcher.message_states;
+
+create view facts.stored_messages as
+  select seq, id, lane, tenant, state, received_at, route, routing_version, first_choice, attempts
+  from dispatcher.messages;
+
+create view facts.attempts as
+  select message_seq, attempt, channel, reason, segments, price_micros, currency, ranking, outcome, unfit, provider_code,
+    provider_reference, claimed_at, settled_at, delivered_at, instance, answers, ticket_at, receipt_state, receipt_cause,
+    receipt_code, receipt_at, contradicted_at
+  from dispatcher.attempts;
+
+create view facts.ids as
+  select id, seq from dispatcher.ids_0 union all select id, seq from dispatcher.ids_1
+  union all select id, seq from dispatcher.past_ids;
+
+create view facts.receipts as
+  select message_seq, attempt, part, channel, reference, received_at from dispatcher.receipts;
+
+create view facts.ambiguous as
+  select message_seq, attempt, last, step, opened_at, until, asked, closed_at, verdict, author, note
+  from dispatcher.ambiguous;
+
+create view facts.routing_versions as
+  select version, author, reason, created_at, document, effects, base from dispatcher.routing_versions;
+
+create view facts.channels as
+  select channel, active_max, active, last_assigned, removed_at, ease_rate, ease_since, ease_until
+  from dispatcher.channels;
+
+create view facts.limits as
+  select channel, scope, window_seconds, unit, currency, configured_max, max, window_start, granted, next_at, pace, taken
+  from dispatcher.limits;
+
+create view facts.due as
+  select state, waits_for, reason, next_at from dispatcher.due;
