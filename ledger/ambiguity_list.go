@@ -32,9 +32,9 @@ const ambiguityRecords = `
 	` + ambiguityTables + `
 	where `
 
-const ambiguityTables = `from dispatcher.ambiguous d
-	join dispatcher.messages m on m.seq = d.message_seq
-	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+const ambiguityTables = `from facts.ambiguous d
+	join facts.stored_messages m on m.seq = d.message_seq
+	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	`
 
 // AmbiguousFilter says which ambiguous attempts are meant. The zero value means all that are still
@@ -148,8 +148,8 @@ func (s *Ambiguities) otherIDs(ctx context.Context, seq int64) (map[int][]string
 		err = r.Scan(&n.attempt, &n.reference)
 		return n, err
 	}, `
-		select r.attempt, r.reference from dispatcher.receipts r
-		join dispatcher.attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
+		select r.attempt, r.reference from facts.receipts r
+		join facts.attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
 		where r.message_seq = $1 and r.part is null and r.received_at is not null
 		  and position(' ' in r.reference) = 0
 		  and r.reference <> all (string_to_array(coalesce(a.provider_reference, ''), ' '))

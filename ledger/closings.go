@@ -28,10 +28,10 @@ func (s *Reports) Closings(
 
 func (d *db) closings(ctx context.Context, day BusinessDay) ([]DayClosing, error) {
 	return rows(ctx, d, pgx.RowToStructByPos[DayClosing], `
-		select revision, at, changes from dispatcher.closings
-		where day = $1 and exists (select from dispatcher.closings c
+		select revision, at, changes from audit.closings
+		where day = $1 and exists (select from audit.closings c
 		  where c.day = $1 and c.from_at = $2 and c.to_at = $3
-		    and c.revision = (select max(revision) from dispatcher.closings where day = $1))
+		    and c.revision = (select max(revision) from audit.closings where day = $1))
 		order by revision`, day.Date, day.From, day.To)
 }
 

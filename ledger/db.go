@@ -218,12 +218,12 @@ const disorder = time.Minute
 // An index on received_at would be paid for by each claim.
 const seekSeq = `
 	with recursive search(low, high) as (
-	  select dispatcher.first_of(dispatcher.day_at($1) - 1), dispatcher.first_of(dispatcher.day_at($1) + 2)
+	  select $2::bigint, $3::bigint
 	  union all
 	  select case when p.received_at < $1 then s.mid else s.low end,
 	    case when p.received_at < $1 then s.high else s.mid end
 	  from (select low, high, low + (high - low) / 2 as mid from search where high - low > 1) s
-	    left join lateral (select received_at from dispatcher.messages where seq >= s.mid
+	    left join lateral (select received_at from facts.stored_messages where seq >= s.mid
 	      order by seq limit 1) p on true
 	)
 	select low, high from search order by high - low limit 1`
@@ -231,13 +231,18 @@ const seekSeq = `
 // seek returns seqs such that all messages up to low were received before at, and all from
 // high on at it or later.
 func (d *db) seek(ctx context.Context, at time.Time) (low, high int64, err error) {
-	var from, to, ignored int64
-	if err := d.reports.QueryRow(ctx, seekSeq, at.Add(-disorder)).
-		Scan(&from, &ignored); err != nil {
-		return 0, 0, wrap("look for an instant", err)
+	if low, _, err = d.seekExactly(ctx, at.Add(-disorder)); err == nil {
+		_, high, err = d.seekExactly(ctx, at.Add(disorder))
 	}
-	err = d.reports.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)
-	return from, to, wrap("look for an instant", err)
+	return low, high, wrap("look for an instant", err)
+}
+
+// seekExactly takes the clocks of transactions for the order of messages.
+func (d *db) seekExactly(ctx context.Context, at time.Time) (low, high int64, err error) {
+	day := DayAt(at)
+	err = d.reports.QueryRow(ctx, seekSeq, at, (day-1).first(), (day+2).first()).
+		Scan(&low, &high)
+	return low, high, err
 }
 
 // seekRange returns seqs such that all messages received in [from, to) are between them.

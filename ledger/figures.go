@@ -26,7 +26,8 @@ func NewBusinessDay(at time.Time, zone *time.Location) BusinessDay {
 }
 
 // figureTable is what is added up of a business day, either from the rows of messages and attempts,
-// or as it was when the day was closed, with the corrections since.
+// or as it was when the day was closed, with the corrections since. A view of schema audit shows it
+// under the same name.
 type figureTable struct {
 	name string
 	// by are the columns that tell its rows apart, sums those that are added up.
@@ -38,7 +39,7 @@ type figureTable struct {
 
 // choiceFigures are Reports.Choices by hour, tenant and calling code.
 var choiceFigures = figureTable{
-	name: "dispatcher.choice_figures",
+	name: "choice_figures",
 	by:   []string{"hour", "routing_version", "route", "channel", "tenant", "calling_code"},
 	sums: []string{"messages", "rejected", "failed", "unknown", "open"},
 	rows: `
@@ -50,7 +51,7 @@ var choiceFigures = figureTable{
 	  count(*) filter (where state = 'failed') as failed,
 	  count(*) filter (where state = 'unknown') as unknown,
 	  count(*) filter (where state in ('scheduled', 'waiting', 'retry', 'sending')) as open
-	from dispatcher.message_states
+	from facts.messages
 	where seq > @low and seq < @high and received_at >= @from and received_at < @to
 	  and first_choice is not null
 	group by 1, 2, 3, 4, 5, 6`,
@@ -69,7 +70,7 @@ const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 // attemptFigures are Reports.Daily by hour, version, reason, tenant and calling code. The attempts are
 // found by the index on claimed_at.
 var attemptFigures = figureTable{
-	name: "dispatcher.attempt_figures",
+	name: "attempt_figures",
 	by: []string{
 		"hour", "routing_version", "route", "channel", "reason", "currency", "tenant",
 		"calling_code",
@@ -104,7 +105,7 @@ var attemptFigures = figureTable{
 	    as unknown_segments,
 	  coalesce(sum(a.price_micros - ` + certainCost + `)
 	    filter (where a.outcome = 'unknown'), 0) as unknown_micros
-	from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	where a.message_seq < @high and a.claimed_at >= @from and a.claimed_at < @to
 	group by 1, 2, 3, 4, 5, 6, 7, 8`,
 }
@@ -122,7 +123,7 @@ var attemptFigures = figureTable{
 // The offset keeps the look at earlier attempts out of the join. It would be the larger part of its
 // cost, and without statistics the planner would not see how much worse one join is than another.
 var carriedFigures = figureTable{
-	name: "dispatcher.carried_figures",
+	name: "carried_figures",
 	by: []string{
 		"hour", "routing_version", "route", "first_choice", "channel", "cause", "tenant",
 		"calling_code",
@@ -145,7 +146,7 @@ var carriedFigures = figureTable{
 	    select m.routing_version, m.route, m.first_choice, m.tenant,
 	      coalesce(m.calling_code, 0::smallint) as calling_code,
 	      a.channel, a.message_seq, a.attempt, a.claimed_at
-	    from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+	    from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	    where a.message_seq < @high and a.claimed_at >= @from and a.claimed_at < @to
 	      and a.outcome = 'accepted'
 	      and m.route is not null and m.first_choice is not null
@@ -153,16 +154,16 @@ var carriedFigures = figureTable{
 	    offset 0
 	  ) c
 	  left join lateral (
-	    select e.attempt, e.ranking, e.reason from dispatcher.attempts e
+	    select e.attempt, e.ranking, e.reason from facts.attempts e
 	    where c.channel <> c.first_choice and e.message_seq = c.message_seq
 	      and e.channel <> c.first_choice
 	    order by e.attempt limit 1) g on true
 	  left join lateral (
-	    select a.outcome, a.provider_code from dispatcher.attempts a
+	    select a.outcome, a.provider_code from facts.attempts a
 	    where a.message_seq = c.message_seq and a.channel = c.first_choice and a.attempt < g.attempt
 	      and not ` + isUnsent + `
 	    order by a.attempt desc limit 1) b on true
-	  where c.attempt = 1 or not exists (select from dispatcher.attempts e
+	  where c.attempt = 1 or not exists (select from facts.attempts e
 	    where e.message_seq = c.message_seq
 	      and e.attempt < c.attempt and e.channel = c.channel and e.outcome = 'accepted')
 	) explained
@@ -172,7 +173,7 @@ var carriedFigures = figureTable{
 // closed are the figures of a day that has been closed.
 func (f *figureTable) closed() string {
 	return "\n\tselect " + strings.Join(f.by, ", ") + ", " + strings.Join(f.sums, ", ") +
-		" from " + f.name + " where day = @day"
+		" from audit." + f.name + " where day = @day"
 }
 
 // close writes how the rows of the day differ from its figures, as a revision. The first time there
@@ -185,10 +186,10 @@ func (f *figureTable) close() string {
 		differs = append(differs, "sum("+column+") <> 0")
 	}
 	by := strings.Join(f.by, ", ")
-	return "insert into " + f.name + " (day, revision, " + by + ", " + strings.Join(f.sums, ", ") +
+	return "insert into dispatcher." + f.name + " (day, revision, " + by + ", " + strings.Join(f.sums, ", ") +
 		")\n\tselect @day::date, @revision::integer, " + by + ", " + strings.Join(total, ", ") +
 		"\n\tfrom ((" + f.rows + ") union all\n\t  (select " + by + ", " +
-		strings.Join(negative, ", ") + " from " + f.name + " where day = @day)) n\n\tgroup by " + by +
+		strings.Join(negative, ", ") + " from audit." + f.name + " where day = @day)) n\n\tgroup by " + by +
 		"\n\thaving " + strings.Join(differs, " or ")
 }
 

@@ -119,7 +119,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Inbox = &Inbox{d}
 	l.OptOuts = &OptOuts{d}
 	l.Outbox = newOutbox(d)
-	l.Messages = &Messages{d, l.Routing, l.Ambiguities}
+	l.Messages = &Messages{db: d, routing: l.Routing, ambiguities: l.Ambiguities}
 	l.Reports = &Reports{d}
 	l.Days = &Days{d}
 	l.Audits = &Audits{d}
@@ -130,6 +130,14 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 // start at once.
 func Migrate(ctx context.Context, url string) error {
 	return clean(migrations.Migrate(ctx, url))
+}
+
+// GrantRoles makes the roles of the dispatcher and grants each what it needs, see migrations.Roles.
+func GrantRoles(
+	ctx context.Context, url string, leastKept time.Duration,
+) (migrations.Granted, error) {
+	done, err := migrations.Roles(ctx, url, leastKept)
+	return done, clean(err)
 }
 
 // Close gives up leadership and closes all connections. It waits for those in use.

@@ -51,18 +51,18 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 	batch := &pgx.Batch{}
 	row := channelRow{withoutBeginning: true}
 	batch.Queue(`select `+channelColumns+
-		` from dispatcher.channels where channel = any($1) order by channel`, names).
+		` from facts.channels where channel = any($1) order by channel`, names).
 		Query(func(r pgx.Rows) error {
 			p.Channels, _, err = collectChannels(r, names, &row)
 			return err
 		})
 	batch.Queue(`
-		select ` + limitColumns + ` from dispatcher.limits l
+		select ` + limitColumns + ` from facts.limits l
 		order by l.channel, l.scope, l.window_seconds, l.unit`).
 		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
 	batch.Queue(`
 		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at)
-		  from dispatcher.due
+		  from facts.due
 		where state = 'waiting' group by 1, 2 order by 1, 2`).
 		Query(func(r pgx.Rows) error {
 			p.Waiting, err = pgx.CollectRows(r, pgx.RowToStructByPos[Waiters])
@@ -79,7 +79,7 @@ func (s *Limits) whatIs(
 	ctx context.Context, p *Present,
 ) (names []string, scopes []ScopeRef, err error) {
 	err = s.reports.QueryRow(ctx, `
-		select now(), coalesce((select array_agg(channel order by channel) from dispatcher.channels
+		select now(), coalesce((select array_agg(channel order by channel) from facts.channels
 		where removed_at is null), '{}')`).
 		Scan(&p.Now, &names)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Limits) whatIs(
 	}
 	p.Now = p.Now.UTC()
 	scopes, err = rows(ctx, s.db, scanScope, `
-		select distinct channel, scope from dispatcher.limits where scope <> 'channel'
+		select distinct channel, scope from facts.limits where scope <> 'channel'
 		order by channel, scope`)
 	return names, scopes, err
 }

@@ -79,16 +79,24 @@ func (r *dueRow) message() Message {
 	return m
 }
 
-// recordColumns are the columns of a message m, of message_states, in the order of
-// recordRow.targets.
-const recordColumns = messageColumns +
-	`, (select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.finished_at,
+// recordColumns are the columns of a message m, of facts.messages, in the order of
+// recordRow.targets. Its envelope is read only by who may read the payloads.
+func recordColumns(payloads bool) string {
+	envelope := `null::bytea`
+	if payloads {
+		envelope = `(select p.envelope from dispatcher.payloads p where p.seq = m.seq)`
+	}
+	return messageColumns + `, ` + envelope + recordRest
+}
+
+const recordRest = `, m.finished_at,
 	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.number_hmac, 0),
 	coalesce(m.envelope_hmac, 0), coalesce(m.calling_code, 0)`
 
 // recordRow is a Record without attempts while it is read.
 type recordRow struct {
 	messageRow
+	payloads bool // whether they may be read
 	finished pgtype.Timestamptz
 	seen     string
 }
@@ -102,8 +110,8 @@ func (r *recordRow) targets() []any {
 func (r *recordRow) record() Record {
 	m := r.message()
 	return Record{
-		Message: m, PayloadGone: m.Envelope == nil, FinishedAt: moment(r.finished),
-		Seen: document(r.seen),
+		Message: m, PayloadGone: r.payloads && m.Envelope == nil, PayloadHidden: !r.payloads,
+		FinishedAt: moment(r.finished), Seen: document(r.seen),
 	}
 }
 

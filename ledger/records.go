@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,7 @@ type Messages struct {
 	*db
 	routing     *Routing
 	ambiguities *Ambiguities
+	may         atomic.Pointer[bool] // see payloads
 }
 
 // ErrNoMessage means that the ledger holds no message of that id.
@@ -27,6 +29,8 @@ type Record struct {
 	Message Message
 	// PayloadGone: number and text are not kept any more; the message has no envelope.
 	PayloadGone bool
+	// PayloadHidden: nor has it one if this login may not read them, whether or not they are kept.
+	PayloadHidden bool
 	// FinishedAt is zero while more may happen to the message.
 	FinishedAt time.Time
 	// Seen is the state, JSON, that the last wait was decided on; nil if it never waited.
@@ -71,7 +75,11 @@ type AttemptRecord struct {
 // Record reads one message with its attempts and its routing. It returns ErrNoMessage
 // for an id that was never stored.
 func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
-	r, err := s.read(ctx, id)
+	payloads, err := s.payloads(ctx)
+	if err != nil {
+		return Record{}, wrap("read record", err)
+	}
+	r, err := s.read(ctx, id, payloads)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Record{}, ErrNoMessage
 	}
@@ -79,7 +87,7 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 		return Record{}, wrap("read record", err)
 	}
 	r.Attempts, err = rows(ctx, s.db, scanAttempt, `
-		select `+attemptColumns+` from dispatcher.attempts a
+		select `+attemptColumns+` from facts.attempts a
 		where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read attempts", err)
@@ -105,18 +113,34 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
-func (s *Messages) read(ctx context.Context, id string) (Record, error) {
-	var seq *int64
-	var r recordRow
-	if err := s.reports.QueryRow(ctx, `select dispatcher.seq_of($1)`, id).Scan(&seq); err != nil {
+func (s *Messages) read(ctx context.Context, id string, payloads bool) (Record, error) {
+	var seq int64
+	r := recordRow{payloads: payloads}
+	// the id may have come once more after it had been forgotten
+	if err := s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1
+		order by seq desc limit 1`, id).Scan(&seq); err != nil {
 		return Record{}, err
 	}
-	if seq == nil {
-		return Record{}, pgx.ErrNoRows
-	}
-	err := s.reports.QueryRow(ctx, `select `+recordColumns+
-		` from dispatcher.message_states m where m.seq = $1`, *seq).Scan(r.targets()...)
+	err := s.reports.QueryRow(ctx, `select `+recordColumns(payloads)+
+		` from facts.messages m where m.seq = $1`, seq).Scan(r.targets()...)
 	return r.record(), err
+}
+
+// payloads reports whether this login may read numbers and texts. Finance may not, and sees no more
+// of the tables than the views of schema facts.
+func (s *Messages) payloads(ctx context.Context) (bool, error) {
+	if may := s.may.Load(); may != nil {
+		return *may, nil
+	}
+	var may bool
+	err := s.reports.QueryRow(ctx, `
+		select has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname = 'dispatcher' and c.relname = 'payloads'`).Scan(&may)
+	if err == nil {
+		s.may.Store(&may)
+	}
+	return may, err
 }
 
 func scanAttempt(row pgx.CollectableRow) (AttemptRecord, error) {
@@ -161,6 +185,10 @@ func (s *Messages) EachChoice(
 	if err := f.validate(); err != nil {
 		return fmt.Errorf("read choices: %w", err)
 	}
+	payloads, err := s.payloads(ctx)
+	if err != nil {
+		return wrap("read choices", err)
+	}
 	low, _, err := s.seek(ctx, f.From)
 	if err != nil {
 		return err
@@ -170,12 +198,13 @@ func (s *Messages) EachChoice(
 		return err
 	}
 	if f.Sample > 0 {
-		return s.eachSampled(ctx, &f, low, high, visit)
+		return s.eachSampled(ctx, &f, low, high, payloads, visit)
 	}
 	for more := true; more; {
 		var page []Record
 		err = s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
-			if page, low, more, err = choicesAfter(ctx, tx, &f, low, high); err != nil {
+			page, low, more, err = choicesAfter(ctx, tx, &f, low, high, payloads)
+			if err != nil {
 				return err
 			}
 			return addAttempts(ctx, tx, page)
@@ -205,11 +234,11 @@ const isChoice = `(m.received_at >= $1 and m.received_at < $2
 // it ends. The limit stands inside, so that whatever the planner believes about the
 // condition, it walks the primary key.
 func choicesAfter(
-	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64,
+	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64, payloads bool,
 ) (page []Record, last int64, more bool, err error) {
 	r, err := tx.Query(ctx, `
-		select `+recordColumns+`, `+isChoice+`
-		from (select * from dispatcher.message_states where seq > $3 and seq < $4
+		select `+recordColumns(payloads)+`, `+isChoice+`
+		from (select * from facts.messages where seq > $3 and seq < $4
 		  order by seq limit $5) m
 		order by m.seq`, f.From, f.To, low, high, choicePage)
 	if err != nil {
@@ -218,7 +247,7 @@ func choicesAfter(
 	defer r.Close()
 	read := 0
 	for ; r.Next(); read++ {
-		var row recordRow
+		row := recordRow{payloads: payloads}
 		var wanted bool
 		if err := r.Scan(append(row.targets(), &wanted)...); err != nil {
 			return nil, low, false, err
@@ -234,11 +263,12 @@ func choicesAfter(
 // eachSampled lets the database choose, and holds no more than the chosen seqs in memory.
 // MD5 spreads ids evenly, and is the same on every server and in every release.
 func (s *Messages) eachSampled(
-	ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error,
+	ctx context.Context, f *ChoiceFilter, low, high int64, payloads bool,
+	visit func(*Record) error,
 ) error {
 	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select seq from (
-		  select m.seq from (select * from dispatcher.messages where seq > $3
+		  select m.seq from (select * from facts.stored_messages where seq > $3
 		    and seq < $4 offset 0) m
 		  where `+isChoice+` order by md5(m.id) collate "C", m.seq limit $5
 		) chosen order by seq`, f.From, f.To, low, high, f.Sample)
@@ -248,7 +278,7 @@ func (s *Messages) eachSampled(
 	for some := range slices.Chunk(seqs, choicePage) {
 		var page []Record
 		err := s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
-			if page, err = choicesOf(ctx, tx, some); err != nil {
+			if page, err = choicesOf(ctx, tx, some, payloads); err != nil {
 				return err
 			}
 			return addAttempts(ctx, tx, page)
@@ -264,19 +294,19 @@ func (s *Messages) eachSampled(
 }
 
 // choicesOf reads messages by their seqs, ascending.
-func choicesOf(ctx context.Context, tx pgx.Tx, seqs []int64) ([]Record, error) {
-	r, err := tx.Query(ctx, `select `+recordColumns+
-		` from dispatcher.message_states m where m.seq = any($1) order by m.seq`, seqs)
+func choicesOf(
+	ctx context.Context, tx pgx.Tx, seqs []int64, payloads bool,
+) ([]Record, error) {
+	r, err := tx.Query(ctx, `select `+recordColumns(payloads)+
+		` from facts.messages m where m.seq = any($1) order by m.seq`, seqs)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(r, scanRecord)
-}
-
-func scanRecord(row pgx.CollectableRow) (Record, error) {
-	var r recordRow
-	err := row.Scan(r.targets()...)
-	return r.record(), err
+	return pgx.CollectRows(r, func(row pgx.CollectableRow) (Record, error) {
+		r := recordRow{payloads: payloads}
+		err := row.Scan(r.targets()...)
+		return r.record(), err
+	})
 }
 
 // visitPage shows the records.
@@ -296,7 +326,7 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 		seqs[i] = page[i].Message.Seq
 	}
 	r, err := tx.Query(ctx, `
-		select a.message_seq, `+attemptColumns+` from dispatcher.attempts a
+		select a.message_seq, `+attemptColumns+` from facts.attempts a
 		where a.message_seq = any($1) order by a.message_seq, a.attempt`, seqs)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // Reports are figures over many messages. Their queries wait for nothing that is claimed or
-// settled.
+// settled. Those of a day read views, as finance may.
 type Reports struct{ *db }
 
 // DailyRow is what one channel did for one route on one business day, in one currency: it counts

@@ -20,7 +20,7 @@ func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 }
 
 const currentVersion = `select ` + versionColumns +
-	` from dispatcher.routing_versions order by version desc limit 1`
+	` from facts.routing_versions order by version desc limit 1`
 
 // Current is the version that claims use now, or ErrNoRouting.
 func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
@@ -30,7 +30,7 @@ func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
 // Version is one version, or ErrNoRouting.
 func (s *Routing) Version(ctx context.Context, version int64) (RoutingVersion, error) {
 	return s.oneVersion(ctx, `select `+versionColumns+
-		` from dispatcher.routing_versions where version = $1`, version)
+		` from facts.routing_versions where version = $1`, version)
 }
 
 func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {
@@ -48,7 +48,7 @@ func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (Rout
 // Versions lists all versions, newest first.
 func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
 	v, err := rows(ctx, s.db, scanVersion, `select `+versionColumns+
-		` from dispatcher.routing_versions order by version desc`)
+		` from facts.routing_versions order by version desc`)
 	return v, wrap("list routing versions", err)
 }
 

@@ -241,7 +241,11 @@ func (v *verification) gone() string {
 			parts = append(parts, fmt.Sprintf("%s (of %d)", part.words, of))
 		}
 	}
-	return fmt.Sprintf("%d messages whose payload is gone: not checked were %s\n", n,
+	why := "whose payload is gone"
+	if v.WithoutPayload.Hidden > 0 { // then none could be read
+		why = "whose payload this login may not read"
+	}
+	return fmt.Sprintf("%d messages %s: not checked were %s\n", n, why,
 		strings.Join(parts, "; "))
 }
 

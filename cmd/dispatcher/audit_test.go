@@ -21,6 +21,7 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
 	"dispatcher/provider"
 )
 
@@ -54,7 +55,9 @@ func openOffice(t *testing.T, n int) *office {
 	t.Helper()
 	tier.OneWindow(t, 24*time.Hour)
 	url := ledgertest.URL(t)
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Region: "test"})
+	l, err := ledger.Connect(t.Context(), ledger.Config{
+		URL: ledgertest.As(migrations.RoleApp, url), Region: "test",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

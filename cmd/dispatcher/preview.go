@@ -223,7 +223,7 @@ func (w *weighing) compareWith(
 
 // add counts one message.
 func (w *weighing) add(r *ledger.Record) error {
-	if r.PayloadGone {
+	if r.PayloadGone || r.PayloadHidden {
 		w.counter.Skip()
 		return nil
 	}

@@ -86,7 +86,7 @@ create view facts.messages as
   from dispatcher.message_states;
 
 create view facts.stored_messages as
-  select seq, id, lane, tenant, state, received_at, route, routing_version, first_choice, attempts
+  select seq, id, lane, tenant, state, received_at, route, routing_version, first_choice, attempts, calling_code
   from dispatcher.messages;
 
 create view facts.attempts as
@@ -103,7 +103,7 @@ create view facts.receipts as
   select message_seq, attempt, part, channel, reference, received_at from dispatcher.receipts;
 
 create view facts.ambiguous as
-  select message_seq, attempt, last, step, opened_at, until, asked, closed_at, verdict, author, note
+  select message_seq, attempt, last, step, opened_at, until, next_at, asked, closed_at, verdict, author, note
   from dispatcher.ambiguous;
 
 create view facts.routing_versions as

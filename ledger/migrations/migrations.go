@@ -95,13 +95,27 @@ func apply(ctx context.Context, conn *pgx.Conn, all []migration) error {
 	if err := current.prepare(ctx, conn); err != nil {
 		return fmt.Errorf("migrate: record of migrations: %w", err)
 	}
-	for _, m := range all[min(current.version, len(all)):] {
+	missing := all[min(current.version, len(all)):]
+	if len(missing) > 0 {
+		if _, err := conn.Exec(ctx, becomeOwner); err != nil {
+			return fmt.Errorf("migrate: take the rights of the schema's owner: %w", err)
+		}
+	}
+	for _, m := range missing {
 		if err := m.carryOut(ctx, conn); err != nil {
 			return fmt.Errorf("migrate from version %d: %w", m.version-1, err)
 		}
 	}
 	return nil
 }
+
+// becomeOwner lets what a migration makes belong to the owner of the schema, if this login is a
+// member of that role.
+const becomeOwner = `
+	select set_config('role', r.rolname, false)
+	from pg_namespace n join pg_roles r on r.oid = n.nspowner
+	where n.nspname = 'dispatcher' and r.rolname <> current_user
+	  and pg_has_role(r.oid, 'member')`
 
 // carryOut changes the schema and its version in one transaction: both or neither.
 func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {

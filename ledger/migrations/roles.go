@@ -25,8 +25,8 @@ const (
 	RoleAuditor = "dispatcher_auditor"
 )
 
-// ErrNoSchema means that there is nothing that could be granted yet.
-var ErrNoSchema = errors.New("the ledger's schema is not there or not up to date")
+// ErrNoSchema means that the tables are not those that the grants are about.
+var ErrNoSchema = errors.New("the ledger's schema is of another release")
 
 // Granted is what Roles has done.
 type Granted struct {
@@ -58,7 +58,8 @@ const grants = `
 	  from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'dispatcher'
 	  union all
 	  select concat_ws(' ', 'm', roleid, member) from pg_auth_members
-	  where roleid::regrole::text like 'dispatcher\_%'
+	  where (roleid::regrole::text like 'dispatcher\_%'
+	    and member in (current_user::regrole, to_regrole('dispatcher_auditor')))
 	  union all
 	  select concat_ws(' ', 'r', rolname) from pg_roles where rolname in
 	    ('dispatcher_owner', 'dispatcher_app', 'dispatcher_finance', 'dispatcher_auditor')

@@ -128,6 +128,10 @@ grant insert, update (step, next_at, state, held, changed_by, version, changed_a
   to dispatcher_app;
 grant insert on dispatcher.ramp_moves to dispatcher_app;
 
+-- What finance reports of days that are over: corrections are added.
+grant insert on dispatcher.closings, dispatcher.choice_figures, dispatcher.attempt_figures,
+  dispatcher.carried_figures to dispatcher_app;
+
 -- Receipts, and submissions of which nobody knows whether they were taken.
 grant insert, delete, update (message_seq, attempt, part, state, cause, code, received_at, due_at, look_at)
   on dispatcher.receipts to dispatcher_app;

@@ -100,7 +100,7 @@ func postgresProblem(s *config.Settings, err error) (problem, fix string) {
 			`run "dispatcher migrate"`
 	case "42501": // insufficient_privilege
 		return fmt.Sprintf("the user of DISPATCHER_POSTGRES_URL lacks a right (%s)", pg.Message),
-			"grant it, or use the owner of schema dispatcher"
+			"grant it, or use a login of the role that may, see \"dispatcher migrate --roles\""
 	case "53300": // too_many_connections
 		return "PostgreSQL has no connection left for this process",
 			"raise its max_connections, or lower DISPATCHER_POSTGRES_MAX_CONNS"

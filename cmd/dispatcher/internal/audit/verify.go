@@ -100,6 +100,9 @@ type Verifier struct {
 // time was over. What follows from them could not be checked.
 type WithoutPayload struct {
 	Messages int `json:"messages"`
+	// Hidden are those of them whose payloads this login of the database may not read, whether or
+	// not they are gone.
+	Hidden int `json:"hidden,omitempty"`
 	// NotChecked has, for each part of a record that could not be checked, or of which it could
 	// only be checked that it is possible, the number of these messages.
 	NotChecked map[string]int `json:"not_checked"`
@@ -107,7 +110,7 @@ type WithoutPayload struct {
 
 // WithoutPayload counts what could not be checked so far.
 func (v *Verifier) WithoutPayload() WithoutPayload {
-	return WithoutPayload{v.gone.Messages, maps.Clone(v.gone.NotChecked)}
+	return WithoutPayload{v.gone.Messages, v.gone.Hidden, maps.Clone(v.gone.NotChecked)}
 }
 
 // NewVerifier returns a verifier that draws under keys, in any order, and gets each routing
@@ -162,6 +165,9 @@ func (c *check) payload() (readable bool) {
 		c.withoutPayload = true
 		c.msg = envelope.Message{ID: row.ID, Tenant: row.Tenant}
 		c.v.gone.Messages++
+		if c.record.PayloadHidden {
+			c.v.gone.Hidden++
+		}
 		c.notChecked(
 			whatRoute, whatSegments, whatAlphabet, whatCallingCode, whatNumberHMAC, whatHMAC,
 			whatExclusion,

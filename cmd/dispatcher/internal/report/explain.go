@@ -40,7 +40,8 @@ func Explain(src *Source) (Explanation, error) {
 	e := newExplanation(m, src.Doc)
 	e.State, e.Reason, e.Detail = string(m.State), m.Reason, m.Detail
 	e.Country, e.PayloadGone = countryOf(m, numbers.NewCountries()), src.Record.PayloadGone
-	if e.PayloadGone {
+	e.PayloadHidden = src.Record.PayloadHidden
+	if e.PayloadGone || e.PayloadHidden {
 		e.CallingCode = int(m.CallingCode)
 	}
 	e.Waits, e.PossibleDuplicate = waitsOf(m, src.Now), m.PossibleDuplicate

@@ -20,6 +20,9 @@ type Explanation struct {
 	// PayloadGone is set when number and text are not kept any more: neither the country nor what
 	// depended on them is known.
 	PayloadGone bool `json:"payload_gone,omitempty"`
+	// PayloadHidden is set when the login of the database may not read them: nor is it known then
+	// whether they are kept.
+	PayloadHidden bool `json:"payload_hidden,omitempty"`
 	// CallingCode is what is known of the number then, 44 for one of +44; 0 where that is not known.
 	CallingCode int `json:"calling_code,omitempty"`
 

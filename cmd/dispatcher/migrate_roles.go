@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/migrations"
+)
+
+// grantedRole is a role in plain words.
+type grantedRole struct {
+	Role string `json:"role"`
+	May  string `json:"may"`
+}
+
+// rolesMay is what each role may do, as its grants say.
+var rolesMay = []grantedRole{
+	{migrations.RoleOwner, "owns the schemas: may migrate, and alter or drop anything in them"},
+	{
+		migrations.RoleApp, "run the dispatcher and all commands of operators: read everything, " +
+			"add rows, and change what changes by itself. Not: create, alter or drop a table, " +
+			"delete a message, change what an attempt was, a routing version or a past window",
+	},
+	{
+		migrations.RoleFinance, "read the views of the schemas audit and facts, hence use " +
+			"report, explain and audit verify. Not: see a number or a text, touch a table, " +
+			"write anything",
+	},
+	{
+		migrations.RoleAuditor, "all that finance may, and see which draw keys were used. The " +
+			"keys are in no database: give the auditor the file",
+	},
+}
+
+// rolesGranted is what migrate --roles prints.
+type rolesGranted struct {
+	Schema schemaChange  `json:"schema"`
+	Roles  []grantedRole `json:"roles"`
+	// Changed: something was not as it is now.
+	Changed bool `json:"changed"`
+	// LeastKeptDays is for how many days nobody but the owner can drop what happened.
+	LeastKeptDays float64 `json:"least_kept_days"`
+}
+
+// grantRoles makes the roles and says what each may do.
+func (c *cli) grantRoles(
+	ctx context.Context, s *config.Settings, change schemaChange, as format,
+) error {
+	done, err := ledger.GrantRoles(ctx, s.PostgresURL, s.LedgerRetention)
+	if err != nil {
+		return usage(rolesTrouble(s, err))
+	}
+	found := rolesGranted{change, rolesMay, done.Changed, done.LeastKept.Hours() / 24}
+	if as != formatTable {
+		return as.write(c.out, found, list(as, rolesMay, keys[grantedRole]("", "role", "may")...))
+	}
+	changed := "Everything was granted already."
+	if done.Changed {
+		changed = "Granted."
+	}
+	fmt.Fprintln(c.out, wrapped(fmt.Sprintf("%s Days are kept for %g days at least. The roles "+
+		"cannot log in; make logins that can, for example: create role alice login in role %s",
+		changed, found.LeastKeptDays, migrations.RoleFinance), 100))
+	fmt.Fprintln(c.out)
+	list(as, rolesMay, []column[grantedRole]{
+		{key: "role"}, {key: "may", width: 70},
+	}...).draw(c.out)
+	return nil
+}
+
+// rolesTrouble says what an administrator can do where this login may not.
+func rolesTrouble(s *config.Settings, err error) error {
+	if errors.Is(err, migrations.ErrNoSchema) {
+		return fmt.Errorf("%w: use the dispatcher of the release that made it", err)
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || pg.Code != "42501" {
+		return databaseTrouble(s, err)
+	}
+	return fmt.Errorf("this login may not do that (%s): it must be allowed to create roles, and own "+
+		"the schemas dispatcher, audit and facts, and the database; or have a superuser run "+
+		"\"dispatcher migrate --roles --print | psql DATABASE\"", pg.Message)
+}
+
+// printRoles prints what grantRoles would carry out, as one transaction for psql.
+func (c *cli) printRoles(s *config.Settings) error {
+	_, err := fmt.Fprintf(c.out, "begin;\n\n%s\nupdate dispatcher.least_kept set facts = '%g days';"+
+		"\n\ncommit;\n", migrations.RolesSQL, s.LedgerRetention.Truncate(time.Hour).Hours()/24)
+	return err
+}

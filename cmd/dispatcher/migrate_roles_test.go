@@ -1,0 +1,399 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+)
+
+// login makes a login that is a member of a role, and returns its address.
+func login(t *testing.T, admin *pgx.Conn, address, role string) string {
+	t.Helper()
+	var name string // logins belong to the server, which other tests share
+	if err := admin.QueryRow(t.Context(), `select $1 || '_of_' || current_database()`, role).
+		Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Exec(t.Context(), fmt.Sprintf(
+		`drop role if exists %s; create role %[1]s login password 'secret' in role %s`, name,
+		role)); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(name, "secret")
+	return u.String()
+}
+
+// opened is a connection for the test.
+func opened(t *testing.T, address string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	return conn
+}
+
+// denied reports whether PostgreSQL refuses a statement for want of a right, or because nobody may
+// write to such a view.
+func denied(t *testing.T, conn *pgx.Conn, sql string) bool {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), `begin; `+sql+`; rollback`)
+	if _, rolled := conn.Exec(t.Context(), `rollback`); rolled != nil {
+		t.Fatal(rolled)
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if err != nil && (!ok || pg.Code != "42501" && pg.Code != "55000") {
+		t.Errorf("%s: %v", sql, err)
+	}
+	return err != nil
+}
+
+// names are one column of a query.
+func names(t *testing.T, conn *pgx.Conn, sql string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// told are words of numbers and texts that the office has.
+var told = []string{"7700900", "Your code", "123456", "STOP please"}
+
+// shows returns what of that stands in a text.
+func shows(text string) string {
+	for _, word := range told {
+		if strings.Contains(text, word) {
+			return word
+		}
+	}
+	return ""
+}
+
+// fillRest puts numbers and texts wherever else the ledger has any.
+func (o *office) fillRest() {
+	o.exec(`insert into dispatcher.opt_outs (tenant, recipient, source, reason)
+		values ('shop', dispatcher.recipient('shop', '+447700900123'), 'command',
+		  'wrote from +447700900123: STOP please')`)
+	o.exec(`insert into dispatcher.inbound_parts (id, channel, sender, recipient, grp, parts, part,
+		body, received_at) values ('p', 'c', '+447700900123', '12345', 1, 2, 1, 'STOP please', now())`)
+	o.exec(`insert into dispatcher.inbound_outbox (keys, "values") values
+		('{+447700900123}', array[convert_to('STOP please', 'UTF8')])`)
+	o.exec(`insert into dispatcher.erasures (author, reason, number_hmac)
+		values ('ann', 'letter from +447700900123', 1)`)
+	o.exec(`insert into dispatcher.outbox (kind, keys, "values") values
+		('dead', '{x}', array[convert_to('{"to":"+447700900123","text":"Your code"}', 'UTF8')])`)
+}
+
+// TestFinanceSeesNoNumberAndNoText: with the login of finance, or of an auditor, no relation that
+// can be read and no command shows one, and every command of finance works.
+func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 50)
+	o.fillRest()
+	address := strings.TrimPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	own := dispatcher(t, "", o.env, "report", "daily", "--format", "json").out
+	for _, role := range []string{migrations.RoleFinance, migrations.RoleAuditor} {
+		as := login(t, o.sql, address, role)
+		conn := opened(t, as)
+		views := readable(t, conn)
+		want := 21
+		if role == migrations.RoleAuditor {
+			want++ // audit.draw_keys
+		}
+		if len(views) != want {
+			t.Errorf("%s can read %d relations, not %d: %v", role, len(views), want, views)
+		}
+		rows := 0
+		for _, view := range views {
+			for _, row := range names(t, conn, `select v::text from `+view+` v`) {
+				rows++
+				if word := shows(row); word != "" {
+					t.Errorf("%s shows %q to %s", view, word, role)
+				}
+			}
+		}
+		if rows < 300 {
+			t.Errorf("only %d rows were read", rows)
+		}
+		env := slices.Concat(o.env[1:], []string{"DISPATCHER_POSTGRES_URL=" + as})
+		for _, args := range [][]string{
+			{"report", "daily"},
+			{"report", "daily", "--format", "json"},
+			{"explain", "v1-000001"},
+			{"explain", "v2-000007", "--format", "json"},
+			{"audit", "verify"},
+			{"audit", "verify", "--sample", "10", "--format", "json"},
+		} {
+			got := dispatcher(t, "", env, args...)
+			if args[0] != "report" && got.code != exitOK || got.err != "" || got.out == "" ||
+				shows(got.out) != "" {
+				t.Errorf("%s of %s: %+v", args, role, got)
+			}
+		}
+		var daily, ours report.Daily
+		if daily, ours = decoded[report.Daily](t, dispatcher(t, "", env, "report", "daily",
+			"--format", "json")), decoded[report.Daily](t, result{out: own}); len(daily.Rows) == 0 {
+			t.Errorf("the report of %s is empty", role)
+		}
+		if diff := cmp.Diff(ours, daily); diff != "" {
+			t.Errorf("the report of %s: %s", role, diff)
+		}
+		hidden := decoded[verification](t, dispatcher(t, "", env, "audit", "verify", "--format",
+			"json"))
+		if hidden.Checked != 100 || hidden.Mismatched != 0 ||
+			hidden.WithoutPayload.Hidden != 100 {
+			t.Errorf("verified by %s: %+v", role, hidden)
+		}
+		text := dispatcher(t, "", env, "explain", "v1-000001").out
+		if !strings.Contains(text, "This login may not read its number (one of +44) and its text.") {
+			t.Errorf("explain says to %s: %s", role, text)
+		}
+	}
+}
+
+// readable are the relations that a login can read, outside the catalogs.
+func readable(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	return names(t, conn, `
+		select format('%I.%I', n.nspname, c.relname) from pg_class c
+		join pg_namespace n on n.oid = c.relnamespace
+		where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname <> 'information_schema'
+		  and not starts_with(n.nspname, 'pg_') and has_schema_privilege(n.oid, 'usage')
+		  and (has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'))
+		order by 1`)
+}
+
+// TestFinanceTouchesNoTable: whatever a login of finance or of an auditor tries beside reading the
+// views is refused.
+func TestFinanceTouchesNoTable(t *testing.T) {
+	t.Parallel()
+	address := ledgertest.Fresh(t)
+	admin := opened(t, address)
+	for _, role := range []string{migrations.RoleFinance, migrations.RoleAuditor} {
+		conn := opened(t, login(t, admin, address, role))
+		for _, one := range names(t, admin, `
+			select format('%I.%I', schemaname, tablename) from pg_tables
+			where schemaname = 'dispatcher'
+			union all select 'dispatcher.message_states'`) {
+			for _, sql := range []string{
+				`select 1 from %s`, `delete from %s`, `truncate %s`, `drop table %s`,
+				`lock table %s in access share mode`,
+			} {
+				if sql = fmt.Sprintf(sql, one); !denied(t, conn, sql) {
+					t.Errorf("%s may %s", role, sql)
+				}
+			}
+		}
+		for _, view := range readable(t, conn) {
+			for _, sql := range []string{
+				`delete from %s`, `insert into %s default values`, `drop view %s`,
+				`create or replace view %s as select 1`,
+			} {
+				if sql = fmt.Sprintf(sql, view); !denied(t, conn, sql) {
+					t.Errorf("%s may %s", role, sql)
+				}
+			}
+		}
+		for _, sql := range []string{
+			`select dispatcher.make_days(3)`, `select dispatcher.seq_of('x')`,
+			`select dispatcher.drop_day('messages', 1)`, `select dispatcher.number_of('')`,
+			`select nextval('dispatcher.message_numbers')`,
+			`create table public.mine ()`, `create table audit.mine ()`, `create schema mine`,
+			`set role dispatcher_owner`, `set role dispatcher_app`,
+		} {
+			if !denied(t, conn, sql) {
+				t.Errorf("%s may %s", role, sql)
+			}
+		}
+	}
+	if conn := opened(t, login(t, admin, address, migrations.RoleFinance)); !denied(t, conn,
+		`select from audit.draw_keys`) {
+		t.Error("finance sees the ids of draw keys with their times")
+	}
+}
+
+// changesOfHistory are statements that would change what happened, or what it is kept in. $day is a day.
+var changesOfHistory = []string{
+	`update dispatcher.routing_versions set document = 'x'`,
+	`update dispatcher.routing_versions set author = 'x'`,
+	`update dispatcher.routing_versions set reason = 'x'`,
+	`update dispatcher.routing_versions set created_at = now()`,
+	`update dispatcher.routing_versions set effects = null`,
+	`delete from dispatcher.routing_versions`,
+	`truncate dispatcher.routing_versions`,
+	`update dispatcher.limit_history set granted = 0`,
+	`update dispatcher.limit_history set max = 1`,
+	`update dispatcher.limit_history set window_start = now()`,
+	`update dispatcher.limit_restarts set author = 'x'`,
+	`delete from dispatcher.limit_restarts`,
+	`update dispatcher.ramp_moves set author = 'x'`,
+	`delete from dispatcher.ramp_moves`,
+	`update dispatcher.ramps set author = 'x'`,
+	`delete from dispatcher.ramps`,
+	`update dispatcher.erasures set number_hmac = 0`,
+	`update dispatcher.erasures set author = 'x'`,
+	`update dispatcher.erasures set at = now()`,
+	`delete from dispatcher.erasures`,
+	`update dispatcher.opt_outs set since = now()`,
+	`update dispatcher.opt_outs set recipient = 0`,
+	`delete from dispatcher.opt_outs`,
+	`update dispatcher.messages set id = 'x'`,
+	`update dispatcher.messages set received_at = now()`,
+	`update dispatcher.messages set tenant = 'x'`,
+	`update dispatcher.messages set number_hmac = 0`,
+	`update dispatcher.messages set kafka_offset = 0`,
+	`delete from dispatcher.messages`,
+	`delete from dispatcher.messages_$day`,
+	`update dispatcher.messages_$day set lane = 'x'`,
+	`truncate dispatcher.messages_$day`,
+	`update dispatcher.attempts set channel = 'x'`,
+	`update dispatcher.attempts set claimed_at = now()`,
+	`update dispatcher.attempts set reason = 'retry'`,
+	`update dispatcher.attempts set currency = 'EUR'`,
+	`update dispatcher.attempts set ranking = null`,
+	`update dispatcher.attempts set instance = 0`,
+	`delete from dispatcher.attempts`,
+	`update dispatcher.attempts_$day set channel = 'x'`,
+	`delete from dispatcher.attempts_$day`,
+	`update dispatcher.payloads set envelope = ''`,
+	`update dispatcher.payloads_$day set envelope = ''`,
+	`update dispatcher.ids_0 set seq = 0`,
+	`delete from dispatcher.past_ids`,
+	`delete from dispatcher.days`,
+	`update dispatcher.days set day = day + 1000`,
+	`update dispatcher.least_kept set facts = '1 day'`,
+	`delete from dispatcher.schema_migrations`,
+	`update dispatcher.schema_version set version = 99`,
+
+	`create table dispatcher.mine ()`, `create table audit.mine ()`, `create table public.mine ()`,
+	`create view audit.mine as select 1`, `create schema mine`,
+	`create function dispatcher.mine() returns int language sql return 1`,
+	`alter table dispatcher.messages add mine text`,
+	`alter table dispatcher.messages disable trigger all`,
+	`alter table dispatcher.limits drop constraint limits_granted`,
+	`drop table dispatcher.messages_$day`, `drop table dispatcher.limit_history cascade`,
+	`drop view audit.messages`, `drop schema audit cascade`,
+	`alter table dispatcher.messages detach partition dispatcher.messages_$day`,
+	`create index on dispatcher.messages (id)`, `create trigger mine after insert on
+		dispatcher.messages execute function dispatcher.refuse_transition()`,
+	`select dispatcher.make_day(1)`,
+	`select dispatcher.copy_grants('dispatcher.messages', 'dispatcher.messages_$day')`,
+	`update dispatcher.days set dropping = true;
+		select dispatcher.drop_day('messages', dispatcher.day_at(now()))`,
+	`select dispatcher.drop_day('messages', dispatcher.day_at(now()) - 1)`,
+	`set role dispatcher_owner`, `set session_replication_role = replica`,
+}
+
+// TestTheDispatchersLoginCannotChangeHistory: nor can it change the schema. The tests of package
+// ledger show that it can do all that the dispatcher does.
+func TestTheDispatchersLoginCannotChangeHistory(t *testing.T) {
+	t.Parallel()
+	address := ledgertest.Fresh(t)
+	admin := opened(t, address)
+	conn := opened(t, login(t, admin, address, migrations.RoleApp))
+	day := names(t, admin, `select to_char(current_date at time zone 'UTC', 'YYYYMMDD')`)[0]
+	for _, sql := range changesOfHistory {
+		sql = strings.ReplaceAll(sql, "$day", day)
+		if !denied(t, conn, sql) {
+			t.Errorf("it may %s", sql)
+		}
+		if _, err := admin.Exec(t.Context(), `begin; `+sql+`; rollback`); err != nil {
+			if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "42501" {
+				t.Errorf("nobody may %s: %v", sql, err)
+			}
+		}
+		if _, err := admin.Exec(t.Context(), `rollback`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sql := range []string{
+		`select dispatcher.make_days(2)`, `select from dispatcher.payloads`,
+		`insert into dispatcher.due (seq, next_at, lane, tenant, state)
+			values (1, now(), 'otp', '', 'waiting')`,
+	} {
+		if denied(t, conn, sql) {
+			t.Errorf("it may not %s", sql)
+		}
+	}
+}
+
+// TestRolesAreGrantedOnce: also to what a later migration adds, and the printed statements are those
+// that are carried out.
+func TestRolesAreGrantedOnce(t *testing.T) {
+	t.Parallel()
+	address := ledgertest.Empty(t)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + address}
+	grant := func() rolesGranted {
+		return decoded[rolesGranted](t, dispatcher(t, "", env, "migrate", "--roles", "--format",
+			"json"))
+	}
+	if got := grant(); !got.Changed || !got.Schema.UpTo || len(got.Roles) != 4 ||
+		got.LeastKeptDays != 400 {
+		t.Errorf("the first time: %+v", got)
+	}
+	if got := grant(); got.Changed {
+		t.Errorf("the second time: %+v", got)
+	}
+	admin := opened(t, address)
+	if _, err := admin.Exec(t.Context(), `create view audit.later as select 1 as one;
+		grant delete on dispatcher.messages to dispatcher_app`); err != nil {
+		t.Fatal(err)
+	}
+	finance := opened(t, login(t, admin, address, migrations.RoleFinance))
+	app := opened(t, login(t, admin, address, migrations.RoleApp))
+	if !denied(t, finance, `select from audit.later`) {
+		t.Error("finance reads what nobody has granted")
+	}
+	if got := grant(); !got.Changed {
+		t.Errorf("with a new view: %+v", got)
+	}
+	if denied(t, finance, `select from audit.later`) {
+		t.Error("finance may not read the new view")
+	}
+	if !denied(t, app, `delete from dispatcher.messages`) {
+		t.Error("what was granted beside is left")
+	}
+	printed := dispatcher(t, "", nil, "migrate", "--roles", "--print")
+	if _, err := admin.Exec(t.Context(), printed.out); err != nil {
+		t.Errorf("%v in %s", err, printed.out)
+	}
+	if got := grant(); got.Changed {
+		t.Errorf("after what is printed: %+v", got)
+	}
+	table := dispatcher(t, "", env, "migrate", "--roles")
+	if table.code != exitOK || !strings.HasPrefix(table.out, "Everything was granted already. ") {
+		t.Errorf("%+v", table)
+	}
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" +
+		login(t, admin, address, migrations.RoleFinance)}, "migrate", "--roles")
+	if got.code != exitUsage || !strings.Contains(got.err, "lacks a right") {
+		t.Errorf("by finance: %+v", got)
+	}
+	got = dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" +
+		login(t, admin, address, migrations.RoleApp)}, "migrate", "--roles")
+	if got.code != exitUsage || !strings.Contains(got.err, "--print | psql") {
+		t.Errorf("by the dispatcher: %+v", got)
+	}
+}
