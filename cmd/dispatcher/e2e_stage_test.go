@@ -16,6 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -91,9 +92,11 @@ func newStage(t testing.TB, p plot) *stage {
 	if s.kafka == "" {
 		s.kafka = kafkaAddress(t)
 	}
+	login := s.postgres
 	if s.postgres == "" {
 		s.postgres = ledgertest.URL(t)
 		keepConnection(t, s.postgres)
+		login = ledgertest.As(migrations.RoleApp, s.postgres) // which owns nothing
 	}
 	holdsThroughout(t, s.postgres)
 	if p.channels == nil {
@@ -110,7 +113,7 @@ func newStage(t testing.TB, p plot) *stage {
 		"KAFKA_BROKERS": s.kafka, "KAFKA_GROUP": s.prefix,
 		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"),
 		"INBOUND_TOPIC": s.topic("inbound"),
-		"POSTGRES_URL":  s.postgres, "POSTGRES_MAX_CONNS": "4",
+		"POSTGRES_URL":  login, "POSTGRES_MAX_CONNS": "4",
 		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key", "SECRETS_DIR": ".",
 		"DATA_DIR": t.TempDir(),
 		"LISTEN":   "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",

@@ -452,3 +452,70 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 		t.Errorf("by the dispatcher: %+v", got)
 	}
 }
+
+// TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser: the user that owns the database and may
+// create roles. What a later migration makes belongs to the owner then, whoever of its members
+// carries it out, and a dispatcher runs with a login of its own.
+func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.Server(t, nil)
+	super := opened(t, server.URL())
+	for _, sql := range []string{
+		`create role admin login createrole password 'secret'`,
+		`create database sms owner admin`,
+	} {
+		if _, err := super.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(server.URLOf("sms"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(user string) []string {
+		u.User = url.UserPassword(user, "secret")
+		return []string{"DISPATCHER_POSTGRES_URL=" + u.String()}
+	}
+	for _, want := range []bool{true, false} {
+		got := dispatcher(t, "", as("admin"), "migrate", "--roles", "--format", "json")
+		if got.code != exitOK || decoded[rolesGranted](t, got).Changed != want {
+			t.Fatalf("changed, not %v: %+v", want, got)
+		}
+	}
+	u.User = url.UserPassword("admin", "secret")
+	admin := opened(t, u.String())
+	for _, sql := range []string{
+		`create role deploy login password 'secret' in role dispatcher_owner`,
+		`create role app login password 'secret' in role dispatcher_app`,
+		// as if the last migration had not been applied
+		`drop table dispatcher.closings, dispatcher.choice_figures, dispatcher.attempt_figures,
+			dispatcher.carried_figures cascade`,
+		`delete from dispatcher.schema_migrations where version = 9`,
+		`update dispatcher.schema_version set version = 8`,
+	} {
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := dispatcher(t, "", as("app"), "migrate"); got.code != exitUsage ||
+		!strings.Contains(got.err, "lacks a right") {
+		t.Errorf("the dispatcher migrates: %+v", got)
+	}
+	if got := dispatcher(t, "", as("deploy"), "migrate"); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	if owners := names(t, admin, `select distinct relowner::regrole::text from pg_class
+		where relnamespace in ('dispatcher'::regnamespace, 'audit'::regnamespace)`); !slices.Equal(
+		owners, []string{"dispatcher_owner"}) {
+		t.Errorf("the tables belong to %v", owners)
+	}
+	if got := dispatcher(t, "", as("admin"), "migrate", "--roles", "--format",
+		"json"); got.code != exitOK || !decoded[rolesGranted](t, got).Changed {
+		t.Errorf("after a migration: %+v", got)
+	}
+	u.User = url.UserPassword("app", "secret")
+	if conn := opened(t, u.String()); denied(t, conn, `select dispatcher.make_days(2)`) ||
+		!denied(t, conn, `delete from dispatcher.closings`) {
+		t.Error("the grants are others than before")
+	}
+}
