@@ -33,6 +33,24 @@ type Condition struct {
 	RoundTrip time.Duration
 	// Durability is that of sessions which are opened like this one.
 	Durability Durability
+	Login      Login
+}
+
+// Login is what a login may do beyond what the dispatcher needs.
+type Login struct {
+	Name string
+	// Superuser may do everything. Owner has the rights of the owner of schema dispatcher, and may
+	// change what happened.
+	Superuser, Owner bool
+}
+
+// readLogin asks about the role whose rights the session has.
+func (c *Condition) readLogin(ctx context.Context, conn *pgx.Conn) error {
+	return conn.QueryRow(ctx, `
+		select rolname, rolsuper, exists (select from pg_namespace
+		  where nspname = 'dispatcher' and pg_has_role(nspowner, 'usage'))
+		from pg_roles where rolname = current_user`).
+		Scan(&c.Login.Name, &c.Login.Superuser, &c.Login.Owner)
 }
 
 // Inspect looks at the database at url without changing anything.
@@ -52,6 +70,9 @@ func Inspect(ctx context.Context, url string) (Condition, error) {
 		return Condition{}, wrap("inspect database", err)
 	}
 	if c.Durability, err = readDurability(ctx, conn); err != nil {
+		return Condition{}, wrap("inspect database", err)
+	}
+	if err := c.readLogin(ctx, conn); err != nil {
 		return Condition{}, wrap("inspect database", err)
 	}
 	return c, wrap("inspect database", c.readClock(ctx, conn))

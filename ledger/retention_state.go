@@ -26,6 +26,8 @@ type DaysState struct {
 	Turned time.Time
 	// Skipped are days that were to be dropped but have messages that have not ended.
 	Skipped []LivingDay
+	// LeastKept is for how long the owner of the schema keeps facts at least, see GrantRoles.
+	LeastKept time.Duration
 	// Locks is how many locks the server has room for: those of all sessions together.
 	Locks int
 }
@@ -40,6 +42,7 @@ const readDays = `
 	  coalesce(min(day) filter (where payloads), max(day), 0),
 	  coalesce(sum(kept) filter (where not payloads), 0)::bigint,
 	  (select since from dispatcher.id_turns),
+	  (select extract(epoch from facts)::bigint from dispatcher.least_kept),
 	  current_setting('max_locks_per_transaction')::integer
 	    * (current_setting('max_connections')::integer
 	      + current_setting('max_prepared_transactions')::integer)
@@ -48,12 +51,15 @@ const readDays = `
 // State reads how the days stand, in a millisecond.
 func (s *Days) State(ctx context.Context) (state DaysState, err error) {
 	var turned pgtype.Timestamptz
+	var leastKept int64
 	err = s.reports.QueryRow(ctx, readDays).Scan(&state.Now, &state.Count, &state.Oldest,
-		&state.Latest, &state.OldestPayloads, &state.LatePayloads, &turned, &state.Locks)
+		&state.Latest, &state.OldestPayloads, &state.LatePayloads, &turned, &leastKept,
+		&state.Locks)
 	if err != nil {
 		return state, wrap("look at the days", err)
 	}
 	state.Now, state.Turned = state.Now.UTC(), moment(turned)
+	state.LeastKept = time.Duration(leastKept) * time.Second
 	state.Skipped, err = rows(ctx, s.db, pgx.RowToStructByPos[LivingDay],
 		`select day, living from dispatcher.days where living > 0 and not dropping order by day`)
 	return state, wrap("look at the days", err)

@@ -102,10 +102,27 @@ func (p *checker) checkDatabase(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{broken("database", postgresTrouble(p.settings, err))}
 	}
-	return []finding{
+	found := []finding{
 		serverFinding(&c), schemaFinding(&c), clockFinding(&c),
 		durabilityFinding(&c.Durability),
 	}
+	if p.embedded {
+		return found // its only login owns everything
+	}
+	return append(found, loginFinding(&c.Login))
+}
+
+// loginFinding warns of a login with which what happened can be changed.
+func loginFinding(l *ledger.Login) finding {
+	const check = "login"
+	const fix = `use a login of the role dispatcher_app, which "dispatcher migrate --roles" makes`
+	switch {
+	case l.Superuser:
+		return warned(check, l.Name+" is a superuser of PostgreSQL", fix)
+	case l.Owner:
+		return warned(check, l.Name+" owns the ledger, and may change what happened", fix)
+	}
+	return fine(check, "%s owns nothing of the ledger", l.Name)
 }
 
 func serverFinding(c *ledger.Condition) finding {

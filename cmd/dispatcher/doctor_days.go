@@ -35,13 +35,20 @@ func (p *checker) checkDays(ctx context.Context) []finding {
 		IDs: s.IDRetention, Payloads: s.PayloadRetention, Facts: s.LedgerRetention,
 	}
 	return []finding{
-		retentionFinding(&keep), daysFinding(&state, &keep), skippedFinding(&state),
+		retentionFinding(&keep, state.LeastKept), daysFinding(&state, &keep), skippedFinding(&state),
 		locksFinding(&state, &keep),
 	}
 }
 
-func retentionFinding(r *ledger.Retention) finding {
-	return fine("retention", "numbers and texts for %s after the end of a message, the rest for %s, "+
+// retentionFinding warns of days that would be dropped sooner than the owner of the ledger allows.
+func retentionFinding(r *ledger.Retention, leastKept time.Duration) finding {
+	const check = "retention"
+	if r.Facts < leastKept {
+		return warned(check, fmt.Sprintf("days are to be dropped after %s, and the owner of the "+
+			"ledger keeps them for %s", inDays(r.Facts), inDays(leastKept)),
+			`raise DISPATCHER_LEDGER_RETENTION, or repeat "dispatcher migrate --roles" with it`)
+	}
+	return fine(check, "numbers and texts for %s after the end of a message, the rest for %s, "+
 		"ids for %s", inDays(r.Payloads), inDays(r.Facts), inDays(r.IDs))
 }
 

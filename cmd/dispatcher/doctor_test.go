@@ -94,16 +94,19 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	if err := ledger.Migrate(t.Context(), durable.URL()); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := ledger.GrantRoles(t.Context(), durable.URL(), 400*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	routing := carrierRouting(t, smsc.Addr())
 	found, got := diagnosis(t, []string{
-		brokers, "DISPATCHER_POSTGRES_URL=" + durable.URL(),
+		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleApp, durable.URL()),
 		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
 		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing),
 		"DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
 		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "days",
-		"draw key", "durability", "group dispatcher.otp", "listen", "locks", "old days",
+		"draw key", "durability", "group dispatcher.otp", "listen", "locks", "login", "old days",
 		"retention", "routing", "schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp",
 		"topic sms.status", "webhooks",
 	}
@@ -138,6 +141,9 @@ func TestDoctorTellsWhatTheLedgerKeeps(t *testing.T) {
 	today := time.Now().UTC()
 	look(`select`, "retention", "ok",
 		"numbers and texts for 2 days after the end of a message, the rest for 10 days, ids for 7 days")
+	look(`update dispatcher.least_kept set facts = '20 days'`, "retention", "warn",
+		"the owner of the ledger keeps them for 20 days")
+	look(`update dispatcher.least_kept set facts = '10 days'`, "retention", "ok", "")
 	look(`select`, "days", "ok", "to "+today.AddDate(0, 0, 2).Format(time.DateOnly))
 	look(`select`, "old days", "ok", "none")
 	look(`select`, "locks", "ok", "enough for 14 days")
@@ -221,6 +227,9 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 				"DISPATCHER_POSTGRES_URL",
 		},
 		"schema": {Status: statusWarn, Fix: "dispatcher migrate"},
+		"login": {
+			Status: statusWarn, Detail: "dispatcher is a superuser", Fix: "dispatcher_app",
+		},
 		"listen": {Status: statusFail, Detail: "is taken", Fix: "choose another port"},
 		"topic sms.status": {
 			Status: statusFail, Detail: "no topic sms.status",
