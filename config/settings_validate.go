@@ -125,6 +125,9 @@ func (s *Settings) checkBounds(c *checker) {
 	c.lasts("SHUTDOWN_TIMEOUT", s.ShutdownTimeout, time.Second, time.Hour)
 	c.lasts("STATE_INTERVAL", s.StateInterval, 100*time.Millisecond, time.Minute)
 	c.lasts("WINDOW_RETENTION", s.WindowRetention, time.Hour, 10*365*day)
+	if s.InvariantsInterval != 0 {
+		c.lasts("INVARIANTS_INTERVAL", s.InvariantsInterval, time.Minute, 24*time.Hour)
+	}
 	s.checkRetention(c)
 	s.checkDeath(c)
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")

@@ -114,6 +114,65 @@ func (s *Audits) Days(ctx context.Context) (first, last Day, err error) {
 	return first, last, wrap("look for the days", err)
 }
 
+// recentMessages and recentTime bound what a check in the background looks at: a second or two of
+// work, however much is sent.
+const (
+	recentMessages = 100_000
+	recentTime     = 30 * time.Minute
+)
+
+// selectRecent looks for the first of the last $2 messages after number $1.
+const selectRecent = `
+	select coalesce(max(seq), $1 + 1), coalesce(max(received_at), now()) from (
+	  (select seq, received_at from dispatcher.messages where seq > $1 order by seq limit 1)
+	  union all
+	  (select seq, received_at from dispatcher.messages where seq > $1
+	    order by seq desc offset $2 limit 1)) n`
+
+// Recent is what a check in the background looks at: the last messages, and the windows since the
+// first of them. Attempts without outcome are looked for in two days, because that costs little and
+// the oldest ones matter.
+func (s *Audits) Recent(
+	ctx context.Context, grace time.Duration,
+) (scope func(*Invariant) InvariantScope, err error) {
+	now, err := s.clock(ctx)
+	if err != nil {
+		return nil, wrap("check invariants", err)
+	}
+	low, _, err := s.seek(ctx, now.Add(-recentTime))
+	if err != nil {
+		return nil, err
+	}
+	days := ScopeOf(DayAt(now)-1, DayAt(now)+1, grace)
+	recent := days
+	err = s.reports.QueryRow(ctx, selectRecent, low, recentMessages).
+		Scan(&recent.First, &recent.Since)
+	if err != nil {
+		return nil, wrap("check invariants", err)
+	}
+	return func(i *Invariant) InvariantScope {
+		if i.Name == "lost_attempts_are_closed" {
+			return days
+		}
+		return recent
+	}, nil
+}
+
+func (s *Audits) clock(ctx context.Context) (now time.Time, err error) {
+	err = s.reports.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, err
+}
+
+// IsFirst reports whether this instance has the lowest number of those that have sent a heart-beat
+// within deadAfter: one is enough to check what all share.
+func (s *Audits) IsFirst(ctx context.Context, deadAfter time.Duration) (first bool, err error) {
+	err = s.reports.QueryRow(ctx, `
+		select coalesce(min(id) = $2, false) from dispatcher.instances
+		where left_at is null and last_seen > clock_timestamp() - $1::interval`,
+		deadAfter, s.instance.Load()).Scan(&first)
+	return first, wrap("look for the first instance", err)
+}
+
 // auditSettings shape the session of a check: its statements go through whole partitions, and take
 // one processor at most.
 const auditSettings = `

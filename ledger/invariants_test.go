@@ -310,3 +310,32 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		}
 	}
 }
+
+// TestACheckInTheBackgroundLooksAtTheLastMessages alone, whatever the ledger holds.
+func TestACheckInTheBackgroundLooksAtTheLastMessages(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	named := func(prefix string) ledger.Message {
+		return claimAll(t, r.l, batch(prefix, 1), "a").Messages[0]
+	}
+	before := named("before")
+	execute(t, r.db, `update dispatcher.messages set received_at = now() - interval '1 hour'`)
+	now := named("now")
+	scope, err := r.l.Audits.Recent(t.Context(), grace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ledger.Invariants {
+		one := &ledger.Invariants[i]
+		s := scope(one)
+		if all := one.Name == "lost_attempts_are_closed"; s.First > now.Seq || s.Next <= now.Seq ||
+			(s.First <= before.Seq) != all || s.Grace != grace {
+			t.Errorf("%s looks at %+v, of messages %d and %d", one.Name, s, before.Seq, now.Seq)
+		}
+	}
+	execute(t, r.db, `delete from dispatcher.messages`)
+	if _, err = r.l.Audits.Recent(t.Context(), grace); err != nil {
+		t.Fatal(err)
+	}
+}

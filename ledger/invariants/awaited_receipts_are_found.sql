@@ -9,5 +9,5 @@ select format('nobody is going to look for a receipt of message number %s, attem
 from dispatcher.receipts r
 where r.message_seq >= :first and r.message_seq < :next and r.due_at is not null
   and r.look_at is distinct from r.due_at
-  and (r.look_at is not null or (r.due_at, r.message_seq) not in (
-    select a.due_at, s.seq from dispatcher.awaited a, unnest(a.seqs) as s(seq)))
+  and (r.look_at is not null or not exists (
+    select from dispatcher.awaited a where a.due_at = r.due_at and r.message_seq = any(a.seqs)))

@@ -2,26 +2,26 @@
 -- The state of a message follows from its attempts.
 --
 -- Of several attempts that one counts that says most, and a receipt may prove delivered what the
--- provider had denied.
+-- provider had denied. A message that is sending, or waits, has other rules.
 select format('message %s is %s, which follows from none of its attempts', m.id, m.state) as detail
-from dispatcher.message_states m
-left join (
-  select message_seq,
+from dispatcher.messages m
+cross join lateral (
+  select
     bool_or(outcome = 'accepted') as accepted,
     bool_or(outcome = 'unknown') as unknown,
     bool_or(receipt_state = 'delivered' or contradicted_at is not null) as delivered,
     bool_or(receipt_state = 'undelivered') as undelivered,
     bool_or(receipt_state = 'no_receipt') as no_receipt
-  from dispatcher.attempts where message_seq >= :first and message_seq < :next
-  group by message_seq
-) a on a.message_seq = m.seq
+  from dispatcher.attempts
+  where message_seq = m.seq and message_seq >= :first and message_seq < :next
+) a
 where m.seq >= :first and m.seq < :next
-  and not coalesce(case m.state
+  and m.state not in ('sending', 'scheduled', 'waiting', 'retry', 'dead')
+  and case m.state
     when 'accepted' then a.accepted
     when 'delivered' then a.delivered
     when 'undelivered' then a.undelivered
     when 'no_receipt' then a.no_receipt
     when 'unknown' then a.unknown and not a.accepted
-    when 'rejected' then not a.accepted
-    when 'failed' then not a.accepted
-    else true end, m.attempts = 0 and m.state in ('rejected', 'failed'))
+    else not coalesce(a.accepted, false)
+  end is not true

@@ -100,6 +100,7 @@ func (a *App) start(ctx context.Context) error {
 		return err
 	}
 	a.keepDays()
+	a.checkInvariants()
 	if err := a.startPublisher(); err != nil {
 		return err
 	}

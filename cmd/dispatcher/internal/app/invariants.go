@@ -1,16 +1,125 @@
 package app
 
 import (
+	"context"
+	"math/rand/v2"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
-// leastGrace is how long repairs may take at least.
-const leastGrace = 5 * time.Minute
+const (
+	// leastGrace is how long repairs may take at least.
+	leastGrace = 5 * time.Minute
+	// statementTimeout bounds one statement of a check in the background.
+	statementTimeout = time.Minute
+)
 
 // Grace is how long the repair of what a dead instance left behind may take: it counts as dead
 // after a time, its submits are waited for, and recovery looks every few seconds.
 func Grace(s *config.Settings) time.Duration {
 	return max(leastGrace, 2*(s.DeadAfter+s.SendTimeout))
+}
+
+// invariants checks the guarantees on the messages of late.
+type invariants struct {
+	store     *ledger.Audits
+	interval  time.Duration
+	grace     time.Duration
+	deadAfter time.Duration
+	metrics   *invariantMetrics
+	log       zerolog.Logger
+	trouble   func(where string, err error)
+}
+
+// checkInvariants starts to check the guarantees, unless the settings turn that off.
+func (a *App) checkInvariants() {
+	s := &a.opts.Settings
+	v := &invariants{
+		store: a.ledger.Audits, interval: s.InvariantsInterval, grace: Grace(s),
+		deadAfter: s.DeadAfter, metrics: newInvariantMetrics(a.registry), log: a.log,
+		trouble: a.trouble,
+	}
+	if v.interval > 0 {
+		a.ownLoop("invariants", v.run)
+	}
+}
+
+// run checks until ctx ends. Times are spread by half, so that a check does not meet the same
+// other work each time.
+func (v *invariants) run(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(v.interval/2 + rand.N(v.interval)):
+			if err := v.check(ctx); err != nil && ctx.Err() == nil {
+				v.trouble("invariants", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// check does so if this is the instance that does. The log has no sentences: they name messages by
+// the ids of their producers, and nobody knows what these hold.
+func (v *invariants) check(ctx context.Context) error {
+	first, err := v.store.IsFirst(ctx, v.deadAfter)
+	if err != nil || !first {
+		v.metrics.violations.Reset()
+		return err
+	}
+	began := time.Now()
+	scope, err := v.store.Recent(ctx, v.grace)
+	if err != nil {
+		return err
+	}
+	auditor, err := v.store.Open(ctx, statementTimeout)
+	if err != nil {
+		return err
+	}
+	defer auditor.Close()
+	for i := range ledger.Invariants {
+		one, n := &ledger.Invariants[i], 0
+		s := scope(one)
+		if err := auditor.Check(ctx, one, &s, func(string) { n++ }); err != nil {
+			return err
+		}
+		v.metrics.violations.WithLabelValues(one.Guarantee, one.Name).Set(float64(n))
+		if n > 0 {
+			v.log.Error().Str("guarantee", one.Guarantee).Str("invariant", one.Name).
+				Str("holds", one.Sentence).Int("violations", n).
+				Msg("a guarantee is violated; \"dispatcher audit invariants\" says where")
+		}
+	}
+	v.metrics.checked.SetToCurrentTime()
+	v.metrics.seconds.Set(time.Since(began).Seconds())
+	return nil
+}
+
+// invariantMetrics are those of the last check.
+type invariantMetrics struct {
+	violations       *prometheus.GaugeVec // guarantee, invariant
+	checked, seconds prometheus.Gauge
+}
+
+func newInvariantMetrics(registry prometheus.Registerer) *invariantMetrics {
+	opts := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{
+			Namespace: "dispatcher", Subsystem: "invariant", Name: name, Help: help,
+		}
+	}
+	m := &invariantMetrics{
+		violations: prometheus.NewGaugeVec(opts("violations",
+			"Violations of a guarantee that the last check of this instance found."),
+			[]string{"guarantee", "invariant"}),
+		checked: prometheus.NewGauge(opts("checked_timestamp_seconds",
+			"When this instance last checked the guarantees, as a Unix time.")),
+		seconds: prometheus.NewGauge(opts("check_seconds", "How long that took.")),
+	}
+	registry.MustRegister(m.violations, m.checked, m.seconds)
+	return m
 }
