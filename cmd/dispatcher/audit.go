@@ -33,6 +33,7 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	var as format
 	var day string
 	var sample int
+	var keyless bool
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Derive each stored choice of a day again: draw, interval, ranking, price",
@@ -47,7 +48,8 @@ is checked that does not follow from these, and the rest is counted and named: w
 decides about the exit code.
 
 The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current
-one.`,
+one. Who has none gives --without-keys: then draws are taken as they are on record, and all else is
+checked, also that each draw is in the interval of the channel that it chose.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if sample < 0 {
@@ -55,7 +57,7 @@ one.`,
 					"to look at"))
 			}
 			return c.withLedger(ctx, func(l *database) error {
-				return c.verify(ctx, l, day, sample, as)
+				return c.verify(ctx, l, &verifyFlags{day, sample, keyless, as})
 			})
 		}),
 	}
@@ -64,6 +66,7 @@ one.`,
 	cmd.Flags().IntVar(&sample, "sample", 0,
 		"check only this many messages, evenly spread over the day and the same ones each time "+
 			"(default all)")
+	cmd.Flags().BoolVar(&keyless, "without-keys", false, "check all but the draws themselves")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -85,6 +88,16 @@ type verification struct {
 	// WithoutPayload counts the messages whose number and text are gone, and what could not be
 	// checked for that.
 	WithoutPayload audit.WithoutPayload `json:"without_payload"`
+	// WithoutKey counts the messages that were not drawn again for want of keys.
+	WithoutKey int `json:"without_key,omitempty"`
+}
+
+// verifyFlags say what to verify.
+type verifyFlags struct {
+	day     string
+	sample  int
+	keyless bool
+	as      format
 }
 
 // add counts the differences of one message.
@@ -98,12 +111,20 @@ func (v *verification) add(found []audit.Mismatch) {
 }
 
 // verify derives the day again. It needs the keys that the day was drawn with.
-func (c *cli) verify(ctx context.Context, l *database, day string, sample int, as format) error {
-	keys, err := drawKeys(l.settings)
-	if err != nil {
-		return err
+func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
+	var keys []selector.Key
+	var err error
+	switch {
+	case f.keyless:
+	case l.settings.DrawKeyFile == "":
+		return usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file with the " +
+			"keys that the messages were drawn with, or give --without-keys"))
+	default:
+		if keys, err = drawKeys(l.settings); err != nil {
+			return err
+		}
 	}
-	when, zone, err := businessDay(ctx, l, day, time.Now())
+	when, zone, err := businessDay(ctx, l, f.day, time.Now())
 	if err != nil {
 		return err
 	}
@@ -113,7 +134,7 @@ func (c *cli) verify(ctx context.Context, l *database, day string, sample int, a
 	}
 	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l.Ledger}).edition)
 	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when,
-		zone), Sample: sample}
+		zone), Sample: f.sample}
 	err = l.Messages.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
 		found.Attempts += len(r.Attempts)
@@ -124,8 +145,8 @@ func (c *cli) verify(ctx context.Context, l *database, day string, sample int, a
 	if err != nil {
 		return err
 	}
-	found.WithoutPayload = verifier.WithoutPayload()
-	return c.printVerification(&found, as)
+	found.WithoutPayload, found.WithoutKey = verifier.WithoutPayload(), verifier.WithoutKey()
+	return c.printVerification(&found, f.as)
 }
 
 // drawKeys are all keys of the key file; a check of old draws is nothing without them.
@@ -272,6 +293,9 @@ func (c *cli) printVerification(v *verification, as format) error {
 	}
 	if as == formatTable {
 		fmt.Fprint(c.out, v.gone())
+		if v.WithoutKey > 0 {
+			fmt.Fprintf(c.out, "%d messages were not drawn again: no keys\n", v.WithoutKey)
+		}
 	}
 	if v.Mismatched > 0 {
 		return failed(nil)

@@ -483,6 +483,50 @@ func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
 	}
 }
 
+// TestAuditVerifyWorksWithoutKeys: finance has none. A draw that was changed alone is not found then,
+// unless it is in the interval of another channel.
+func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 100)
+	o.env = o.env[:1]
+	if got := dispatcher(t, "", o.env, "audit", "verify"); got.code != exitUsage ||
+		!strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") ||
+		!strings.Contains(got.err, "--without-keys") {
+		t.Errorf("without keys and flag: %+v", got)
+	}
+	verify := func() verification {
+		return decoded[verification](t, dispatcher(t, "", o.env, "audit", "verify", "--without-keys",
+			"--format", "json"))
+	}
+	if v := verify(); v.Checked != 200 || v.Mismatched != 0 || v.WithoutKey != 200 {
+		t.Errorf("before anything was changed: %+v", v)
+	}
+	if got := dispatcher(t, "", o.env, "audit", "verify", "--without-keys"); got.code != exitOK ||
+		!strings.HasSuffix(got.out, "\n200 messages were not drawn again: no keys\n") {
+		t.Errorf("%+v", got)
+	}
+	const drawn = `m.attempts = 1 and a.ranking is null`
+	used, want := map[string]bool{}, map[string]string{}
+	for what, sql := range map[string]string{
+		"first_choice": `update dispatcher.messages set draw = 0 where seq = $1`, // that of a
+		"size":         `update dispatcher.messages set draw_size = draw_size + 1 where seq = $1`,
+		"price": `update dispatcher.attempts
+			set price_micros = price_micros - 1 where message_seq = $1`,
+	} {
+		id, seq := o.pick(used, drawn)
+		want[id] = what
+		o.exec(sql, seq)
+	}
+	v := verify()
+	found := map[string]string{}
+	for _, m := range v.Mismatches {
+		found[m.ID] = m.What
+	}
+	if !maps.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+}
+
 // TestAuditVerifyListsAThousandAndCountsAll: a version that nobody can read any more takes no more
 // than its messages with it, and a list of everything is of no use.
 func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {

@@ -182,6 +182,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			{"explain", "v2-000007", "--format", "json"},
 			{"audit", "verify"},
 			{"audit", "verify", "--sample", "10", "--format", "json"},
+			{"audit", "verify", "--without-keys"},
 		} {
 			got := dispatcher(t, "", env, args...)
 			if args[0] != "report" && got.code != exitOK || got.err != "" || got.out == "" ||

@@ -77,6 +77,16 @@ func (c *check) endsOtherwise() string {
 	return ""
 }
 
+// interval checks which channel's interval a draw is in, without the key.
+func (c *check) interval(t *decide.Task) {
+	stored, table := &c.record.Message.Plan, t.Route.Table
+	c.sameNumber(0, whatSize, stored.Size, int64(table.Size()))
+	if stored.Draw >= 0 && stored.Draw < int64(table.Size()) {
+		c.same(0, whatFirstChoice, stored.FirstChoice,
+			table.Entry(table.Pick(uint64(stored.Draw))).Name)
+	}
+}
+
 // unless returns otherwise where a state does not follow.
 func unless(follows bool, otherwise string) string {
 	if follows {
@@ -118,6 +128,11 @@ func (c *check) plan() error {
 	if !t.Route.Draws() {
 		c.sameNumber(0, whatSize, stored.Size, 0)
 		c.same(0, whatFirstChoice, stored.FirstChoice, c.firstAttempt())
+		return nil
+	}
+	if len(c.v.keys) == 0 {
+		c.withoutKey()
+		c.interval(t)
 		return nil
 	}
 	if !e.HasKey(stored.KeyID) {

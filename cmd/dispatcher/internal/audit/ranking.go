@@ -273,6 +273,9 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 	case decide.Redraw:
 		own := c.record.Message.Plan.KeyID
 		switch {
+		case len(c.v.keys) == 0:
+			c.withoutKey()
+			return false
 		case !e.HasKey(r.KeyID):
 			c.differs(ch.attempt, whatDrawKey, r.KeyID, "not in the key file")
 			return false

@@ -13,12 +13,17 @@ import (
 // Every channel has room and is ready: what it finds in a message's way is what the version alone
 // puts there. It keeps scratch space: one goroutine at a time.
 type Replay struct {
-	a *assigner
+	a       *assigner
+	keyless bool // no key is at hand
 }
 
 // NewReplay returns a Replay of a version, which is prepared for it. keys are those of the key
-// file, in any order.
+// file, in any order; without any, draws are taken as they are.
 func NewReplay(version *Routing, keys []selector.Key) *Replay {
+	keyless := len(keys) == 0
+	if keyless {
+		keys = []selector.Key{{}} // under which nothing was drawn
+	}
 	routing := *version
 	routing.Prepare()
 	idle := &ledger.Seen{Channels: make([]ledger.ChannelState, len(routing.Channels))}
@@ -26,14 +31,14 @@ func NewReplay(version *Routing, keys []selector.Key) *Replay {
 		idle.Channels[i].Name = routing.Channels[i].Name
 	}
 	ready := make([]string, len(routing.Channels))
-	return &Replay{newAssigner(&routing, newDrawers(keys), idle, ready, Snapshot{})}
+	return &Replay{newAssigner(&routing, newDrawers(keys), idle, ready, Snapshot{}), keyless}
 }
 
 // Version is the prepared routing.
 func (r *Replay) Version() *Routing { return r.a.routing }
 
 // HasKey reports whether the key of that id is at hand, so that its draws can be repeated.
-func (r *Replay) HasKey(id string) bool { return r.a.keys.has(id) }
+func (r *Replay) HasKey(id string) bool { return !r.keyless && r.a.keys.has(id) }
 
 // Plan plans a message as its row stood before an attempt. begun says that it was on its way
 // already, so that no block stops it any more. The route of the task is nil when none takes it.
@@ -54,8 +59,13 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 }
 
 // Drawn is the task with a channel as its first choice, if a key at hand draws that for it; else
-// the task itself.
+// the task itself. Without keys any of its channels may have been drawn.
 func (r *Replay) Drawn(t *Task, channel string) *Task {
+	if place := r.a.routing.Place(t.Route, channel); r.keyless && place >= 0 {
+		other := *t
+		other.First = place
+		return &other
+	}
 	table := t.Route.Table
 	for i := range r.a.keys.keys {
 		place := table.Pick(r.a.keys.at(i).Draw(t.Row.ID, 1, table.Size()))
