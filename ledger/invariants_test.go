@@ -232,7 +232,11 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		{
 			"nothing_after_its_deadline", `update dispatcher.messages m set expires_at = a.claimed_at
 				from dispatcher.attempts a where a.message_seq = m.seq and m.id = 'm-00001'`,
-			"attempt 1 of message m-00001 was to leave at",
+			"attempt 1 of message m-00001 was claimed at",
+		},
+		{
+			"nothing_after_its_deadline", `update dispatcher.attempts set leaves_at = now() + interval '1 day'
+				where outcome = 'rejected'`, "attempt 1 of message m-00005 was to leave at",
 		},
 		{"ids_are_recognised", `delete from dispatcher.ids_0 where id = 'm-00001'`, "would not be recognised"},
 		{

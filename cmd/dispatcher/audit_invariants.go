@@ -135,6 +135,10 @@ func (c *cli) checkInvariants(
 	} else {
 		from, to = max(from, first), min(to, last)
 	}
+	if from > to {
+		return usage(fmt.Errorf("the ledger has no messages of these days, only from %s to %s", first,
+			last))
+	}
 	found := invariantsFound{From: from.String(), To: to.String(), Violations: []violation{}}
 	auditor, err := l.Audits.Open(ctx, 0)
 	if err != nil {
