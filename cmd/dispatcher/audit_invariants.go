@@ -34,8 +34,8 @@ as of one moment. Repairs that take time, such as the end of a killed process's 
 A day is the UTC day on which a message was received. What has no day, such as the slots of a
 channel, is checked as it is now. --sql prints the statements, for psql.
 
-The user of DISPATCHER_POSTGRES_URL has to be able to read the tables of schema dispatcher: the
-views of schema audit are not enough. "dispatcher run" checks the same by itself, see metrics.md.`,
+The login of DISPATCHER_POSTGRES_URL has to be able to read the tables of schema dispatcher, as that
+of "dispatcher run" is; that of finance is not. "dispatcher run" checks the same by itself, see metrics.md.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			from, to, err := f.days(time.Now())

@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
 )
 
 // TestAuditInvariantsNamesWhatIsViolated: nothing on what the pipeline itself has written, then what
@@ -74,6 +77,24 @@ func TestAuditInvariantsPrintsStatementsThatRun(t *testing.T) {
 		r := dispatcher(t, "", o.env, append([]string{"audit", "invariants"}, args...)...)
 		if r.code != exitUsage || r.err == "" {
 			t.Errorf("%v: %d: %s", args, r.code, r.err)
+		}
+	}
+}
+
+// TestAuditInvariantsNeedsTheTables: the login of run has them, that of finance is told that it has
+// not.
+func TestAuditInvariantsNeedsTheTables(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 1)
+	url := o.sql.Config().ConnString()
+	for role, code := range map[string]int{
+		migrations.RoleApp: exitOK, migrations.RoleFinance: exitUsage,
+	} {
+		env := append(slices.Clone(o.env), "DISPATCHER_POSTGRES_URL="+ledgertest.As(role, url))
+		if r := dispatcher(t, "", env, "audit", "invariants"); r.code != code {
+			t.Errorf("%s: %d: %s %s", role, r.code, r.out, r.err)
+		} else if code != exitOK && !strings.Contains(r.err, "permission denied") {
+			t.Errorf("%s: %s", role, r.err)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func TestWarningsOfACSVGoToStandardError(t *testing.T) {
 func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"name what to do: verify":                 {"audit"},
+		"name what to do: invariants, verify":     {"audit"},
 		"name what to do: apply, diff, history":   {"routing"},
 		"an argument is missing\nUsage: disp":     {"routing", "apply"},
 		`an argument is missing behind "default"`: {"weights", "set", "default"},
