@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,10 +39,10 @@ func (d *db) closings(ctx context.Context, day BusinessDay) ([]DayClosing, error
 // closeLock is the advisory lock of the transaction that closes a day, for all instances.
 const closeLock = 0x636c6f73
 
-// closeSettings are for statements that read a whole day.
+// closeSettings are for statements that read an hour at a time. A join looks its rows up by the
+// primary key, as hotSettings say: most of them lie together, and whole days are never hashed.
 const closeSettings = `
 	set application_name = 'dispatcher closing'; set enable_seqscan = on;
-	set enable_hashjoin = on; set enable_mergejoin = on; set enable_partitionwise_join = on;
 	set plan_cache_mode = force_custom_plan; set work_mem = '64MB'`
 
 // Close adds up a business day that is over, and remembers it. What has changed since the day was
@@ -51,10 +52,6 @@ const closeSettings = `
 // All is read in one snapshot, in which a message is counted with what was known of it at that
 // moment, and no lock is taken that claims, settlements or receipts wait for.
 func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, ours bool, err error) {
-	low, high, err := s.seekRange(ctx, day.From, day.To)
-	if err != nil {
-		return c, false, wrap("close a day", err)
-	}
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return c, false, wrap("close a day", err)
@@ -69,7 +66,7 @@ func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, our
 			if err != nil || !ours {
 				return err
 			}
-			c, err = closeIn(ctx, tx, day, low, high)
+			c, err = s.closeIn(ctx, tx, day)
 			return err
 		})
 	return c, ours && err == nil, wrap("close a day", err)
@@ -78,8 +75,8 @@ func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, our
 // closeIn is Close in its transaction. The lock came with a statement before the snapshot that
 // tells the last revision, unless another closing ended in between: then the key of closings is
 // taken, and the caller comes again.
-func closeIn(
-	ctx context.Context, tx pgx.Tx, day BusinessDay, low, high int64,
+func (s *Reports) closeIn(
+	ctx context.Context, tx pgx.Tx, day BusinessDay,
 ) (c DayClosing, err error) {
 	err = tx.QueryRow(ctx, `
 		select coalesce(max(revision), 0) + 1 from dispatcher.closings where day = $1`, day.Date).
@@ -87,20 +84,71 @@ func closeIn(
 	if err != nil {
 		return c, err
 	}
-	args := day.parameters(low, high)
-	args["revision"] = c.Revision
 	for _, f := range []*figureTable{&choiceFigures, &attemptFigures, &carriedFigures} {
-		tag, err := tx.Exec(ctx, f.close(), args)
+		changes, err := s.closeTable(ctx, tx, f, day, c.Revision)
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", f.name, err)
 		}
-		c.Changes += tag.RowsAffected()
+		c.Changes += changes
 	}
 	err = tx.QueryRow(ctx, `
 		insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes)
 		values ($1, $2, $3, $4, $5, $6) returning at`,
 		day.Date, c.Revision, day.Zone, day.From, day.To, c.Changes).Scan(&c.At)
 	return c, err
+}
+
+// closeTable adds up one table of figures, hour by hour, and says how many rows it wrote. The sums
+// come here and go back: a statement that writes would not be carried out by several workers.
+func (s *Reports) closeTable(
+	ctx context.Context, tx pgx.Tx, f *figureTable, day BusinessDay, revision int,
+) (changes int64, err error) {
+	if _, err := tx.Exec(ctx, f.fresh()); err != nil {
+		return 0, err
+	}
+	for hour := range day.hours() {
+		low, high, err := s.seekRange(ctx, hour.From, hour.To)
+		if err != nil {
+			return 0, err
+		}
+		r, err := tx.Query(ctx, f.rows, hour.parameters(low, high))
+		if err != nil {
+			return 0, err
+		}
+		sums, err := pgx.CollectRows(r, func(row pgx.CollectableRow) ([]any, error) {
+			return row.Values()
+		})
+		if err != nil {
+			return 0, err
+		}
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{"fresh"}, f.columns(), pgx.CopyFromRows(sums))
+		if err != nil {
+			return 0, err
+		}
+	}
+	args := day.parameters(0, 0)
+	args["revision"] = revision
+	tag, err := tx.Exec(ctx, f.close(), args)
+	if err != nil {
+		return 0, err
+	}
+	_, err = tx.Exec(ctx, `drop table fresh`)
+	return tag.RowsAffected(), err
+}
+
+// hours are those of the day, as days of an hour. Where clocks go back there are 25.
+func (d BusinessDay) hours() iter.Seq[BusinessDay] {
+	return func(yield func(BusinessDay) bool) {
+		for hour := d; hour.From.Before(d.To); hour.From = hour.To {
+			hour.To = hour.From.Add(time.Hour)
+			if hour.To.After(d.To) {
+				hour.To = d.To
+			}
+			if !yield(hour) {
+				return
+			}
+		}
+	}
 }
 
 // afterDay is how long after its end a day is closed at the earliest: by then most of its receipts

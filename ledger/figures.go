@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ type figureTable struct {
 	name string
 	// by are the columns that tell its rows apart, sums those that are added up.
 	by, sums []string
-	// rows is the statement that adds them up, for messages and attempts from @from to @to. Messages
-	// received then have numbers between @low and @high.
+	// rows is the statement that adds them up, for messages and attempts from @from to @to, which it
+	// calls one hour. Messages received then have numbers between @low and @high.
 	rows string
 }
 
@@ -43,7 +44,7 @@ var choiceFigures = figureTable{
 	by:   []string{"hour", "routing_version", "route", "channel", "tenant", "calling_code"},
 	sums: []string{"messages", "rejected", "failed", "unknown", "open"},
 	rows: `
-	select date_bin('1 hour', received_at, @from) as hour,
+	select @from::timestamptz as hour,
 	  coalesce(routing_version, 0) as routing_version, coalesce(route, '') as route,
 	  first_choice as channel, tenant, coalesce(calling_code, 0::smallint) as calling_code,
 	  count(*) as messages,
@@ -54,7 +55,7 @@ var choiceFigures = figureTable{
 	from facts.messages
 	where seq > @low and seq < @high and received_at >= @from and received_at < @to
 	  and first_choice is not null
-	group by 1, 2, 3, 4, 5, 6`,
+	group by 2, 3, 4, 5, 6`,
 }
 
 // certain are the segments of attempt a that are on the bill for sure: of an unknown one those
@@ -81,7 +82,7 @@ var attemptFigures = figureTable{
 		"unknown_segments", "unknown_micros",
 	},
 	rows: `
-	select date_bin('1 hour', a.claimed_at, @from) as hour,
+	select @from::timestamptz as hour,
 	  coalesce(m.routing_version, 0) as routing_version, coalesce(m.route, '') as route,
 	  a.channel, a.reason, a.currency, m.tenant,
 	  coalesce(m.calling_code, 0::smallint) as calling_code,
@@ -100,14 +101,14 @@ var attemptFigures = figureTable{
 	    and a.receipt_state = 'undelivered') as undelivered,
 	  count(*) filter (where a.outcome = 'accepted'
 	    and a.receipt_state = 'no_receipt') as no_receipt,
-	  sum(` + certain + `) as segments, sum(` + certainCost + `) as cost_micros,
+	  sum(` + certain + `) as segments, sum(` + certainCost + `)::bigint as cost_micros,
 	  coalesce(sum(a.segments - ` + certain + `) filter (where a.outcome = 'unknown'), 0)
 	    as unknown_segments,
 	  coalesce(sum(a.price_micros - ` + certainCost + `)
-	    filter (where a.outcome = 'unknown'), 0) as unknown_micros
+	    filter (where a.outcome = 'unknown'), 0)::bigint as unknown_micros
 	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	where a.message_seq < @high and a.claimed_at >= @from and a.claimed_at < @to
-	group by 1, 2, 3, 4, 5, 6, 7, 8`,
+	group by 2, 3, 4, 5, 6, 7, 8`,
 }
 
 // carriedFigures are Reports.CarriedOn by hour, tenant and calling code.
@@ -130,22 +131,30 @@ var carriedFigures = figureTable{
 	},
 	sums: []string{"messages"},
 	rows: `
-	select date_bin('1 hour', claimed_at, @from) as hour, routing_version, route, first_choice,
+	select @from::timestamptz as hour, routing_version, route, first_choice,
 	  channel, cause, tenant, calling_code, count(*) as messages
 	from (
-	  select c.*,
-	    case
-	      when c.channel = c.first_choice then ''
+	  select c.*, case when c.channel = c.first_choice then '' else (
+	    select case
 	      -- It was found out after the message had been sent once more.
 	      when b.outcome = 'accepted' then 'unknown'
 	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
 	      else coalesce(b.outcome, substring(g.ranking ->> 'line'
-	      from '^[^,]* ([^ ,]+)'), g.reason, '')
-	    end as cause
+	        from '^[^,]* ([^ ,]+)'), g.reason, '')
+	      end
+	    from (
+	      select e.attempt, e.ranking, e.reason from facts.attempts e
+	      where e.message_seq = c.message_seq and e.channel <> c.first_choice
+	      order by e.attempt limit 1) g
+	    left join lateral (
+	      select a.outcome, a.provider_code from facts.attempts a
+	      where a.message_seq = c.message_seq and a.channel = c.first_choice
+	        and a.attempt < g.attempt and not ` + isUnsent + `
+	      order by a.attempt desc limit 1) b on true) end as cause
 	  from (
 	    select m.routing_version, m.route, m.first_choice, m.tenant,
 	      coalesce(m.calling_code, 0::smallint) as calling_code,
-	      a.channel, a.message_seq, a.attempt, a.claimed_at
+	      a.channel, a.message_seq, a.attempt
 	    from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	    where a.message_seq < @high and a.claimed_at >= @from and a.claimed_at < @to
 	      and a.outcome = 'accepted'
@@ -153,31 +162,30 @@ var carriedFigures = figureTable{
 	      and m.routing_version is not null
 	    offset 0
 	  ) c
-	  left join lateral (
-	    select e.attempt, e.ranking, e.reason from facts.attempts e
-	    where c.channel <> c.first_choice and e.message_seq = c.message_seq
-	      and e.channel <> c.first_choice
-	    order by e.attempt limit 1) g on true
-	  left join lateral (
-	    select a.outcome, a.provider_code from facts.attempts a
-	    where a.message_seq = c.message_seq and a.channel = c.first_choice and a.attempt < g.attempt
-	      and not ` + isUnsent + `
-	    order by a.attempt desc limit 1) b on true
 	  where c.attempt = 1 or not exists (select from facts.attempts e
 	    where e.message_seq = c.message_seq
 	      and e.attempt < c.attempt and e.channel = c.channel and e.outcome = 'accepted')
 	) explained
-	group by 1, 2, 3, 4, 5, 6, 7, 8`,
+	group by 2, 3, 4, 5, 6, 7, 8`,
 }
+
+// columns are all of them, but the day and the revision.
+func (f *figureTable) columns() []string { return slices.Concat(f.by, f.sums) }
 
 // closed are the figures of a day that has been closed.
 func (f *figureTable) closed() string {
-	return "\n\tselect " + strings.Join(f.by, ", ") + ", " + strings.Join(f.sums, ", ") +
-		" from audit." + f.name + " where day = @day"
+	return "\n\tselect " + strings.Join(f.columns(), ", ") + " from audit." + f.name +
+		" where day = @day"
 }
 
-// close writes how the rows of the day differ from its figures, as a revision. The first time there
-// are none, and the revision is all of them.
+// fresh makes the empty temporary table of the figures that a day has now.
+func (f *figureTable) fresh() string {
+	return "create temporary table fresh on commit drop as select " +
+		strings.Join(f.columns(), ", ") + " from audit." + f.name + " with no data"
+}
+
+// close writes how the fresh figures of the day differ from those that are there, as a revision.
+// The first time there are none, and the revision is all of them.
 func (f *figureTable) close() string {
 	var negative, total, differs []string
 	for _, column := range f.sums {
@@ -186,10 +194,10 @@ func (f *figureTable) close() string {
 		differs = append(differs, "sum("+column+") <> 0")
 	}
 	by := strings.Join(f.by, ", ")
-	return "insert into dispatcher." + f.name + " (day, revision, " + by + ", " + strings.Join(f.sums, ", ") +
+	return "insert into dispatcher." + f.name + " (day, revision, " + strings.Join(f.columns(), ", ") +
 		")\n\tselect @day::date, @revision::integer, " + by + ", " + strings.Join(total, ", ") +
-		"\n\tfrom ((" + f.rows + ") union all\n\t  (select " + by + ", " +
-		strings.Join(negative, ", ") + " from audit." + f.name + " where day = @day)) n\n\tgroup by " + by +
+		"\n\tfrom (select * from fresh union all\n\t  select " + by + ", " +
+		strings.Join(negative, ", ") + " from audit." + f.name + " where day = @day) n\n\tgroup by " + by +
 		"\n\thaving " + strings.Join(differs, " or ")
 }
 
@@ -198,8 +206,8 @@ func (d *BusinessDay) parameters(low, high int64) pgx.NamedArgs {
 	return pgx.NamedArgs{"day": d.Date, "from": d.From, "to": d.To, "low": low, "high": high}
 }
 
-// sumFigures runs a statement over the figures of a day, which it calls figures: those that were written
-// when the day was closed, else those of its rows.
+// sumFigures runs a statement over the figures of a day, which it calls figures: those that were
+// written when the day was closed, else those of its rows.
 func sumFigures[T any](
 	ctx context.Context, d *db, scan pgx.RowToFunc[T], f *figureTable, day BusinessDay, sql string,
 ) ([]T, error) {
