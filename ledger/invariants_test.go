@@ -55,8 +55,8 @@ func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string
 // books are the invariants that hold whatever is decided about messages, so that tests whose
 // decisions are not those of the dispatcher can check them.
 var books = []string{
-	"waiting_is_due", "sending_is_under_way", "awaited_receipts_are_found", "attempts_are_numbered",
-	"one_attempt_at_a_time", "ids_are_recognised", "ambiguities_have_attempts", "windows_hold",
+	"waiting_is_due", "waiting_has_its_payload", "sending_is_under_way",
+	"awaited_receipts_are_found", "attempts_are_numbered", "one_attempt_at_a_time", "ids_are_recognised", "ambiguities_have_attempts", "windows_hold",
 	"windows_do_not_overlap", "active_is_what_is_held", "held_is_what_attempts_hold",
 	"receipts_have_attempts", "versions_follow_each_other",
 }
@@ -187,6 +187,10 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		{
 			"waiting_is_due", `insert into dispatcher.due select seq, now(), null, lane, tenant, 'retry'
 				from dispatcher.messages where id = 'm-00001'`, "does not wait",
+		},
+		{
+			"waiting_has_its_payload", `delete from dispatcher.payloads`,
+			"message m-00004 is retry, and its number and text are gone",
 		},
 		{
 			"sending_is_under_way", `update dispatcher.attempts set outcome = 'refused'

@@ -2,8 +2,9 @@
 -- A window has granted at least as many messages as were claimed in it, whatever their outcome.
 --
 -- Of limits of a channel and of a tenant. An attempt counts in the second in which it may leave, and
--- in longer windows when it was claimed. Of a day the first 23 hours are looked at, as it may have no
--- more. A window in which the limit began or ended has not counted all of it.
+-- in longer windows when it was claimed. A day ends where the next one begins that the limit counts
+-- in, which may be 23 to 25 hours later. A window in which the limit began or ended has not counted
+-- all of it.
 with windows as materialized (
   select * from audit.limit_windows
   where unit = 'messages' and since <= window_start and until is null
@@ -26,8 +27,16 @@ with windows as materialized (
   from windows w join claimed c using (window_seconds, window_start)
   union all
   select w.channel, w.scope, w.window_seconds, w.window_start, w.granted, c.channel, c.tenant, c.n
-  from windows w join claimed c on w.window_seconds = 86400 and c.window_seconds = 60
-    and c.window_start >= w.window_start and c.window_start < w.window_start + interval '23 hours'
+  from windows w
+  cross join lateral (
+    select coalesce(min(n.window_start), w.window_start + interval '25 hours') as window_end
+    from audit.limit_windows n
+    where (n.channel, n.scope, n.window_seconds, n.unit)
+      = (w.channel, w.scope, w.window_seconds, w.unit) and n.window_start > w.window_start
+  ) e
+  join claimed c on c.window_seconds = 60
+    and c.window_start >= w.window_start and c.window_start < e.window_end
+  where w.window_seconds = 86400
 )
 select format('%s messages of %s were claimed in the %s s from %s, and the limit has counted %s',
     sum(n), concat_ws(', ', 'channel ' || nullif(channel, ''), nullif(scope, 'channel')),
