@@ -35,7 +35,8 @@ A day is the UTC day on which a message was received. What has no day, such as t
 channel, is checked as it is now. --sql prints the statements, for psql.
 
 The login of DISPATCHER_POSTGRES_URL has to be able to read the tables of schema dispatcher, as that
-of "dispatcher run" is; that of finance is not. "dispatcher run" checks the same by itself, see metrics.md.`,
+of "dispatcher run" is; that of finance is not. "dispatcher run" checks the same by itself, see
+metrics.md.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			from, to, err := f.days(time.Now())

@@ -71,7 +71,9 @@ func TestAuditInvariantsPrintsStatementsThatRun(t *testing.T) {
 		t.Error(err)
 	}
 	for _, args := range [][]string{
-		{"--from", "x"}, {"--from", "2026-11-21", "--to", "2026-11-20"}, {"--all", "--sql"},
+		{"--from", "x"},
+		{"--from", "2026-11-21", "--to", "2026-11-20"},
+		{"--all", "--sql"},
 		{"--from", "2020-01-01", "--to", "2020-01-02"},
 	} {
 		r := dispatcher(t, "", o.env, append([]string{"audit", "invariants"}, args...)...)
