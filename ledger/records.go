@@ -116,12 +116,17 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 func (s *Messages) read(ctx context.Context, id string, payloads bool) (Record, error) {
 	var seq int64
 	r := recordRow{payloads: payloads}
-	// the id may have come once more after it had been forgotten
-	if err := s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1
-		order by seq desc limit 1`, id).Scan(&seq); err != nil {
+	// Most are asked for while they are recognised. Then no day is looked at; the id may have come
+	// once more after it had been forgotten.
+	err := s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1`, id).Scan(&seq)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = s.reports.QueryRow(ctx, `select seq from facts.past_ids where id = $1
+			order by seq desc limit 1`, id).Scan(&seq)
+	}
+	if err != nil {
 		return Record{}, err
 	}
-	err := s.reports.QueryRow(ctx, `select `+recordColumns(payloads)+
+	err = s.reports.QueryRow(ctx, `select `+recordColumns(payloads)+
 		` from facts.messages m where m.seq = $1`, seq).Scan(r.targets()...)
 	return r.record(), err
 }

@@ -80,7 +80,10 @@ func rolesTrouble(s *config.Settings, err error) error {
 		return fmt.Errorf("%w: use the dispatcher of the release that made it", err)
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || pg.Code != "42501" {
+	switch {
+	case ok && (pg.Code == "55P03" || pg.Code == "40P01"):
+		return fmt.Errorf("a table is in use (%s): nothing was changed, so try again", pg.Message)
+	case !ok || pg.Code != "42501":
 		return databaseTrouble(s, err)
 	}
 	return fmt.Errorf("this login may not do that (%s): it must be allowed to create roles, and own "+

@@ -96,6 +96,11 @@ func shows(text string) string {
 // fillRest puts numbers and texts wherever else the ledger has any, and gives every other table a
 // row, so that no view is empty.
 func (o *office) fillRest() {
+	// the ids of a past day, that of a message with a number
+	o.exec(`select dispatcher.make_day(dispatcher.day_at(now()) - 9)`)
+	o.exec(`insert into dispatcher.messages (seq, id, lane, state, finished_at)
+		values (dispatcher.first_of(dispatcher.day_at(now()) - 9) + 1, 'old', 'otp', 'dead', now())`)
+	o.exec(`select dispatcher.index_ids(dispatcher.day_at(now()) - 9)`)
 	o.exec(`insert into dispatcher.due (seq, next_at, lane, tenant, state)
 		values (1, now() + interval '1 hour', 'otp', 'shop', 'scheduled')`)
 	o.exec(`insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, until, closed_at,
@@ -151,7 +156,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 25
+		want := 26
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -179,6 +184,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			{"report", "daily"},
 			{"report", "daily", "--format", "json"},
 			{"explain", "v1-000001"},
+			{"explain", "old"},
 			{"explain", "v2-000007", "--format", "json"},
 			{"audit", "verify"},
 			{"audit", "verify", "--sample", "10", "--format", "json"},
@@ -404,6 +410,21 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 	grant := func() rolesGranted {
 		return decoded[rolesGranted](t, dispatcher(t, "", env, "migrate", "--roles", "--format",
 			"json"))
+	}
+	// Somebody uses a table that is to change its owner.
+	if err := migrations.Migrate(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
+	busy := opened(t, address)
+	if _, err := busy.Exec(t.Context(), `begin; select from dispatcher.limits`); err != nil {
+		t.Fatal(err)
+	}
+	if got := dispatcher(t, "", env, "migrate", "--roles"); got.code != exitUsage ||
+		!strings.Contains(got.err, "nothing was changed, so try again") {
+		t.Errorf("while a table is in use: %+v", got)
+	}
+	if _, err := busy.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
 	}
 	if got := grant(); !got.Changed || !got.Schema.UpTo || len(got.Roles) != 4 ||
 		got.LeastKeptDays != 400 {

@@ -430,8 +430,8 @@ begin atomic
   select dispatcher.make_day(dispatcher.day_at(clock_timestamp()) + n) from generate_series(0, least(ahead, 7)) n;
 end;
 
--- index_ids stores the ids of a day in past_ids, unless it has. Nobody may write to messages_DAY
--- any more but who changes a message that is there. The rows are in order, so a block range index
+-- index_ids stores the ids of a past day in past_ids, unless it has. Nobody adds a message to that
+-- day any more. The rows are in order, so a block range index
 -- finds one of them in some pages; without statistics nobody would use it.
 create function dispatcher.index_ids(day integer) returns void
 language plpgsql security definer
@@ -442,7 +442,7 @@ declare
   suffix text := to_char(date '1970-01-01' + day, 'YYYYMMDD');
 begin
   perform from dispatcher.days d where d.day = index_ids.day and not d.ids_indexed and not d.dropping
-    for update;
+    and d.day < dispatcher.day_at(clock_timestamp()) for update;
   if not found then
     return;
   end if;

@@ -96,8 +96,10 @@ create view facts.attempts as
   from dispatcher.attempts;
 
 create view facts.ids as
-  select id, seq from dispatcher.ids_0 union all select id, seq from dispatcher.ids_1
-  union all select id, seq from dispatcher.past_ids;
+  select id, seq from dispatcher.ids_0 union all select id, seq from dispatcher.ids_1;
+
+create view facts.past_ids as
+  select id, seq from dispatcher.past_ids;
 
 create view facts.receipts as
   select message_seq, attempt, part, channel, reference, received_at from dispatcher.receipts;

@@ -94,7 +94,8 @@ func Roles(ctx context.Context, url string, leastKept time.Duration) (done Grant
 		if err := tx.QueryRow(ctx, grants).Scan(&before); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, RolesSQL); err != nil {
+		// the first time tables change their owner: claims would queue behind a wait for one
+		if _, err := tx.Exec(ctx, `set local lock_timeout = '1s';`+RolesSQL); err != nil {
 			return err
 		}
 		kept, err := tx.Exec(ctx, `update dispatcher.least_kept set facts = $1
