@@ -266,6 +266,15 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"reserved currency next_at since until",
 		"active":    "channel max active",
 		"draw_keys": "draw_key_id first_at last_at messages",
+		"attempt_figures": "day revision hour routing_version route channel reason currency " +
+			"tenant calling_code attempts submitted accepted rejected refused throttled unknown " +
+			"unsent pending delivered undelivered no_receipt segments cost_micros " +
+			"unknown_segments unknown_micros",
+		"carried_figures": "day revision hour routing_version route first_choice channel cause " +
+			"tenant calling_code messages",
+		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
+			"messages rejected failed unknown open",
+		"closings": "day revision zone from_at to_at at changes",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
 			"closed_at verdict author note",
 		"erasures":         "at author tenant number_hmac messages parts unended",
