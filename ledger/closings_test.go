@@ -65,7 +65,7 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	runs := 0
 	tier.Check(t, func(rt *rapid.T) {
 		b.goOn(rt, func(string) {})
-		if runs++; runs%8 > 0 { // to close a day takes longer than what happens on it
+		if runs++; runs%4 > 0 { // to close a day takes longer than what happens on it
 			return
 		}
 		if len(before.Rows) > 0 && !cmp.Equal(before, reportToday(t, b.l)) {
