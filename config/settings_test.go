@@ -59,7 +59,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
 		StateInterval: 2 * time.Second, WindowRetention: 168 * time.Hour, LogLevel: "info",
 		IDRetention: 168 * time.Hour, PayloadRetention: 168 * time.Hour,
-		LedgerRetention: 400 * 24 * time.Hour,
+		LedgerRetention: 400 * 24 * time.Hour, InvariantsInterval: 10 * time.Minute,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -90,7 +90,8 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"RECEIPTS_TLS_CLIENT_CA_FILE=a.pem",
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s",
 		"STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json",
-		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h")
+		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h",
+		"INVARIANTS_INTERVAL=28m")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		DeadAfter: 5 * time.Second, StateInterval: 3 * time.Second, WindowRetention: 24 * time.Hour,
 		LogLevel: "debug", LogFormat: "json",
 		IDRetention: 25 * time.Hour, PayloadRetention: 26 * time.Hour,
-		LedgerRetention: 27 * time.Hour,
+		LedgerRetention: 27 * time.Hour, InvariantsInterval: 28 * time.Minute,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -85,12 +85,15 @@ func (d *days) closeDays(ctx context.Context) {
 // false where the day is still to be closed.
 func (d *days) closeDay(ctx context.Context, date string) (closed bool, err error) {
 	noon, zone, err := BusinessDay(ctx, d.routing, date)
-	if errors.Is(err, ledger.ErrNoRouting) {
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
 		return true, nil // nothing was ever sent
+	case err != nil:
+		return false, err
 	}
 	day := ledger.NewBusinessDay(noon, zone)
-	if err != nil || !day.CanClose(time.Now()) {
-		return err == nil, err
+	if !day.CanClose(time.Now()) {
+		return true, nil
 	}
 	c, ours, err := d.reports.Close(ctx, day)
 	if ours && (c.Revision == 1 || c.Changes > 0) {

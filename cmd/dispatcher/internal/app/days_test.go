@@ -65,7 +65,7 @@ func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
 		t.Errorf("troubles: %v", troubles)
 	}
 	l.Close()
-	d.store = brokenDays(t)
+	d.store = broken(t).Days
 	d.keep(t.Context())
 	if len(troubles) != 1 || troubles[0] != "days" {
 		t.Errorf("troubles: %v", troubles)
@@ -125,11 +125,19 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 	if len(troubles) > 0 {
 		t.Errorf("troubles: %v", troubles)
 	}
-	if _, err := conn.Exec(t.Context(), `delete from dispatcher.closings;
-		drop table dispatcher.choice_figures cascade`); err != nil {
+	if _, err := conn.Exec(t.Context(), `delete from dispatcher.closings`); err != nil {
 		t.Fatal(err)
 	}
+	d.routing = broken(t).Routing
 	if days, unclosed := closed(); days != 0 || unclosed != 1 || len(troubles) != 1 {
+		t.Errorf("%d days are closed, %d are not; troubles: %v", days, unclosed, troubles)
+	}
+	d.routing = l.Routing
+	if _, err := conn.Exec(t.Context(),
+		`drop table dispatcher.choice_figures cascade`); err != nil {
+		t.Fatal(err)
+	}
+	if days, unclosed := closed(); days != 0 || unclosed != 1 || len(troubles) != 2 {
 		t.Errorf("%d days are closed, %d are not; troubles: %v", days, unclosed, troubles)
 	}
 }
@@ -154,13 +162,13 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// brokenDays are of a database without the tables.
-func brokenDays(t *testing.T) *ledger.Days {
+// broken is a ledger on a database without the tables.
+func broken(t *testing.T) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.Empty(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	return l.Days
+	return l
 }
