@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,28 +119,33 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 	eventually(t, "all are settled", func() bool { return srv.Stats().ReceiptsTaken == n })
 }
 
-// countedConn counts writes.
+// countedConn counts writes, each of which takes until nobody holds them.
 type countedConn struct {
 	net.Conn
 	writes *atomic.Int64
+	held   *sync.Mutex
 }
 
 func (c countedConn) Write(p []byte) (int, error) {
+	c.held.Lock()
+	defer c.held.Unlock()
 	c.writes.Add(1)
 	return c.Conn.Write(p)
 }
 
-// TestTheAnswersOfABatchLeaveTogether in few writes.
+// TestTheAnswersOfABatchLeaveTogether: what is answered while a write takes its time leaves with
+// the next one.
 func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 	t.Parallel()
-	const n, few = 500, 100
+	const n, few = 500, 10
 	var writes atomic.Int64
+	var held sync.Mutex
 	got := make(chan handed, n)
 	_, peer := startRaw(t, Config{
 		OnReceipt: handing(got),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			return countedConn{conn, &writes}, err
+			return countedConn{conn, &writes, &held}, err
 		},
 	})
 	var batch []handed
@@ -149,9 +155,11 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 		batch = append(batch, next(t, got))
 	}
 	before := writes.Load()
+	held.Lock()
 	for _, h := range batch {
 		h.answer(true)
 	}
+	held.Unlock()
 	for i := range n {
 		if h := peer.expect(pdu.CommandDeliverSMResp); h.Sequence != uint32(i+1) ||
 			h.Status != pdu.StatusOK {
