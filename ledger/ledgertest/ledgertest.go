@@ -24,9 +24,13 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// template is the database that others are cloned from, which takes some 30 ms, a quarter of what
-// the migrations would take.
-const template = "ledger_template"
+// template begins the name of the database that others are cloned from, which takes some 30 ms, a
+// quarter of what the migrations would take. Each UTC day has its own: the schema has the days from
+// today on.
+const template = "ledger_template_"
+
+// today ends it.
+var today = func() string { return time.Now().UTC().Format("20060102") }
 
 // fast gives up durability, which no test needs from a server that it does not cut
 // off, for speed.
@@ -43,9 +47,12 @@ var shared struct {
 	server *pgserver.Server
 	dir    string
 	err    error
-	pool   pool
-	count  atomic.Int64 // databases outside the pool
-	seed   struct {
+	mu     sync.Mutex
+	// the newest one; guarded by mu
+	template string
+	pool     pool
+	count    atomic.Int64 // databases outside the pool
+	seed     struct {
 		once sync.Once
 		dir  string
 		err  error
@@ -99,12 +106,13 @@ func URL(t testing.TB) string {
 // dropped at the end of the test.
 func Fresh(t testing.TB) string {
 	t.Helper()
-	return clone(t, template)
+	return clone(t, begun(t))
 }
 
 // Empty makes an empty database, for tests of the migrations.
 func Empty(t testing.TB) string {
 	t.Helper()
+	begun(t)
 	return clone(t, "template1")
 }
 
@@ -186,23 +194,27 @@ func stop(t testing.TB, s *pgserver.Server) {
 // clone copies a database of the shared server.
 func clone(t testing.TB, from string) string {
 	t.Helper()
-	begun(t)
 	name := fmt.Sprintf("own_%d", shared.count.Add(1))
 	command(t, fmt.Sprintf(`create database %s template %s`, name, from))
 	t.Cleanup(func() { command(t, fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
 	return shared.server.URLOf(name)
 }
 
-// begun starts the shared server for the first test.
-func begun(t testing.TB) {
+// begun starts the shared server for the first test, and names the template of today.
+func begun(t testing.TB) string {
 	t.Helper()
 	shared.once.Do(start)
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
+	name, err := ofToday()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
-// start starts the shared server and makes the template.
+// start starts the shared server.
 func start() {
 	// a first fetch takes a while
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -213,20 +225,34 @@ func start() {
 	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{
 		Dir: filepath.Join(shared.dir, "pg"), Settings: fast(),
 	})
-	if shared.err != nil {
-		return
+}
+
+// ofToday is the template of today, which it makes unless it is there.
+func ofToday() (name string, err error) {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if name = template + today(); shared.template == name {
+		return name, nil
 	}
-	if shared.err = execute(ctx, `create database `+template); shared.err != nil {
-		return
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, sql := range []string{`drop database if exists `, `create database `} {
+		if err := execute(ctx, sql+name); err != nil {
+			return "", err
+		}
 	}
-	if shared.err = migrations.Migrate(ctx, shared.server.URLOf(template)); shared.err != nil {
-		return
+	url := shared.server.URLOf(name)
+	if err := migrations.Migrate(ctx, url); err != nil {
+		return "", err
 	}
-	_, shared.err = migrations.Roles(ctx, shared.server.URLOf(template), 24*time.Hour)
-	if shared.err != nil {
-		return
+	if _, err := migrations.Roles(ctx, url, 24*time.Hour); err != nil {
+		return "", err
 	}
-	shared.err = shared.pool.prepare(ctx, shared.server.URLOf(template))
+	if err := shared.pool.prepare(ctx, url); err != nil {
+		return "", err
+	}
+	shared.template = name
+	return name, nil
 }
 
 func command(t testing.TB, sql string) {

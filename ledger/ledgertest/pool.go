@@ -19,8 +19,8 @@ type pool struct {
 	free     []*database // guarded by mu
 	lasting  []*database // guarded by mu; see Lasting
 	made     int         // guarded by mu
-	tables   []string    // those that the schema leaves empty
-	original string      // fingerprint of the template
+	tables   []string    // those that the schema leaves empty; guarded by mu
+	original string      // fingerprint of the template; guarded by mu
 }
 
 // database is one of the pool, with a connection that empties it.
@@ -75,17 +75,31 @@ const restart = `
 select count(setval(format('%I.%I', schemaname, sequencename), start_value, false))
 from pg_sequences where last_value is not null`
 
-// prepare learns from the template what the databases of the pool are to be like.
+// prepare learns from the template what the databases of the pool are to be like. Those of the day
+// before are not used any more.
 func (p *pool) prepare(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean goodbye.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.free {
+		_ = d.close(ctx) // the server is stopped at the end
+	}
+	p.free = nil
 	if err := conn.QueryRow(ctx, emptyTables).Scan(&p.tables); err != nil {
 		return err
 	}
 	return conn.QueryRow(ctx, fingerprint).Scan(&p.original)
+}
+
+// like is what the databases of the pool are like.
+func (p *pool) like() (tables []string, original string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tables, p.original
 }
 
 // take returns an emptied database, or else the name of one that the caller is to clone.
@@ -165,11 +179,12 @@ func (d *database) empty(ctx context.Context, p *pool) error {
 	if err := d.conn.QueryRow(ctx, fingerprint).Scan(&now); err != nil {
 		return err
 	}
-	if now != p.original {
+	tables, original := p.like()
+	if now != original {
 		return errAltered
 	}
 	var big *string
-	if err := d.conn.QueryRow(ctx, grown, p.tables).Scan(&big); err != nil {
+	if err := d.conn.QueryRow(ctx, grown, tables).Scan(&big); err != nil {
 		return err
 	}
 	if big != nil {
@@ -178,7 +193,7 @@ func (d *database) empty(ctx context.Context, p *pool) error {
 		}
 	}
 	if _, err := d.conn.Exec(ctx, `delete from `+
-		strings.Join(p.tables, `; delete from `)); err != nil {
+		strings.Join(tables, `; delete from `)); err != nil {
 		return err
 	}
 	_, err := d.conn.Exec(ctx, restart)
@@ -188,7 +203,7 @@ func (d *database) empty(ctx context.Context, p *pool) error {
 // pooled is a database of the pool for one test.
 func pooled(t testing.TB) string {
 	t.Helper()
-	begun(t)
+	template := begun(t)
 	d, name := shared.pool.take()
 	if d == nil {
 		d = &database{name: name}
@@ -206,17 +221,22 @@ func pooled(t testing.TB) string {
 }
 
 // Lasting is a database for tests of one process that use it one after the other with the same
-// connections, and empty it in between. It goes with the server.
+// connections, and empty it in between. One that cannot be emptied is of no more use: a test has
+// altered it, or its day is over. It goes with the server.
 func Lasting(t testing.TB) (url string, empty func(context.Context) error) {
 	t.Helper()
-	begun(t)
+	template := begun(t)
 	d := shared.pool.lasts()
 	command(t, fmt.Sprintf(`create database %s template %s`, d.name, template))
 	if err := d.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return shared.server.URLOf(d.name), func(ctx context.Context) error {
-		return d.empty(ctx, &shared.pool)
+		err := d.empty(ctx, &shared.pool)
+		if err != nil {
+			err = errors.Join(err, d.close(ctx))
+		}
+		return err
 	}
 }
 
