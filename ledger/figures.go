@@ -34,7 +34,9 @@ type figureTable struct {
 	// by are the columns that tell its rows apart, sums those that are added up.
 	by, sums []string
 	// rows is the statement that adds them up, for messages and attempts from @from to @to, which it
-	// calls one hour. Messages received then have numbers between @low and @high.
+	// calls one hour. Messages received then have numbers between @low and @high. Attempts are of
+	// messages before @next, where a day begins: a bound within a day would have the index on the
+	// numbers read up to it.
 	rows string
 }
 
@@ -107,7 +109,7 @@ var attemptFigures = figureTable{
 	  coalesce(sum(a.price_micros - ` + certainCost + `)
 	    filter (where a.outcome = 'unknown'), 0)::bigint as unknown_micros
 	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
-	where a.message_seq < @high and a.claimed_at >= @from and a.claimed_at < @to
+	where a.message_seq < @next and a.claimed_at >= @from and a.claimed_at < @to
 	group by 2, 3, 4, 5, 6, 7, 8`,
 }
 
@@ -156,7 +158,7 @@ var carriedFigures = figureTable{
 	      coalesce(m.calling_code, 0::smallint) as calling_code,
 	      a.channel, a.message_seq, a.attempt
 	    from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
-	    where a.message_seq < @high and a.claimed_at >= @from and a.claimed_at < @to
+	    where a.message_seq < @next and a.claimed_at >= @from and a.claimed_at < @to
 	      and a.outcome = 'accepted'
 	      and m.route is not null and m.first_choice is not null
 	      and m.routing_version is not null
@@ -203,7 +205,10 @@ func (f *figureTable) close() string {
 
 // parameters are those of a day's statements.
 func (d *BusinessDay) parameters(low, high int64) pgx.NamedArgs {
-	return pgx.NamedArgs{"day": d.Date, "from": d.From, "to": d.To, "low": low, "high": high}
+	return pgx.NamedArgs{
+		"day": d.Date, "from": d.From, "to": d.To, "low": low, "high": high,
+		"next": (DayOf(high) + 1).first(),
+	}
 }
 
 // sumFigures runs a statement over the figures of a day, which it calls figures: those that were
