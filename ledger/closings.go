@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -9,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DayClosing is one time that a business day was added up after its end. The first one closed it, the
-// others corrected it where Changes is not 0.
+// DayClosing is one time that a business day was added up after its end. The first one closed it,
+// the others corrected it where Changes is not 0.
 type DayClosing struct {
 	Revision int
 	At       time.Time
@@ -45,9 +46,14 @@ const closeSettings = `
 	set application_name = 'dispatcher closing'; set enable_seqscan = on;
 	set plan_cache_mode = force_custom_plan; set work_mem = '64MB'`
 
+// ErrRowsGone means that a closed day cannot be added up again.
+var ErrRowsGone = errors.New("rows of the day have been dropped since it was closed: its figures " +
+	"stay as they are")
+
 // Close adds up a business day that is over, and remembers it. What has changed since the day was
 // closed before becomes another revision. To close it twice changes nothing. While another instance
-// closes a day it returns false and does nothing.
+// closes a day it returns false and does nothing. Once the day has fewer attempts than its figures,
+// its rows are being dropped, and Close returns ErrRowsGone.
 //
 // All is read in one snapshot, in which a message is counted with what was known of it at that
 // moment, and no lock is taken that claims, settlements or receipts wait for.
@@ -90,6 +96,15 @@ func (s *Reports) closeIn(
 			return c, fmt.Errorf("%s: %w", f.name, err)
 		}
 		c.Changes += changes
+	}
+	var fewer bool // an attempt that was made stays made
+	if err = tx.QueryRow(ctx, `select coalesce(sum(attempts), 0) < 0
+		from audit.attempt_figures where day = $1 and revision = $2`, day.Date, c.Revision).
+		Scan(&fewer); err != nil {
+		return c, err
+	}
+	if fewer {
+		return c, ErrRowsGone
 	}
 	err = tx.QueryRow(ctx, `
 		insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes)

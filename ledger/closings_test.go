@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -126,6 +127,10 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	}
 	want := reportToday(t, r.l)
 	execute(t, r.db, `truncate dispatcher.messages, dispatcher.attempts`)
+	_, _, err = r.l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
+	if !errors.Is(err, ledger.ErrRowsGone) {
+		t.Errorf("closed without its rows: %v", err)
+	}
 	if diff := cmp.Diff(want, reportToday(t, r.l)); diff != "" || len(want.Rows) != 1 {
 		t.Error(diff)
 	}
