@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
@@ -99,6 +101,7 @@ func newStage(t testing.TB, p plot) *stage {
 		login = ledgertest.As(migrations.RoleApp, s.postgres) // which owns nothing
 	}
 	holdsThroughout(t, s.postgres)
+	t.Cleanup(s.showAttempts)
 	if p.channels == nil {
 		p.channels = threeChannels("", "", "")
 	}
@@ -121,6 +124,32 @@ func newStage(t testing.TB, p plot) *stage {
 	}
 	maps.Copy(s.settings, p.settings)
 	return s
+}
+
+// showAttempts logs, when the test has failed, what the ledger says of the last attempts.
+func (s *stage) showAttempts() {
+	if !s.t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout) // the test's is over
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.postgres)
+	if err != nil {
+		s.t.Logf("the attempts cannot be shown: %v", err)
+		return
+	}
+	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean end.
+	rows, err := conn.Query(ctx, `
+		select concat_ws(' ', m.id, m.state, 'attempt', a.attempt, a.channel, a.reason,
+			a.outcome, a.provider_code, a.claimed_at, a.settled_at)
+		from audit.messages m left join audit.attempts a on a.message_id = m.id
+		order by a.claimed_at desc nulls first limit 40`)
+	if err != nil {
+		s.t.Logf("the attempts cannot be shown: %v", err)
+		return
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	s.t.Logf("the last attempts, last first (%v):\n%s", err, strings.Join(all, "\n"))
 }
 
 // routing starts the carriers and writes the document that names them.
