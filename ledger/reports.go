@@ -42,10 +42,51 @@ type DailyRow struct {
 	// word yet, or expects none.
 	Undelivered int64
 	NoReceipt   int64
+
+	// Retries and Resends are attempts, as Fallback is. What is none of the three was made for the
+	// first choice.
+	Retries int64
+	Resends int64
+	// Reason is that of the attempts where Split asks for it, else empty.
+	Reason string
 }
 
 // Failed counts the attempts that ended without the channel taking the message.
 func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled }
+
+// Add adds the figures of another row of the same route, channel and currency.
+func (r *DailyRow) Add(o *DailyRow) {
+	r.Fallback += o.Fallback
+	r.Attempts += o.Attempts
+	r.Submitted += o.Submitted
+	r.Accepted += o.Accepted
+	r.Delivered += o.Delivered
+	r.Rejected += o.Rejected
+	r.Refused += o.Refused
+	r.Throttled += o.Throttled
+	r.Unknown += o.Unknown
+	r.Unsent += o.Unsent
+	r.Pending += o.Pending
+	r.Segments += o.Segments
+	r.CostMicros += o.CostMicros
+	r.UnknownSegments += o.UnknownSegments
+	r.UnknownMicros += o.UnknownMicros
+	r.Undelivered += o.Undelivered
+	r.NoReceipt += o.NoReceipt
+	r.Retries += o.Retries
+	r.Resends += o.Resends
+}
+
+// attemptSums are the columns of a DailyRow, but the reason.
+const attemptSums = `route, channel,
+		  coalesce(sum(attempts) filter (where reason = 'fallback'), 0)::bigint,
+		  sum(attempts)::bigint, sum(submitted)::bigint, sum(accepted)::bigint,
+		  sum(delivered)::bigint, sum(rejected)::bigint, sum(refused)::bigint,
+		  sum(throttled)::bigint, sum(unknown)::bigint, sum(unsent)::bigint, sum(pending)::bigint,
+		  sum(segments)::bigint, sum(cost_micros)::bigint, sum(unknown_segments)::bigint,
+		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint,
+		  coalesce(sum(attempts) filter (where reason = 'retry'), 0)::bigint,
+		  coalesce(sum(attempts) filter (where reason = 'resend'), 0)::bigint`
 
 // Daily counts the attempts of one business day: from midnight to midnight in zone around day. Rows
 // are sorted by route, channel and currency.
@@ -54,14 +95,8 @@ func (s *Reports) Daily(
 ) ([]DailyRow, error) {
 	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[DailyRow], &attemptFigures,
 		NewBusinessDay(day, zone), `
-		select route, channel,
-		  coalesce(sum(attempts) filter (where reason = 'fallback'), 0)::bigint,
-		  sum(attempts)::bigint, sum(submitted)::bigint, sum(accepted)::bigint,
-		  sum(delivered)::bigint, sum(rejected)::bigint, sum(refused)::bigint,
-		  sum(throttled)::bigint, sum(unknown)::bigint, sum(unsent)::bigint, sum(pending)::bigint,
-		  sum(segments)::bigint, sum(cost_micros)::bigint, sum(unknown_segments)::bigint,
-		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint
-		from figures group by route, channel, currency having sum(attempts) > 0
+		select `+attemptSums+`, '' from figures
+		group by route, channel, currency having sum(attempts) > 0
 		order by route, channel, currency`)
 	return out, wrap("report day", err)
 }
@@ -140,6 +175,10 @@ type ChoiceRow struct {
 	Rejected, Failed, Unknown, Open int64
 }
 
+// choiceSums are the columns of a ChoiceRow.
+const choiceSums = `routing_version, route, channel, sum(messages)::bigint,
+		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint`
+
 // Choices splits the first choices of one business day, as Daily cuts it, by routing
 // version: the weights of a day whose routing was changed are those of its versions, each
 // for the messages chosen under it. Rows are sorted by version, route and channel.
@@ -148,9 +187,7 @@ func (s *Reports) Choices(
 ) ([]ChoiceRow, error) {
 	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], &choiceFigures,
 		NewBusinessDay(day, zone), `
-		select routing_version, route, channel, sum(messages)::bigint, sum(rejected)::bigint,
-		  sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint
-		from figures group by 1, 2, 3 having sum(messages) > 0 order by 1, 2, 3`)
+		select `+choiceSums+` from figures group by 1, 2, 3 having sum(messages) > 0 order by 1, 2, 3`)
 	return out, wrap("report choices", err)
 }
 
@@ -169,6 +206,9 @@ type CarriedRow struct {
 	Messages int64
 }
 
+// carriedSums are the columns of a CarriedRow.
+const carriedSums = `routing_version, route, first_choice, channel, cause, sum(messages)::bigint`
+
 // CarriedOn counts what the channels carried on one business day, as Daily cuts it. Rows are sorted
 // by version, route, first choice, channel and cause.
 func (s *Reports) CarriedOn(
@@ -176,7 +216,6 @@ func (s *Reports) CarriedOn(
 ) ([]CarriedRow, error) {
 	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[CarriedRow], &carriedFigures,
 		NewBusinessDay(day, zone), `
-		select routing_version, route, first_choice, channel, cause, sum(messages)::bigint
-		from figures group by 1, 2, 3, 4, 5 having sum(messages) > 0 order by 1, 2, 3, 4, 5`)
+		select `+carriedSums+` from figures group by 1, 2, 3, 4, 5 having sum(messages) > 0 order by 1, 2, 3, 4, 5`)
 	return out, wrap("report what was carried", err)
 }

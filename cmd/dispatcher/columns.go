@@ -170,3 +170,12 @@ func (f format) time(as style, t time.Time) string {
 	}
 	return t.UTC().Format(time.DateTime)
 }
+
+// allKeys are columns for all fields of a struct, in their order.
+func allKeys[R any]() (columns []column[R]) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[R]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		columns = append(columns, column[R]{key: name})
+	}
+	return columns
+}

@@ -79,8 +79,17 @@ var facts = []commandFacts{
 		"a route's traffic moved or its draws were unfair",
 	},
 	{
-		"report daily", needsDatabase, "a channel of a route, without totals",
+		"report daily", needsDatabase,
+		"a channel of a route, without totals; with --from or --by as of report weekly",
 		"a route's traffic moved or its draws were unfair",
+	},
+	{
+		"report weekly", needsDatabase, "a row of the report, with all columns of any range",
+		"a route's traffic moved or its draws were unfair in a week",
+	},
+	{
+		"report monthly", needsDatabase, "a row of the report, with all columns of any range",
+		"a route's traffic moved or its draws were unfair in a month",
 	},
 	{"report close", needsDatabase, "the revision of the day", "another process is closing a day"},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},

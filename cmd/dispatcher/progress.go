@@ -6,9 +6,9 @@ import (
 	"github.com/cheggaaa/pb/v3"
 )
 
-// barTemplate is "publishing 250 / 1000 [--->____] 25.00% 800 messages/s".
+// barTemplate is "publishing 250 / 1000 [--->____] 25.00% 800/s".
 const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} ` +
-	`{{percent .}} {{speed . "%s messages/s" " "}}`
+	`{{percent .}} {{speed . "%s/s" " "}}`
 
 // progress returns what draws on a terminal, from its first call on until all are done, how many of
 // total are, and what takes that away for good. Elsewhere both do nothing.

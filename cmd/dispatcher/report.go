@@ -37,15 +37,10 @@ explains every column.`,
 		Args: cobra.NoArgs,
 		RunE: run,
 	}
-	daily := &cobra.Command{
-		Use: "daily", Short: cmd.Short, Long: cmd.Long, Args: cobra.NoArgs,
-		RunE: run,
-	}
-	for _, one := range []*cobra.Command{cmd, daily} {
-		one.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
-		as.addTo(one.Flags())
-	}
-	cmd.AddCommand(daily, c.reportCloseCommand())
+	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
+	as.addTo(cmd.Flags())
+	cmd.AddCommand(c.reportDailyCommand(cmd.Long), c.reportPeriodsCommand(report.Week),
+		c.reportPeriodsCommand(report.Month), c.reportCloseCommand())
 	return cmd
 }
 
@@ -73,7 +68,7 @@ func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures
 		return nil, err
 	}
 	now := time.Now()
-	f := &report.Figures{Current: current, Versions: map[int64]*config.Routing{}}
+	f := &report.Figures{Current: current}
 	if f.Day, f.Zone, err = businessDay(ctx, l, day, now); err != nil {
 		return nil, err
 	}
@@ -94,11 +89,6 @@ func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures
 	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
 		return nil, err
 	}
-	return f, dailyVersions(ctx, l, f)
-}
-
-// dailyVersions adds the routing documents that the figures are held against.
-func dailyVersions(ctx context.Context, l *database, f *report.Figures) error {
 	var wanted []int64
 	for i := range f.Choices {
 		wanted = append(wanted, f.Choices[i].Version)
@@ -106,17 +96,26 @@ func dailyVersions(ctx context.Context, l *database, f *report.Figures) error {
 	for i := range f.Carried {
 		wanted = append(wanted, f.Carried[i].Version)
 	}
+	f.Versions, err = routingVersions(ctx, l, wanted)
+	return f, err
+}
+
+// routingVersions are the routing documents that figures are held against.
+func routingVersions(
+	ctx context.Context, l *database, wanted []int64,
+) (map[int64]*config.Routing, error) {
+	out := map[int64]*config.Routing{}
 	slices.Sort(wanted)
 	for _, number := range slices.Compact(wanted) {
 		version, err := l.Routing.Version(ctx, number)
 		if err != nil {
-			return fmt.Errorf("routing version %d: %w", number, err)
+			return nil, fmt.Errorf("routing version %d: %w", number, err)
 		}
-		if f.Versions[number], err = storedRouting(&version); err != nil {
-			return err
+		if out[number], err = storedRouting(&version); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // parseDay is app.ParseDate of --day.

@@ -15,19 +15,28 @@ import (
 // all of them with the same ranking; "" is none.
 func sent(t *testing.T, db *pgx.Conn, version int64, first, channel, ranking string, n int) {
 	t.Helper()
+	sentOn(t, db, 0, version, first, channel, ranking, n)
+}
+
+// sentOn is sent on a day so many days ago.
+func sentOn(
+	t *testing.T, db *pgx.Conn, ago int, version int64, first, channel, ranking string, n int,
+) {
+	t.Helper()
 	_, err := db.Exec(t.Context(), `
 		with m as (
 		  insert into dispatcher.messages (seq, id, lane, received_at, route,
 		    routing_version, draw, draw_size, first_choice, state, attempts)
-		  select `+ledgertest.NewSeq+`, concat_ws('-', $1::bigint, $2::text, $3::text, i), 'bulk',
-		    now(), 'default', $1, 0, 100, $2, 'accepted', 1 from generate_series(1, $5::int) i
+		  select `+ledgertest.NewSeq+` - ($6::bigint << 36),
+		    concat_ws('-', $1::bigint, $2::text, $3::text, $6::int, i), 'bulk',
+		    now() - make_interval(days => $6::int), 'default', $1, 0, 100, $2, 'accepted', 1 from generate_series(1, $5::int) i
 		  returning seq)
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments,
 		price_micros, currency, claimed_at, settled_at, instance, answers, ranking)
 		select seq, 1, $3, case when $2 = $3 then 'first_choice'
-		else 'fallback' end, 'accepted', 1, 1000, 'GBP', now(), now(), 1, 1, nullif($4::text,
+		else 'fallback' end, 'accepted', 1, 1000, 'GBP', now() - make_interval(days => $6::int), now(), 1, 1, nullif($4::text,
 		'')::jsonb from m`,
-		version, first, channel, ranking, n)
+		version, first, channel, ranking, n, ago)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,37 +29,61 @@ func ParseDate(date string, zone *time.Location) (time.Time, error) {
 func BusinessDay(
 	ctx context.Context, routing *ledger.Routing, date string,
 ) (time.Time, *time.Location, error) {
-	v, err := routing.Current(ctx)
-	for err == nil {
-		if v.Base != v.Version {
-			// a version of effects has the zone of its document
-			v, err = routing.Version(ctx, v.Base)
-			continue
-		}
-		noon, zone, ended, failed := endedUnder(&v, date)
-		if failed != nil || ended || v.Version == 1 {
-			return noon, zone, failed
-		}
-		v, err = routing.Version(ctx, v.Version-1)
+	noons, err := BusinessDays(ctx, routing, []string{date})
+	if err != nil {
+		return time.Time{}, nil, err
 	}
-	return time.Time{}, nil, fmt.Errorf("find the time zone of %s: %w", date, err)
+	return noons[0], noons[0].Location(), nil
 }
 
-// endedUnder cuts a day in the zone of a version's document, and says whether the day ended after
-// that was applied.
-func endedUnder(
-	v *ledger.RoutingVersion, date string,
-) (noon time.Time, zone *time.Location, ended bool, err error) {
-	doc, err := config.ParseApplied(fmt.Sprintf("routing version %d", v.Version),
-		[]byte(v.Document))
-	if err != nil {
-		return noon, nil, false, fmt.Errorf("find the time zone of %s: %w", date, err)
+// BusinessDays are the noons of ascending dates, each in its zone, as BusinessDay finds it. Each
+// document is read once.
+func BusinessDays(
+	ctx context.Context, routing *ledger.Routing, dates []string,
+) ([]time.Time, error) {
+	out := make([]time.Time, len(dates))
+	v, err := documentVersion(ctx, routing, 0)
+	for i := len(dates) - 1; i >= 0; {
+		if err != nil {
+			return nil, fmt.Errorf("find the time zone of %s: %w", dates[i], err)
+		}
+		doc, failed := config.ParseApplied(fmt.Sprintf("routing version %d", v.Version),
+			[]byte(v.Document))
+		if failed != nil {
+			return nil, fmt.Errorf("find the time zone of %s: %w", dates[i], failed)
+		}
+		zone := doc.Routing.Timezone
+		for ; i >= 0; i-- {
+			noon, failed := ParseDate(dates[i], zone)
+			if failed != nil {
+				return nil, failed
+			}
+			if v.Version > 1 && !v.CreatedAt.Before(admission.Day.End(noon, zone)) {
+				break // the day ended before that was applied
+			}
+			out[i] = noon
+		}
+		if i >= 0 {
+			v, err = documentVersion(ctx, routing, v.Version-1)
+		}
 	}
-	zone = doc.Routing.Timezone
-	if noon, err = ParseDate(date, zone); err != nil {
-		return noon, nil, false, err
+	return out, nil
+}
+
+// documentVersion is a version, 0 for the current one, or the one that brought its document: a version
+// of effects has the zone of its document.
+func documentVersion(
+	ctx context.Context, routing *ledger.Routing, version int64,
+) (v ledger.RoutingVersion, err error) {
+	if version == 0 {
+		v, err = routing.Current(ctx)
+	} else {
+		v, err = routing.Version(ctx, version)
 	}
-	return noon, zone, v.CreatedAt.Before(admission.Day.End(noon, zone)), nil
+	if err == nil && v.Base != v.Version {
+		v, err = routing.Version(ctx, v.Base)
+	}
+	return v, err
 }
 
 // closeDays closes the business days that are over, and corrects those that were closed before.

@@ -91,6 +91,16 @@ type DailyRow struct {
 	// knows.
 	Undelivered int64 `json:"undelivered"`
 	NoReceipt   int64 `json:"no_receipt"`
+	// Attempts are all that were made on the day: Accepted, Failed and Unknown ones, Unsent ones,
+	// which the dispatcher itself did not send, and Pending ones, which have no outcome yet.
+	// Retries and Resends are attempts, as Fallback is; the others were made for the first choice.
+	Attempts int64 `json:"attempts"`
+	Retries  int64 `json:"retries"`
+	Resends  int64 `json:"resends"`
+	Unsent   int64 `json:"unsent"`
+	Pending  int64 `json:"pending"`
+	// Reason is that of the attempts, in reports that tell reasons apart.
+	Reason string `json:"-"`
 }
 
 // DailyTotal sums a route's rows of one currency. First choices and what was carried are summed in
@@ -110,6 +120,14 @@ type DailyTotal struct {
 	Currency    string `json:"currency"`
 	Undelivered int64  `json:"undelivered"`
 	NoReceipt   int64  `json:"no_receipt"`
+	Attempts    int64  `json:"attempts"`
+	Retries     int64  `json:"retries"`
+	Resends     int64  `json:"resends"`
+	Unsent      int64  `json:"unsent"`
+	Pending     int64  `json:"pending"`
+	// UnknownSegments and UnknownMicros may be billed as well.
+	UnknownSegments int64 `json:"unknown_segments"`
+	UnknownMicros   int64 `json:"unknown_cost_micros"`
 }
 
 // Figures are what the ledger knows of a day.
@@ -216,6 +234,13 @@ func totals(rows []DailyRow) []DailyTotal {
 		t.Unknown += r.Unknown
 		t.Segments += r.Segments
 		t.CostMicros += r.CostMicros
+		t.Attempts += r.Attempts
+		t.Retries += r.Retries
+		t.Resends += r.Resends
+		t.Unsent += r.Unsent
+		t.Pending += r.Pending
+		t.UnknownSegments += r.UnknownSegments
+		t.UnknownMicros += r.UnknownMicros
 	}
 	return out
 }
@@ -239,11 +264,16 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	}
 	for i := range out {
 		r := &out[i]
-		r.PValue, r.DrawsVerdict = v.PValue, v.DrawsVerdict
-		r.Verdict, r.TrafficVerdict = v.TrafficVerdict, v.TrafficVerdict
+		r.assess(v)
 		r.DeliveredShare = part(r.Delivered, delivered)
 	}
 	return out
+}
+
+// assess fills in the verdicts of the route.
+func (r *DailyRow) assess(v *RouteVerdict) {
+	r.PValue, r.DrawsVerdict = v.PValue, v.DrawsVerdict
+	r.Verdict, r.TrafficVerdict = v.TrafficVerdict, v.TrafficVerdict
 }
 
 // row is what was agreed for one channel, its first choices, and what it carried.
@@ -298,4 +328,6 @@ func (r *DailyRow) fill(from *ledger.DailyRow) {
 	r.Failed, r.Unknown = from.Failed(), from.Unknown
 	r.Segments, r.CostMicros, r.Currency = from.Segments, from.CostMicros, from.Currency
 	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros
+	r.Attempts, r.Retries, r.Resends = from.Attempts, from.Retries, from.Resends
+	r.Unsent, r.Pending, r.Reason = from.Unsent, from.Pending, from.Reason
 }

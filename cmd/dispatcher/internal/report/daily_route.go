@@ -30,9 +30,11 @@ type routeDay struct {
 	// was agreed. firsts has the same messages by their first choice.
 	traffic versionSums
 	firsts  map[string]int64
-	moves   map[string][]Move             // by first choice
-	docs    map[cause]*config.Routing     // of the moves of a channel, for a cause: the newest
-	tried   map[string][]*ledger.DailyRow // by channel, one for each currency
+	moves   map[string][]Move         // by first choice
+	docs    map[cause]*config.Routing // of the moves of a channel, for a cause: the newest
+	// tried has the attempts by channel, one row for each currency, and for each reason where the
+	// figures tell reasons apart.
+	tried map[string][]*ledger.DailyRow
 }
 
 // cause is why a channel did not carry messages that were drawn for it.
@@ -47,7 +49,7 @@ func newRouteDay(f *Figures, name string) *routeDay {
 	}
 	for i := range f.Rows {
 		if r := &f.Rows[i]; r.Route == name {
-			d.tried[r.Channel] = append(d.tried[r.Channel], r)
+			d.try(r)
 			d.channels = append(d.channels, r.Channel)
 		}
 	}
@@ -69,6 +71,11 @@ func newRouteDay(f *Figures, name string) *routeDay {
 	}
 	d.channels = slices.AppendSeq(d.channels, maps.Keys(d.drawn.agreed))
 	d.channels = inOrder(slices.AppendSeq(d.channels, maps.Keys(d.traffic.agreed)), order)
+	for _, tried := range d.tried {
+		slices.SortFunc(tried, func(a, b *ledger.DailyRow) int {
+			return cmp.Or(cmp.Compare(a.Currency, b.Currency), byReason(a.Reason, b.Reason))
+		})
+	}
 	for _, moves := range d.moves {
 		slices.SortFunc(moves, func(a, b Move) int {
 			return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Cause, b.Cause),
@@ -76,6 +83,25 @@ func newRouteDay(f *Figures, name string) *routeDay {
 		})
 	}
 	return d
+}
+
+// try adds what came of attempts on a channel.
+func (d *routeDay) try(r *ledger.DailyRow) {
+	for _, known := range d.tried[r.Channel] {
+		if known.Currency == r.Currency && known.Reason == r.Reason {
+			known.Add(r)
+			return
+		}
+	}
+	sum := *r // the figures may be added up in several ways
+	d.tried[r.Channel] = append(d.tried[r.Channel], &sum)
+}
+
+// reasons of an attempt, in the order in which reports list them.
+var reasons = []string{"first_choice", "fallback", "retry", "resend"}
+
+func byReason(a, b string) int {
+	return cmp.Compare(slices.Index(reasons, a), slices.Index(reasons, b))
 }
 
 // see notes the newest version that anything happened under.
@@ -130,15 +156,19 @@ func (d *routeDay) move(channel string, m Move, doc *config.Routing) {
 		return
 	}
 	d.docs[cause{channel, m.Cause}] = doc
-	moves := d.moves[channel]
+	d.moves[channel] = addMove(d.moves[channel], m)
+}
+
+// addMove adds a move to those of the same cause and channel.
+func addMove(moves []Move, m Move) []Move {
 	at := slices.IndexFunc(moves, func(o Move) bool {
 		return o.Cause == m.Cause && o.Channel == m.Channel
 	})
 	if at < 0 {
-		d.moves[channel] = append(moves, m)
-		return
+		return append(moves, m)
 	}
 	moves[at].Messages += m.Messages
+	return moves
 }
 
 // lower adds what channels did not get because health weighting had lowered their weights.

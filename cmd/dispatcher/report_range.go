@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+)
+
+// rangeFlags say which days a report adds up, and how.
+type rangeFlags struct {
+	unit     report.Unit
+	from, to string
+	names    []string // of dimensions
+	wide     bool
+	as       format
+}
+
+func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
+	first := "the first of the " + string(f.unit) + " of --to"
+	if f.unit == report.Day {
+		first = "--to"
+	}
+	flags.StringVar(&f.from, "from", "", "first day, such as 2026-11-16 (default "+first+")")
+	flags.StringVar(&f.to, "to", "", "last day (default today)")
+	flags.StringSliceVar(&f.names, "by", nil, "what rows tell apart: some of hour, route, channel, "+
+		"tenant, country, currency, reason (default route,channel)")
+	flags.BoolVar(&f.wide, "wide", false, "in tables one row a "+string(f.unit)+", and the values "+
+		"of the last dimension side by side: what was carried, then its share")
+	f.as.addTo(flags)
+}
+
+func (c *cli) reportDailyCommand(long string) *cobra.Command {
+	var day string
+	f := rangeFlags{unit: report.Day}
+	cmd := &cobra.Command{
+		Use:   "daily",
+		Short: "Report a day, or each day of a range",
+		Long: long + `
+
+With --from it has the rows of each day from there to --to, told apart by what --by names.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = work(func(ctx context.Context, _ []string) error {
+		return c.withLedger(ctx, func(l *database) error {
+			switch {
+			case f.from != "" || f.to != "":
+				if day != "" {
+					return usage(errors.New("--day goes with neither --from nor --to: name one day or " +
+						"a range"))
+				}
+				return c.reportRange(ctx, l, &f)
+			case len(f.names) > 0 || f.wide:
+				f.from, f.to = day, day
+				return c.reportRange(ctx, l, &f)
+			}
+			return c.daily(ctx, l, day, f.as)
+		})
+	})
+	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
+	f.addTo(cmd.Flags())
+	return cmd
+}
+
+// reportPeriodsCommand is report weekly or report monthly.
+func (c *cli) reportPeriodsCommand(unit report.Unit) *cobra.Command {
+	f := rangeFlags{unit: unit}
+	name, what := "weekly", "week, of ISO 8601"
+	if unit == report.Month {
+		name, what = "monthly", "month"
+	}
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: fmt.Sprintf("Report each %s of a range of days", unit),
+		Long: fmt.Sprintf(`Adds up the days from --from to --to by calendar %s, and assesses each
+as the daily report does a day. Of days that are closed it takes the figures that were kept, also
+when the messages have been dropped since; other days are added up from their messages. A row
+counts the days of its %s that lie in the range: its first and last ones are named. The exit code
+is 1 when a route did not keep its agreement in one of them. docs/audit.md explains every column.`,
+			what, unit),
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			return c.withLedger(ctx, func(l *database) error {
+				return c.reportRange(ctx, l, &f)
+			})
+		}),
+	}
+	f.addTo(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error {
+	by, err := report.ParseDimensions(f.names)
+	if err != nil {
+		return usage(fmt.Errorf("--by: %w", err))
+	}
+	if last := by[len(by)-1]; f.wide && (last == report.ByCurrency || last == report.ByReason) {
+		return usage(fmt.Errorf("--wide: what was carried has no %s: name another dimension last", last))
+	}
+	days, err := rangeDays(ctx, l, f, time.Now())
+	if err != nil {
+		return err
+	}
+	show, wipe := c.progress("adding up", int64(len(days)))
+	defer wipe()
+	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: f.unit, By: by, Days: days}, show)
+	if err != nil {
+		return err
+	}
+	wipe()
+	r := report.NewRange(figures)
+	if err := c.writeRange(&r, f); err != nil {
+		return err
+	}
+	if r.Found() {
+		return &codedError{code: exitFailed}
+	}
+	return nil
+}
+
+// rangeDays are noons of the days of a range.
+func rangeDays(
+	ctx context.Context, l *database, f *rangeFlags, now time.Time,
+) ([]time.Time, error) {
+	to, zone, err := rangeEnd(ctx, l, "--to", f.to, now)
+	if err != nil {
+		return nil, err
+	}
+	from := f.unit.First(to)
+	if f.from != "" {
+		if from, _, err = rangeEnd(ctx, l, "--from", f.from, now); err != nil {
+			return nil, err
+		}
+	}
+	var dates []string
+	last := to.Format(time.DateOnly)
+	// Dates, not instants: a day may have 23 or 25 hours.
+	day := time.Date(from.Year(), from.Month(), from.Day(), 12, 0, 0, 0, time.UTC)
+	for ; day.Format(time.DateOnly) <= last; day = day.AddDate(0, 0, 1) {
+		dates = append(dates, day.Format(time.DateOnly))
+	}
+	if len(dates) == 0 {
+		return nil, usage(fmt.Errorf("--from %s is after --to %s", f.from, last))
+	}
+	noons, err := app.BusinessDays(ctx, l.Routing, dates)
+	if errors.Is(err, ledger.ErrNoRouting) { // of an empty database: see businessDay
+		noons = nil
+		for _, date := range dates {
+			noon, err := app.ParseDate(date, zone)
+			if err != nil {
+				return nil, err
+			}
+			noons = append(noons, noon)
+		}
+		return noons, nil
+	}
+	return noons, err
+}
+
+// rangeEnd is noon of the first or last day of a range, no day in the future.
+func rangeEnd(
+	ctx context.Context, l *database, flag, date string, now time.Time,
+) (time.Time, *time.Location, error) {
+	noon, zone, err := businessDay(ctx, l, date, now)
+	if err != nil {
+		return noon, zone, err
+	}
+	if admission.Day.Start(noon, zone).After(now) {
+		return noon, zone, usage(fmt.Errorf("%s %s has not begun in %s: there is nothing to report yet",
+			flag, date, zone))
+	}
+	return noon.In(zone), zone, nil
+}
+
+// readRange adds what the ledger has of the days.
+func readRange(
+	ctx context.Context, l *database, f *report.RangeFigures, done func(int64),
+) (*report.RangeFigures, error) {
+	var err error
+	if f.Current, err = currentRouting(ctx, l); err != nil {
+		return nil, err
+	}
+	days := make([]ledger.RangeDay, len(f.Days))
+	for i, noon := range f.Days {
+		days[i] = ledger.RangeDay{
+			BusinessDay: ledger.NewBusinessDay(noon, noon.Location()), Period: f.Unit.Period(noon),
+		}
+	}
+	f.Complete = !days[len(days)-1].To.After(time.Now())
+	if f.Ledger, err = l.Reports.Range(ctx, days, report.SplitOf(f.By), done); err != nil {
+		return nil, err
+	}
+	var wanted []int64
+	for i := range f.Ledger.Parts {
+		for _, c := range f.Ledger.Parts[i].Choices {
+			wanted = append(wanted, c.Version)
+		}
+		for _, c := range f.Ledger.Parts[i].Carried {
+			wanted = append(wanted, c.Version)
+		}
+	}
+	f.Versions, err = routingVersions(ctx, l, wanted)
+	return f, err
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger/ledgertest"
+)
+
+// ago is the date of a business day in London.
+func ago(t *testing.T, days int) string {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Now().In(zone).AddDate(0, 0, -days).Format(time.DateOnly)
+}
+
+// backDated stores hundreds of messages for each of three days: that many on today, the day before
+// and the one before that. Tenants, countries and currencies differ.
+func backDated(t *testing.T, db *pgx.Conn) {
+	t.Helper()
+	_, err := db.Exec(t.Context(), `select dispatcher.make_day(dispatcher.day_at(now()) - n)
+		from generate_series(1, 3) n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for day := range 3 {
+		sentOn(t, db, day, 1, "a", "a", "", 25+day)
+		sentOn(t, db, day, 1, "b", "b", "", 15)
+		sentOn(t, db, day, 1, "c", "c", "", 50)
+		sentOn(t, db, day, 1, "c", "a",
+			`{"version":1,"by":"load_ratio","line":"c 0/100 - no_slot,a 4 -"}`, 10*day)
+	}
+	_, err = db.Exec(t.Context(), `
+		with m as (update dispatcher.messages set
+		    tenant = case when seq % 3 = 0 then 'shop' else 'bank' end,
+		    calling_code = case when seq % 2 = 0 then 44 end
+		  returning seq)
+		update dispatcher.attempts a set currency = case when a.channel = 'b' then 'EUR' else 'GBP' end,
+		  receipt_state = 'delivered', delivered_at = now()
+		from m where a.message_seq = m.seq`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARangeOfDaysHasTheRowsOfEachDay: closed or not, the row of a period of one day is that of the
+// daily report, and longer periods, and rows that tell more apart, come to the same sums.
+func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	read := func(args ...string) report.Range {
+		t.Helper()
+		return decoded[report.Range](t,
+			dispatcher(t, "", env, append([]string{"report"}, append(args, "--format", "json")...)...))
+	}
+	days := func() (out []report.DailyRow) {
+		for day := 2; day >= 0; day-- {
+			out = append(out, decoded[report.Daily](t, dispatcher(t, "", env, "report", "daily",
+				"--day", ago(t, day), "--format", "json")).Rows...)
+		}
+		return out
+	}
+	compare := func(closed int) {
+		t.Helper()
+		want := days()
+		r := read("daily", "--from", ago(t, 2))
+		got := make([]report.DailyRow, len(r.Rows))
+		for i := range r.Rows {
+			got[i] = r.Rows[i].DailyRow
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != 9 {
+			t.Errorf("%d closed, days (-) and range (+): %s", closed, diff)
+		}
+		if len(r.OpenDays) != 3-closed || r.Complete {
+			t.Errorf("%v are open", r.OpenDays)
+		}
+		all := sumsOf(want)
+		for _, args := range [][]string{
+			{"daily"}, {"weekly"}, {"monthly"}, {"weekly", "--by", "tenant"},
+			{"monthly", "--by", "hour,country"}, {"daily", "--by", "reason,channel"},
+			{"weekly", "--by", "channel,tenant,country,hour,route,reason,currency"},
+		} {
+			r := read(append(args, "--from", ago(t, 2))...)
+			rows := make([]report.DailyRow, len(r.Rows))
+			for i := range r.Rows {
+				rows[i] = r.Rows[i].DailyRow
+			}
+			if diff := cmp.Diff(all, sumsOf(rows)); diff != "" {
+				t.Errorf("%d closed, %v: %s", closed, args, diff)
+			}
+			var totals []report.DailyRow
+			for _, total := range r.Totals {
+				if total.Period == "" {
+					totals = append(totals, report.DailyRow{
+						Currency: total.Currency, FirstChoice: total.FirstChoice,
+						Carried: total.Carried, Attempts: total.Attempts,
+						Fallback: total.Fallback, Accepted: total.Accepted,
+						Delivered: total.Delivered, Segments: total.Segments,
+						CostMicros: total.CostMicros,
+					})
+				}
+			}
+			if diff := cmp.Diff(all, sumsOf(totals)); diff != "" || len(totals) != 2 {
+				t.Errorf("totals of %v: %s", args, diff)
+			}
+		}
+	}
+	compare(0)
+	for closed := range 2 {
+		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 2-closed))
+		if got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+		compare(closed + 1)
+	}
+}
+
+// sumsOf adds rows up: messages, and the attempts of each currency.
+func sumsOf(rows []report.DailyRow) map[string]report.DailyRow {
+	sums := map[string]report.DailyRow{}
+	for _, r := range rows {
+		messages, attempts := sums["messages"], sums[r.Currency]
+		messages.FirstChoice += r.FirstChoice
+		messages.Carried += r.Carried
+		attempts.Attempts += r.Attempts
+		attempts.Fallback += r.Fallback
+		attempts.Accepted += r.Accepted
+		attempts.Delivered += r.Delivered
+		attempts.Segments += r.Segments
+		attempts.CostMicros += r.CostMicros
+		sums["messages"], sums[r.Currency] = messages, attempts
+	}
+	return sums
+}
+
+func TestARangeByOtherDimensions(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	first := ago(t, 2)
+	run := func(args ...string) result {
+		t.Helper()
+		return dispatcher(t, "", env, append([]string{"report", "daily"}, args...)...)
+	}
+	by := func(what string) report.Range {
+		t.Helper()
+		return decoded[report.Range](t, run("--from", first, "--to", first, "--by", what, "--format",
+			"json"))
+	}
+	// The day has 112 messages, of which a carried 47: 27 of its own, and 20 of c.
+	channels := by("channel").Rows
+	a, b := channels[0], channels[1]
+	if a.FirstChoice != 27 || a.Carried != 47 || b.Carried != 15 || b.Currency != "EUR" ||
+		!near(a.CarriedShare, 47./112) || !near(*a.AgreedShare, .25) || a.Route != "" ||
+		a.Verdict != "" {
+		t.Errorf("%+v", a)
+	}
+	if want := []report.Move{{Cause: "no_slot", Channel: "a", Messages: 20}}; !cmp.Equal(want,
+		channels[2].Moved) {
+		t.Errorf("%+v", channels[2])
+	}
+	tenants := by("tenant").Rows
+	if len(tenants) != 4 || tenants[0].Tenant != "bank" || tenants[0].Currency != "EUR" ||
+		tenants[1].FirstChoice != 0 || tenants[1].Attempts == 0 || tenants[0].AgreedShare != nil ||
+		tenants[0].FirstChoice+tenants[2].FirstChoice != 112 {
+		t.Errorf("%+v", tenants)
+	}
+	if countries := by("country").Rows; countries[0].Country != "" ||
+		countries[2].Country != "+44" {
+		t.Errorf("%+v", countries)
+	}
+	reasons := by("channel,reason").Rows
+	if reasons[0].Reason != "first_choice" || reasons[0].Attempts != 27 || reasons[0].Carried != 47 ||
+		reasons[1].Reason != "fallback" || reasons[1].Attempts != 20 || reasons[1].Carried != 0 {
+		t.Errorf("%+v", reasons[:2])
+	}
+	for want, args := range map[string][]string{
+		"sender is not in the figures, because it goes with the text of a message: there are hour": {
+			"--from", first, "--by", "sender",
+		},
+		`"shoe" is no dimension: there are hour, route, channel, tenant, country, currency and reason`: {
+			"--from", first, "--by", "shoe",
+		},
+		"is after --to":                  {"--from", ago(t, 1), "--to", first},
+		"--to 2999-01-01 has not begun":  {"--from", first, "--to", "2999-01-01"},
+		"--day goes with neither --from": {"--from", first, "--day", first},
+		"channel is named twice":         {"--by", "channel,channel"},
+		"what was carried has no reason": {"--by", "reason", "--wide"},
+	} {
+		if got := run(args...); got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+}
+
+// TestTheTableOfAWeek is a row for each day: how many messages each channel carried, and its share.
+func TestTheTableOfAWeek(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	got := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--by", "channel", "--wide")
+	for _, want := range []string{
+		"│ day           a   b    c  all        a        b        c │",
+		"│ " + ago(t, 2) + "   47  15   50  112  41.96 %  13.39 %  44.64 % │",
+		"│ " + ago(t, 0) + "   25  15   50   90  27.78 %  16.67 %  55.56 % │",
+		"│ all         108  45  150  303  35.64 %  14.85 %  49.50 % │",
+		"Route default: in 2 days traffic moved, draws fair; in 1 day traffic kept, draws fair.",
+		"the last day is not over", "3 days are not closed yet",
+	} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is missing in\n%s", want, got.out)
+		}
+	}
+}
+
+// TestFilesOfReportsHaveTheSameColumns, whatever they tell apart, and amounts are plain decimals.
+func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	const header = "unit,period,day,last_day,timezone,hour,route,channel,tenant,country,reason," +
+		"currency,configured_share,effective_share,first_choice,first_choice_share,agreed_share," +
+		"carried,carried_share,delivered,delivered_share,attempts,fallback,retries,resends," +
+		"submitted,accepted,failed,unknown,unsent,pending,undelivered,no_receipt,segments,cost," +
+		"unknown_segments,unknown_cost,deviation,p_value,verdict,draws_verdict,traffic_verdict,moved"
+	for _, args := range [][]string{
+		{"daily", "--by", "hour,country"}, {"weekly"}, {"monthly", "--by", "currency"},
+	} {
+		got := dispatcher(t, "", env, append([]string{"report"}, append(args, "--from", ago(t, 2),
+			"--format", "csv")...)...)
+		all, err := csv.NewReader(strings.NewReader(got.out)).ReadAll()
+		if err != nil || strings.Join(all[0], ",") != header || len(all) < 3 {
+			t.Fatalf("%v: %v, %+v", args, err, got)
+		}
+		if all[1][4] != "Europe/London" || !strings.Contains(fmt.Sprint(all[1:]), " 0.0") {
+			t.Errorf("%v", all[1])
+		}
+	}
+}

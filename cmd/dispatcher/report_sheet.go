@@ -1,0 +1,304 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// rangeRecord is a row of a range as files have it: CSV, XLSX and Parquet. The order of the fields
+// is that of the columns, which are the same for each unit and each --by, so that files can be put
+// below each other.
+type rangeRecord struct {
+	Unit     string `json:"unit" parquet:"unit"`
+	Period   string `json:"period" parquet:"period"`
+	Day      string `json:"day" parquet:"day"`
+	LastDay  string `json:"last_day" parquet:"last_day"`
+	Timezone string `json:"timezone" parquet:"timezone"`
+
+	Hour     *int64 `json:"hour" parquet:"hour,optional"`
+	Route    string `json:"route" parquet:"route"`
+	Channel  string `json:"channel" parquet:"channel"`
+	Tenant   string `json:"tenant" parquet:"tenant"`
+	Country  string `json:"country" parquet:"country"`
+	Reason   string `json:"reason" parquet:"reason"`
+	Currency string `json:"currency" parquet:"currency"` // the unit of cost and unknown_cost
+
+	ConfiguredShare  *float64 `json:"configured_share" parquet:"configured_share,optional"`
+	EffectiveShare   *float64 `json:"effective_share" parquet:"effective_share,optional"`
+	FirstChoice      int64    `json:"first_choice" parquet:"first_choice"`
+	FirstChoiceShare float64  `json:"first_choice_share" parquet:"first_choice_share"`
+	AgreedShare      *float64 `json:"agreed_share" parquet:"agreed_share,optional"`
+	Carried          int64    `json:"carried" parquet:"carried"`
+	CarriedShare     float64  `json:"carried_share" parquet:"carried_share"`
+	Delivered        int64    `json:"delivered" parquet:"delivered"`
+	DeliveredShare   float64  `json:"delivered_share" parquet:"delivered_share"`
+
+	Attempts    int64 `json:"attempts" parquet:"attempts"`
+	Fallback    int64 `json:"fallback" parquet:"fallback"`
+	Retries     int64 `json:"retries" parquet:"retries"`
+	Resends     int64 `json:"resends" parquet:"resends"`
+	Submitted   int64 `json:"submitted" parquet:"submitted"`
+	Accepted    int64 `json:"accepted" parquet:"accepted"`
+	Failed      int64 `json:"failed" parquet:"failed"`
+	Unknown     int64 `json:"unknown" parquet:"unknown"`
+	Unsent      int64 `json:"unsent" parquet:"unsent"`
+	Pending     int64 `json:"pending" parquet:"pending"`
+	Undelivered int64 `json:"undelivered" parquet:"undelivered"`
+	NoReceipt   int64 `json:"no_receipt" parquet:"no_receipt"`
+
+	Segments        int64 `json:"segments" parquet:"segments"`
+	Cost            money `json:"cost" parquet:"cost,decimal(6:18)"`
+	UnknownSegments int64 `json:"unknown_segments" parquet:"unknown_segments"`
+	UnknownCost     money `json:"unknown_cost" parquet:"unknown_cost,decimal(6:18)"`
+
+	Deviation      *float64 `json:"deviation" parquet:"deviation,optional"`
+	PValue         *float64 `json:"p_value" parquet:"p_value,optional"`
+	Verdict        string   `json:"verdict" parquet:"verdict"`
+	DrawsVerdict   string   `json:"draws_verdict" parquet:"draws_verdict"`
+	TrafficVerdict string   `json:"traffic_verdict" parquet:"traffic_verdict"`
+	Moved          string   `json:"moved" parquet:"moved"`
+}
+
+// money is an amount in micros of a currency that stands beside it. It is written as a decimal.
+type money int64
+
+// String implements fmt.Stringer.
+func (m money) String() string { return report.Money(int64(m)) }
+
+func rangeRecords(r *report.Range) []rangeRecord {
+	out := make([]rangeRecord, len(r.Rows))
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		out[i] = rangeRecord{
+			Unit: string(row.Unit), Period: row.Period, Day: row.Day, LastDay: row.LastDay,
+			Timezone: row.Timezone, Route: row.Route, Channel: row.Channel, Tenant: row.Tenant,
+			Country: row.Country, Reason: row.Reason, Currency: row.Currency,
+			ConfiguredShare: row.ConfiguredShare, EffectiveShare: row.EffectiveShare,
+			FirstChoice: row.FirstChoice, FirstChoiceShare: row.FirstChoiceShare,
+			AgreedShare: row.AgreedShare, Carried: row.Carried, CarriedShare: row.CarriedShare,
+			Delivered: row.Delivered, DeliveredShare: row.DeliveredShare,
+			Attempts: row.Attempts, Fallback: row.Fallback, Retries: row.Retries,
+			Resends: row.Resends, Submitted: row.Submitted, Accepted: row.Accepted,
+			Failed: row.Failed, Unknown: row.Unknown, Unsent: row.Unsent, Pending: row.Pending,
+			Undelivered: row.Undelivered, NoReceipt: row.NoReceipt, Segments: row.Segments,
+			Cost: money(row.CostMicros), UnknownSegments: row.UnknownSegments,
+			UnknownCost: money(row.UnknownMicros), Deviation: row.Deviation, PValue: row.PValue,
+			Verdict: row.Verdict, DrawsVerdict: row.DrawsVerdict,
+			TrafficVerdict: row.TrafficVerdict, Moved: moves(row.Moved),
+		}
+		if row.Hour != nil {
+			out[i].Hour = new(int64(*row.Hour))
+		}
+	}
+	return out
+}
+
+func (c *cli) writeRange(r *report.Range, f *rangeFlags) error {
+	if f.as != formatTable {
+		return f.as.write(c.out, r, list(f.as, rangeRecords(r), allKeys[rangeRecord]()...))
+	}
+	fmt.Fprintln(c.out, rangeTitle(r))
+	if len(r.Rows) == 0 {
+		fmt.Fprintln(c.out, "No message was received and none was sent.")
+		return nil
+	}
+	if f.wide {
+		wideTable(r).draw(c.out)
+	} else {
+		rangeTable(r).draw(c.out)
+	}
+	for _, sentence := range rangeSentences(r) {
+		fmt.Fprintln(c.out, paragraph(c.out, sentence))
+	}
+	return nil
+}
+
+// rangeTitle says which days are added up, and what may still change.
+func rangeTitle(r *report.Range) string {
+	title := r.Day + " to " + r.LastDay + ", " + r.Timezone
+	if !r.Complete {
+		title += ": the last day is not over, these are its figures so far"
+	}
+	if n := len(r.OpenDays); n == 1 {
+		title += "; " + r.OpenDays[0] + " is not closed yet"
+	} else if n > 1 {
+		title += fmt.Sprintf("; %d days are not closed yet, the first is %s", n, r.OpenDays[0])
+	}
+	return title
+}
+
+// rangeTable has a row for each row of the range, then the totals of each currency.
+func rangeTable(r *report.Range) sheet {
+	rows := slices.Clone(r.Rows)
+	for _, t := range r.Totals {
+		if t.Period == "" {
+			rows = append(rows, totalRow(&t))
+		}
+	}
+	part := func(of func(*report.RangeRow) float64) func(*report.RangeRow) any {
+		return func(row *report.RangeRow) any {
+			if row.Period == totalsRow {
+				return nil
+			}
+			return report.Percent(of(row))
+		}
+	}
+	columns := []column[report.RangeRow]{{
+		head: string(r.Unit),
+		cell: func(row *report.RangeRow) any { return periodName(&row.RangePeriod) },
+	}}
+	for _, d := range r.By {
+		if d != report.ByCurrency { // it stands with the cost
+			columns = append(columns, column[report.RangeRow]{key: string(d), width: 16})
+		}
+	}
+	agreedShare := func(row *report.RangeRow) any {
+		if row.AgreedShare == nil {
+			return nil
+		}
+		return report.Percent(*row.AgreedShare)
+	}
+	if slices.Contains(r.By, report.ByChannel) {
+		columns = append(columns, column[report.RangeRow]{head: "agreed", right: true, cell: agreedShare})
+	}
+	columns = append(columns, []column[report.RangeRow]{
+		{key: "first_choice", head: "drawn"},
+		{head: "share", right: true, cell: part(func(row *report.RangeRow) float64 {
+			return row.FirstChoiceShare
+		})},
+		{key: "carried"},
+		{head: "share", right: true, cell: part(func(row *report.RangeRow) float64 {
+			return row.CarriedShare
+		})},
+		{key: "delivered"}, {key: "failed"}, {key: "segments"},
+		{head: "cost", right: true, cell: func(row *report.RangeRow) any {
+			return amount(row.CostMicros, row.Currency)
+		}},
+	}...)
+	s := list(formatTable, rows, columns...)
+	s.tight = true
+	return s
+}
+
+// totalRow is a total of the range as a row.
+func totalRow(t *report.RangeTotal) report.RangeRow {
+	return report.RangeRow{DailyRow: report.DailyRow{
+		FirstChoice: t.FirstChoice, Carried: t.Carried, Delivered: t.Delivered, Failed: t.Failed,
+		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
+	}}
+}
+
+// periodName names a period, and its days where it is a week.
+func periodName(p *report.RangePeriod) string {
+	switch {
+	case p.Period == totalsRow:
+		return "all"
+	case p.Unit == report.Week:
+		return p.Period + " (" + p.Day + ")"
+	}
+	return p.Period
+}
+
+// wideTable has a row for each period and the values of all dimensions but the last one. The values
+// of that one stand side by side: what they carried, and the shares of it.
+func wideTable(r *report.Range) sheet {
+	last := r.By[len(r.By)-1]
+	var values []string
+	type line struct {
+		head    []string
+		carried map[string]int64
+		sum     int64
+	}
+	var lines []*line
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		head := []string{periodName(&row.RangePeriod)}
+		for _, d := range r.By[:len(r.By)-1] {
+			head = append(head, format(formatTable).cell(byType, valueOf(row, string(d))))
+		}
+		value := format(formatTable).cell(byType, valueOf(row, string(last)))
+		if !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+		at := slices.IndexFunc(lines, func(l *line) bool { return slices.Equal(l.head, head) })
+		if at < 0 {
+			at = len(lines)
+			lines = append(lines, &line{head: head, carried: map[string]int64{}})
+		}
+		lines[at].carried[value] += row.Carried
+		lines[at].sum += row.Carried
+	}
+	total := &line{head: make([]string, len(r.By)), carried: map[string]int64{}}
+	total.head[0] = "all"
+	for _, l := range lines {
+		for value, n := range l.carried {
+			total.carried[value] += n
+		}
+		total.sum += l.sum
+	}
+	s := sheet{header: []string{string(r.Unit)}, wrap: map[int]int{}, tight: true}
+	for _, d := range r.By[:len(r.By)-1] {
+		s.header = append(s.header, string(d))
+	}
+	fixed := len(s.header)
+	s.header = append(append(append(s.header, values...), "all"), values...)
+	for at := fixed; at < len(s.header); at++ {
+		s.right = append(s.right, at+1)
+	}
+	for _, l := range append(lines, total) {
+		row := l.head
+		for _, value := range values {
+			row = append(row, number(l.carried[value]))
+		}
+		row = append(row, number(l.sum))
+		for _, value := range values {
+			row = append(row, report.Percent(float64(l.carried[value])/float64(max(l.sum, 1))))
+		}
+		s.rows = append(s.rows, row)
+	}
+	s.title = "messages carried, and shares of them"
+	return s
+}
+
+// mostFindings is how many findings are printed below a table.
+const mostFindings = 10
+
+// rangeSentences say of each route how often it had which verdict, and why it did not keep its
+// agreement.
+func rangeSentences(r *report.Range) (out []string) {
+	var routes []string
+	verdicts := map[string][]string{}
+	count := map[string]map[string]int{}
+	for i := range r.Routes {
+		v := &r.Routes[i]
+		if count[v.Route] == nil {
+			routes, count[v.Route] = append(routes, v.Route), map[string]int{}
+		}
+		word := verdict(&v.RouteVerdict)
+		word, _, _ = strings.Cut(word, " (p ") // each period has its own
+		word = strings.ReplaceAll(word, ";", ",")
+		if count[v.Route][word]++; count[v.Route][word] == 1 {
+			verdicts[v.Route] = append(verdicts[v.Route], word)
+		}
+		if v.Found() {
+			out = append(out, fmt.Sprintf("%s, route %s: %s", v.Period, v.Route,
+				strings.Join(v.Text, " ")))
+		}
+	}
+	var summary []string
+	for _, route := range routes {
+		words := make([]string, len(verdicts[route]))
+		for i, word := range verdicts[route] {
+			n := count[route][word]
+			words[i] = fmt.Sprintf("in %s %s", counted(int64(n), string(r.Unit), string(r.Unit)+"s"), word)
+		}
+		summary = append(summary, "Route "+route+": "+strings.Join(words, "; ")+".")
+	}
+	if more := len(out) - mostFindings; more > 0 {
+		out = append(out[:mostFindings], fmt.Sprintf("%d more findings are in the JSON.", more))
+	}
+	return append(summary, out...)
+}

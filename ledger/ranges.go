@@ -1,0 +1,237 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// RangeDay is a business day of a range, and the period that its figures are added to: the day
+// itself, its week or its month.
+type RangeDay struct {
+	BusinessDay
+	Period string
+}
+
+// Split says what the figures of a range are told apart by, beside period, version, route, channel
+// and currency.
+type Split struct{ Hour, Tenant, CallingCode, Reason bool }
+
+// Part is one part of a range. What Split does not ask for is the same in all parts.
+type Part struct {
+	Period      string
+	Hour        int16 // of the day, 0 to 23, by the clock of the day's time zone
+	Tenant      string
+	CallingCode int16
+}
+
+// PartFigures are the figures of one part, as Reports.Daily, Choices and CarriedOn have them of a
+// day. A row may stand several times: the figures are the sums.
+type PartFigures struct {
+	Part
+	Rows    []DailyRow
+	Choices []ChoiceRow
+	Carried []CarriedRow
+}
+
+// RangeFigures are those of some business days.
+type RangeFigures struct {
+	Parts []PartFigures // in no order
+	// Open are the dates of the days that are not closed, whose figures were added up from rows.
+	Open []string
+}
+
+type (
+	partAttempts struct {
+		Part
+		DailyRow
+	}
+	partChoices struct {
+		Part
+		ChoiceRow
+	}
+	partCarried struct {
+		Part
+		CarriedRow
+	}
+)
+
+// rangeStep is how many closed days are added up at a time: the caller is told how far it is.
+const rangeStep = 31
+
+// Range adds up business days: the figures of days that are closed, and the rows of the others.
+// done is told how many days have been added up.
+func (s *Reports) Range(
+	ctx context.Context, days []RangeDay, split Split, done func(days int64),
+) (RangeFigures, error) {
+	closed, open, err := s.divide(ctx, days)
+	if err != nil {
+		return RangeFigures{}, wrap("report a range", err)
+	}
+	sums := rangeSums{db: s.db, split: split, parts: map[Part]*PartFigures{}}
+	ready := 0
+	for some := range slices.Chunk(closed, rangeStep) {
+		if err := sums.closed(ctx, some); err != nil {
+			return RangeFigures{}, wrap("report closed days", err)
+		}
+		ready += len(some)
+		done(int64(ready))
+	}
+	var out RangeFigures
+	for i := range open {
+		if err := sums.open(ctx, &open[i]); err != nil {
+			return RangeFigures{}, wrap("report a day that is not closed", err)
+		}
+		out.Open = append(out.Open, open[i].Date)
+		ready++
+		done(int64(ready))
+	}
+	for _, part := range sums.order {
+		out.Parts = append(out.Parts, *sums.parts[part])
+	}
+	return out, nil
+}
+
+// divide tells the days that are closed from the others. A day that was closed when it began or
+// ended at other instants is open, as for Closings.
+func (d *db) divide(ctx context.Context, days []RangeDay) (closed, open []RangeDay, err error) {
+	type closing struct {
+		Day      string
+		From, To time.Time
+	}
+	dates := make([]string, len(days))
+	for i := range days {
+		dates[i] = days[i].Date
+	}
+	all, err := rows(ctx, d, pgx.RowToStructByPos[closing], `
+		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at from audit.closings
+		where day = any($1::date[]) order by day, revision desc`, dates)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range days {
+		day := &days[i]
+		if slices.ContainsFunc(all, func(c closing) bool {
+			return c.Day == day.Date && c.From.Equal(day.From) && c.To.Equal(day.To)
+		}) {
+			closed = append(closed, *day)
+		} else {
+			open = append(open, *day)
+		}
+	}
+	return closed, open, nil
+}
+
+// rangeSums collects the parts of a range.
+type rangeSums struct {
+	*db
+	split Split
+	parts map[Part]*PartFigures
+	order []Part
+}
+
+// closed adds the figures of closed days.
+func (s *rangeSums) closed(ctx context.Context, days []RangeDay) error {
+	dates, periods, zones := make([]string, len(days)), make([]string, len(days)), make([]string, len(days))
+	for i := range days {
+		dates[i], periods[i], zones[i] = days[i].Date, days[i].Period, days[i].Zone
+	}
+	return s.add(ctx, func(f *figureTable) string {
+		return `select f.*, d.period, d.zone from audit.` + f.name + ` f
+			join unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)
+			  on d.day = f.day`
+	}, pgx.NamedArgs{"dates": dates, "periods": periods, "zones": zones})
+}
+
+// open adds a day from its rows: hour by hour where hours are told apart.
+func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
+	pieces := slices.Values([]BusinessDay{day.BusinessDay})
+	if s.split.Hour {
+		pieces = day.hours()
+	}
+	for piece := range pieces {
+		low, high, err := s.seekRange(ctx, piece.From, piece.To)
+		if err != nil {
+			return err
+		}
+		args := piece.parameters(low, high)
+		args["period"], args["zone"] = day.Period, day.Zone
+		if err := s.add(ctx, func(f *figureTable) string {
+			return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows + `) r`
+		}, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add runs the three statements over figures that the given one reads.
+func (s *rangeSums) add(
+	ctx context.Context, figures func(*figureTable) string, args pgx.NamedArgs,
+) error {
+	part, reason := s.split.columns()
+	attempts, err := rows(ctx, s.db, pgx.RowToStructByPos[partAttempts],
+		"with figures as ("+figures(&attemptFigures)+")"+`
+		select `+part+`, `+attemptSums+`, `+reason+` as why from figures
+		group by 1, 2, 3, 4, route, channel, currency, why having sum(attempts) > 0
+		order by 1, 2, 3, 4, route, channel, currency, why`, args)
+	if err != nil {
+		return err
+	}
+	choices, err := rows(ctx, s.db, pgx.RowToStructByPos[partChoices],
+		"with figures as ("+figures(&choiceFigures)+")"+`
+		select `+part+`, `+choiceSums+` from figures
+		group by 1, 2, 3, 4, 5, 6, 7 having sum(messages) > 0
+		order by 1, 2, 3, 4, 5, 6, 7`, args)
+	if err != nil {
+		return err
+	}
+	carried, err := rows(ctx, s.db, pgx.RowToStructByPos[partCarried],
+		"with figures as ("+figures(&carriedFigures)+")"+`
+		select `+part+`, `+carriedSums+` from figures
+		group by 1, 2, 3, 4, 5, 6, 7, 8, 9 having sum(messages) > 0
+		order by 1, 2, 3, 4, 5, 6, 7, 8, 9`, args)
+	if err != nil {
+		return err
+	}
+	for i := range attempts {
+		p := s.part(attempts[i].Part)
+		p.Rows = append(p.Rows, attempts[i].DailyRow)
+	}
+	for i := range choices {
+		p := s.part(choices[i].Part)
+		p.Choices = append(p.Choices, choices[i].ChoiceRow)
+	}
+	for i := range carried {
+		p := s.part(carried[i].Part)
+		p.Carried = append(p.Carried, carried[i].CarriedRow)
+	}
+	return nil
+}
+
+// part is where the figures of a part are collected.
+func (s *rangeSums) part(of Part) *PartFigures {
+	p := s.parts[of]
+	if p == nil {
+		p = &PartFigures{Part: of}
+		s.parts[of], s.order = p, append(s.order, of)
+	}
+	return p
+}
+
+// columns are those of a Part, and that of the reason of an attempt.
+func (s Split) columns() (part, reason string) {
+	asked := func(yes bool, column, none string) string {
+		if yes {
+			return column
+		}
+		return none
+	}
+	return "period, " +
+			asked(s.Hour, "extract(hour from hour at time zone zone)::smallint", "0::smallint") + ", " +
+			asked(s.Tenant, "tenant", "''::text") + ", " +
+			asked(s.CallingCode, "calling_code", "0::smallint"),
+		asked(s.Reason, "reason", "''::text")
+}

@@ -1,0 +1,60 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// BenchmarkRangeOfAYear adds up the figures of 365 closed days: 24 rows an hour in each table,
+// which are 210 240 rows, for three channels, four tenants and two countries.
+func BenchmarkRangeOfAYear(b *testing.B) {
+	url := ledgertest.Fresh(b)
+	l, db := connect(b, ledger.Config{URL: url}), raw(b, url)
+	first := time.Date(2025, 11, 20, 0, 0, 0, 0, time.UTC)
+	const from = ` from generate_series(0, 365 * 24 - 1) h, unnest(array['a', 'b', 'c']) channel,
+		unnest(array['shop', 'bank', 'post', 'taxi']) tenant, unnest(array[44, 49]::smallint[]) country,
+		lateral (select $1::timestamptz + make_interval(hours => h) as hour) t`
+	execute(b, db, `insert into dispatcher.choice_figures
+		select hour::date, 1, hour, 1, 'default', channel, tenant, country, 100, 0, 0, 0, 0`+from, first)
+	execute(b, db, `insert into dispatcher.attempt_figures
+		select hour::date, 1, hour, 1, 'default', channel, 'first_choice', 'GBP', tenant, country,
+		  100, 100, 100, 0, 0, 0, 0, 0, 0, 99, 1, 0, 100, 2800000, 0, 0`+from, first)
+	execute(b, db, `insert into dispatcher.carried_figures
+		select hour::date, 1, hour, 1, 'default', channel, channel, '', tenant, country, 100`+from, first)
+	execute(b, db, `insert into dispatcher.closings
+		select d, 1, 'UTC', d::timestamptz, d::timestamptz + interval '1 day', now(), 1
+		from (select distinct hour::date as d`+from+`) days`, first)
+	execute(b, db, `analyze`)
+	days := make([]ledger.RangeDay, 365)
+	for i := range days {
+		noon := first.AddDate(0, 0, i).Add(12 * time.Hour)
+		days[i] = ledger.RangeDay{
+			BusinessDay: ledger.NewBusinessDay(noon, time.UTC), Period: noon.Format("2006-01"),
+		}
+	}
+	for name, split := range map[string]ledger.Split{
+		"months": {}, "months by tenant": {Tenant: true},
+		"months by everything": {Hour: true, Tenant: true, CallingCode: true, Reason: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r, err := l.Reports.Range(b.Context(), days, split, func(int64) {})
+				if err != nil || len(r.Open) > 0 {
+					b.Fatal(r.Open, err)
+				}
+				messages := int64(0)
+				for _, p := range r.Parts {
+					for i := range p.Choices {
+						messages += p.Choices[i].FirstChoice
+					}
+				}
+				if messages != 21_024_000 {
+					b.Fatalf("%d messages", messages)
+				}
+			}
+		})
+	}
+}
