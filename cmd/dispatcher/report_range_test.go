@@ -78,6 +78,7 @@ func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 		}
 		return out
 	}
+	before := map[string][]report.RangeRow{} // while no day was closed
 	compare := func(closed int) {
 		t.Helper()
 		want := days()
@@ -94,11 +95,22 @@ func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 		}
 		all := sumsOf(want)
 		for _, args := range [][]string{
-			{"daily"}, {"weekly"}, {"monthly"}, {"weekly", "--by", "tenant"},
-			{"monthly", "--by", "hour,country"}, {"daily", "--by", "reason,channel"},
+			{"daily"},
+			{"weekly"},
+			{"monthly"},
+			{"weekly", "--by", "tenant"},
+			{"monthly", "--by", "hour,country"},
+			{"daily", "--by", "reason,channel"},
 			{"weekly", "--by", "channel,tenant,country,hour,route,reason,currency"},
 		} {
 			r := read(append(args, "--from", ago(t, 2))...)
+			name := strings.Join(args, " ")
+			if closed == 0 {
+				before[name] = r.Rows
+			}
+			if diff := cmp.Diff(before[name], r.Rows); diff != "" {
+				t.Errorf("%s: rows (-), and %d days closed (+): %s", name, closed, diff)
+			}
 			rows := make([]report.DailyRow, len(r.Rows))
 			for i := range r.Rows {
 				rows[i] = r.Rows[i].DailyRow

@@ -173,7 +173,9 @@ func rangeTable(r *report.Range) sheet {
 		{head: "share", right: true, cell: part(func(row *report.RangeRow) float64 {
 			return row.CarriedShare
 		})},
-		{key: "delivered"}, {key: "failed"}, {key: "segments"},
+		{key: "delivered"},
+		{key: "failed"},
+		{key: "segments"},
 		{head: "cost", right: true, cell: func(row *report.RangeRow) any {
 			return amount(row.CostMicros, row.Currency)
 		}},

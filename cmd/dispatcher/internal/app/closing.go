@@ -70,8 +70,8 @@ func BusinessDays(
 	return out, nil
 }
 
-// documentVersion is a version, 0 for the current one, or the one that brought its document: a version
-// of effects has the zone of its document.
+// documentVersion is a version, 0 for the current one, or the one that brought its document: a
+// version of effects has the zone of its document.
 func documentVersion(
 	ctx context.Context, routing *ledger.Routing, version int64,
 ) (v ledger.RoutingVersion, err error) {

@@ -30,6 +30,7 @@ func (u Unit) Period(day time.Time) string {
 		return fmt.Sprintf("%d-W%02d", year, week)
 	case Month:
 		return day.Format("2006-01")
+	case Day:
 	}
 	return day.Format(time.DateOnly)
 }
@@ -41,6 +42,7 @@ func (u Unit) First(day time.Time) time.Time {
 		return day.AddDate(0, 0, -(int(day.Weekday())+6)%7)
 	case Month:
 		return day.AddDate(0, 0, 1-day.Day())
+	case Day:
 	}
 	return day
 }
@@ -145,8 +147,8 @@ type RangePeriod struct {
 }
 
 // RangeRow is what one period came to for one value of each dimension, in one currency. What it
-// was not asked to tell apart is empty. Messages have neither currency nor reason: where rows differ
-// in these alone, first choices, carried messages, shares and moves stand in the first of them.
+// was not asked to tell apart is empty. Messages have neither currency nor reason: where rows
+// differ in these alone, first choices, carried messages, shares and moves stand in the first one.
 //
 // With the dimensions route and channel a row is that of the daily report. In general a share is a
 // row's part among the rows that differ from it in the last dimension only.
@@ -306,6 +308,7 @@ func (f *RangeFigures) key(p *ledger.Part, route, channel string) (k rangeKey) {
 			if p.CallingCode > 0 {
 				k.country = fmt.Sprintf("+%d", p.CallingCode)
 			}
+		case ByCurrency, ByReason: // these tell lines of a group apart
 		}
 	}
 	return k
@@ -405,6 +408,7 @@ func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
 				x = cmp.Compare(a.key.tenant, b.key.tenant)
 			case ByCountry:
 				x = cmp.Compare(a.key.country, b.key.country)
+			case ByCurrency, ByReason:
 			}
 			if x != 0 {
 				return x
@@ -456,6 +460,7 @@ func (f *RangeFigures) without(k rangeKey) rangeKey {
 		k.tenant = ""
 	case ByCountry:
 		k.country = ""
+	case ByCurrency, ByReason: // never the last one
 	}
 	return k
 }
