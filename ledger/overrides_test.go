@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
@@ -60,8 +61,9 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 		},
 		{Version: 1, Author: "test", Document: "routes: []", Base: 1},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{},
-		"CreatedAt")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
+		cmpopts.IgnoreFields(ledger.RoutingVersion{},
+			"CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
@@ -206,5 +208,57 @@ func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	seen := claimAll(t, l, batch("next", 1), "full")
 	if seen.Version != 2 {
 		t.Errorf("a claim after the effects sees version %d", seen.Version)
+	}
+}
+
+// TestTheViewOfWeightsTellsThemInTheOrderOfIntervals: auditors lay the intervals out by it.
+func TestTheViewOfWeightsTellsThemInTheOrderOfIntervals(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	channels := []string{"z", "a", "m", "b"}
+	n := ledger.NewRouting{Author: "test", Document: "x", Routes: []ledger.RouteSpec{
+		{
+			Name: "drawn", Mode: "weighted", Fallback: "redraw", Members: channels,
+			Weights: []string{"0.125", "33.40", "0", "7"},
+		},
+		{
+			Name: "turns", Mode: "round_robin", Fallback: "best_worker", LowestFirst: true,
+			Members: []string{"b", "a"},
+		},
+	}}
+	for _, name := range channels {
+		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
+	}
+	if _, err := r.l.Routing.Apply(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	addEffects(t, r.l, `{"weights": {"drawn": {"b": "1.75", "a": "40"}}}`) // never raised
+	rows, err := r.db.Query(t.Context(), `
+		select concat_ws(' ', version, route, mode, fallback, lowest_first, place, channel, weight,
+			effective_weight)
+		from audit.weights order by version, route, place`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"1 drawn weighted redraw f 1 z 0.125 0.125",
+		"1 drawn weighted redraw f 2 a 33.40 33.40",
+		"1 drawn weighted redraw f 3 m 0 0",
+		"1 drawn weighted redraw f 4 b 7 7",
+		"1 turns round_robin best_worker t 1 b",
+		"1 turns round_robin best_worker t 2 a",
+		"2 drawn weighted redraw f 1 z 0.125 0.125",
+		"2 drawn weighted redraw f 2 a 33.40 33.40",
+		"2 drawn weighted redraw f 3 m 0 0",
+		"2 drawn weighted redraw f 4 b 7 1.75",
+		"2 turns round_robin best_worker t 1 b",
+		"2 turns round_robin best_worker t 2 a",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

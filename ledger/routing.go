@@ -33,6 +33,7 @@ type RoutingVersion struct {
 	// version before it; see Apply and ApplyOverrides.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
+	Routes    []RouteSpec
 	// Overrides, JSON, are the weights that health weighting put in place of the document's; nil
 	// when it has not. The database keeps their meaning, not their spelling.
 	Effects []byte
@@ -85,11 +86,18 @@ type NewOverrides struct {
 	Overrides []byte
 }
 
-// RouteSpec is what the ledger keeps of a route: the rotation of its turns.
+// RouteSpec is what the ledger keeps of a route: the rotation of its turns, and for auditors, in
+// the document's words, how it chooses.
 type RouteSpec struct {
-	Name string
+	Name string `json:"route"`
 	// Members are the route's channels in configured order, at least one.
-	Members []string
+	Members []string `json:"members"`
+	// Weights are plain decimals, one for each member; nil for a route without weights.
+	Weights  []string `json:"weights,omitempty"`
+	Mode     string   `json:"mode"`
+	Fallback string   `json:"fallback"`
+	// LowestFirst says that the lowest score of best worker goes first.
+	LowestFirst bool `json:"lowest_first"`
 }
 
 // ChannelSpec is what the ledger keeps of a channel: its bounds.

@@ -124,9 +124,9 @@ const comesIntoForce = `greatest(clock_timestamp(),
 	  order by version desc limit 1))`
 
 const insertVersion = `
-	insert into dispatcher.routing_versions (version, author, reason, document, base, effects,
-	  waking, created_at)
-	values ($1, $2, $3, $4, $1, nullif($5, '')::jsonb, $6, ` + comesIntoForce + `)`
+	insert into dispatcher.routing_versions (version, author, reason, document, routes, base,
+	  effects, waking, created_at)
+	values ($1, $2, $3, $4, $5, $1, nullif($6, '')::jsonb, $7, ` + comesIntoForce + `)`
 
 // lockAll locks what claims lock, in their order, and returns the time at which it was locked.
 func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
@@ -156,7 +156,8 @@ func writeDocument(
 	}
 	channels, specs, windows := channelSpecs(n.Channels), limitSpecs(limits), running(now, n.Zone)
 	batch := &pgx.Batch{}
-	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
+	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, append([]RouteSpec{}, n.Routes...),
+		string(effects), n.wakes())
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
 		and channel <> all($1)`, channels[0])
@@ -233,9 +234,9 @@ func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version i
 func writeOverrides(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewOverrides) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		insert into dispatcher.routing_versions (version, author, reason, document, effects, base,
-		  created_at)
-		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
+		insert into dispatcher.routing_versions (version, author, reason, document, routes, effects,
+		  base, created_at)
+		select version + 1, $2, $3, document, routes, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
 		from dispatcher.routing_versions where version = $1`,
 		at.Version, n.Author, n.Reason, string(n.Overrides), at.Base)
 	batch.Queue(notify, routingChannel, at.Version+1)

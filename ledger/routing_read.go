@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-const versionColumns = `version, author, reason, created_at, document,
+const versionColumns = `version, author, reason, created_at, document, routes,
 	coalesce(effects::text, ''), coalesce(base, version)`
 
 func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	var v RoutingVersion
 	var effects string
-	err := r.Scan(&v.Version, &v.Author, &v.Reason, &v.CreatedAt, &v.Document, &effects, &v.Base)
+	err := r.Scan(&v.Version, &v.Author, &v.Reason, &v.CreatedAt, &v.Document, &v.Routes, &effects, &v.Base)
 	v.CreatedAt, v.Effects = v.CreatedAt.UTC(), document(effects)
 	return v, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/audit"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -201,6 +203,8 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	}
 	if err != nil {
 		e.Routing, e.Trouble = nil, "its document cannot be used any more"
+	} else if !reflect.DeepEqual(stored.Routes, decide.RouteSpecs(doc)) {
+		e.Routing, e.Trouble = nil, "its routes are not those of its document"
 	}
 	return e, nil
 }

@@ -50,8 +50,8 @@ type office struct {
 	env    []string
 }
 
-// openOffice sends n messages under each version.
-func openOffice(t *testing.T, n int) *office {
+// emptyOffice has no messages and no routing.
+func emptyOffice(t *testing.T) *office {
 	t.Helper()
 	tier.OneWindow(t, 24*time.Hour)
 	url := ledgertest.URL(t)
@@ -70,10 +70,16 @@ func openOffice(t *testing.T, n int) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sql.Close(context.WithoutCancel(t.Context())) })
-	o := &office{t: t, ledger: l, sql: sql, env: []string{
+	return &office{t: t, ledger: l, sql: sql, env: []string{
 		"DISPATCHER_POSTGRES_URL=" + url,
 		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", auditKey),
 	}}
+}
+
+// openOffice sends n messages under each version.
+func openOffice(t *testing.T, n int) *office {
+	t.Helper()
+	o := emptyOffice(t)
 	for i, weights := range []string{"a: 25, b: 15, c: 60", "a: 30, b: 20, c: 50"} {
 		o.send(fmt.Sprintf("v%d", i+1),
 			strings.Replace(testRouting, "a: 25, b: 15, c: 60", weights, 1), n)
@@ -107,7 +113,15 @@ func (o *office) send(story, document string, n int) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	routing, err := app.Compile(doc.Routing, version)
+	stored, err := o.ledger.Routing.Version(ctx, version)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	inForce, err := storedRouting(&stored)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	routing, err := app.Compile(inForce, version)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -388,6 +402,20 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	out = dispatcher(t, "", o.env, "audit", "verify").out
 	if !strings.Contains(out, "2 envelope") && !strings.Contains(out, "1 envelope") {
 		t.Errorf("the kinds are not counted in\n%s", out)
+	}
+}
+
+// TestAuditVerifyFindsAVersionWhoseRoutesAreNotThoseOfItsDocument: audit.weights would tell
+// auditors other weights than draws used.
+func TestAuditVerifyFindsAVersionWhoseRoutesAreNotThoseOfItsDocument(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 20)
+	o.exec(`update dispatcher.routing_versions
+		set routes = jsonb_set(routes, '{0,weights,2}', '"40"') where version = 2`)
+	v, code := o.verify()
+	if code != exitFailed || v.ByKind["version"] != 20 || v.Mismatched != 20 ||
+		!strings.Contains(v.Mismatches[0].Derived, "routes") {
+		t.Errorf("%d: %+v", code, v)
 	}
 }
 

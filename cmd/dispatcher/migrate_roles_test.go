@@ -156,7 +156,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 26
+		want := 27
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}

@@ -5,7 +5,8 @@
 --
 -- A version is a document and the effects on it: the weights that health weighting put in place of
 -- the document's. base is the version that brought the document. It is null for the version itself.
--- A new document keeps the effects, at the same part of its weights. waking is set while messages
+-- A new document keeps the effects, at the same part of its weights. routes says what rules the
+-- document has, for those who cannot read YAML: see audit.weights. waking is set while messages
 -- that wait are still to be told of the version; its index is empty almost always.
 create table dispatcher.routing_versions (
   version    bigint primary key check (version > 0),
@@ -13,6 +14,7 @@ create table dispatcher.routing_versions (
   reason     text not null default '',
   created_at timestamptz not null default now(),
   document   text not null,
+  routes     jsonb not null default '[]',
   effects    jsonb,
   base       bigint,
   waking     boolean not null default false,

@@ -15,7 +15,7 @@ create view audit.attempts as
          coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in,
          coalesce(a.leaves_at, a.claimed_at) as counted_at,
          a.receipt_state, a.receipt_cause, a.receipt_code, a.receipt_at,
-         a.unfit is true and a.outcome in ('refused', 'unknown') as unfit, a.contradicted_at
+         a.unfit is true and a.outcome in ('refused', 'unknown') as unfit, a.contradicted_at, a.ranking
   from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
 
 -- message_id is null for a receipt whose message is not known, or not yet.
@@ -61,6 +61,18 @@ create view audit.active as
 create view audit.routing_versions as
   select version, author, reason, created_at, document, effects, coalesce(base, version) as base
   from dispatcher.routing_versions;
+
+-- The members of the routes of every version, in the order in which intervals are laid out. weight is
+-- that of the document, effective_weight the one in force; both are null on a route without weights.
+create view audit.weights as
+  select v.version, r.value ->> 'route' as route, r.value ->> 'mode' as mode, r.value ->> 'fallback' as fallback,
+    (r.value ->> 'lowest_first')::boolean as lowest_first, m.place::integer, m.channel,
+    w.weight::numeric as weight,
+    least(w.weight::numeric, (v.effects -> 'weights' -> (r.value ->> 'route') ->> m.channel)::numeric) as effective_weight
+  from dispatcher.routing_versions v
+  cross join jsonb_array_elements(v.routes) r
+  cross join jsonb_array_elements_text(r.value -> 'members') with ordinality m(channel, place)
+  left join jsonb_array_elements_text(r.value -> 'weights') with ordinality w(weight, place) on w.place = m.place;
 
 create view audit.ramp_moves as
   select m.ramp, r.route, m.at, m.author, m.move, m.step, r.steps, m.version, m.reason
@@ -109,7 +121,7 @@ create view facts.ambiguous as
   from dispatcher.ambiguous;
 
 create view facts.routing_versions as
-  select version, author, reason, created_at, document, effects, base from dispatcher.routing_versions;
+  select version, author, reason, created_at, document, routes, effects, base from dispatcher.routing_versions;
 
 create view facts.channels as
   select channel, active_max, active, last_assigned, removed_at, ease_rate, ease_since, ease_until

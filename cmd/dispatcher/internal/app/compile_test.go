@@ -110,11 +110,24 @@ routes: [{name: default, weights: {a: 40, b: 60}, health: {errors: 5}}]
 func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	t.Parallel()
 	seven := int64(7)
-	doc := versionOf(t, everyMode, "")
 	n := NewRouting(appliedDocument(t, everyMode), nil, "alice", "because", &seven)
-	var want []ledger.RouteSpec
-	for i, name := range []string{"weighted", "turns", "idle", "best"} {
-		want = append(want, ledger.RouteSpec{Name: name, Members: doc.Routes[i].Channels})
+	want := []ledger.RouteSpec{
+		{
+			Name: "weighted", Members: []string{"c", "a"}, Weights: []string{"60", "25"},
+			Mode: "weighted", Fallback: "redraw",
+		},
+		{
+			Name: "turns", Members: []string{"b", "a"},
+			Mode: "round_robin", Fallback: "round_robin",
+		},
+		{
+			Name: "idle", Members: []string{"a", "b", "c"},
+			Mode: "longest_idle", Fallback: "load_ratio",
+		},
+		{
+			Name: "best", Members: []string{"c", "b"}, Weights: []string{"1", "2"},
+			Mode: "best_worker", Fallback: "best_worker", LowestFirst: true,
+		},
 	}
 	if diff := cmp.Diff(want, n.Routes); diff != "" {
 		t.Error(diff)

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/steer"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -15,10 +16,10 @@ func NewRouting(
 	document *config.Document, before *config.Routing, author, reason string, expect *int64,
 ) ledger.NewRouting {
 	doc := document.Routing
-	n := ledger.NewRouting{
+	return ledger.NewRouting{
 		Expect: expect, Author: author, Reason: reason, Document: string(document.Text),
 		Channels: Specs(doc), Limits: doc.Limits, Zone: doc.Timezone,
-		Routes: make([]ledger.RouteSpec, len(doc.Routes)),
+		Routes: decide.RouteSpecs(doc),
 		Effects: func(current ledger.RoutingVersion) []byte {
 			if before != nil && expect != nil && current.Version == *expect {
 				return config.KeepEffects(before, doc).Encode()
@@ -27,10 +28,6 @@ func NewRouting(
 		},
 		EndsRamp: func(r *ledger.Ramp) string { return steer.Departure(r, doc) },
 	}
-	for i := range doc.Routes {
-		n.Routes[i] = ledger.RouteSpec{Name: doc.Routes[i].Name, Members: doc.Routes[i].Channels}
-	}
-	return n
 }
 
 // keptEffects are the effects of the current version under a new document; none when the

@@ -164,6 +164,23 @@ func (r *Route) Ranker(attempts int) Ranker {
 	return LoadRatio
 }
 
+// RouteSpecs are the routes of a document in the form of the ledger.
+func RouteSpecs(doc *config.Routing) []ledger.RouteSpec {
+	specs := make([]ledger.RouteSpec, len(doc.Routes))
+	for i := range doc.Routes {
+		r := &doc.Routes[i]
+		specs[i] = ledger.RouteSpec{
+			Name: r.Name, Members: r.Channels,
+			Mode: string(cmp.Or(r.Mode, Weighted)), Fallback: string(cmp.Or(r.Fallback, LoadRatio)),
+			LowestFirst: r.Scoring.Ascending,
+		}
+		for _, w := range r.Weights {
+			specs[i].Weights = append(specs[i].Weights, w.Configured.String())
+		}
+	}
+	return specs
+}
+
 // ranks reports whether the ranker may be asked for on this route.
 func (r *Route) ranks(by Ranker) bool { return r.Ranker(0) == by || r.Ranker(1) == by }
 

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/config/tier"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+)
+
+// TestAProgramOfTheAuditorsDerivesTenThousandChoices: deploy/audit/replay.py knows docs/audit.md and
+// the views, and nothing of this program.
+func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
+	tier.LongOnly(t) // it needs Python
+	t.Parallel()
+	o := emptyOffice(t)
+	const each = 1000
+	for i, route := range []string{
+		"weights: {a: 25, b: 15, c: 60}",
+		"weights: {a: 0.125, b: 33.4, c: 7}, fallback: redraw",
+		"weights: {c: 0.000001, b: 1.5, a: 0}, fallback: redraw",
+		"weights: {b: 10, a: 20, c: 70.0}, fallback: round_robin",
+		"weights: {b: 10, c: 20, a: 70}, fallback: best_worker",
+		"mode: round_robin, channels: [b, a, c]",
+		"mode: longest_idle, channels: [a, b, c]",
+		"mode: best_worker, weights: {b: 1, a: 2, c: 3}, fallback: redraw",
+	} {
+		document := strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", route, 1)
+		o.send(fmt.Sprintf("r%d", i), document, each)
+	}
+	// Health weighting lowers a weight, and the next document keeps that.
+	o.send("r8", testRouting, each)
+	stored, err := o.ledger.Routing.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.ledger.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		Expect: stored.Version, Author: "health", Reason: "errors",
+		Overrides: []byte(`{"weights": {"default": {"c": "4.5"}}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.send("r9", testRouting, each)
+
+	folder := o.export()
+	as := regexp.MustCompile(`^10000 messages and \d{5} attempts derived again; ` +
+		`every choice is as it is on record\n$`)
+	out, code := replay(t, folder, "--keys", folder+"/draw.key")
+	if code != 0 || !as.MatchString(out) {
+		t.Fatalf("%d: %s", code, out)
+	}
+	out, code = replay(t, folder)
+	what, rest, _ := strings.Cut(out, "\n")
+	if code != 0 || !strings.Contains(what, "by redraw, without keys") || !as.MatchString(rest) {
+		t.Fatalf("without keys: %d: %s", code, out)
+	}
+	for _, tampered := range []struct{ what, from, to string }{
+		{"draw: stored", `(?m)^(r0-000007,default,1),(\d+),`, "$1,${2}1,"},
+		{"first_choice: stored", `(?m)^(r0-000011,.*),[abc],1,`, "$1,zzz,1,"},
+		{"channel: stored", `(?m)^(r0-.*),c,first_choice,`, "$1,b,first_choice,"},
+		{"channel: stored", `(?m)^(r1-.*),c,fallback,`, "$1,b,fallback,"},
+		{"size: stored", `(?m)^(r2-000003,default,3,\d+),`, "$1,7"},
+		{"order: stored", `(?m)^(r6-.*""line"": "")(a [^,]*),(b [^,]*),`, "$1$3,$2,"},
+		{"order: stored", `(?m)^(r5-.*""after"": )0`, "${1}1"},
+		{"order: stored", `(?m)^(r5-.*""after"": )2`, "${1}3"},
+		{"draw_key: stored", `(?m)^(r1-000009,.*),[0-9a-f]{8},`, "$1,00000000,"},
+		{"version: stored", `(?m)^(r1-000009,default),2,`, "$1,99,"},
+		{"ranking: stored", `(?m)^(r3-.*,fallback),"\{.*$`, "$1,"},
+		{"attempt: stored", `(?m)^(r0-.*),1,(b,first_choice)`, "$1,2,$2"},
+	} {
+		file := filepath.Join(folder, "choices.csv")
+		whole := read(t, file)
+		at := regexp.MustCompile(tampered.from).FindStringSubmatchIndex(whole)
+		if at == nil {
+			t.Errorf("nothing is like %s", tampered.from)
+			continue
+		}
+		var changed []byte
+		changed = append(changed, whole[:at[0]]...)
+		changed = regexp.MustCompile(tampered.from).ExpandString(changed, tampered.to, whole, at)
+		changed = append(changed, whole[at[1]:]...)
+		if err := os.WriteFile(file, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, code := replay(t, folder, "--keys", folder+"/draw.key")
+		found := strings.Count(out, "\n") - 1 // a changed first choice is no longer that of its attempt
+		if code != 1 || !strings.Contains(out, tampered.what) || found > 2 {
+			t.Errorf("%s -> %s: exit code %d\n%s", tampered.from, tampered.to, code, out)
+		}
+		if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyStatement is one of deploy/audit/export.sql.
+var copyStatement = regexp.MustCompile(`(?s)(copy \(.*?header\))\s*\\g (\S+)`)
+
+// export does what psql does with deploy/audit/export.sql, as finance, and returns the folder.
+func (o *office) export() string {
+	o.t.Helper()
+	folder := o.t.TempDir()
+	if err := os.WriteFile(folder+"/draw.key", []byte("# old keys stay\n\n"+auditKey+"\n"), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	finance, err := pgx.Connect(o.t.Context(), ledgertest.As(migrations.RoleFinance, url))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer finance.Close(o.t.Context()) //nolint:errcheck // Nothing depends on a clean end.
+	statements := copyStatement.FindAllStringSubmatch(read(o.t, "../../deploy/audit/export.sql"), -1)
+	if len(statements) != 2 {
+		o.t.Fatalf("export.sql has %d statements", len(statements))
+	}
+	for _, s := range statements {
+		sql := strings.NewReplacer(":'day'", "'"+time.Now().UTC().Format(time.DateOnly)+"'",
+			":'zone'", "'UTC'").Replace(s[1])
+		var out bytes.Buffer
+		if _, err := finance.PgConn().CopyTo(o.t.Context(), &out, sql); err != nil {
+			o.t.Fatalf("%s: %v", sql, err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, s[2]), out.Bytes(), 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// replay runs deploy/audit/replay.py over the files of a folder.
+func replay(t *testing.T, folder string, args ...string) (out string, code int) {
+	t.Helper()
+	args = append(append([]string{"../../deploy/audit/replay.py"}, args...),
+		folder+"/weights.csv", folder+"/choices.csv")
+	cmd := exec.CommandContext(t.Context(), "python3", args...)
+	text, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
