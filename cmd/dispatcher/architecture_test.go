@@ -265,6 +265,9 @@ var rules = map[string]rule{
 		},
 		others: []string{"github.com/prometheus/client_golang"},
 	},
+	internal + "reconcile": {
+		ours: []string{module + "provider"}, others: []string{"github.com/xuri/excelize/v2"},
+	},
 	internal +
 		"simulate": {ours: []string{module + "admission", module + "provider/settings"}},
 	internal +

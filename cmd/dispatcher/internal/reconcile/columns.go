@@ -1,0 +1,184 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Field is what a column of a file tells of a message.
+type Field int
+
+// Fields, in the order in which errors and docs list them.
+const (
+	Reference Field = iota // the provider's id of the message, or of a part of it
+	Number                 // of the recipient
+	Time                   // when the provider took it
+	Segments               // how many were billed
+	Price                  // of the whole line
+	UnitPrice              // of one segment, where the line has no price of the whole
+	Currency               // of the price
+	Status                 // tells whether the provider took it
+	Direction              // tells messages of subscribers apart, which are passed over
+	fieldCount
+)
+
+var fieldNames = [fieldCount]string{
+	"reference", "number", "time", "segments", "price", "unit_price", "currency", "status",
+	"direction",
+}
+
+func (f Field) String() string { return fieldNames[f] }
+
+// Columns say which column of a file has which field, and how its words are meant.
+type Columns struct {
+	// Names are those of the columns, by field. The first that the file has counts. A field without
+	// names is not read. Case and what is neither letter nor digit do not matter.
+	Names [fieldCount][]string
+	// Currency is that of prices where no column tells.
+	Currency string
+	// PartPerLine says that a line without segments is one segment.
+	PartPerLine bool
+	// Log says that the file is a log whose lines have their fields in brackets, and Events are
+	// those of its lines that are submits: the beginnings of what stands before the first bracket,
+	// with or without what a logger puts before it.
+	Log    bool
+	Events []string
+}
+
+// Presets are the exports of the vendors that the dispatcher sends by, as they name their columns,
+// and the logs of common SMSCs.
+var presets = map[string]Columns{
+	// The message log that the console exports; the API names the same fields in small letters.
+	"twilio": columns("reference=Sid number=To time=SentDate|DateSent segments=NumSegments "+
+		"price=Price currency=PriceUnit status=Status direction=Direction", "USD"),
+	// Reports API, product SMS.
+	"vonage": columns("reference=message_id number=to time=date_received price=total_price "+
+		"currency=currency status=status direction=direction", "EUR"),
+	// Delivery report of a batch, type full.
+	"sinch": columns("reference=batch_id number=recipient|to time=at|created_at "+
+		"segments=number_of_message_parts status=status", ""),
+	// Logs API and the export of the portal.
+	"infobip": columns("reference=messageId number=to time=sentAt|sendAt "+
+		"segments=messageCount|messagesCount|smsCount unit_price=pricePerMessage "+
+		"currency=currency status=status|groupName", ""),
+	// Message detail records.
+	"telnyx": columns("reference=id|uuid number=cld|to time=created_at|sent_at segments=parts "+
+		"price=cost currency=currency status=status direction=direction", "USD"),
+	// Message detail records.
+	"plivo": columns("reference=message_uuid number=to_number time=message_time segments=units "+
+		"price=total_amount status=message_state direction=message_direction", "USD"),
+	"bird": columns("reference=id|message_id number=recipient|receiver "+
+		"time=created_at|createdDatetime|created_datetime segments=message_parts|parts|segments "+
+		"price=price|price_amount currency=currency|price_currency status=status "+
+		"direction=direction", ""),
+	// Daily usage report of SNS: a line for each part, all with the id of the message.
+	"aws": perPart(columns("reference=MessageId number=DestinationPhoneNumber "+
+		"time=PublishTimeUTC price=PriceInUSD status=DeliveryStatus", "USD")),
+	// Access log of the bearerbox: a line for each part.
+	"kannel": asLog(perPart(columns("reference=FID number=to time=time status=event", "")),
+		"Sent SMS", "FAILED Send SMS", "DISCARDED Send SMS", "REJECTED Send SMS",
+		"EXPIRED Send SMS"),
+	// messages.log of the SMPP client manager. queue-msgid is the id that Jasmin answers with.
+	"jasmin": asLog(columns("reference=queue-msgid number=to time=time status=status", ""),
+		"SMS-MT"),
+	// A file whose columns are called as the fields are.
+	"plain": columns("reference=reference number=number time=time segments=segments price=price "+
+		"unit_price=unit_price currency=currency status=status direction=direction", ""),
+}
+
+// Presets are the names of all, sorted.
+func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// columns reads a preset that is right.
+func columns(names, currency string) Columns {
+	c := Columns{Currency: currency}
+	if err := c.set(strings.Fields(names)); err != nil {
+		panic(err) // a fault of the table above
+	}
+	return c
+}
+
+func perPart(c Columns) Columns {
+	c.PartPerLine = true
+	return c
+}
+
+func asLog(c Columns, events ...string) Columns {
+	c.Log, c.Events = true, events
+	return c
+}
+
+// NewColumns are those of a preset, with fields as "reference=Message ID" in place of its own; "a|b"
+// is the one of these columns that the file has, and an empty name reads none.
+func NewColumns(preset string, fields []string) (*Columns, error) {
+	c, ok := presets[preset]
+	if !ok {
+		return nil, fmt.Errorf("there is no preset %q; there are %s", preset,
+			strings.Join(Presets(), ", "))
+	}
+	if err := c.set(fields); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Names[Reference] == nil && c.Names[Number] == nil:
+		return nil, errors.New("neither reference nor number has a column, so nothing can be matched")
+	case slices.Equal(c.Names[Reference], c.Names[Number]):
+		return nil, errors.New("reference and number are the same column")
+	}
+	return &c, nil
+}
+
+func (c *Columns) set(fields []string) error {
+	for _, one := range fields {
+		name, column, ok := strings.Cut(one, "=")
+		f := slices.Index(fieldNames[:], strings.TrimSpace(name))
+		if !ok || f < 0 {
+			return fmt.Errorf("%q is no field with its column; write for example reference=Sid, with "+
+				"one of %s", one, strings.Join(fieldNames[:], ", "))
+		}
+		c.Names[f] = nil
+		if column = strings.TrimSpace(column); column != "" {
+			c.Names[f] = strings.Split(column, "|")
+		}
+	}
+	return nil
+}
+
+// plain is the name of a column without case, spaces and punctuation.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127:
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return -1
+	}, name)
+}
+
+// places finds the column of each field in a header, -1 for none.
+func (c *Columns) places(header []string) (at [fieldCount]int) {
+	at = [fieldCount]int{-1, -1, -1, -1, -1, -1, -1, -1, -1}
+	for f := range fieldCount {
+		for _, name := range c.Names[f] {
+			if at[f] = slices.IndexFunc(header, func(h string) bool {
+				return plain(h) == plain(name)
+			}); at[f] >= 0 {
+				break
+			}
+		}
+	}
+	return at
+}
+
+// wanted are the names of all columns that are read.
+func (c *Columns) wanted() (names []string) {
+	for f := range fieldCount {
+		names = append(names, c.Names[f]...)
+	}
+	return names
+}

@@ -1,0 +1,221 @@
+// Package reconcile reads what a provider says it took and billed - invoices as CSV or XLSX, and
+// logs of SMSCs - and pairs lines that name no message of ours with attempts by number, time and
+// segments.
+//
+// It knows no database: ledger.Reconciliations keeps the lines of a comparison and finds what
+// differs. A number leaves this package only in Line.Number, for its keyed hash; errors name the
+// file, the line and the column, and never what stands there in the column of numbers.
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// Line is one line of a file.
+type Line struct {
+	Row       int    // in the file, from 1
+	Reference string // empty for none
+	Number    string // in E.164 form; empty for none, or one that is masked
+	At        time.Time
+	Segments  int // 0 where the file does not tell
+	// Nanos is the price in billionths of Currency, if the line is Priced.
+	Nanos    int64
+	Priced   bool
+	Currency string
+	// Taken says that the provider took it; else it says that it did not, and bills nothing.
+	Taken bool
+}
+
+// Options say how values of a file are written.
+type Options struct {
+	Columns *Columns
+	// Currency is that of prices for which the file names none; empty leaves it to the preset.
+	Currency string
+	// Zone is that of times without one.
+	Zone *time.Location
+	// DayFirst reads 03/04/2026 as a day in April.
+	DayFirst bool
+	// DecimalComma reads 1.234,50 as other files write 1,234.50.
+	DecimalComma bool
+}
+
+// source is the rows of a file, the header among them. The cells are valid until the next call. It
+// ends with io.EOF.
+type source interface {
+	next() (row int, cells []string, err error)
+}
+
+// Reader reads the lines of one file.
+type Reader struct {
+	name   string
+	rows   source
+	opt    Options
+	at     [fieldCount]int
+	header []string
+	close  func() error
+	// Skipped counts rows that are no message: empty ones, totals, messages of subscribers.
+	Skipped int
+}
+
+// headerWithin is in how many rows the header is looked for: invoices begin with addresses.
+const headerWithin = 50
+
+// newReader looks for the header.
+func newReader(name string, rows source, o Options) (*Reader, error) {
+	r := &Reader{name: name, rows: rows, opt: o}
+	var first []string
+	for range headerWithin {
+		_, cells, err := rows.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if r.at = o.Columns.places(cells); r.at[Reference] >= 0 || r.at[Number] >= 0 &&
+			r.at[Time] >= 0 {
+			r.header = slices.Clone(cells)
+			return r, nil
+		}
+		if first == nil && len(cells) > 1 {
+			first = slices.Clone(cells)
+		}
+	}
+	if first == nil {
+		return nil, fmt.Errorf("%s has no row of column names", name)
+	}
+	return nil, fmt.Errorf("%s has no column for %s in its first %d rows, and not both number and "+
+		"time; its columns are %s: name them with --columns", name, Reference, headerWithin,
+		strings.Join(printable(first), ", "))
+}
+
+// printable are names of columns that hold no figures: what is no header may be a row of numbers.
+func printable(names []string) (out []string) {
+	for _, name := range names {
+		if name = strings.TrimSpace(name); name == "" || len(name) > 40 ||
+			strings.ContainsAny(name, "0123456789+") {
+			name = "..."
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// Has reports whether the file has a column for a field.
+func (r *Reader) Has(f Field) bool { return r.at[f] >= 0 }
+
+// Close closes the file.
+func (r *Reader) Close() error {
+	if r.close == nil {
+		return nil
+	}
+	return r.close()
+}
+
+// Next reads the next line; after the last one it returns io.EOF.
+func (r *Reader) Next(l *Line) error {
+	for {
+		row, cells, err := r.rows.next()
+		if errors.Is(err, io.EOF) {
+			return io.EOF
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		message, err := r.read(l, row, cells)
+		if err != nil {
+			return err
+		}
+		if message {
+			return nil
+		}
+		r.Skipped++
+	}
+}
+
+// cell is the value of a field in a row.
+func (r *Reader) cell(cells []string, f Field) string {
+	if at := r.at[f]; at >= 0 && at < len(cells) {
+		return strings.TrimSpace(cells[at])
+	}
+	return ""
+}
+
+// read reads one row, and reports whether it is a message.
+func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
+	*l = Line{Row: row, Reference: r.cell(cells, Reference)}
+	number := r.cell(cells, Number)
+	if l.Reference == "" && !strings.ContainsAny(number, "0123456789") ||
+		strings.HasPrefix(strings.ToLower(r.cell(cells, Direction)), "in") {
+		return false, nil
+	}
+	fail := func(f Field, err error) (bool, error) {
+		return false, fmt.Errorf("%s, line %d, column %q: %w", r.name, row, r.header[r.at[f]], err)
+	}
+	var err error
+	if l.Number, err = parseNumber(number); err != nil {
+		return fail(Number, err)
+	}
+	switch {
+	case len(l.Reference) > provider.MaxReference || strings.ContainsAny(l.Reference, " \t\r\n"):
+		return fail(Reference, errors.New("this is no id of a provider"))
+	case l.Number != "" && strings.TrimPrefix(l.Reference, "+") == l.Number[1:]:
+		return fail(Reference, errors.New("this is the number; name the column of ids"))
+	}
+	if s := r.cell(cells, Time); s != "" {
+		if l.At, err = parseTime(s, r.opt.Zone, r.opt.DayFirst); err != nil {
+			return fail(Time, err)
+		}
+	}
+	if l.Segments, err = parseSegments(r.cell(cells, Segments)); err != nil {
+		return fail(Segments, err)
+	}
+	if l.Segments == 0 && r.opt.Columns.PartPerLine {
+		l.Segments = 1
+	}
+	if f, err := r.price(l, cells); err != nil {
+		return fail(f, err)
+	}
+	l.Taken = l.Nanos > 0 || !refuses(r.cell(cells, Status))
+	return true, nil
+}
+
+// price reads that of a line, or of its segments, and its currency. It returns the field at fault.
+func (r *Reader) price(l *Line, cells []string) (Field, error) {
+	f, times := Price, int64(1)
+	s := r.cell(cells, Price)
+	if s == "" {
+		f, times, s = UnitPrice, int64(max(l.Segments, 1)), r.cell(cells, UnitPrice)
+	}
+	if s == "" {
+		return f, nil
+	}
+	nanos, currency, err := parsePrice(s, r.opt.DecimalComma)
+	if err != nil {
+		return f, err
+	}
+	l.Nanos, l.Priced = nanos*times, true
+	for _, named := range []string{
+		r.cell(cells, Currency), currency, r.opt.Currency, r.opt.Columns.Currency,
+	} {
+		if named != "" {
+			l.Currency = strings.ToUpper(named)
+			break
+		}
+	}
+	if !isCurrency(l.Currency) {
+		if r.Has(Currency) {
+			f = Currency
+		}
+		return f, errors.New("the currency is no code of three letters; say which it is with " +
+			"--currency EUR")
+	}
+	return f, nil
+}
