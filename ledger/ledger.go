@@ -102,6 +102,8 @@ type Ledger struct {
 	Reports     *Reports
 	Days        *Days
 	Audits      *Audits
+
+	Reconciliations *Reconciliations
 }
 
 // newLedger has no pools yet.
@@ -123,6 +125,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Reports = &Reports{d}
 	l.Days = &Days{d}
 	l.Audits = &Audits{d}
+	l.Reconciliations = &Reconciliations{d}
 	return l
 }
 

@@ -16,6 +16,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.tailCommand(),
 		c.explainCommand(),
 		c.reportCommand(),
+		c.reconcileCommand(),
 		c.auditCommand(),
 		c.previewCommand(),
 		c.routingCommand(),
@@ -92,6 +93,10 @@ var facts = []commandFacts{
 		"a route's traffic moved or its draws were unfair in a month",
 	},
 	{"report close", needsDatabase, "the revision of the day", "another process is closing a day"},
+	{
+		"reconcile", "database, draw keys or --without-keys", "a difference",
+		"the file differs from the ledger, or an ambiguous message could not be settled",
+	},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
 	{"audit invariants", needsDatabase, "a violation", "a guarantee is violated"},
 	{

@@ -29,8 +29,8 @@ var rolesMay = []grantedRole{
 	},
 	{
 		migrations.RoleFinance, "read the views of the schemas audit and facts, hence use " +
-			"report, explain and audit verify. Not: see a number or a text, touch a table, " +
-			"write anything",
+			"report, explain, audit verify and reconcile, whose results it signs off. Not: see a " +
+			"number or a text, touch a table, write anything else",
 	},
 	{
 		migrations.RoleAuditor, "all that finance may, and see which draw keys were used. The " +

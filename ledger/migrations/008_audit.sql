@@ -98,7 +98,8 @@ create view facts.messages as
   from dispatcher.message_states;
 
 create view facts.stored_messages as
-  select seq, id, lane, tenant, state, received_at, route, routing_version, first_choice, attempts, calling_code
+  select seq, id, lane, tenant, state, received_at, route, routing_version, first_choice, attempts, calling_code,
+    number_hmac
   from dispatcher.messages;
 
 create view facts.attempts as

@@ -7,7 +7,8 @@
 --
 --   dispatcher_owner    owns the schemas; may alter them
 --   dispatcher_app      what "dispatcher run" and the commands of operators need
---   dispatcher_finance  views without numbers and texts: report, explain, audit verify
+--   dispatcher_finance  views without numbers and texts: report, explain, audit verify; signs off what
+--                       came of comparing them with an invoice
 --   dispatcher_auditor  finance, and which draw keys were used
 do $$
 declare
@@ -160,6 +161,13 @@ grant select on all tables in schema audit to dispatcher_finance;
 grant select on all tables in schema facts to dispatcher_finance;
 revoke select on audit.draw_keys from dispatcher_finance;
 grant select on audit.draw_keys to dispatcher_auditor;
+
+-- Whoever compares the ledger with an invoice adds what came of it, through views. id, at and login are
+-- not theirs to say, and what is there stays.
+grant insert (channel, file_digest, from_at, to_at, revision, complete, author, reason, lines, matched, ours_only,
+  theirs_only, differences, ambiguous, resolved) on audit.reconciliations to dispatcher_app, dispatcher_finance;
+grant insert on audit.reconciliation_totals, audit.reconciliation_differences
+  to dispatcher_app, dispatcher_finance;
 
 -- The tables of days have the grants of the tables that they belong to.
 do $$

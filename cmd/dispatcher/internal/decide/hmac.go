@@ -38,6 +38,15 @@ func (k *KeyedHashes) Match(row *ledger.Message, number string) (ofNumber, ofEnv
 	return ofNumber, ofEnvelope
 }
 
+// OfNumber appends the keyed hash that a message to a number has under each key.
+func (k *KeyedHashes) OfNumber(dst []int64, number string) []int64 {
+	for i := range k.keys.keys {
+		k.keys.buf = append(k.keys.buf[:0], number...)
+		dst = append(dst, k.keys.at(i).HMAC(useNumber, k.keys.buf))
+	}
+	return dst
+}
+
 // NumberHMAC is the keyed hash of a number that messages which are stored under a key have.
 func NumberHMAC(key selector.Key, number string) int64 {
 	return selector.NewDrawer(key).HMAC(useNumber, []byte(number))

@@ -111,8 +111,8 @@ func asLog(c Columns, events ...string) Columns {
 	return c
 }
 
-// NewColumns are those of a preset, with fields as "reference=Message ID" in place of its own; "a|b"
-// is the one of these columns that the file has, and an empty name reads none.
+// NewColumns are those of a preset, with fields as "reference=Message ID" in place of its own.
+// "a|b" is the one of these columns that the file has; an empty name reads none.
 func NewColumns(preset string, fields []string) (*Columns, error) {
 	c, ok := presets[preset]
 	if !ok {

@@ -291,7 +291,7 @@ func TestPairsByNumberTimeAndSegments(t *testing.T) {
 		"exact before any":               {"a1:0/1 a2:1/2 l1:2/0 l2:3/1", "a1-l2! a2-l1!"},
 	} {
 		p := Pairer{Within: 10 * time.Minute}
-		for _, one := range strings.Fields(c.given) {
+		for one := range strings.FieldsSeq(c.given) {
 			var kind rune
 			var id, minute, segments int
 			if _, err := fmt.Sscanf(one, "%c%d:%d/%d", &kind, &id, &minute, &segments); err != nil {

@@ -167,9 +167,9 @@ func (l *logRows) next() (int, []string, error) {
 	return 0, nil, io.EOF
 }
 
-// parse reads "2026-11-21 10:00:00 Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]", and reports whether
-// it is a submit. It stops at the text, which may hold anything. Lines that begin otherwise are rest
-// of a text.
+// parse reads "2026-11-21 10:00:00 Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]" and reports whether
+// it is a submit. It stops at the text, which may hold anything. Lines that begin otherwise are the
+// rest of a text.
 func (l *logRows) parse(line string) bool {
 	at, rest, ok := cutTime(line)
 	head, fields, _ := strings.Cut(rest, "[")
@@ -178,7 +178,7 @@ func (l *logRows) parse(line string) bool {
 	}
 	event := ""
 	for _, e := range l.events {
-		if i := strings.Index(head, e); i >= 0 {
+		if strings.Contains(head, e) {
 			event = e
 			break
 		}

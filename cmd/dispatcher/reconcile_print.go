@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// reconciled is what a file came to. Scripts rely on the JSON names.
+type reconciled struct {
+	Channel  string    `json:"channel"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Complete bool      `json:"complete"`
+	DryRun   bool      `json:"dry_run"`
+	Digest   string    `json:"digest"` // SHA-256 of the file
+	Lines    int64     `json:"lines"`
+	Skipped  int       `json:"skipped"` // rows that are no message
+	// Matched counts attempts with lines, OursOnly attempts that are billed and have none,
+	// TheirsOnly lines without attempt, Differing the other differences, Ambiguous the attempts of
+	// which nobody knows.
+	Matched    int64 `json:"matched"`
+	OursOnly   int64 `json:"ours_only"`
+	TheirsOnly int64 `json:"theirs_only"`
+	Differing  int64 `json:"differing"`
+	Ambiguous  int64 `json:"ambiguous"`
+	// Differences are those of attempts with lines, Missing what the file lacks, Extra what the
+	// ledger lacks; as many as --limit allows.
+	Differences []differenceLine `json:"differences"`
+	Missing     []differenceLine `json:"missing"`
+	Extra       []differenceLine `json:"extra"`
+	// Resolvable are the ambiguous submissions of which the file tells. Resolved of them were
+	// settled, Left could not be.
+	Resolvable []resolvableLine `json:"resolvable"`
+	Resolved   int64            `json:"resolved"`
+	Left       []leftOpen       `json:"left"`
+	Totals     []totalLine      `json:"totals"`
+	// Signed is the result that is stored; Changed says that this command has stored it.
+	Signed  *signedLine `json:"signed"`
+	Changed bool        `json:"changed"`
+}
+
+// differenceLine is one difference. Line and reference are those of the file.
+type differenceLine struct {
+	ID        string     `json:"id"`
+	Attempt   int        `json:"attempt"`
+	Field     string     `json:"field"`
+	Ours      string     `json:"ours"`
+	Theirs    string     `json:"theirs"`
+	Currency  string     `json:"currency"`
+	Line      int        `json:"line"`
+	Reference string     `json:"reference"`
+	At        *time.Time `json:"at"`
+}
+
+type resolvableLine struct {
+	ID        string    `json:"id"`
+	Attempt   int       `json:"attempt"`
+	As        string    `json:"as"`
+	Line      int       `json:"line"`
+	Reference string    `json:"reference"`
+	At        time.Time `json:"at"`
+}
+
+type totalLine struct {
+	Currency     string `json:"currency"`
+	OursMicros   int64  `json:"ours_micros"`
+	TheirsMicros *int64 `json:"theirs_micros"` // null where the file has no price
+	// DifferenceMicros is what the provider asks for beyond ours.
+	DifferenceMicros *int64 `json:"difference_micros"`
+}
+
+type signedLine struct {
+	ID       int64     `json:"id"`
+	Revision int       `json:"revision"`
+	At       time.Time `json:"at"`
+	Author   string    `json:"author"`
+	Reason   string    `json:"reason"`
+}
+
+// list fills in what was found.
+func (r *reconciler) list(ctx context.Context) error {
+	f, s := &r.found, &r.sums
+	f.Channel, f.From, f.To, f.Complete = r.channel, r.period.From, r.period.To, r.complete
+	f.DryRun, f.Digest, f.Lines, f.Matched = r.dryRun, r.digest, s.Lines, s.Matched
+	f.OursOnly, f.TheirsOnly, f.Differing = s.OursOnly, s.TheirsOnly, s.Differing
+	f.Ambiguous = s.Ambiguous
+	f.Differences, f.Missing, f.Extra = []differenceLine{}, []differenceLine{}, []differenceLine{}
+	all, err := r.store.Differences(ctx, r.limit)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		d := &all[i]
+		line := differenceLine{
+			ID: d.ID, Attempt: d.Attempt, Field: d.Kind, Ours: d.Ours, Theirs: d.Theirs,
+			Currency: d.Currency, Line: d.Line, Reference: d.Reference,
+		}
+		if at := d.At.UTC(); at.Unix() != 0 {
+			line.At = &at
+		}
+		switch d.Kind {
+		case "ours_only":
+			f.Missing = append(f.Missing, line)
+		case "theirs_only", "duplicate":
+			f.Extra = append(f.Extra, line)
+		default:
+			f.Differences = append(f.Differences, line)
+		}
+	}
+	f.Resolvable, f.Totals = []resolvableLine{}, []totalLine{}
+	for _, p := range r.proofs {
+		line := resolvableLine{
+			ID: p.ID, Attempt: p.Attempt, As: "not_taken", Line: p.Line, Reference: p.Reference,
+			At: p.At.UTC(),
+		}
+		if p.Taken {
+			line.As = "taken"
+		}
+		f.Resolvable = append(f.Resolvable, line)
+	}
+	for _, t := range s.Totals {
+		line := totalLine{Currency: t.Currency, OursMicros: t.OursMicros, TheirsMicros: t.TheirMicros}
+		if t.TheirMicros != nil {
+			line.DifferenceMicros = new(*t.TheirMicros - t.OursMicros)
+		}
+		f.Totals = append(f.Totals, line)
+	}
+	if b := r.before; b != nil {
+		f.Signed = &signedLine{b.ID, b.Revision, b.At.UTC(), b.Author, b.Reason}
+	}
+	if f.Left == nil {
+		f.Left = []leftOpen{}
+	}
+	return nil
+}
+
+// differs reports whether there is anything to look into.
+func (r *reconciled) differs() bool {
+	return r.OursOnly+r.TheirsOnly+r.Differing > 0 || len(r.Left) > 0
+}
+
+// show writes it; a row of CSV is a difference.
+func (r *reconciled) show(c *cli, as format) error {
+	all := append(append(append([]differenceLine{}, r.Differences...), r.Missing...), r.Extra...)
+	sheet := list(as, all, append(keys[differenceLine](formatCSV, "id", "attempt", "field", "ours",
+		"theirs", "currency", "line", "reference", "at"), []column[differenceLine]{
+		{only: formatTable, key: "field", head: "differs"},
+		{only: formatTable, key: "id", width: 24},
+		{only: formatTable, key: "ours", right: true},
+		{only: formatTable, key: "theirs", right: true},
+		{only: formatTable, key: "currency", head: ""},
+		{only: formatTable, head: "line", right: true, cell: func(d *differenceLine) any {
+			if d.Line == 0 {
+				return nil
+			}
+			return d.Line
+		}},
+		{only: formatTable, key: "reference", width: 24},
+	}...)...)
+	if as != formatTable {
+		return as.write(c.out, r, sheet)
+	}
+	fmt.Fprintf(c.out, "%s, %s to %s: %s of the file, %s.\n", r.Channel, r.From.Format(instant),
+		r.To.Format(instant), counted(r.Lines, "line", "lines"),
+		counted(r.Matched, "attempt matched", "attempts matched"))
+	if len(all) > 0 {
+		sheet.draw(c.out)
+		if rest := r.OursOnly + r.TheirsOnly + r.Differing - int64(len(all)); rest > 0 {
+			fmt.Fprintf(c.out, "and %d more; --limit 0 lists all.\n", rest)
+		}
+	}
+	fmt.Fprintf(c.out, "Only ours: %d. Only theirs: %d. Other differences: %d. Ambiguous: %d.\n",
+		r.OursOnly, r.TheirsOnly, r.Differing, r.Ambiguous)
+	r.printResolved(c)
+	if len(r.Totals) > 0 {
+		list(as, r.Totals, []column[totalLine]{
+			{key: "currency"},
+			{key: "ours_micros", head: "ours", style: micros},
+			{key: "theirs_micros", head: "theirs", style: micros},
+			{key: "difference_micros", head: "difference", style: micros},
+		}...).draw(c.out)
+	}
+	fmt.Fprintln(c.out, paragraph(c.out, r.sentence()))
+	return nil
+}
+
+func (r *reconciled) printResolved(c *cli) {
+	if len(r.Resolvable) == 0 {
+		return
+	}
+	list(formatTable, r.Resolvable, []column[resolvableLine]{
+		{key: "id", width: 24},
+		{key: "at", head: "sent (UTC)"},
+		{key: "as", head: "the file says"},
+		{key: "reference", width: 24},
+	}...).draw(c.out)
+	for _, l := range r.Left {
+		fmt.Fprintf(c.out, "Message %s %s.\n", l.ID, l.Why)
+	}
+	n := counted(int64(len(r.Resolvable)), "ambiguous submission", "ambiguous submissions")
+	if r.DryRun {
+		fmt.Fprintf(c.out, "%s would be settled.\n", n)
+	} else {
+		fmt.Fprintf(c.out, "%d of %s settled.\n", r.Resolved, n)
+	}
+}
+
+// sentence says what is stored.
+func (r *reconciled) sentence() string {
+	switch s := r.Signed; {
+	case s == nil:
+		return "Nothing was changed. Without --dry-run the result is stored, signed by --author."
+	case r.Changed:
+		return fmt.Sprintf("Signed off by %s as number %d (%s).", s.Author, s.ID, s.Reason)
+	default:
+		return fmt.Sprintf("Nothing was changed: this file was signed off by %s on %s as number %d "+
+			"(%s).", s.Author, s.At.Format(instant), s.ID, cmp.Or(s.Reason, "no reason"))
+	}
+}

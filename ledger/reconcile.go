@@ -1,0 +1,281 @@
+package ledger
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Reconciliations compare what a provider says that it took with what is on record, and keep what
+// somebody has signed off. They read and write views alone, so a login of finance may.
+type Reconciliations struct{ *db }
+
+// ProviderLine is a line of an invoice or a log. The number itself does not come here.
+type ProviderLine struct {
+	Row       int
+	Reference string  // empty for none
+	Numbers   []int64 // keyed hash of the number under each key; none where the file has no number
+	At        time.Time
+	Segments  int   // 0 where the file does not tell
+	Nanos     int64 // billionths of Currency
+	Priced    bool
+	Currency  string
+	Taken     bool // the provider took it; else the line says that it did not
+}
+
+// Period is the time that is compared, and what the file is of it.
+type Period struct {
+	Channel  string
+	From, To time.Time
+	// Complete says that the file has all that the provider took in that time.
+	Complete bool
+}
+
+// Comparison is one file compared with the attempts on a channel. It has a session of its own with
+// temporary tables, which go with it: theirs, ours (attempts), pairs of both, and compared, one row
+// for each attempt that has lines.
+type Comparison struct {
+	conn *pgx.Conn
+	Period
+}
+
+// compareSettings are for statements that read all of a table once.
+const compareSettings = `
+	set application_name = 'dispatcher reconcile'; set enable_seqscan = on; set jit = off;
+	set enable_hashjoin = on; set enable_mergejoin = on; set enable_partitionwise_join = on;
+	set plan_cache_mode = force_custom_plan; set work_mem = '48MB'; set temp_buffers = '32MB'`
+
+// Compare begins a comparison. Whoever began it has to Close it.
+func (s *Reconciliations) Compare(ctx context.Context) (*Comparison, error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, wrap("reconcile", err)
+	}
+	if _, err := conn.Exec(ctx, compareSettings+`;
+		create temporary table theirs (line integer, reference text, numbers bigint[], at timestamptz,
+		  segments integer, nanos bigint, currency text, taken boolean)`); err != nil {
+		closeConn(conn)
+		return nil, wrap("reconcile", err)
+	}
+	return &Comparison{conn: conn}, nil
+}
+
+// Close ends the session.
+func (c *Comparison) Close() { closeConn(c.conn) }
+
+// Load takes the lines of a file, and returns how many there are and from when to when.
+func (c *Comparison) Load(
+	ctx context.Context, next func(*ProviderLine) (bool, error),
+) (lines int64, first, last time.Time, err error) {
+	var l ProviderLine
+	row := make([]any, 8)
+	lines, err = c.conn.CopyFrom(ctx, pgx.Identifier{"theirs"}, []string{
+		"line", "reference", "numbers", "at", "segments", "nanos", "currency", "taken",
+	}, pgx.CopyFromFunc(func() ([]any, error) {
+		if more, err := next(&l); err != nil || !more {
+			return nil, err
+		}
+		clear(row)
+		row[0], row[2], row[7] = l.Row, l.Numbers, l.Taken
+		if l.Reference != "" {
+			row[1] = l.Reference
+		}
+		if !l.At.IsZero() {
+			row[3] = l.At
+			if first.IsZero() || l.At.Before(first) {
+				first = l.At
+			}
+			if l.At.After(last) {
+				last = l.At
+			}
+		}
+		if l.Segments > 0 {
+			row[4] = l.Segments
+		}
+		if l.Priced {
+			row[5], row[6] = l.Nanos, l.Currency
+		}
+		return row, nil
+	}))
+	if err == nil {
+		_, err = c.conn.Exec(ctx, `analyze theirs`)
+	}
+	return lines, first, last, wrap("reconcile", err)
+}
+
+// clocksApart is how far from their times in the file attempts are looked for by their references.
+// A file may be in a time zone that nobody has named.
+const clocksApart = 26 * time.Hour
+
+// readOurs makes ours, the attempts that left, or may have, with the segments and micros that are billed for
+// sure; refs are their references, also those that a receipt with our key has told. A reference has
+// as many lines as it has segments at most; what goes beyond is billed twice.
+const readOurs = `
+	drop table if exists ours, refs, pairs;
+	create temporary table ours as
+	select row_number() over () as nr, a.message_seq as seq, a.attempt, m.id,
+	  a.claimed_at as at, a.outcome, a.segments::integer as segments, ` + certain + ` as billed,
+	  ` + certainCost + ` as micros, a.currency, m.number_hmac as number,
+	  string_to_array(nullif(a.provider_reference, ''), ' ') as refs
+	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
+	where a.channel = @channel and a.claimed_at >= @begin and a.claimed_at < @end
+	  and a.message_seq < @next and not ` + isUnsent + `;
+	create temporary table refs as
+	select nr, ref as reference, greatest(segments / cardinality(refs), 1) as most
+	from ours, unnest(refs) ref;
+	insert into refs
+	select o.nr, r.reference, greatest(o.segments, 1)
+	from ours o join facts.receipts r on r.message_seq = o.seq and r.attempt = o.attempt
+	where o.outcome is distinct from 'accepted' and r.channel = @channel
+	  and position(' ' in r.reference) = 0 and r.reference <> all (coalesce(o.refs, '{}'));
+	analyze ours; analyze refs;
+	create temporary table pairs (nr bigint, line integer, sure boolean);`
+
+// pairReferences pairs lines with the attempts that have their reference. A provider that gives ids
+// anew means the attempt that is nearest in time; of several attempts under one key the latest is
+// billed.
+const pairReferences = `
+	insert into pairs
+	select nr, line, true from (
+	  select *, row_number() over w as n, sum(segments) over w as upto
+	  from (
+	    select distinct on (t.line) t.line, t.reference, greatest(t.segments, 1) as segments, o.nr,
+	      r.most
+	    from theirs t join refs r on r.reference = t.reference join ours o on o.nr = r.nr
+	    order by t.line, o.segments > 0 desc, abs(extract(epoch from t.at - o.at)), o.nr
+	  ) nearest
+	  window w as (partition by nr, reference order by line rows unbounded preceding)
+	) counted
+	where n = 1 or upto <= most;
+	analyze pairs`
+
+// MatchReferences reads the attempts of the period, and pairs what has a common reference. Called
+// again it begins anew.
+func (c *Comparison) MatchReferences(ctx context.Context, s *Reconciliations, p Period) error {
+	c.Period = p
+	_, high, err := s.seek(ctx, p.To.Add(clocksApart))
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, readOurs+pairReferences, (DayOf(high) + 1).first())
+}
+
+// run runs statements with those parameters of the period that they name. Only the simple protocol
+// takes several statements at once, and parameters where a table is made.
+func (c *Comparison) run(ctx context.Context, sql string, next int64) error {
+	_, err := c.conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol, pgx.NamedArgs{
+		"channel": c.Channel, "begin": c.From.Add(-clocksApart), "end": c.To.Add(clocksApart),
+		"next": next, "from": c.From, "to": c.To,
+	})
+	return wrap("reconcile", err)
+}
+
+// Unpaired is a line that names no attempt, or an attempt that no line names.
+type Unpaired struct {
+	Line     bool
+	ID       int64
+	Number   int64
+	At       time.Time
+	Segments int
+}
+
+// Unpaired reads those that may be paired by number, time and segments, ordered by number and time:
+// lines with number and time, and attempts that were taken or may have been.
+func (c *Comparison) Unpaired(ctx context.Context) iter.Seq2[Unpaired, error] {
+	return func(yield func(Unpaired, error) bool) {
+		r, err := c.conn.Query(ctx, `
+			select true, t.line::bigint, number, t.at, coalesce(t.segments, 0)
+			from theirs t, unnest(t.numbers) number
+			where t.at is not null and not exists (select from pairs p where p.line = t.line)
+			union all
+			select false, o.nr, o.number, o.at, o.segments from ours o
+			where o.segments > 0 and o.number is not null
+			  and (o.outcome is null or o.outcome in ('accepted', 'unknown'))
+			  and not exists (select from pairs p where p.nr = o.nr)
+			order by 3, 4, 1, 2`)
+		if err != nil {
+			yield(Unpaired{}, wrap("reconcile", err))
+			return
+		}
+		defer r.Close()
+		for r.Next() {
+			var u Unpaired
+			err := r.Scan(&u.Line, &u.ID, &u.Number, &u.At, &u.Segments)
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
+		if r.Err() != nil {
+			yield(Unpaired{}, wrap("reconcile", r.Err()))
+		}
+	}
+}
+
+// LinePair is an attempt and a line that belong together, by the numbers of Unpaired. Sure says that
+// the line can be of no other attempt that has none.
+type LinePair struct {
+	Attempt, Line int64
+	Sure          bool
+}
+
+// Match takes the pairs that were found by number, and adds up what each attempt has.
+func (c *Comparison) Match(ctx context.Context, found []LinePair) error {
+	_, err := c.conn.CopyFrom(ctx, pgx.Identifier{"pairs"}, []string{"nr", "line", "sure"},
+		pgx.CopyFromSlice(len(found), func(i int) ([]any, error) {
+			return []any{found[i].Attempt, found[i].Line, found[i].Sure}, nil
+		}))
+	if err != nil {
+		return wrap("reconcile", err)
+	}
+	return c.run(ctx, addUp, 0)
+}
+
+// addUp makes one row of the lines of each attempt, and finds what differs. Segments and price are
+// null unless all lines tell. missing are attempts without a line that are billed for sure, extra
+// lines without an attempt.
+var addUp = `
+	drop table if exists compared, missing, extra, found;
+	analyze pairs;
+	create temporary table compared as
+	select p.nr, count(*) as lines, bool_and(p.sure) as sure, bool_or(t.taken) as taken,
+	  case when count(t.segments) = count(*) then sum(t.segments) filter (where t.taken) end as segments,
+	  case when count(t.nanos) = count(*) then sum(t.nanos) end as nanos,
+	  min(t.currency) as currency, min(t.line) as line, min(t.reference) as reference
+	from pairs p join theirs t on t.line = p.line group by p.nr;
+	analyze compared;
+	create temporary table missing as
+	select o.* from ours o where o.billed > 0 and o.at >= @from and o.at < @to
+	  and not exists (select from compared c where c.nr = o.nr);
+	create temporary table extra as
+	select t.*, t.reference is not null and exists (select from refs r join pairs p on p.nr = r.nr
+	    where r.reference = t.reference) as again
+	from theirs t where t.taken and not exists (select from pairs p where p.line = t.line);
+	create temporary table found (kind text, nr bigint, line integer, reference text, at timestamptz,
+	  ours text, theirs text, currency text);
+	insert into found
+	select 'ours_only', nr, null, null, at, ` + decimalOf("micros") + `, '', currency from missing;
+	insert into found
+	select case when again then 'duplicate' else 'theirs_only' end, null, line, reference, at, '',
+	  coalesce(` + decimalOf("nanos / 1000.0") + `, ''), coalesce(currency, '') from extra;
+	insert into found
+	select d.kind, o.nr, c.line, c.reference, o.at, d.ours, d.theirs, d.currency
+	from compared c join ours o on o.nr = c.nr
+	cross join lateral (values
+	  ('outcome', coalesce(o.outcome, 'pending'), case when c.taken then 'taken' else 'not_taken' end,
+	    '', o.outcome is distinct from case when c.taken then 'accepted' else o.outcome end
+	      or not c.taken and o.billed > 0),
+	  ('segments', o.billed::text, c.segments::text, '',
+	    c.taken and o.outcome = 'accepted' and c.segments <> o.billed),
+	  ('currency', o.currency, c.currency, '', c.nanos is not null and o.billed > 0
+	    and o.outcome = 'accepted' and c.currency <> o.currency),
+	  ('price', ` + decimalOf("o.micros") + `, ` + decimalOf("c.nanos / 1000.0") + `, o.currency,
+	    o.outcome = 'accepted' and c.currency = o.currency and round(c.nanos / 1000.0) <> o.micros)
+	) d(kind, ours, theirs, currency, differs)
+	where d.differs`
+
+// decimalOf writes micros as the decimal of a currency.
+func decimalOf(micros string) string {
+	return `trim_scale(` + micros + ` / 1000000.0)::text`
+}
