@@ -372,7 +372,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, preset, text string) {
 		c, err := NewColumns(preset, nil)
 		if err != nil {
-			t.Skip()
+			return
 		}
 		all, _, err := lines(text, Options{Columns: c, Zone: time.UTC})
 		if err != nil && strings.Contains(err.Error(), "447700900123") {
