@@ -54,7 +54,20 @@ func (t *traffic) text(v *RouteVerdict) []string {
 		return append(out, "The route does not draw, so no share is agreed and there is nothing "+
 			"to keep.")
 	}
-	return append(out, t.drawsSentence(v))
+	out = append(out, t.drawsSentence(v))
+	if len(v.Versions) > 1 {
+		out = append(out, versionsSentence(v.Versions))
+	}
+	return out
+}
+
+// versionsSentence is a footnote: which versions the agreed shares are the mean of.
+func versionsSentence(versions []VersionShare) string {
+	words := make([]string, len(versions))
+	for i, v := range versions {
+		words[i] = fmt.Sprintf("version %d (%d drawn, %d carried)", v.Version, v.Drawn, v.Carried)
+	}
+	return "The agreed shares are those of " + list(words) + ", weighted by these messages."
 }
 
 // lostSentence tells of a day on which hardly anything was carried.

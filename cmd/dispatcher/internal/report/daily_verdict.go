@@ -23,6 +23,11 @@ type RouteVerdict struct {
 	Tolerance float64 `json:"tolerance"`
 	// Carried are the messages that the channels carried.
 	Carried int64 `json:"carried"`
+	// Versions are those that the agreed shares come from, with the messages that count under each.
+	Versions []VersionShare `json:"versions"`
+	// Waterfall leads from what was agreed to what was carried, channel by channel; empty where
+	// nothing was drawn.
+	Waterfall []Waterfall `json:"waterfall"`
 	// Text says it in sentences: what was carried instead of what, and why.
 	Text []string `json:"text"`
 }
@@ -43,6 +48,7 @@ func (d *routeDay) verdict() RouteVerdict {
 	t := traffic{routeDay: d, tolerance: v.Tolerance}
 	t.fit = FitOf(d.traffic.samples(d.channels, agreedOf)...)
 	v.TrafficVerdict = t.verdict(v.DrawsVerdict)
+	v.Versions, v.Waterfall = d.versionShares(), d.waterfall()
 	v.Text = t.text(&v)
 	return v
 }
