@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ type rangeFlags struct {
 	from, to string
 	names    []string // of dimensions
 	wide     bool
-	as       format
+	as       reportFormat
+	output   string
 }
 
 func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
@@ -35,7 +37,7 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 		"tenant, country, currency, reason (default route,channel)")
 	flags.BoolVar(&f.wide, "wide", false, "in tables one row a "+string(f.unit)+", and the values "+
 		"of the last dimension side by side: what was carried, then its share")
-	f.as.addTo(flags)
+	f.as.addTo(flags, &f.output)
 }
 
 func (c *cli) reportDailyCommand(long string) *cobra.Command {
@@ -58,11 +60,11 @@ With --from it has the rows of each day from there to --to, told apart by what -
 						"a range"))
 				}
 				return c.reportRange(ctx, l, &f)
-			case len(f.names) > 0 || f.wide:
+			case len(f.names) > 0 || f.wide || f.output != "" || f.as.fileOnly():
 				f.from, f.to = day, day
 				return c.reportRange(ctx, l, &f)
 			}
-			return c.daily(ctx, l, day, f.as)
+			return c.daily(ctx, l, day, cmp.Or(f.as.format, formatTable))
 		})
 	})
 	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
@@ -105,19 +107,24 @@ func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error
 	if last := by[len(by)-1]; f.wide && (last == report.ByCurrency || last == report.ByReason) {
 		return usage(fmt.Errorf("--wide: what was carried has no %s: name another dimension last", last))
 	}
+	as, err := f.as.of(f.output)
+	if err != nil {
+		return err
+	}
 	days, err := rangeDays(ctx, l, f, time.Now())
 	if err != nil {
 		return err
 	}
 	show, wipe := c.progress("adding up", int64(len(days)))
 	defer wipe()
-	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: f.unit, By: by, Days: days}, show)
+	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: f.unit, By: by, Days: days},
+		as == formatHTML, show)
 	if err != nil {
 		return err
 	}
 	wipe()
 	r := report.NewRange(figures)
-	if err := c.writeRange(&r, f); err != nil {
+	if err := c.writeReport(&r, figures, f); err != nil {
 		return err
 	}
 	if r.Found() {
@@ -180,9 +187,9 @@ func rangeEnd(
 	return noon.In(zone), zone, nil
 }
 
-// readRange adds what the ledger has of the days.
+// readRange adds what the ledger has of the days, told apart by hour too where plots need it.
 func readRange(
-	ctx context.Context, l *database, f *report.RangeFigures, done func(int64),
+	ctx context.Context, l *database, f *report.RangeFigures, hours bool, done func(int64),
 ) (*report.RangeFigures, error) {
 	var err error
 	if f.Current, err = currentRouting(ctx, l); err != nil {
@@ -195,7 +202,9 @@ func readRange(
 		}
 	}
 	f.Complete = !days[len(days)-1].To.After(time.Now())
-	if f.Ledger, err = l.Reports.Range(ctx, days, report.SplitOf(f.By), done); err != nil {
+	split := report.SplitOf(f.By)
+	split.Hour = split.Hour || hours
+	if f.Ledger, err = l.Reports.Range(ctx, days, split, done); err != nil {
 		return nil, err
 	}
 	var wanted []int64

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -96,24 +97,21 @@ func rangeRecords(r *report.Range) []rangeRecord {
 	return out
 }
 
-func (c *cli) writeRange(r *report.Range, f *rangeFlags) error {
-	if f.as != formatTable {
-		return f.as.write(c.out, r, list(f.as, rangeRecords(r), allKeys[rangeRecord]()...))
-	}
-	fmt.Fprintln(c.out, rangeTitle(r))
-	if len(r.Rows) == 0 {
-		fmt.Fprintln(c.out, "No message was received and none was sent.")
-		return nil
-	}
-	if f.wide {
-		wideTable(r).draw(c.out)
-	} else {
-		rangeTable(r).draw(c.out)
+// printRange prints the table, and below it what the verdicts rest on.
+func printRange(out io.Writer, r *report.Range, wide bool) {
+	fmt.Fprintln(out, rangeTitle(r))
+	switch {
+	case len(r.Rows) == 0:
+		fmt.Fprintln(out, "No message was received and none was sent.")
+		return
+	case wide:
+		wideTable(r).draw(out)
+	default:
+		rangeTable(r).draw(out)
 	}
 	for _, sentence := range rangeSentences(r) {
-		fmt.Fprintln(c.out, paragraph(c.out, sentence))
+		fmt.Fprintln(out, paragraph(out, sentence))
 	}
-	return nil
 }
 
 // rangeTitle says which days are added up, and what may still change.

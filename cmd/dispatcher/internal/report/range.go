@@ -219,6 +219,36 @@ func (f *RangeFigures) periods() (out []RangePeriod) {
 	return out
 }
 
+// merged puts the parts together that differ in what was not asked for: the figures may tell more
+// apart than one report does.
+func (f *RangeFigures) merged(parts []*ledger.PartFigures) (out [][]*ledger.PartFigures) {
+	at := map[ledger.Part]int{}
+	for _, p := range parts {
+		part := f.asked(p.Part)
+		i, known := at[part]
+		if !known {
+			i = len(out)
+			at[part], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], p)
+	}
+	return out
+}
+
+// asked is a part without what was not asked for.
+func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
+	if !f.by(ByHour) {
+		p.Hour = 0
+	}
+	if !f.by(ByTenant) {
+		p.Tenant = ""
+	}
+	if !f.by(ByCountry) {
+		p.CallingCode = 0
+	}
+	return p
+}
+
 // figures are those of some parts together.
 func (f *RangeFigures) figures(parts ...*ledger.PartFigures) *Figures {
 	sum := &Figures{Versions: f.Versions, Current: f.Current}
@@ -226,6 +256,11 @@ func (f *RangeFigures) figures(parts ...*ledger.PartFigures) *Figures {
 		sum.Rows = append(sum.Rows, p.Rows...)
 		sum.Choices = append(sum.Choices, p.Choices...)
 		sum.Carried = append(sum.Carried, p.Carried...)
+	}
+	for i := range sum.Rows {
+		if !f.by(ByReason) {
+			sum.Rows[i].Reason = ""
+		}
 	}
 	return sum
 }
@@ -261,13 +296,13 @@ type rangeGroup struct {
 // rows are those of one period.
 func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (out []RangeRow) {
 	groups := map[rangeKey]*rangeGroup{}
-	for _, part := range parts {
-		figures := f.figures(part)
+	for _, same := range f.merged(parts) {
+		figures, part := f.figures(same...), f.asked(same[0].Part)
 		for _, name := range figures.routes() {
 			route := newRouteDay(figures, name)
 			verdict := route.verdict()
 			for _, channel := range route.channels {
-				key := f.key(&part.Part, name, channel)
+				key := f.key(&part, name, channel)
 				if groups[key] == nil {
 					groups[key] = &rangeGroup{key: key, messages: DailyRow{Moved: []Move{}}}
 				}

@@ -44,6 +44,54 @@ const (
 	stepOtherDay = "other_day"
 )
 
+// SumWaterfalls adds up waterfalls of several periods, channel by channel in the order in which
+// they come. The steps keep their order: chance and ends first, then what went, then what came.
+func SumWaterfalls(all []Waterfall) (out []Waterfall) {
+	for _, w := range all {
+		at := slices.IndexFunc(out, func(o Waterfall) bool { return o.Channel == w.Channel })
+		if at < 0 {
+			at = len(out)
+			out = append(out, Waterfall{Channel: w.Channel})
+		}
+		sum := &out[at]
+		sum.Agreed += w.Agreed
+		sum.Carried += w.Carried
+		for _, s := range w.Steps {
+			same := slices.IndexFunc(sum.Steps, func(o WaterfallStep) bool {
+				return o.Cause == s.Cause && o.Channel == s.Channel &&
+					(s.Channel == "" || (o.Messages < 0) == (s.Messages < 0))
+			})
+			if same < 0 {
+				sum.Steps = append(sum.Steps, s)
+			} else {
+				sum.Steps[same].Messages += s.Messages
+			}
+		}
+	}
+	for i := range out {
+		slices.SortStableFunc(out[i].Steps, func(a, b WaterfallStep) int {
+			return cmp.Compare(a.kind(), b.kind())
+		})
+	}
+	return out
+}
+
+// kind orders steps as waterfall makes them.
+func (s *WaterfallStep) kind() int {
+	first := []string{causeHealth, stepDraws, stepNotDrawn}
+	switch {
+	case s.Channel == "" && slices.Contains(first, s.Cause):
+		return slices.Index(first, s.Cause)
+	case s.Channel == "" && s.Cause != stepOtherDay:
+		return len(first)
+	case s.Channel == "":
+		return len(first) + 1
+	case s.Messages < 0:
+		return len(first) + 2
+	}
+	return len(first) + 3
+}
+
 // versionShares lists the versions that drew, or under which drawn messages were carried.
 func (d *routeDay) versionShares() []VersionShare {
 	out := []VersionShare{}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/spf13/pflag"
+	"github.com/xuri/excelize/v2"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// Formats that only reports of ranges have, beside those of all commands.
+const (
+	formatXLSX    = "xlsx"
+	formatParquet = "parquet"
+	formatHTML    = "html"
+)
+
+// fileFormats are the formats of a report that make a file.
+var fileFormats = []string{formatJSON, formatCSV, formatXLSX, formatParquet, formatHTML}
+
+// reportFormat is the value of --format of reports of ranges.
+type reportFormat struct{ format }
+
+// Type names the value in help.
+func (f *reportFormat) Type() string { return "table|" + strings.Join(fileFormats, "|") }
+
+// Set reads the name of a format.
+func (f *reportFormat) Set(s string) error {
+	if s != formatTable && !slices.Contains(fileFormats, s) {
+		return errors.New("must be table, json, csv, xlsx, parquet or html")
+	}
+	f.format = format(s)
+	return nil
+}
+
+// addTo defines --format and --output. Without --format the end of the file's name says it.
+func (f *reportFormat) addTo(flags *pflag.FlagSet, output *string) {
+	flags.Var(f, "format", "output format (default that of --output, else table)")
+	flags.StringVar(output, "output", "", "file to write, such as week.xlsx (default standard output)")
+}
+
+// fileOnly reports whether the daily report of one day does not have the format.
+func (f *reportFormat) fileOnly() bool { return f.binary() || f.format == formatHTML }
+
+// of is the format that was asked for, or that the name of the file says.
+func (f *reportFormat) of(output string) (format, error) {
+	ending := strings.TrimPrefix(filepath.Ext(output), ".")
+	switch {
+	case f.format != "":
+		return f.format, nil
+	case output == "":
+		return formatTable, nil
+	case slices.Contains(fileFormats, ending):
+		return format(ending), nil
+	}
+	return "", usage(fmt.Errorf("--output %s: name the format with --format, or by the end of the "+
+		"file's name: .%s", output, strings.Join(fileFormats, ", .")))
+}
+
+// binary reports whether a terminal cannot show the format.
+func (f format) binary() bool { return f == formatXLSX || f == formatParquet }
+
+// writeReport writes a range to the file, or to standard output. The file is there when all of it
+// has been written, or not at all.
+func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rangeFlags) error {
+	as, err := f.as.of(f.output)
+	if err != nil {
+		return err
+	}
+	if f.output == "" {
+		if as.binary() && isTerminal(c.out) {
+			return usage(fmt.Errorf("--format %s is not for a terminal: name a file with --output", as))
+		}
+		return c.writeRange(c.out, as, r, figures, f.wide)
+	}
+	file, err := os.CreateTemp(filepath.Dir(f.output), ".report-*")
+	if err != nil {
+		return usage(fmt.Errorf("--output %s: %w", f.output, err))
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // It is there only if something failed.
+	out := showing(file)
+	err = c.writeRange(out, as, r, figures, f.wide)
+	out.finish()
+	err = cmp.Or(err, file.Chmod(0o644), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), f.output)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.output, err)
+	}
+	return nil
+}
+
+// writeRange writes a range in a format.
+func (c *cli) writeRange(
+	out io.Writer, as format, r *report.Range, figures *report.RangeFigures, wide bool,
+) error {
+	switch as {
+	case formatTable:
+		printRange(out, r, wide)
+		return nil
+	case formatXLSX:
+		return writeXLSX(direct(out), r)
+	case formatParquet:
+		return parquet.Write(direct(out), rangeRecords(r))
+	case formatHTML:
+		return writeHTML(out, r, figures)
+	}
+	return as.write(out, r, list(as, rangeRecords(r), allKeys[rangeRecord]()...))
+}
+
+// writeXLSX writes a workbook: the rows, with figures as numbers, then the totals and the verdicts.
+func writeXLSX(out io.Writer, r *report.Range) error {
+	book := excelize.NewFile()
+	defer book.Close() //nolint:errcheck // It has no file.
+	err := cmp.Or(book.SetSheetName("Sheet1", "rows"),
+		fillSheet(book, "rows", rangeRecords(r)),
+		fillSheet(book, "totals", totalRecords(r)),
+		fillSheet(book, "verdicts", verdictRecords(r)))
+	if err == nil {
+		err = book.Write(out)
+	}
+	if err != nil {
+		return fmt.Errorf("write a workbook: %w", err)
+	}
+	return nil
+}
+
+// fillSheet writes a sheet with a row for each record, below their keys.
+func fillSheet[R any](book *excelize.File, name string, records []R) error {
+	if _, err := book.NewSheet(name); err != nil { // one that is there is used
+		return err
+	}
+	w, err := book.NewStreamWriter(name)
+	if err != nil {
+		return err
+	}
+	fields := reflect.VisibleFields(reflect.TypeFor[R]())
+	widths := make([]float64, len(fields))
+	head := make([]any, len(fields))
+	for i, column := range allKeys[R]() {
+		head[i], widths[i] = column.key, float64(max(len(column.key), 10)+3)
+	}
+	styles, err := sheetStyles(book)
+	if err != nil {
+		return err
+	}
+	for i, width := range widths {
+		if err := w.SetColWidth(i+1, i+1, width); err != nil {
+			return err
+		}
+	}
+	if err := w.SetPanes(&excelize.Panes{
+		Freeze: true, YSplit: 1, TopLeftCell: "A2", ActivePane: "bottomLeft",
+	}); err != nil {
+		return err
+	}
+	if err := w.SetRow("A1", head, excelize.RowOpts{StyleID: styles.head}); err != nil {
+		return err
+	}
+	for i := range records {
+		row := make([]any, len(fields))
+		of := reflect.ValueOf(&records[i]).Elem()
+		for j := range fields {
+			row[j] = styles.cell(fields[j].Name, of.Field(j))
+		}
+		if err := w.SetRow(fmt.Sprintf("A%d", i+2), row); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+type workbookStyles struct{ head, money, share int }
+
+func sheetStyles(book *excelize.File) (s workbookStyles, err error) {
+	if s.head, err = book.NewStyle(&excelize.Style{Font: &excelize.Font{Bold: true}}); err != nil {
+		return s, err
+	}
+	decimals, percent := "#,##0.00####", "0.00%"
+	if s.money, err = book.NewStyle(&excelize.Style{CustomNumFmt: &decimals}); err != nil {
+		return s, err
+	}
+	s.share, err = book.NewStyle(&excelize.Style{CustomNumFmt: &percent})
+	return s, err
+}
+
+// cell is the value of a field. Text stays text: no cell is a formula.
+func (s *workbookStyles) cell(name string, v reflect.Value) any {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	switch {
+	case v.Type() == reflect.TypeFor[money]():
+		return excelize.Cell{StyleID: s.money, Value: float64(v.Int()) / 1e6}
+	case v.CanFloat() && strings.HasSuffix(name, "Share"):
+		return excelize.Cell{StyleID: s.share, Value: v.Float()}
+	}
+	return v.Interface()
+}
+
+// totalRecord is a total as files have it.
+type totalRecord struct {
+	Period      string `json:"period"`
+	Currency    string `json:"currency"`
+	FirstChoice int64  `json:"first_choice"`
+	Carried     int64  `json:"carried"`
+	Delivered   int64  `json:"delivered"`
+	Attempts    int64  `json:"attempts"`
+	Fallback    int64  `json:"fallback"`
+	Failed      int64  `json:"failed"`
+	Unknown     int64  `json:"unknown"`
+	Segments    int64  `json:"segments"`
+	Cost        money  `json:"cost"`
+	UnknownCost money  `json:"unknown_cost"`
+}
+
+func totalRecords(r *report.Range) []totalRecord {
+	out := make([]totalRecord, len(r.Totals))
+	for i := range r.Totals {
+		t := &r.Totals[i]
+		out[i] = totalRecord{
+			cmp.Or(t.Period, "all"), t.Currency, t.FirstChoice, t.Carried, t.Delivered, t.Attempts,
+			t.Fallback, t.Failed, t.Unknown, t.Segments, money(t.CostMicros), money(t.UnknownMicros),
+		}
+	}
+	return out
+}
+
+// verdictRecord is the verdict of a route in a period.
+type verdictRecord struct {
+	Period         string   `json:"period"`
+	Route          string   `json:"route"`
+	TrafficVerdict string   `json:"traffic_verdict"`
+	DrawsVerdict   string   `json:"draws_verdict"`
+	PValue         *float64 `json:"p_value"`
+	Carried        int64    `json:"carried"`
+	Text           string   `json:"text"`
+}
+
+func verdictRecords(r *report.Range) []verdictRecord {
+	out := make([]verdictRecord, len(r.Routes))
+	for i := range r.Routes {
+		v := &r.Routes[i]
+		out[i] = verdictRecord{
+			v.Period, v.Route, v.TrafficVerdict, v.DrawsVerdict, v.PValue, v.Carried,
+			strings.Join(v.Text, " "),
+		}
+	}
+	return out
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/parquet-go/parquet-go"
+	"github.com/xuri/excelize/v2"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// sampleFigures are those of so many days: two channels in two currencies, told apart by hour. On
+// every third day a limit of b was used up.
+func sampleFigures(t *testing.T, days int) *report.RangeFigures {
+	t.Helper()
+	applied, err := config.ParseApplied("test", []byte(testRouting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := applied.Routing
+	f := &report.RangeFigures{
+		Unit: report.Day, By: []report.Dimension{report.ByRoute, report.ByChannel}, Complete: true,
+		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
+	}
+	for day := range days {
+		noon := time.Date(2026, 10, 1+day, 12, 0, 0, 0, time.UTC)
+		f.Days = append(f.Days, noon)
+		for hour := range 24 {
+			part := ledger.PartFigures{Part: ledger.Part{
+				Period: f.Unit.Period(noon), Hour: int16(hour),
+			}}
+			most := int64(40 + 30*(12-max(hour-12, 12-hour)) + 7*(day*hour%5))
+			for i, channel := range []string{"a", "b", "c"} {
+				n := most * []int64{25, 15, 60}[i] / 10
+				moved := int64(0)
+				if channel == "b" && day%3 == 2 && hour > 12 {
+					moved = n * 2 / 3
+				}
+				part.Choices = append(part.Choices, ledger.ChoiceRow{
+					Version: 1, Route: "default", Channel: channel, FirstChoice: n, Failed: n / 100,
+				})
+				part.Carried = append(part.Carried, ledger.CarriedRow{
+					Version: 1, Route: "default", FirstChoice: channel, Channel: channel,
+					Messages: n - moved - n/100,
+				})
+				if moved > 0 {
+					part.Carried = append(part.Carried, ledger.CarriedRow{
+						Version: 1, Route: "default", FirstChoice: channel, Channel: "a",
+						Cause: "no_slot", Messages: moved,
+					})
+				}
+				part.Rows = append(part.Rows, ledger.DailyRow{
+					Route: "default", Channel: channel, Attempts: n, Submitted: n,
+					Accepted: n - n/100, Delivered: n - n/50, Rejected: n / 100,
+					Segments: n, CostMicros: n * 28_001, Currency: []string{"GBP", "EUR", "GBP"}[i],
+				})
+			}
+			f.Ledger.Parts = append(f.Ledger.Parts, part)
+		}
+	}
+	return f
+}
+
+func TestAWorkbookHasNumbers(t *testing.T) {
+	t.Parallel()
+	r := report.NewRange(sampleFigures(t, 9))
+	var out bytes.Buffer
+	if err := writeXLSX(&out, &r); err != nil {
+		t.Fatal(err)
+	}
+	book, err := excelize.OpenReader(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := book.GetRows("rows", excelize.Options{RawCellValue: true})
+	if err != nil || len(rows) != 1+len(r.Rows) {
+		t.Fatalf("%v, %d rows", err, len(rows))
+	}
+	records := rangeRecords(&r)
+	for i, column := range allKeys[rangeRecord]() {
+		if rows[0][i] != column.key {
+			t.Errorf("column %d is %s, want %s", i, rows[0][i], column.key)
+		}
+		cell, err := excelize.CoordinatesToCellName(i+1, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, err := book.GetCellType("rows", cell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch column.key {
+		case "carried":
+			if rows[1][i] != fmt.Sprint(records[0].Carried) || kind == excelize.CellTypeInlineString {
+				t.Errorf("%s: %s", column.key, rows[1][i])
+			}
+		case "cost":
+			if rows[1][i] != strings.TrimRight(records[0].Cost.String(), "0") ||
+				kind == excelize.CellTypeInlineString {
+				t.Errorf("%s: %s, want %s", column.key, rows[1][i], records[0].Cost)
+			}
+		}
+	}
+	for _, sheet := range []string{"totals", "verdicts"} {
+		if rows, err := book.GetRows(sheet); err != nil || len(rows) < 3 {
+			t.Errorf("%s: %v, %v", sheet, rows, err)
+		}
+	}
+}
+
+func TestParquetHasWhatCSVHas(t *testing.T) {
+	t.Parallel()
+	r := report.NewRange(sampleFigures(t, 9))
+	var out bytes.Buffer
+	want := rangeRecords(&r)
+	if err := parquet.Write(&out, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := parquet.Read[rangeRecord](bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, column := range file.Schema().Columns() {
+		names = append(names, column[0])
+	}
+	for i, column := range allKeys[rangeRecord]() {
+		if names[i] != column.key {
+			t.Errorf("column %d is %s, want %s", i, names[i], column.key)
+		}
+	}
+	if cost := fmt.Sprint(file.Schema()); !strings.Contains(cost, "cost (DECIMAL(18,6))") {
+		t.Error(cost)
+	}
+}
+
+// TestThePageNeedsNothingElse: no script and no address of another file. It has the plots, and what
+// the figures name is no markup.
+func TestThePageNeedsNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, days := range []int{1, 14, 90} {
+		figures := sampleFigures(t, days)
+		for i := range figures.Ledger.Parts[0].Rows {
+			figures.Ledger.Parts[0].Rows[i].Currency = "<b>"
+		}
+		r := report.NewRange(figures)
+		var out bytes.Buffer
+		if err := writeHTML(&out, &r, figures); err != nil {
+			t.Fatal(err)
+		}
+		if folder := os.Getenv("REPORT_PAGES"); folder != "" {
+			name := filepath.Join(folder, fmt.Sprintf("report-%d.html", days))
+			if err := os.WriteFile(name, out.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page := out.String()
+		for _, never := range []string{"<script", "<link", "src=", "@import", "<b>", "url("} {
+			if strings.Contains(page, never) {
+				t.Errorf("%d days: the page has %s", days, never)
+			}
+		}
+		for _, address := range regexp.MustCompile(`https?://[^"' <]+`).FindAllString(page, -1) {
+			if !strings.HasPrefix(address, "http://www.w3.org/") { // names of XML, never read
+				t.Errorf("%d days: the page has %s", days, address)
+			}
+		}
+		for _, want := range []string{
+			"share carried against share agreed", "channel b: from agreed to carried",
+			"Messages carried, by hour", "Cost in EUR", "Cost in GBP", "prefers-color-scheme",
+			"@media print",
+		} {
+			if strings.Contains(want, "channel b") && days < 3 {
+				continue
+			}
+			if !strings.Contains(page, want) {
+				t.Errorf("%d days: %q is missing", days, want)
+			}
+		}
+	}
+}
+
+// TestReportsAreWrittenToFiles in each format, which the end of the name says.
+func TestReportsAreWrittenToFiles(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	folder := t.TempDir()
+	for format, begins := range map[string]string{
+		"csv": "unit,", "json": "{", "xlsx": "PK", "parquet": "PAR1", "html": "<!doctype html>",
+	} {
+		name := filepath.Join(folder, "week."+format)
+		got := dispatcher(t, "", env, "report", "weekly", "--from", ago(t, 2), "--output", name)
+		text, err := os.ReadFile(name)
+		if err != nil || !strings.HasPrefix(string(text), begins) || got.out != "" || got.err != "" {
+			t.Errorf("%s: %v, %+v, %.40s", format, err, got, text)
+		}
+		piped := dispatcher(t, "", env, "report", "daily", "--day", ago(t, 1), "--format", format)
+		if format != "json" && format != "csv" && !strings.HasPrefix(piped.out, begins) {
+			t.Errorf("%s: %.60s", format, piped.out)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 5 {
+		t.Errorf("%v %v", left, err)
+	}
+	for want, args := range map[string][]string{
+		"name the format with --format, or by the end": {"--output", filepath.Join(folder, "x.pdf")},
+		"must be table, json, csv, xlsx, parquet or":   {"--format", "pdf"},
+		"no such file or directory":                    {"--output", filepath.Join(folder, "no", "x.csv")},
+	} {
+		got := dispatcher(t, "", env, append([]string{"report", "weekly"}, args...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+}

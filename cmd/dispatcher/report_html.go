@@ -1,0 +1,76 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+//go:embed report.html.tmpl
+var reportPage string
+
+var reportTemplate = template.Must(template.New("report").Parse(reportPage))
+
+// htmlTable is a sheet as the page shows it.
+type htmlTable struct {
+	Header []htmlCell
+	Rows   [][]htmlCell
+}
+
+type htmlCell struct {
+	Text  string
+	Right bool
+}
+
+// mostHTMLRows is how many rows the page lists: the other formats have all of them.
+const mostHTMLRows = 1000
+
+// writeHTML writes one page that needs nothing else: no script, no other file, no network.
+func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) error {
+	page := struct {
+		Title, Note string
+		Sentences   []string
+		Plots       []reportPlot
+		Table       htmlTable
+		More        int
+	}{Title: "Report " + r.Day + " to " + r.LastDay, Note: rangeTitle(r)}
+	if len(r.Rows) > 0 {
+		channels, hours := *figures, *figures
+		channels.By = []report.Dimension{report.ByRoute, report.ByChannel}
+		hours.By = []report.Dimension{report.ByHour}
+		byChannel, byHour := report.NewRange(&channels), report.NewRange(&hours)
+		var err error
+		if page.Plots, err = rangePlots(&byChannel, &byHour); err != nil {
+			return err
+		}
+		page.Sentences = rangeSentences(r)
+		table := rangeTable(r)
+		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
+			table.rows = table.rows[:mostHTMLRows]
+		}
+		page.Table = tableOf(&table)
+	}
+	if err := reportTemplate.Execute(out, &page); err != nil {
+		return fmt.Errorf("write HTML: %w", err)
+	}
+	return nil
+}
+
+func tableOf(s *sheet) (t htmlTable) {
+	cells := func(texts []string) []htmlCell {
+		row := make([]htmlCell, len(texts))
+		for i, text := range texts {
+			row[i] = htmlCell{text, slices.Contains(s.right, i+1)}
+		}
+		return row
+	}
+	t.Header = cells(s.header)
+	for _, row := range s.rows {
+		t.Rows = append(t.Rows, cells(row))
+	}
+	return t
+}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-analyze/charts"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// reportPlot is one plot of the page, for a light and for a dark screen.
+type reportPlot struct {
+	Title, Note string
+	Light, Dark template.HTML
+}
+
+// Sizes of plots in pixels; the page scales them to its width.
+const (
+	plotWidth  = 960
+	plotHeight = 320
+)
+
+// Colours are told apart by brightness too, for print and for readers who do not see them all
+// (Okabe and Ito). The second half are the same, paler: for what was agreed.
+var (
+	plotColours = []string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"}
+	paleColours = []string{"#99C7E0", "#F5D899", "#99D8C7", "#EBC9DC", "#BBE1F6", "#EEBF99"}
+	darkPale    = []string{"#1F4F69", "#735214", "#145944", "#694257", "#31607A", "#6B3414"}
+)
+
+// theme is that of plots, with the given colours of series.
+func theme(dark bool, colours ...string) charts.ColorPalette {
+	text, line := "#1B1F24", "#D0D7DE"
+	if dark {
+		text, line = "#E6EDF3", "#3D444D"
+	}
+	series := make([]charts.Color, len(colours))
+	for i, c := range colours {
+		series[i] = charts.ParseColor(c)
+	}
+	return charts.MakeTheme(charts.ThemeOption{
+		IsDarkMode: dark, AxisStrokeColor: charts.ParseColor(line),
+		AxisSplitLineColor: charts.ParseColor(line), BackgroundColor: charts.ColorTransparent,
+		TextColor: charts.ParseColor(text), SeriesColors: series,
+	})
+}
+
+// plotted draws a plot twice.
+func plotted(
+	title, note string, height int, draw func(p *charts.Painter, dark bool) error,
+) (reportPlot, error) {
+	out := reportPlot{Title: title, Note: note}
+	for _, dark := range []bool{false, true} {
+		p := charts.NewPainter(charts.PainterOptions{
+			OutputFormat: charts.ChartOutputSVG, Width: plotWidth, Height: height,
+		})
+		if err := draw(p, dark); err != nil {
+			return out, fmt.Errorf("plot %s: %w", title, err)
+		}
+		svg, err := p.Bytes()
+		if err != nil {
+			return out, fmt.Errorf("plot %s: %w", title, err)
+		}
+		text := scalable(string(svg), height)
+		if dark {
+			out.Dark = template.HTML(text) //nolint:gosec // The library escapes what it writes.
+		} else {
+			out.Light = template.HTML(text) //nolint:gosec // The library escapes what it writes.
+		}
+	}
+	return out, nil
+}
+
+// scalable lets an SVG fill the width that the page gives it.
+func scalable(svg string, height int) string {
+	size := fmt.Sprintf(`width="%d" height="%d"`, plotWidth, height)
+	view := fmt.Sprintf(`viewBox="0 0 %d %d"`, plotWidth, height)
+	if strings.Contains(svg, view) {
+		return strings.Replace(svg, size, "", 1)
+	}
+	return strings.Replace(svg, size, view, 1)
+}
+
+// rangePlots are those of a range. byChannel has its periods by route and channel, hours by hour.
+func rangePlots(byChannel, hours *report.Range) (plots []reportPlot, err error) {
+	add := func(p reportPlot, failed error) {
+		if err == nil && failed == nil {
+			plots = append(plots, p)
+		} else if err == nil {
+			err = failed
+		}
+	}
+	for _, route := range routesOf(byChannel) {
+		add(sharePlot(byChannel, route))
+	}
+	for _, route := range routesOf(byChannel) {
+		for _, w := range report.SumWaterfalls(waterfallsOf(byChannel, route)) {
+			if len(w.Steps) > 0 {
+				add(waterfallPlot(route, &w))
+			}
+		}
+	}
+	add(heatPlot(hours))
+	for _, currency := range currenciesOf(byChannel) {
+		add(costPlot(byChannel, currency))
+	}
+	return plots, err
+}
+
+// routesOf are the routes on which something was carried.
+func routesOf(r *report.Range) (routes []string) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Carried > 0 && !slices.Contains(routes, row.Route) {
+			routes = append(routes, row.Route)
+		}
+	}
+	return routes
+}
+
+// currenciesOf are those that something cost in.
+func currenciesOf(r *report.Range) (currencies []string) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.CostMicros > 0 && !slices.Contains(currencies, row.Currency) {
+			currencies = append(currencies, row.Currency)
+		}
+	}
+	slices.Sort(currencies)
+	return currencies
+}
+
+func waterfallsOf(r *report.Range, route string) (all []report.Waterfall) {
+	for i := range r.Routes {
+		if r.Routes[i].Route == route {
+			all = append(all, r.Routes[i].Waterfall...)
+		}
+	}
+	return all
+}
+
+// grid is a figure by period and by another value.
+type grid struct {
+	periods, names []string
+	values         map[[2]string]float64
+}
+
+// plotPadding leaves room for the last label of an axis.
+var plotPadding = charts.NewBox(8, 8, 28, 8)
+
+// fromZero is an axis that does not exaggerate.
+func fromZero() []charts.ValueAxisOption { return []charts.ValueAxisOption{{Min: charts.Ptr(0.0)}} }
+
+// shortPeriods are the names of periods without their year, where all are of one year.
+func shortPeriods(periods []string) []string {
+	out := make([]string, len(periods))
+	for i, p := range periods {
+		if len(p) < 5 || p[:5] != periods[0][:5] {
+			return periods
+		}
+		out[i] = p[5:]
+	}
+	return out
+}
+
+// gridOf adds up a figure of the rows that have it.
+func gridOf(r *report.Range, figure func(*report.RangeRow) (name string, value float64, ok bool)) grid {
+	g := grid{values: map[[2]string]float64{}}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if !slices.Contains(g.periods, row.Period) {
+			g.periods = append(g.periods, row.Period)
+		}
+		if name, value, ok := figure(row); ok {
+			if !slices.Contains(g.names, name) {
+				g.names = append(g.names, name)
+			}
+			g.values[[2]string{row.Period, name}] += value
+		}
+	}
+	return g
+}
+
+// series are the values of each name, period by period.
+func (g *grid) series() [][]float64 {
+	out := make([][]float64, len(g.names))
+	for i, name := range g.names {
+		out[i] = make([]float64, len(g.periods))
+		for j, period := range g.periods {
+			out[i][j] = g.values[[2]string{period, name}]
+		}
+	}
+	return out
+}
+
+// coloured are so many colours of a list, again from the start where it ends.
+func coloured(n int, from []string) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = from[i%len(from)]
+	}
+	return out
+}
+
+// sharePlot shows what the channels of a route carried beside what was agreed.
+func sharePlot(r *report.Range, route string) (reportPlot, error) {
+	carried := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
+		return row.Channel, 100 * row.CarriedShare, row.Route == route
+	})
+	agreed := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
+		if row.AgreedShare == nil {
+			return row.Channel, 0, row.Route == route
+		}
+		return row.Channel, 100 * *row.AgreedShare, row.Route == route
+	})
+	var names []string
+	for _, name := range agreed.names {
+		names = append(names, name+" agreed")
+	}
+	// What was carried is drawn over what was agreed.
+	names, values := append(names, carried.names...), append(agreed.series(), carried.series()...)
+	return plotted("Route "+route+": share carried against share agreed",
+		"Percent of the messages carried. The pale colour is the agreed share.", plotHeight,
+		func(p *charts.Painter, dark bool) error {
+			pale := paleColours
+			if dark {
+				pale = darkPale
+			}
+			n := len(carried.names)
+			colours := append(coloured(n, pale), coloured(n, plotColours)...)
+			percent := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
+			if len(carried.periods) < 4 { // too few points for lines
+				opt := charts.NewBarChartOptionWithData(values)
+				opt.Theme, opt.CategoryAxis.Labels = theme(dark, colours...), carried.periods
+				opt.Legend.SeriesNames, opt.ValueFormatter = names, percent
+				opt.ValueAxis = fromZero()
+				return p.BarChart(opt)
+			}
+			opt := charts.NewLineChartOptionWithData(values)
+			opt.Theme, opt.XAxis.Labels = theme(dark, colours...), shortPeriods(carried.periods)
+			opt.Legend.SeriesNames, opt.ValueFormatter = names, percent
+			opt.Symbol.Shape, opt.LineStrokeWidth = charts.SymbolNone, 2.5
+			opt.YAxis, opt.Padding = fromZero(), plotPadding
+			return p.LineChart(opt)
+		})
+}
+
+// waterfallPlot leads from what was agreed for a channel to what it carried. Bars float on one that
+// is not drawn.
+func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
+	n := len(w.Steps) + 2
+	base, whole, up, down := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	labels := make([]string, n)
+	labels[0], whole[0] = "agreed", float64(w.Agreed)
+	level := w.Agreed
+	for i, s := range w.Steps {
+		before := level
+		level += s.Messages
+		base[i+1] = float64(min(before, level))
+		labels[i+1] = stepName(&s)
+		if s.Messages > 0 {
+			up[i+1] = float64(s.Messages)
+		} else {
+			down[i+1] = float64(-s.Messages)
+		}
+	}
+	labels[n-1], whole[n-1] = "carried", float64(w.Carried)
+	return plotted("Route "+route+", channel "+w.Channel+": from agreed to carried",
+		waterfallNote(w), plotHeight, func(p *charts.Painter, dark bool) error {
+			opt := charts.NewBarChartOptionWithData([][]float64{base, whole, up, down})
+			opt.Theme = theme(dark, "rgba(0,0,0,0)", plotColours[0], plotColours[2], plotColours[5])
+			opt.StackSeries = charts.Ptr(true)
+			opt.CategoryAxis.Labels, opt.CategoryAxis.LabelCount = labels, n
+			opt.Legend.Show = charts.Ptr(false)
+			opt.ValueFormatter, opt.ValueAxis = wholeNumber, fromZero()
+			return p.BarChart(opt)
+		})
+}
+
+// stepName is short enough to stand below a bar.
+func stepName(s *report.WaterfallStep) string {
+	name := strings.ReplaceAll(s.Cause, "_", " ")
+	switch {
+	case s.Channel == "":
+		return name
+	case s.Messages < 0:
+		return name + " to " + s.Channel
+	}
+	return name + " of " + s.Channel
+}
+
+// waterfallNote has the figures of the bars.
+func waterfallNote(w *report.Waterfall) string {
+	words := []string{fmt.Sprintf("Messages: agreed %d", w.Agreed)}
+	for _, s := range w.Steps {
+		words = append(words, fmt.Sprintf("%s %+d", stepName(&s), s.Messages))
+	}
+	return strings.Join(append(words, fmt.Sprintf("carried %d", w.Carried)), ", ") + "."
+}
+
+func wholeNumber(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+
+// mostHeatRows is how many periods the map of hours shows: the last ones.
+const mostHeatRows = 62
+
+// heatPlot shows when messages were carried.
+func heatPlot(r *report.Range) (reportPlot, error) {
+	g := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
+		return strconv.Itoa(*row.Hour), float64(row.Carried), true
+	})
+	periods := g.periods[max(0, len(g.periods)-mostHeatRows):]
+	values, hours := make([][]float64, len(periods)), make([]string, 24)
+	for h := range hours {
+		hours[h] = fmt.Sprintf("%02d", h)
+		for i, period := range periods {
+			values[i] = append(values[i], g.values[[2]string{period, strconv.Itoa(h)}])
+		}
+	}
+	note := "The stronger the colour, the more messages. Hours are those of the time zone " + r.Timezone + "."
+	if len(periods) < len(g.periods) {
+		note += fmt.Sprintf(" The last %d %ss.", len(periods), r.Unit)
+	}
+	return plotted("Messages carried, by hour", note, 120+24*len(periods),
+		func(p *charts.Painter, dark bool) error {
+			opt := charts.NewHeatMapOptionWithData(values)
+			opt.Theme = theme(dark, plotColours[0])
+			opt.XAxis.Labels, opt.YAxis.Labels = hours, periods
+			opt.YAxis.LabelCount, opt.XAxis.LabelCount = len(periods), 24
+			opt.Padding = plotPadding
+			return p.HeatMapChart(opt)
+		})
+}
+
+// costPlot shows what the channels cost in one currency.
+func costPlot(r *report.Range, currency string) (reportPlot, error) {
+	g := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
+		return row.Channel, float64(row.CostMicros) / 1e6,
+			row.Currency == currency && row.CostMicros > 0
+	})
+	return plotted("Cost in "+currency, "Accepted segments at their prices, by channel.", plotHeight,
+		func(p *charts.Painter, dark bool) error {
+			opt := charts.NewBarChartOptionWithData(g.series())
+			opt.Theme = theme(dark, coloured(len(g.names), plotColours)...)
+			opt.StackSeries = charts.Ptr(true)
+			opt.CategoryAxis.Labels, opt.Legend.SeriesNames = shortPeriods(g.periods), g.names
+			opt.ValueAxis, opt.Padding = fromZero(), plotPadding
+			return p.BarChart(opt)
+		})
+}
