@@ -37,7 +37,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		Plots       []reportPlot
 		Table       htmlTable
 		More        int
-	}{Title: "Report " + r.Day + " to " + r.LastDay, Note: rangeTitle(r)}
+	}{Title: "Report " + rangeDates(r), Note: rangeTitle(r)}
 	if len(r.Rows) > 0 {
 		channels, hours := *figures, *figures
 		channels.By = []report.Dimension{report.ByRoute, report.ByChannel}

@@ -151,7 +151,7 @@ type grid struct {
 var plotPadding = charts.NewBox(8, 8, 28, 8)
 
 // fromZero is an axis that does not exaggerate.
-func fromZero() []charts.ValueAxisOption { return []charts.ValueAxisOption{{Min: charts.Ptr(0.0)}} }
+func fromZero() []charts.ValueAxisOption { return []charts.ValueAxisOption{{Min: new(0.0)}} }
 
 // shortPeriods are the names of periods without their year, where all are of one year.
 func shortPeriods(periods []string) []string {
@@ -166,7 +166,9 @@ func shortPeriods(periods []string) []string {
 }
 
 // gridOf adds up a figure of the rows that have it.
-func gridOf(r *report.Range, figure func(*report.RangeRow) (name string, value float64, ok bool)) grid {
+func gridOf(
+	r *report.Range, figure func(*report.RangeRow) (name string, value float64, ok bool),
+) grid {
 	g := grid{values: map[[2]string]float64{}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -221,8 +223,12 @@ func sharePlot(r *report.Range, route string) (reportPlot, error) {
 	}
 	// What was carried is drawn over what was agreed.
 	names, values := append(names, carried.names...), append(agreed.series(), carried.series()...)
-	return plotted("Route "+route+": share carried against share agreed",
-		"Percent of the messages carried. The pale colour is the agreed share.", plotHeight,
+	title := "Route " + route + ": share carried against share agreed"
+	const note = "Percent of the messages carried. The pale colour is the agreed share."
+	if len(carried.periods) == 1 { // no line
+		return shareBars(title, note, carried.names, agreed.series(), carried.series())
+	}
+	return plotted(title, note, plotHeight,
 		func(p *charts.Painter, dark bool) error {
 			pale := paleColours
 			if dark {
@@ -230,14 +236,6 @@ func sharePlot(r *report.Range, route string) (reportPlot, error) {
 			}
 			n := len(carried.names)
 			colours := append(coloured(n, pale), coloured(n, plotColours)...)
-			percent := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
-			if len(carried.periods) < 4 { // too few points for lines
-				opt := charts.NewBarChartOptionWithData(values)
-				opt.Theme, opt.CategoryAxis.Labels = theme(dark, colours...), carried.periods
-				opt.Legend.SeriesNames, opt.ValueFormatter = names, percent
-				opt.ValueAxis = fromZero()
-				return p.BarChart(opt)
-			}
 			opt := charts.NewLineChartOptionWithData(values)
 			opt.Theme, opt.XAxis.Labels = theme(dark, colours...), shortPeriods(carried.periods)
 			opt.Legend.SeriesNames, opt.ValueFormatter = names, percent
@@ -247,11 +245,35 @@ func sharePlot(r *report.Range, route string) (reportPlot, error) {
 		})
 }
 
+// shareBars are the shares of one period, channel by channel.
+func shareBars(
+	title, note string, channels []string, agreed, carried [][]float64,
+) (reportPlot, error) {
+	values := make([][]float64, 2)
+	for i := range channels {
+		values[0], values[1] = append(values[0], agreed[i][0]), append(values[1], carried[i][0])
+	}
+	return plotted(title, note, plotHeight, func(p *charts.Painter, dark bool) error {
+		pale := paleColours
+		if dark {
+			pale = darkPale
+		}
+		opt := charts.NewBarChartOptionWithData(values)
+		opt.Theme = theme(dark, pale[0], plotColours[0])
+		opt.CategoryAxis.Labels, opt.Legend.SeriesNames = channels, []string{"agreed", "carried"}
+		opt.ValueAxis, opt.ValueFormatter = fromZero(), percent
+		return p.BarChart(opt)
+	})
+}
+
+func percent(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
+
 // waterfallPlot leads from what was agreed for a channel to what it carried. Bars float on one that
 // is not drawn.
 func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
 	n := len(w.Steps) + 2
-	base, whole, up, down := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	base, whole := make([]float64, n), make([]float64, n)
+	up, down := make([]float64, n), make([]float64, n)
 	labels := make([]string, n)
 	labels[0], whole[0] = "agreed", float64(w.Agreed)
 	level := w.Agreed
@@ -271,9 +293,9 @@ func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
 		waterfallNote(w), plotHeight, func(p *charts.Painter, dark bool) error {
 			opt := charts.NewBarChartOptionWithData([][]float64{base, whole, up, down})
 			opt.Theme = theme(dark, "rgba(0,0,0,0)", plotColours[0], plotColours[2], plotColours[5])
-			opt.StackSeries = charts.Ptr(true)
+			opt.StackSeries = new(true)
 			opt.CategoryAxis.Labels, opt.CategoryAxis.LabelCount = labels, n
-			opt.Legend.Show = charts.Ptr(false)
+			opt.Legend.Show = new(false)
 			opt.ValueFormatter, opt.ValueAxis = wholeNumber, fromZero()
 			return p.BarChart(opt)
 		})
@@ -318,7 +340,7 @@ func heatPlot(r *report.Range) (reportPlot, error) {
 			values[i] = append(values[i], g.values[[2]string{period, strconv.Itoa(h)}])
 		}
 	}
-	note := "The stronger the colour, the more messages. Hours are those of the time zone " + r.Timezone + "."
+	note := "The stronger the colour, the more messages. Hours are those of " + r.Timezone + "."
 	if len(periods) < len(g.periods) {
 		note += fmt.Sprintf(" The last %d %ss.", len(periods), r.Unit)
 	}
@@ -327,7 +349,7 @@ func heatPlot(r *report.Range) (reportPlot, error) {
 			opt := charts.NewHeatMapOptionWithData(values)
 			opt.Theme = theme(dark, plotColours[0])
 			opt.XAxis.Labels, opt.YAxis.Labels = hours, periods
-			opt.YAxis.LabelCount, opt.XAxis.LabelCount = len(periods), 24
+			opt.YAxis.LabelCount, opt.XAxis.LabelCount = len(periods), 12
 			opt.Padding = plotPadding
 			return p.HeatMapChart(opt)
 		})
@@ -343,7 +365,7 @@ func costPlot(r *report.Range, currency string) (reportPlot, error) {
 		func(p *charts.Painter, dark bool) error {
 			opt := charts.NewBarChartOptionWithData(g.series())
 			opt.Theme = theme(dark, coloured(len(g.names), plotColours)...)
-			opt.StackSeries = charts.Ptr(true)
+			opt.StackSeries = new(true)
 			opt.CategoryAxis.Labels, opt.Legend.SeriesNames = shortPeriods(g.periods), g.names
 			opt.ValueAxis, opt.Padding = fromZero(), plotPadding
 			return p.BarChart(opt)

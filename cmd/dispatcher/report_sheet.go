@@ -114,9 +114,16 @@ func printRange(out io.Writer, r *report.Range, wide bool) {
 	}
 }
 
+func rangeDates(r *report.Range) string {
+	if r.Day == r.LastDay {
+		return r.Day
+	}
+	return r.Day + " to " + r.LastDay
+}
+
 // rangeTitle says which days are added up, and what may still change.
 func rangeTitle(r *report.Range) string {
-	title := r.Day + " to " + r.LastDay + ", " + r.Timezone
+	title := rangeDates(r) + ", " + r.Timezone
 	if !r.Complete {
 		title += ": the last day is not over, these are its figures so far"
 	}
