@@ -190,9 +190,10 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	url := ledgertest.Fresh(t)
 	db, l := raw(t, url), connect(t, ledger.Config{URL: url, MaxConns: 1})
 	fillHours(t, db, 20000)
-	if _, err := db.Exec(t.Context(), `analyze; select pg_stat_force_next_flush()`); err != nil {
-		t.Fatal(err)
-	}
+	// Vacuum brings the block range indexes up to date. Autovacuum would do so while the test runs,
+	// and that counts as scans.
+	execute(t, db, `vacuum analyze`)
+	execute(t, db, `select pg_stat_force_next_flush()`)
 	scans := `select sum(seq_scan)::bigint from pg_stat_user_tables
 		where relname ~ '^(messages|attempts)_'`
 	before := scalar[int64](t, db, scans)

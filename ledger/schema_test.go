@@ -258,7 +258,8 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"segments price_micros currency " +
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at " +
 			"ticket_last_check_in counted_at " +
-			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at",
+			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at ranking",
+		"weights":  "version route mode fallback lowest_first place channel weight effective_weight",
 		"receipts": "message_id attempt part channel reference state cause code received_at",
 		"limit_restarts": "channel scope window_seconds unit restarted_at version author " +
 			"reason was_start was_granted window_start granted set_aside",
@@ -281,6 +282,11 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",
+		"reconciliations": "id channel file_digest from_at to_at revision complete at author login " +
+			"reason lines matched ours_only theirs_only differences ambiguous resolved",
+		"reconciliation_differences": "reconciliation kind message_id attempt line reference at " +
+			"ours theirs currency",
+		"reconciliation_totals": "reconciliation currency ours_micros theirs_micros",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
