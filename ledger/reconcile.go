@@ -249,9 +249,9 @@ var addUp = `
 	select o.* from ours o where o.billed > 0 and o.at >= @from and o.at < @to
 	  and not exists (select from compared c where c.nr = o.nr);
 	create temporary table extra as
-	select t.*, t.reference is not null and exists (select from refs r join pairs p on p.nr = r.nr
-	    where r.reference = t.reference) as again
-	from theirs t where t.taken and not exists (select from pairs p where p.line = t.line);
+	select t.*, n.reference is not null as again
+	from theirs t left join (select distinct reference from refs) n on n.reference = t.reference
+	where t.taken and not exists (select from pairs p where p.line = t.line);
 	create temporary table found (kind text, nr bigint, line integer, reference text, at timestamptz,
 	  ours text, theirs text, currency text);
 	insert into found

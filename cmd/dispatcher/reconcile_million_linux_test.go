@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/xuri/excelize/v2"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config/tier"
+	"dispatcher/selector"
+)
+
+// TestAMillionLines are compared in under a minute and 500 MB: by reference, by number alone, and as
+// XLSX. On a loaded machine only the processor's time can be held to that.
+func TestAMillionLines(t *testing.T) {
+	t.Parallel()
+	lines := tier.Size(10_000, 1_000_000)
+	b := openBill(t, billed{id: "first", digits: "001", references: "first", segments: 1})
+	b.multiply(lines)
+	file := filepath.Join(t.TempDir(), "bill.csv")
+	b.write(file, lines)
+	sheet := strings.TrimSuffix(file, "csv") + "xlsx"
+	b.writeXLSX(sheet, file)
+	for _, c := range []struct {
+		name, file string
+		args       []string
+	}{
+		{"by reference", file, nil},
+		{"by number", file, []string{"--columns", "reference="}},
+		{"XLSX", sheet, nil},
+	} {
+		var out, errs bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), binary(t), append([]string{
+			"reconcile", "c", "--file", c.file, "--format", "json", "--dry-run",
+		}, c.args...)...)
+		cmd.Env = append(append(os.Environ(), runAsProgram+"=1"), b.env...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		begun := time.Now()
+		err := cmd.Run()
+		took := time.Since(begun)
+		var found reconciled
+		if json.Unmarshal(out.Bytes(), &found) != nil || errs.Len() > 0 {
+			t.Fatalf("%s: %v: %s", c.name, err, errs.String())
+		}
+		used, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		peak, cpu := used.Maxrss/1024, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
+		t.Logf("%s: %d lines, %d matched in %.1f s, %.1f s of the process, %d MB at most", c.name,
+			found.Lines, found.Matched, took.Seconds(), cpu.Seconds(), peak)
+		// One in a thousand is missing on either side.
+		if n := int64(lines / 1000); found.Lines != int64(lines) || found.OursOnly != n+1 ||
+			found.TheirsOnly != n || found.Matched != int64(lines)-n {
+			t.Errorf("%s: %d lines, %d matched, %d only ours, %d only theirs", c.name, found.Lines,
+				found.Matched, found.OursOnly, found.TheirsOnly)
+		}
+		if cpu > time.Minute || peak > 500 {
+			t.Errorf("%s: %s and %d MB", c.name, cpu, peak)
+		}
+	}
+}
+
+// number is that of message i.
+func (b *bill) number(i int) string { return fmt.Sprintf("+4477%08d", i) }
+
+// multiply stores n more messages that were accepted, a hundred a second.
+func (b *bill) multiply(n int) {
+	b.t.Helper()
+	key, err := selector.ParseKey(auditKey)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	hashes := decide.NewKeyedHashes([]selector.Key{key})
+	var first int64
+	if err := b.sql.QueryRow(b.t.Context(), `select seq from dispatcher.messages`).Scan(&first); err != nil {
+		b.t.Fatal(err)
+	}
+	store := func(table string, columns []string, row func(i int) []any) {
+		b.t.Helper()
+		if _, err := b.sql.CopyFrom(b.t.Context(), pgx.Identifier{"dispatcher", table}, columns,
+			pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	at := func(i int) time.Time { return b.begin.Add(time.Duration(i) * 10 * time.Millisecond) }
+	store("messages", []string{
+		"seq", "received_at", "number_hmac", "id", "lane", "attempts", "state", "routing_version",
+	}, func(i int) []any {
+		return []any{
+			first + 1 + int64(i), at(i), hashes.OfNumber(nil, b.number(i))[0], fmt.Sprintf("m%d", i),
+			"bulk", 1, "sending", 1,
+		}
+	})
+	store("attempts", []string{
+		"message_seq", "instance", "claimed_at", "price_micros", "attempt", "segments", "channel",
+		"reason", "currency", "settled_at", "answers", "outcome", "provider_reference",
+	}, func(i int) []any {
+		return []any{
+			first + 1 + int64(i), 1, at(i), 28_000, 1, 1, "c", "first_choice", "GBP", at(i), 1,
+			"accepted", fmt.Sprintf("reference-of-%032d", i),
+		}
+	})
+	b.exec(`vacuum analyze`)
+}
+
+// write writes a line for each of the n messages but one in a thousand, and as many of others.
+func (b *bill) write(path string, n int) {
+	b.t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // Flush tells.
+	out := bufio.NewWriter(file)
+	fmt.Fprintln(out, "reference,number,time,segments,price,currency,status")
+	for i := range n {
+		who := i
+		if i%1000 == 500 {
+			who += n
+		}
+		fmt.Fprintf(out, "reference-of-%032d,%s,%s,1,0.028,GBP,delivered\n", who, b.number(who),
+			b.begin.Add(time.Duration(i)*10*time.Millisecond).Format("2006-01-02 15:04:05"))
+	}
+	if err := out.Flush(); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// writeXLSX writes a CSV file as XLSX.
+func (b *bill) writeXLSX(path, from string) {
+	b.t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // It was only read.
+	book := excelize.NewFile()
+	defer book.Close() //nolint:errcheck // It was only written.
+	rows, err := book.NewStreamWriter("Sheet1")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	scan := bufio.NewScanner(in)
+	for row := 1; scan.Scan(); row++ {
+		var cells []any
+		for cell := range strings.SplitSeq(scan.Text(), ",") {
+			cells = append(cells, cell)
+		}
+		if err := rows.SetRow(fmt.Sprintf("A%d", row), cells); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := rows.Flush(); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := book.SaveAs(path); err != nil {
+		b.t.Fatal(err)
+	}
+}
