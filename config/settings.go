@@ -65,6 +65,7 @@ type Settings struct {
 	LedgerRetention  time.Duration `split_words:"true" default:"9600h" desc:"how long all else that happened stays after the day of a message, 24h to twenty years, and at least as long as ids and payloads"`
 
 	InvariantsInterval time.Duration `split_words:"true" default:"10m" desc:"how often one instance checks the guarantees on the messages of the last half hour, 1m to 24h; 0 turns it off"`
+	ReportsURL         string        `split_words:"true" desc:"where reports of closed days, weeks and months are written: a folder, or an address such as s3://bucket?region=eu-west-2; see report publish"`
 
 	LogLevel  string `split_words:"true" default:"info" desc:"trace, debug, info, warn or error"`
 	LogFormat string `split_words:"true" desc:"json or console; when empty, console on a terminal and json elsewhere"`

@@ -91,7 +91,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s",
 		"STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json",
 		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h",
-		"INVARIANTS_INTERVAL=28m")
+		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +113,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		LogLevel: "debug", LogFormat: "json",
 		IDRetention: 25 * time.Hour, PayloadRetention: 26 * time.Hour,
 		LedgerRetention: 27 * time.Hour, InvariantsInterval: 28 * time.Minute,
+		ReportsURL: "/srv/reports",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -191,5 +191,19 @@ func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, 
 	return dates, wrap("look for days to close", err)
 }
 
+// ClosedDay is a business day that has been closed.
+type ClosedDay struct {
+	Date    string    // 2026-11-21
+	Changed time.Time // when its figures were written or corrected last
+}
+
+// ClosedDays are all days that have been closed, in their order.
+func (s *Reports) ClosedDays(ctx context.Context) ([]ClosedDay, error) {
+	days, err := rows(ctx, s.db, pgx.RowToStructByPos[ClosedDay], `
+		select to_char(day, 'YYYY-MM-DD'), max(at) filter (where revision = 1 or changes > 0)
+		from audit.closings group by day order by day`)
+	return days, wrap("list closed days", err)
+}
+
 // CanClose reports whether the day has been over for long enough.
 func (d *BusinessDay) CanClose(now time.Time) bool { return now.Sub(d.To) >= afterDay }

@@ -92,6 +92,7 @@ var facts = []commandFacts{
 		"report monthly", needsDatabase, "a row of the report, with all columns of any range",
 		"a route's traffic moved or its draws were unfair in a month",
 	},
+	{"report publish", needsDatabase, "a file that was written", ""},
 	{"report close", needsDatabase, "the revision of the day", "another process is closing a day"},
 	{
 		"reconcile", "database, draw keys or --without-keys", "a difference",

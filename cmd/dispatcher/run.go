@@ -90,6 +90,9 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 		opts.Keys = keys
 	}
 	firstRouting(&opts, f.embedded)
+	if settings.ReportsURL != "" {
+		opts.DaysClosed = publishing(&settings, &log)
+	}
 	return serve(ctx, opts, folder)
 }
 

@@ -38,6 +38,9 @@ type Options struct {
 	OnSubmit func(channel string, s smpptest.Submit)
 	// SteerEvery is how often ramps and health are looked at; 0 is the default.
 	SteerEvery time.Duration
+	// DaysClosed is called at the start, and after this process has closed or corrected a business
+	// day; again where it failed. It may be nil.
+	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
 	// Sandbox is how sandbox carriers behave; nil is embedded.QuickCarrier.
 	Sandbox *smpptest.Behaviour
 }

@@ -121,6 +121,7 @@ func (d *days) closeDay(ctx context.Context, date string) (closed bool, err erro
 	}
 	c, ours, err := d.reports.Close(ctx, day)
 	if ours && (c.Revision == 1 || c.Changes > 0) {
+		d.changed = true
 		d.log.Info().Str("day", date).Str("timezone", day.Zone).Int("revision", c.Revision).
 			Int64("changes", c.Changes).Msg("a day was closed, or corrected")
 	}

@@ -33,6 +33,9 @@ type days struct {
 	metrics   *daysMetrics
 	log       zerolog.Logger
 	trouble   func(where string, err error)
+	// publish is Options.DaysClosed, or nil; changed says that it is to be called.
+	publish func(ctx context.Context) error
+	changed bool // owned by run
 }
 
 // keepDays starts to make and drop partitions. Settings without retention, as those of tests, have
@@ -47,6 +50,11 @@ func (a *App) keepDays() {
 			Facts:    cmp.Or(s.LedgerRetention, 400*24*time.Hour),
 		},
 		metrics: newDaysMetrics(a.registry), log: a.log, trouble: a.trouble,
+	}
+	if a.opts.DaysClosed != nil {
+		d.publish, d.changed = func(ctx context.Context) error {
+			return a.opts.DaysClosed(ctx, a.ledger)
+		}, true
 	}
 	a.ownLoop("days", d.run)
 }
@@ -64,6 +72,7 @@ func (d *days) run(ctx context.Context) {
 		case <-time.After(pause):
 			d.keep(ctx)
 			d.closeDays(ctx)
+			d.publishDays(ctx)
 			d.show(ctx)
 		case <-ctx.Done():
 			return
@@ -85,6 +94,18 @@ func (d *days) keep(ctx context.Context) {
 	}
 	if err != nil && ctx.Err() == nil {
 		d.trouble("days", err)
+	}
+}
+
+// publishDays hands on what has changed of closed days, and tries again later where that failed.
+func (d *days) publishDays(ctx context.Context) {
+	if d.publish == nil || !d.changed {
+		return
+	}
+	if err := d.publish(ctx); err == nil {
+		d.changed = false
+	} else if ctx.Err() == nil {
+		d.trouble("publishing of reports", err)
 	}
 }
 

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/s3blob" // for addresses with s3://
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// publishedFormats are those that run publishes, and report publish unless --files says otherwise.
+var publishedFormats = []string{formatCSV, formatHTML}
+
+// publishMargin is how much longer ago a file must have been written than the figures changed, to
+// count as old: clocks of the database and of the storage may differ.
+const publishMargin = 10 * time.Minute
+
+// publishedFile is one that was written.
+type publishedFile struct {
+	Name  string `json:"name"`
+	Bytes int    `json:"bytes"`
+}
+
+func (c *cli) reportPublishCommand() *cobra.Command {
+	var as format
+	var target string
+	var files []string
+	cmd := &cobra.Command{
+		Use:   "publish",
+		Short: "Write the reports of closed days, weeks and months that are not there yet",
+		Long: `Writes a report for each day that is closed, and for each week and month all of whose
+days are closed, to a folder or to storage that speaks S3: daily/2026-11-21.csv,
+weekly/2026-W47.csv, monthly/2026-11.csv, and the same as .html. What is there and still right is
+left as it is, so that the command can run as often as one likes; a report whose figures were
+corrected is written again.
+
+The address is a folder, or s3://bucket?region=eu-west-2&prefix=reports/. Other storage than Amazon's
+adds endpoint=https://host&use_path_style=true. Credentials come from the AWS_... variables, the
+AWS configuration or the machine's role.
+
+"dispatcher run" does it by itself when DISPATCHER_REPORTS_URL is set: at its start, and after it
+has closed or corrected a day.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			for _, f := range files {
+				if !slices.Contains(fileFormats, f) {
+					return usage(fmt.Errorf("--files: %q is none of %s", f,
+						strings.Join(fileFormats, ", ")))
+				}
+			}
+			return c.withLedger(ctx, func(l *database) error {
+				if target == "" {
+					target = l.settings.ReportsURL
+				}
+				if target == "" {
+					return usage(errors.New("--url is missing, and DISPATCHER_REPORTS_URL is not set: " +
+						"name a folder, or s3://bucket?region=..."))
+				}
+				return c.publishTo(ctx, l, target, files, as)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&target, "url", "", "folder, or s3:// address (default DISPATCHER_REPORTS_URL)")
+	cmd.Flags().StringSliceVar(&files, "files", publishedFormats, "what to write of each report: some "+
+		"of "+strings.Join(fileFormats, ", "))
+	as.addTo(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) publishTo(
+	ctx context.Context, l *database, target string, files []string, as format,
+) error {
+	bucket, err := openReports(ctx, target)
+	if err != nil {
+		return usage(err)
+	}
+	defer bucket.Close() //nolint:errcheck // What was written has been closed.
+	show := func(int64) {}
+	wipe := func() {}
+	written, err := publishReports(ctx, l, bucket, files, func(done, all int64) {
+		if done == 0 {
+			show, wipe = c.progress("publishing", all)
+		}
+		show(done)
+	})
+	wipe()
+	if err != nil {
+		return err
+	}
+	if as == formatTable && len(written) == 0 {
+		fmt.Fprintln(c.out, "Every report of a closed day, week and month is there.")
+		return nil
+	}
+	return as.write(c.out, map[string]any{"files": written},
+		list(as, written, keys[publishedFile]("", "name", "bytes")...))
+}
+
+// publishing is what run does when days were closed.
+func publishing(
+	settings *config.Settings, log *zerolog.Logger,
+) func(context.Context, *ledger.Ledger) error {
+	return func(ctx context.Context, l *ledger.Ledger) error {
+		bucket, err := openReports(ctx, settings.ReportsURL)
+		if err != nil {
+			return err
+		}
+		defer bucket.Close() //nolint:errcheck // What was written has been closed.
+		written, err := publishReports(ctx, &database{Ledger: l, settings: settings}, bucket,
+			publishedFormats, func(int64, int64) {})
+		for _, file := range written {
+			log.Info().Str("name", file.Name).Int("bytes", file.Bytes).Msg("a report was published")
+		}
+		return err
+	}
+}
+
+// openReports opens the folder or storage that reports are written to.
+func openReports(ctx context.Context, target string) (*blob.Bucket, error) {
+	scheme, path, isURL := strings.Cut(target, "://")
+	switch {
+	case !isURL:
+		path = target
+	case scheme == "s3":
+		bucket, err := blob.OpenBucket(ctx, target)
+		if err != nil {
+			return nil, fmt.Errorf("open the storage for reports: %w", err)
+		}
+		return bucket, nil
+	case scheme == "file":
+		address, err := url.Parse(target)
+		if err != nil {
+			return nil, fmt.Errorf("open the folder for reports: %w", err)
+		}
+		path = address.Path
+	default:
+		return nil, fmt.Errorf("reports cannot be written to %s://: name a folder, or "+
+			"s3://bucket?region=...", scheme)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // Others are to read reports.
+		return nil, fmt.Errorf("open the folder for reports: %w", err)
+	}
+	bucket, err := fileblob.OpenBucket(path, &fileblob.Options{
+		NoTempDir: true, Metadata: fileblob.MetadataDontWrite,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the folder for reports: %w", err)
+	}
+	return bucket, nil
+}
+
+// duePublication is a report that is to be written.
+type duePublication struct {
+	unit   report.Unit
+	period report.ClosedPeriod
+	names  map[format]string
+}
+
+// publishFolders are where the reports of a unit stand.
+var publishFolders = []struct {
+	unit report.Unit
+	name string
+}{{report.Day, "daily/"}, {report.Week, "weekly/"}, {report.Month, "monthly/"}}
+
+// publishReports writes what is not there or has been corrected since.
+func publishReports(
+	ctx context.Context, l *database, bucket *blob.Bucket, files []string,
+	progress func(done, all int64),
+) ([]publishedFile, error) {
+	written := []publishedFile{}
+	due, err := duePublications(ctx, l, bucket, files)
+	if err != nil {
+		return written, err
+	}
+	for i := range due {
+		progress(int64(i), int64(len(due)))
+		some, err := due[i].write(ctx, l, bucket)
+		if written = append(written, some...); err != nil {
+			return written, err
+		}
+	}
+	progress(int64(len(due)), int64(len(due)))
+	return written, nil
+}
+
+func duePublications(
+	ctx context.Context, l *database, bucket *blob.Bucket, files []string,
+) (due []duePublication, err error) {
+	days, err := l.Reports.ClosedDays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range publishFolders {
+		there, err := writtenAt(ctx, bucket, folder.name)
+		if err != nil {
+			return nil, err
+		}
+		periods, err := report.ClosedPeriods(folder.unit, days)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range periods {
+			one := duePublication{unit: folder.unit, period: p, names: map[format]string{}}
+			for _, as := range files {
+				name := folder.name + p.Period + "." + as
+				at, ok := there[name]
+				if !ok || at.Before(p.Changed.Add(publishMargin)) {
+					one.names[format(as)] = name
+				}
+			}
+			if len(one.names) > 0 {
+				due = append(due, one)
+			}
+		}
+	}
+	return due, nil
+}
+
+// writtenAt says when the files of a folder were written.
+func writtenAt(
+	ctx context.Context, bucket *blob.Bucket, folder string,
+) (map[string]time.Time, error) {
+	there := map[string]time.Time{}
+	all := bucket.List(&blob.ListOptions{Prefix: folder})
+	for {
+		one, err := all.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return there, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the reports in %s: %w", folder, err)
+		}
+		there[one.Key] = one.ModTime
+	}
+}
+
+// write adds the period up and writes its files. Where a day has been taken back, because the
+// routing names another time zone, the period is left for later.
+func (d *duePublication) write(
+	ctx context.Context, l *database, bucket *blob.Bucket,
+) (written []publishedFile, err error) {
+	noons, err := app.BusinessDays(ctx, l.Routing, d.period.Dates)
+	if err != nil {
+		return nil, err
+	}
+	by, err := report.ParseDimensions(nil)
+	if err != nil {
+		return nil, err
+	}
+	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: d.unit, By: by, Days: noons},
+		d.names[formatHTML] != "", func(int64) {})
+	if err != nil || len(figures.Ledger.Open) > 0 {
+		return nil, err
+	}
+	r := report.NewRange(figures)
+	for _, as := range fileFormats {
+		name := d.names[format(as)]
+		if name == "" {
+			continue
+		}
+		var file bytes.Buffer
+		out := showing(&file)
+		if err := writeRange(out, format(as), &r, figures, false); err != nil {
+			return written, err
+		}
+		out.finish()
+		if err := bucket.WriteAll(ctx, name, file.Bytes(), &blob.WriterOptions{
+			ContentType: contentTypes[format(as)],
+		}); err != nil {
+			return written, fmt.Errorf("write %s: %w", name, err)
+		}
+		written = append(written, publishedFile{name, file.Len()})
+	}
+	return written, nil
+}
+
+// contentTypes are how storage hands the files out.
+var contentTypes = map[format]string{
+	formatJSON: "application/json", formatCSV: "text/csv; charset=utf-8",
+	formatXLSX:    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	formatParquet: "application/vnd.apache.parquet", formatHTML: "text/html; charset=utf-8",
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+// closedDays makes two closed days of backDated's three.
+func closedDays(t *testing.T) (db *pgx.Conn, env []string) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env = []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close(t.Context()) }) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	for day := 2; day > 0; day-- {
+		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, day))
+		if got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+	}
+	return db, env
+}
+
+// publishedNames runs report publish and says what it wrote.
+func publishedNames(t *testing.T, env []string, args ...string) (names []string) {
+	t.Helper()
+	got := dispatcher(t, "", env, append([]string{"report", "publish", "--format", "json"}, args...)...)
+	if got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	files := decoded[struct{ Files []publishedFile }](t, got)
+	for _, f := range files.Files {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// TestReportsArePublishedOnce for each closed day, and again when the day was corrected.
+func TestReportsArePublishedOnce(t *testing.T) {
+	t.Parallel()
+	db, env := closedDays(t)
+	// What was written counts as old for a while after the day was closed.
+	if _, err := db.Exec(t.Context(), `
+		update dispatcher.closings set at = at - interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "reports")
+	env = append(env, "DISPATCHER_REPORTS_URL="+folder)
+	want := []string{
+		"daily/" + ago(t, 2) + ".csv", "daily/" + ago(t, 2) + ".html",
+		"daily/" + ago(t, 1) + ".csv", "daily/" + ago(t, 1) + ".html",
+	}
+	first := publishedNames(t, env)
+	if diff := cmp.Diff(want, days(first)); diff != "" {
+		t.Error(diff)
+	}
+	var found []string
+	err := filepath.WalkDir(folder, func(name string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			found = append(found, strings.TrimPrefix(name, folder+"/"))
+		}
+		return err
+	})
+	slices.Sort(first)
+	slices.Sort(found)
+	if diff := cmp.Diff(first, found); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+	text, err := os.ReadFile(filepath.Join(folder, want[0]))
+	direct := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),
+		"--format", "csv").out
+	if diff := cmp.Diff(direct, string(text)); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+	if again := publishedNames(t, env); len(again) > 0 {
+		t.Errorf("written again: %v", again)
+	}
+	if got := dispatcher(t, "", env, "report", "publish"); !strings.Contains(got.out,
+		"Every report of a closed day, week and month is there") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := db.Exec(t.Context(), `update dispatcher.attempts set receipt_state = 'undelivered', delivered_at = null
+		where channel = 'b'`); err != nil {
+		t.Fatal(err)
+	}
+	if got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 1)); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if diff := cmp.Diff(want[2:], days(publishedNames(t, env))); diff != "" {
+		t.Errorf("after a correction: %s", diff)
+	}
+	if more := days(publishedNames(t, env, "--files", "parquet,xlsx,json")); len(more) != 6 {
+		t.Errorf("%v", more)
+	}
+	for want, args := range map[string][]string{
+		`--files: "pdf" is none of json`:            {"--files", "pdf"},
+		"reports cannot be written to ftp://: name": {"--url", "ftp://x/y"},
+	} {
+		got := dispatcher(t, "", env, append([]string{"report", "publish"}, args...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	got := dispatcher(t, "", env[:1], "report", "publish")
+	if got.code != exitUsage || !strings.Contains(got.err, "--url is missing") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// days are the names of daily reports: a week or a month may end between the days of the test.
+func days(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return !strings.HasPrefix(n, "daily/")
+	})
+}
+
+// TestReportsArePublishedToS3 of a stand-in on loopback, and listed there before they are written
+// again.
+func TestReportsArePublishedToS3(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-west-2",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	db, env := closedDays(t)
+	if _, err := db.Exec(t.Context(), `
+		update dispatcher.closings set at = at - interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	storage := &s3StandIn{objects: map[string][]byte{}}
+	server := httptest.NewServer(storage)
+	defer server.Close()
+	target := "s3://books?region=eu-west-2&use_path_style=true&prefix=sms/&endpoint=" + server.URL
+	names := publishedNames(t, env, "--url", target, "--files", "csv,parquet")
+	if len(days(names)) != 4 {
+		t.Fatalf("%v", names)
+	}
+	want := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),
+		"--format", "csv").out
+	if got := string(storage.objects["/books/sms/"+names[0]]); got != want {
+		t.Errorf("%q is there instead of %q", got, want)
+	}
+	if again := publishedNames(t, env, "--url", target, "--files", "csv,parquet"); len(again) > 0 {
+		t.Errorf("written again: %v", again)
+	}
+	storage.fail = true
+	got := dispatcher(t, "", env, "report", "publish", "--url", target)
+	if got.code != exitFailed || !strings.Contains(got.err, "list the reports in daily/") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// s3StandIn speaks as much of S3 as is needed to write objects and to list them.
+type s3StandIn struct {
+	mu      sync.Mutex
+	objects map[string][]byte // guarded by mu; by path
+	fail    bool              // set between requests
+}
+
+func (s *s3StandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.fail:
+		w.WriteHeader(http.StatusForbidden)
+	case r.Method == http.MethodPut:
+		body, err := s3Body(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.objects[r.URL.Path] = body
+		w.Header().Set("ETag", `"1"`)
+	case r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2":
+		s.list(w, r)
+	default:
+		http.Error(w, r.Method+" "+r.URL.String(), http.StatusNotImplemented)
+	}
+}
+
+func (s *s3StandIn) list(w http.ResponseWriter, r *http.Request) {
+	type object struct {
+		Key          string
+		LastModified string
+		Size         int
+	}
+	result := struct {
+		XMLName  xml.Name `xml:"ListBucketResult"`
+		Contents []object
+	}{}
+	bucket := strings.TrimSuffix(r.URL.Path, "/") + "/"
+	for path, body := range s.objects {
+		key, _ := strings.CutPrefix(path, bucket)
+		if strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
+			result.Contents = append(result.Contents, object{
+				key, time.Now().UTC().Format(time.RFC3339), len(body),
+			})
+		}
+	}
+	slices.SortFunc(result.Contents, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
+	w.Header().Set("Content-Type", "application/xml")
+	_ = xml.NewEncoder(w).Encode(&result) // the client finds out
+}
+
+// s3Body is what a PUT carries, plain or in chunks with their sizes in front.
+func s3Body(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING") {
+		return body, err
+	}
+	var out []byte
+	in := bufio.NewReader(bytes.NewReader(body))
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		size, _, _ := strings.Cut(strings.TrimSpace(line), ";")
+		n, err := strconv.ParseInt(size, 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("chunk %q: %w", line, err)
+		}
+		if n == 0 {
+			return out, nil
+		}
+		chunk := make([]byte, n+2)
+		if _, err := io.ReadFull(in, chunk); err != nil {
+			return nil, errors.New("a chunk is cut short")
+		}
+		out = append(out, chunk[:n]...)
+	}
+}
