@@ -50,8 +50,8 @@ weekly/2026-W47.csv, monthly/2026-11.csv, and the same as .html. What is there a
 left as it is, so that the command can run as often as one likes; a report whose figures were
 corrected is written again.
 
-The address is a folder, or s3://bucket?region=eu-west-2&prefix=reports/. Other storage than Amazon's
-adds endpoint=https://host&use_path_style=true. Credentials come from the AWS_... variables, the
+The address is a folder, or s3://bucket?region=eu-west-2&prefix=reports/. Other storage than
+Amazon's adds endpoint=https://host&use_path_style=true. Credentials come from the AWS_... variables, the
 AWS configuration or the machine's role.
 
 "dispatcher run" does it by itself when DISPATCHER_REPORTS_URL is set: at its start, and after it
@@ -70,15 +70,16 @@ has closed or corrected a day.`,
 				}
 				if target == "" {
 					return usage(errors.New("--url is missing, and DISPATCHER_REPORTS_URL is not set: " +
-						"name a folder, or s3://bucket?region=..."))
+						"name a folder, or s3://bucket?region=eu-west-2"))
 				}
 				return c.publishTo(ctx, l, target, files, as)
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&target, "url", "", "folder, or s3:// address (default DISPATCHER_REPORTS_URL)")
-	cmd.Flags().StringSliceVar(&files, "files", publishedFormats, "what to write of each report: some "+
-		"of "+strings.Join(fileFormats, ", "))
+	cmd.Flags().StringVar(&target, "url", "",
+		"folder, or s3:// address (default DISPATCHER_REPORTS_URL)")
+	cmd.Flags().StringSliceVar(&files, "files", publishedFormats,
+		"what to write of each report: some of "+strings.Join(fileFormats, ", "))
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -132,10 +133,10 @@ func publishing(
 
 // openReports opens the folder or storage that reports are written to.
 func openReports(ctx context.Context, target string) (*blob.Bucket, error) {
-	scheme, path, isURL := strings.Cut(target, "://")
+	path := target
+	scheme, _, isURL := strings.Cut(target, "://")
 	switch {
 	case !isURL:
-		path = target
 	case scheme == "s3":
 		bucket, err := blob.OpenBucket(ctx, target)
 		if err != nil {
@@ -150,7 +151,7 @@ func openReports(ctx context.Context, target string) (*blob.Bucket, error) {
 		path = address.Path
 	default:
 		return nil, fmt.Errorf("reports cannot be written to %s://: name a folder, or "+
-			"s3://bucket?region=...", scheme)
+			"s3://bucket?region=eu-west-2", scheme)
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // Others are to read reports.
 		return nil, fmt.Errorf("open the folder for reports: %w", err)

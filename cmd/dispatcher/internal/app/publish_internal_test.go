@@ -1,0 +1,37 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// TestReportsArePublishedUntilItSucceeds, and then no more before a day has changed.
+func TestReportsArePublishedUntilItSucceeds(t *testing.T) {
+	t.Parallel()
+	calls, troubles := 0, 0
+	fails := errors.New("no storage")
+	d := &days{
+		changed: true,
+		publish: func(context.Context) error {
+			calls++
+			if calls < 3 {
+				return fails
+			}
+			return nil
+		},
+		trouble: func(string, error) { troubles++ },
+	}
+	for range 5 {
+		d.publishDays(t.Context())
+	}
+	if calls != 3 || troubles != 2 {
+		t.Errorf("called %d times, %d troubles", calls, troubles)
+	}
+	d.changed = true
+	d.publishDays(t.Context())
+	if calls != 4 {
+		t.Error("a day that was closed is not published")
+	}
+	(&days{changed: true}).publishDays(t.Context()) // where nothing is published
+}
