@@ -2,8 +2,10 @@ package report
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -41,7 +43,7 @@ type Fit struct {
 	// P is the probability of deviations as large as these or larger, by chance. It is 1 when
 	// Verdict is OneWay or TooFew: then nothing was tested.
 	P float64
-	// Freedom is the number of degrees of freedom of the sum.
+	// Freedom is the number of degrees of freedom of the sum, 0 of an exact test.
 	Freedom int
 	Verdict string // Fair, Unfair, OneWay or TooFew
 }
@@ -55,7 +57,9 @@ func (f Fit) Tested() bool { return f.Verdict == Fair || f.Verdict == Unfair }
 //
 // Channels of a sample that expect fewer than leastExpected are tested together as one cell.
 // Samples that are too small even so are added up and tested as one: many short versions must not
-// hide the draws of a day. A channel that expects nothing and got something is no chance at all.
+// hide the draws of a day. Where all of them together are too small for chi-square, the exact test
+// decides whether chance can explain them; that it can says nothing, hence TooFew. A channel that
+// expects nothing and got something is no chance at all.
 func FitOf(samples ...Sample) Fit {
 	var x float64
 	var freedom int
@@ -76,14 +80,18 @@ func FitOf(samples ...Sample) Fit {
 		}
 		x, freedom = x+chiSquare(cells), freedom+len(cells)-1
 	}
-	cells, _ := small.cells()
-	if cells = pool(cells); len(cells) > 1 {
+	few, _ := small.cells()
+	cells := pool(slices.Clone(few))
+	if len(cells) > 1 {
 		x, freedom = x+chiSquare(cells), freedom+len(cells)-1
 	}
 	switch {
 	case oneWay:
 		return Fit{P: 1, Verdict: OneWay}
 	case freedom == 0:
+		if p, ok := exact(few); ok && p < Significance {
+			return Fit{P: p, Verdict: Unfair}
+		}
 		return Fit{P: 1, Verdict: TooFew}
 	}
 	f := Fit{P: distuv.ChiSquared{K: float64(freedom)}.Survival(x), Freedom: freedom, Verdict: Fair}
@@ -130,6 +138,46 @@ func pool(cells []cell) []cell {
 		slices.SortFunc(cells, byWant)
 	}
 	return cells
+}
+
+// mostOutcomes bounds the work of an exact test.
+const mostOutcomes = 1e6
+
+// exact is the exact multinomial test: the probability of all outcomes that are as unlikely as what
+// was counted, or more. It is false where there are too many outcomes.
+func exact(cells []cell) (p float64, ok bool) {
+	var n, total float64
+	for _, c := range cells {
+		n, total = n+c.got, total+c.want
+	}
+	if len(cells) < 2 || combin.LogGeneralizedBinomial(n+float64(len(cells)-1),
+		float64(len(cells)-1)) > math.Log(mostOutcomes) {
+		return 1, false
+	}
+	// term is the part of one cell in the logarithm of an outcome's probability.
+	term := func(c cell, got float64) float64 {
+		factorial, _ := math.Lgamma(got + 1)
+		return got*math.Log(c.want/total) - factorial
+	}
+	all, _ := math.Lgamma(n + 1)
+	counted := all
+	for _, c := range cells {
+		counted += term(c, c.got)
+	}
+	var each func(rest []cell, left, log float64)
+	each = func(rest []cell, left, log float64) {
+		if len(rest) == 1 {
+			if log += term(rest[0], left); log <= counted+roundingError {
+				p += math.Exp(log)
+			}
+			return
+		}
+		for got := 0.0; got <= left; got++ {
+			each(rest[1:], left-got, log+term(rest[0], got))
+		}
+	}
+	each(cells, n, all)
+	return p, true
 }
 
 func chiSquare(cells []cell) (x float64) {

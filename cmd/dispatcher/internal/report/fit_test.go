@@ -38,6 +38,19 @@ func TestFitFollowsTheChiSquareTable(t *testing.T) {
 			1, 0,
 			TooFew,
 		},
+		// Six of six on a channel of 20 %: 0.2^6.
+		"too few for chi-square, and no chance": {
+			[]Sample{{[]int64{0, 6}, []float64{4.8, 1.2}}},
+			0.000064, 0,
+			Unfair,
+		},
+		"over several versions": {
+			[]Sample{
+				{[]int64{0, 3}, []float64{2.4, 0.6}}, {[]int64{0, 3}, []float64{2.4, 0.6}},
+			},
+			0.000064, 0,
+			Unfair,
+		},
 		"only one cell is left": {[]Sample{{[]int64{1, 9}, []float64{2, 8}}}, 1, 0, TooFew},
 		"nothing happened":      {[]Sample{{[]int64{0, 0}, []float64{0, 0}}}, 1, 0, OneWay},
 		"no sample at all":      {nil, 1, 0, OneWay},
@@ -70,6 +83,31 @@ func TestFitFollowsTheChiSquareTable(t *testing.T) {
 			t.Errorf("%s: %+v, want p %.4f, %d degrees of freedom, %s", name, f, tc.p, tc.freedom,
 				tc.verdict)
 		}
+	}
+}
+
+// TestTheExactTestAddsUpUnlikelyOutcomes, against sums by hand.
+func TestTheExactTestAddsUpUnlikelyOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		cells []cell
+		p     float64
+	}{
+		"three of six at 80 %": {[]cell{{3, 4.8}, {3, 1.2}}, 0.0819 + 0.0154 + 0.0015 + 0.0001},
+		"the likeliest":        {[]cell{{2, 2}, {2, 2}}, 1},
+		"two coins":            {[]cell{{2, 1}, {0, 1}}, 0.5},
+		"three sides":          {[]cell{{3, 1}, {0, 1}, {0, 1}}, 3. / 27},
+	} {
+		if p, ok := exact(tc.cells); !ok || math.Abs(p-tc.p) > 0.0001 {
+			t.Errorf("%s: %v, want %v", name, p, tc.p)
+		}
+	}
+	many := make([]cell, 40)
+	for i := range many {
+		many[i] = cell{3, 3}
+	}
+	if _, ok := exact(many); ok {
+		t.Error("tested over so many outcomes")
 	}
 }
 
