@@ -163,6 +163,7 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
 	sent(t, db, 1, "b", "a", `{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 3)
 	sent(t, db, 1, "b", "c", `{"version":1,"by":"load_ratio","line":"b 0/100 - draining,c 4 -"}`, 1)
+	sent(t, db, 1, "c", "c", "", 4) // four draws for b alone would be no chance
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report",
 		"--format", "json")
 	b := decoded[report.Daily](t, got).Rows[1]
