@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
@@ -60,7 +61,7 @@ func anyFigures(t *rapid.T) *Figures {
 // what one channel lost to another the other has got.
 func TestTheWaterfallSumsExactly(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		f := anyFigures(rt)
 		for _, v := range NewDaily(f).Routes {
 			var agreed, moved int64
@@ -131,7 +132,7 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 func TestColumnsAddUp(t *testing.T) {
 	t.Parallel()
 	n := rapid.Int64Range(0, 1000)
-	rapid.Check(t, func(rt *rapid.T) {
+	tier.Check(t, func(rt *rapid.T) {
 		f := anyFigures(rt)
 		for range rapid.IntRange(0, 8).Draw(rt, "rows") {
 			r := ledger.DailyRow{
