@@ -30,6 +30,8 @@ type Channel struct {
 	State  State
 	Labels map[string]selector.Value
 	Price  Price
+	// Contract is what was agreed for each month.
+	Contract Contract
 	// Senders says which sender ids it may carry.
 	Senders Senders
 	// Test marks a channel that reaches no subscriber.
@@ -91,6 +93,9 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 	}
 	if v, ok := f.get("price"); ok { // before limits in money, which are in its currency
 		c.Price = readPrice(v, zone)
+	}
+	if v, ok := f.get("contract"); ok {
+		c.Contract = readContract(v, &c)
 	}
 	if v, ok := f.get("senders"); ok {
 		c.Senders = readSenders(v)

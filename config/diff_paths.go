@@ -55,6 +55,7 @@ func pathsOfChannel(l paths, c *Channel) {
 	l.below("state").setDefault(string(c.State), string(Enabled))
 	l.below("labels").setLabels(c.Labels)
 	pathsOfPrice(l.below("price"), &c.Price)
+	pathsOfContract(l.below("contract"), &c.Contract)
 	pathsOfSenders(l.below("senders"), &c.Senders)
 	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
 }

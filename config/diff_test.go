@@ -52,6 +52,7 @@ func full(t *testing.T) *config.Routing {
 				Default: 30_000, Prefixes: map[string]int64{"+44": 1}, Countries: map[string]int64{"gb": 2},
 				Networks: map[string]int64{"23415": 3},
 			}}},
+			Contract: config.Contract{Unit: admission.Segments, Commitment: 10, Cap: 20, Begins: 15},
 			Senders: config.Senders{Default: "ACME", Rules: []config.SenderRule{{
 				Countries: []string{"us"}, Allow: []sms.SenderKind{sms.LongCode}, IDs: []string{"ACME"},
 				From: "+14155550100",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"dispatcher/admission"
 )
 
 // Part is one mapping of the routing document: the keys that it may have. The code that reads a
@@ -36,9 +38,9 @@ func (p *Part) names() []string {
 // Parts lists every part of the routing document, from the outside inwards.
 func Parts() []*Part {
 	return []*Part{
-		documentPart, channelPart, activePart, receiptsPart, pricePart, sendersPart, senderRulePart,
-		limitPart, policyPart, routePart, matchPart, expressionPart, functionPart, healthPart,
-		lanePart, ratesPart, blockedPart, inboundPart, sourcePart, keywordsPart,
+		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
+		senderRulePart, limitPart, policyPart, routePart, matchPart, expressionPart, functionPart,
+		healthPart, lanePart, ratesPart, blockedPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -103,6 +105,8 @@ var channelPart = &Part{"channel", []Key{
 	{"labels", "", none, "texts and numbers that a message's labels and selectors are compared " +
 		"with"},
 	{"price", "", none, "what one segment costs: [prices](#prices)"},
+	{"contract", "", none, "what was agreed with the provider for each month: " +
+		"[contract](#contract)"},
 	{"senders", "", "any", "which sender ids the channel may carry: [senders](#senders)"},
 	{"test", "", code(false), "`true` marks a channel that sends nothing; it needs no settings"},
 }}
@@ -119,6 +123,14 @@ var activePart = &Part{"active", []Key{
 var receiptsPart = &Part{"receipts", []Key{
 	{"within", "", code(DefaultReceiptsWithin) + " where receipts come", "1s to 30d: how long " +
 		"the receipt of an accepted message is awaited. Then the message is `no_receipt`"},
+}}
+
+var contractPart = &Part{"contract", []Key{
+	{"unit", "", code(admission.Messages), "`messages`, `segments` or `money`, of what was accepted"},
+	{"commitment", "", none, "what has to be bought in a month at least; money as a decimal of the " +
+		"channel's currency"},
+	{"cap", "", none, "what a month is not to exceed. It limits nothing: [limits](#limits) do"},
+	{"begins", "", code(1), "1 to 28: the day on which a month of the contract begins"},
 }}
 
 var pricePart = &Part{"price", []Key{

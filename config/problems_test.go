@@ -97,6 +97,13 @@ var badDocuments = []struct{ name, doc string }{
 		"price of a network that is none",
 		channel(`provider: sandbox, price: {currency: EUR, default: "0.03", networks: {"23": "0.05"}}`),
 	},
+	{"contract of nothing", channel("provider: sandbox, contract: {begins: 15}")},
+	{"contract beyond its cap", channel("provider: sandbox, contract: {commitment: 9, cap: 8}")},
+	{"contract from a day that a month lacks", channel(`provider: sandbox,
+       contract: {cap: 8, begins: 31}`)},
+	{"contract in money without prices", channel(`provider: sandbox,
+       contract: {unit: money, cap: "8"}`)},
+	{"contract for half a message", channel("provider: sandbox, contract: {cap: 0.5}")},
 	{"prices of no list", channel("provider: sandbox, price: []")},
 	{
 		"first price with a date",

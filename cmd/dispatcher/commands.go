@@ -93,6 +93,10 @@ var facts = []commandFacts{
 		"a route's traffic moved or its draws were unfair in a month",
 	},
 	{"report publish", needsDatabase, "a file that was written", ""},
+	{
+		"report contracts", needsDatabase, "a channel with a contract",
+		"a cap is used up to 80 % or will be exceeded, or a commitment will be missed",
+	},
 	{"report close", needsDatabase, "the revision of the day", "another process is closing a day"},
 	{
 		"reconcile", "database, draw keys or --without-keys", "a difference",

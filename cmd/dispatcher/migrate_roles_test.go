@@ -190,6 +190,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		for _, args := range [][]string{
 			{"report", "daily"},
 			{"report", "daily", "--format", "json"},
+			{"report", "contracts"},
 			{"explain", "v1-000001"},
 			{"explain", "old"},
 			{"explain", "v2-000007", "--format", "json"},

@@ -40,7 +40,8 @@ explains every column.`,
 	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
 	as.addTo(cmd.Flags())
 	cmd.AddCommand(c.reportDailyCommand(cmd.Long), c.reportPeriodsCommand(report.Week),
-		c.reportPeriodsCommand(report.Month), c.reportCloseCommand(), c.reportPublishCommand())
+		c.reportPeriodsCommand(report.Month), c.reportContractsCommand(), c.reportCloseCommand(),
+		c.reportPublishCommand())
 	return cmd
 }
 

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+// Contract is what was bought of what was agreed for a month. The JSON names are relied on by
+// scripts. Amounts are in the unit, money in micros of the currency.
+type Contract struct {
+	Channel  string    `json:"channel"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Unit     string    `json:"unit"`
+	Currency string    `json:"currency"` // empty unless the unit is money
+	ToDate   int64     `json:"to_date"`
+	// Forecast is ToDate at the same pace until the end of the month.
+	Forecast   int64  `json:"forecast"`
+	Commitment *int64 `json:"commitment"` // null is none
+	Cap        *int64 `json:"cap"`
+	Warning    string `json:"warning"`
+}
+
+// paceAfter is how much of a month has to be over before its pace is a reason to warn.
+const paceAfter = 24 * time.Hour
+
+// capWarning is the part of a cap, in percent, from which on there is a warning.
+const capWarning = 80
+
+// ContractMonth is the month of a contract that an instant is in: it begins at midnight of the day
+// in the zone.
+func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time.Time) {
+	year, month, day := at.In(zone).Date()
+	if day < begins {
+		month--
+	}
+	return time.Date(year, month, begins, 0, 0, 0, 0, zone),
+		time.Date(year, month+1, begins, 0, 0, 0, 0, zone)
+}
+
+// NewContract compares what a channel has billed from the beginning of the month to now.
+func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contract {
+	r := Contract{
+		Channel: c.Name, From: from.UTC(), To: to.UTC(), Unit: c.Contract.Unit.String(),
+		ToDate: toDate, Forecast: toDate,
+	}
+	if c.Contract.Unit == admission.Money {
+		r.Currency = c.Price.Currency
+	}
+	passed := now.Sub(from)
+	if passed > 0 && now.Before(to) {
+		r.Forecast = int64(math.Round(float64(toDate) * to.Sub(from).Hours() / passed.Hours()))
+	}
+	if most := c.Contract.Cap; most > 0 {
+		r.Cap = &most
+		switch {
+		case toDate > most:
+			r.Warning = "the cap is exceeded"
+		case float64(toDate) >= float64(most)*capWarning/100:
+			r.Warning = fmt.Sprintf("%d %% of the cap is used", int(float64(toDate)/float64(most)*100))
+		case r.Forecast > most && passed > paceAfter:
+			r.Warning = "the cap will be exceeded at this pace"
+		}
+	}
+	if least := c.Contract.Commitment; least > 0 {
+		r.Commitment = &least
+		if r.Forecast < least && passed > paceAfter && r.Warning == "" {
+			r.Warning = "the commitment will be missed at this pace"
+			if !now.Before(to) {
+				r.Warning = "the commitment was missed"
+			}
+		}
+	}
+	return r
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+func (c *cli) reportContractsCommand() *cobra.Command {
+	var as format
+	var day string
+	cmd := &cobra.Command{
+		Use:   "contracts",
+		Short: "Show what was bought of each channel's commitment and cap for the month",
+		Long: `Adds up what each channel with a contract in the routing document has accepted since
+the month of the contract began, with a forecast for its end at the same pace. It warns when 80 % of
+a cap are used, when a cap will be exceeded, and when a commitment will be missed.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			return c.withLedger(ctx, func(l *database) error {
+				return c.contracts(ctx, l, day, as)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&day, "day", "", "a day of the month, such as 2026-11-21 (default today)")
+	as.addTo(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) contracts(ctx context.Context, l *database, day string, as format) error {
+	now := time.Now()
+	routing, err := currentRouting(ctx, l)
+	if err != nil {
+		return err
+	}
+	at := now
+	if day != "" {
+		if at, err = parseDay(day, routing.Timezone); err != nil {
+			return usage(err)
+		}
+	}
+	found := []report.Contract{}
+	warned := false
+	days := map[string][]ledger.DailyRow{}
+	for i := range routing.Channels {
+		channel := &routing.Channels[i]
+		if channel.Contract.Begins == 0 {
+			continue
+		}
+		from, to := report.ContractMonth(at, routing.Timezone, channel.Contract.Begins)
+		toDate, err := billedFrom(ctx, l, channel, from, earlier(to, now), days)
+		if err != nil {
+			return err
+		}
+		one := report.NewContract(channel, from, to, now, toDate)
+		warned = warned || one.Warning != ""
+		found = append(found, one)
+	}
+	if as == formatTable && len(found) == 0 {
+		fmt.Fprintln(c.out, "No channel of the routing document has a contract.")
+		return nil
+	}
+	if err := as.write(c.out, struct {
+		Contracts []report.Contract `json:"contracts"`
+	}{found}, contractSheet(found, as)); err != nil {
+		return err
+	}
+	if warned {
+		return &codedError{code: exitFailed} // the table has said it
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// billedFrom adds up the days of a month so far. Each day is read once for all channels.
+func billedFrom(
+	ctx context.Context, l *database, c *config.Channel, from, to time.Time,
+	days map[string][]ledger.DailyRow,
+) (sum int64, err error) {
+	end := to.Add(12 * time.Hour)
+	for noon := from.Add(12 * time.Hour); noon.Before(end); noon = noon.AddDate(0, 0, 1) {
+		date := noon.Format(time.DateOnly)
+		rows, read := days[date]
+		if !read {
+			if rows, err = l.Reports.Daily(ctx, noon, noon.Location()); err != nil {
+				return 0, err
+			}
+			days[date] = rows
+		}
+		for i := range rows {
+			r := &rows[i]
+			if r.Channel != c.Name {
+				continue
+			}
+			switch c.Contract.Unit {
+			case admission.Messages:
+				sum += r.Accepted
+			case admission.Segments:
+				sum += r.Segments
+			case admission.Money:
+				if r.Currency == c.Price.Currency {
+					sum += r.CostMicros
+				}
+			}
+		}
+	}
+	return sum, nil
+}
+
+func contractSheet(found []report.Contract, as format) sheet {
+	shown := func(c *report.Contract, n *int64) any {
+		if n == nil {
+			return nil
+		}
+		return quantity{*n, c.Currency != ""}.String()
+	}
+	return list(as, found, append(keys[report.Contract](formatCSV, "channel", "from", "to", "unit",
+		"currency", "to_date", "forecast", "commitment", "cap", "warning"),
+		[]column[report.Contract]{
+			{only: formatTable, key: "channel", width: 20},
+			{only: formatTable, key: "from", head: "month from (UTC)"},
+			{only: formatTable, head: "unit", cell: func(c *report.Contract) any {
+				if c.Currency != "" {
+					return c.Currency
+				}
+				return c.Unit
+			}},
+			{only: formatTable, head: "to date", right: true, cell: func(c *report.Contract) any {
+				return shown(c, &c.ToDate)
+			}},
+			{only: formatTable, head: "forecast", right: true, cell: func(c *report.Contract) any {
+				return shown(c, &c.Forecast)
+			}},
+			{only: formatTable, head: "commitment", right: true, cell: func(c *report.Contract) any {
+				return shown(c, c.Commitment)
+			}},
+			{only: formatTable, head: "cap", right: true, cell: func(c *report.Contract) any {
+				return shown(c, c.Cap)
+			}},
+			{only: formatTable, key: "warning", width: 30},
+		}...)...)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestContractsAreAddedUp: by their units, for channels that have one.
+func TestContractsAreAddedUp(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	if got := dispatcher(t, "", env, "report", "contracts"); got.code != exitOK ||
+		!strings.HasPrefix(got.out, "No channel") {
+		t.Errorf("without contracts: %+v", got)
+	}
+	settled(t, l, claimed(t, l, drawnMessages()...)) // 25 on a, 15 on b, 60 on c
+	const document = `
+channels:
+  a: {provider: sandbox, contract: {cap: 30}}
+  b:
+    provider: sandbox
+    price: {currency: GBP, default: "0.028"}
+    contract: {unit: money, commitment: "0.1"}
+  c: {provider: sandbox}
+routes: [{name: default, weights: {a: 25, b: 15, c: 60}}]
+`
+	if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+		Author: "test", Document: document, Channels: []ledger.ChannelSpec{
+			{Name: "a"}, {Name: "b"}, {Name: "c"},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := dispatcher(t, "", env, "report", "contracts", "--format", "json")
+	all := shown[struct{ Contracts []report.Contract }](t, got).Contracts
+	if got.code != exitFailed || len(all) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	if a := all[0]; a.ToDate != 25 || a.Unit != "messages" || *a.Cap != 30 ||
+		a.Warning != "83 % of the cap is used" {
+		t.Errorf("%+v", a)
+	}
+	if b := all[1]; b.Cap != nil || b.ToDate != 15*28_000 || b.Currency != "GBP" || *b.Commitment != 100_000 ||
+		b.Warning != "" {
+		t.Errorf("%+v", b)
+	}
+	if table := dispatcher(t, "", env, "report", "contracts").out; !strings.Contains(table, "0.42") ||
+		!strings.Contains(table, "83 % of the cap is used") {
+		t.Error(table)
+	}
+}
