@@ -163,13 +163,13 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	}
 	want := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),
 		"--format", "csv").out
-	if got := string(storage.objects["/books/sms/"+names[0]]); got != want {
+	if got := storage.object("/books/sms/" + names[0]); got != want {
 		t.Errorf("%q is there instead of %q", got, want)
 	}
 	if again := publishedNames(t, env, "--url", target, "--files", "csv,parquet"); len(again) > 0 {
 		t.Errorf("written again: %v", again)
 	}
-	storage.fail = true
+	storage.refuse()
 	got := dispatcher(t, "", env, "report", "publish", "--url", target)
 	if got.code != exitFailed || !strings.Contains(got.err, "list the reports in daily/") {
 		t.Errorf("%+v", got)
@@ -180,7 +180,20 @@ func TestReportsArePublishedToS3(t *testing.T) {
 type s3StandIn struct {
 	mu      sync.Mutex
 	objects map[string][]byte // guarded by mu; by path
-	fail    bool              // set between requests
+	fail    bool              // guarded by mu
+}
+
+func (s *s3StandIn) object(path string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.objects[path])
+}
+
+// refuse lets every request fail from now on.
+func (s *s3StandIn) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = true
 }
 
 func (s *s3StandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
