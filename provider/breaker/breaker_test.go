@@ -66,9 +66,6 @@ func sendAll(t *testing.T, b *breaker.Breaker, o *atomic.Int32, script ...provid
 	}
 }
 
-// pass lets time go by in a synctest bubble.
-func pass(d time.Duration) { <-time.After(d) }
-
 func repeat(n int, script ...provider.Outcome) []provider.Outcome {
 	var out []provider.Outcome
 	for range n {
@@ -173,7 +170,7 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 		send(nothing, breaker.Closed)
 		send(down, breaker.Open)
 		for _, end := range []provider.Result{down, up} {
-			pass(time.Second + 1)
+			time.Sleep(time.Second + 1)
 			for range 20 { // each takes the place of the probe and gives it back
 				send(nothing, breaker.HalfOpen)
 				if ok, why := b.Ready(); !ok || why != provider.Probing {
@@ -219,11 +216,11 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 			},
 		})
 		sendAll(t, b, &o, provider.Refused, provider.Refused)
-		pass(3 * time.Second)
+		time.Sleep(3 * time.Second)
 		if got := b.State(); got != breaker.Open {
 			t.Errorf("after exactly OpenFor: %v, want open", got)
 		}
-		pass(time.Nanosecond)
+		time.Sleep(time.Nanosecond)
 		if ok, _ := b.Ready(); !ok || b.State() != breaker.HalfOpen {
 			t.Errorf("after OpenFor: ready %v, state %v; want true, half_open", ok, b.State())
 		}
@@ -231,7 +228,7 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 		if got := b.State(); got != breaker.Open {
 			t.Errorf("after a failed probe: %v, want open", got)
 		}
-		pass(3*time.Second + 1)
+		time.Sleep(3*time.Second + 1)
 		sendAll(t, b, &o, provider.Throttled) // says nothing, the next one is the probe
 		if got := b.State(); got != breaker.HalfOpen {
 			t.Errorf("after a throttled probe: %v, want half_open", got)
@@ -263,7 +260,7 @@ func TestHalfOpenLetsOnlyTheAllowedProbesThrough(t *testing.T) {
 		answer <- provider.Result{Outcome: provider.Refused}
 		wg.Wait()
 		<-results
-		pass(time.Second + 1)
+		time.Sleep(time.Second + 1)
 
 		for range 10 {
 			send()
@@ -299,7 +296,7 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 		var o atomic.Int32
 		b := breaker.New(outcomes(&o), breaker.Config{Name: "a", Window: 10 * time.Second})
 		sendAll(t, b, &o, repeat(9, provider.Refused, provider.Accepted)...)
-		pass(11 * time.Second)
+		time.Sleep(11 * time.Second)
 		sendAll(t, b, &o, provider.Accepted, provider.Refused)
 		if got := b.State(); got != breaker.Closed {
 			t.Errorf("state %v, want closed: the failures are older than the window", got)
@@ -312,9 +309,9 @@ func TestTheWindowRollsAndDoesNotStartAfresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o atomic.Int32
 		b := breaker.New(outcomes(&o), breaker.Config{Name: "a", Window: 10 * time.Second})
-		pass(9 * time.Second)
+		time.Sleep(9 * time.Second)
 		sendAll(t, b, &o, repeat(9, provider.Refused, provider.Accepted)...)
-		pass(2 * time.Second)
+		time.Sleep(2 * time.Second)
 		sendAll(t, b, &o, provider.Accepted, provider.Refused)
 		if got := b.State(); got != breaker.Open {
 			t.Errorf("state %v, want open: the failures are two seconds old", got)

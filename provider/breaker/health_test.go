@@ -28,12 +28,12 @@ func (c *carrier) Send(context.Context, provider.Submission) provider.Result {
 	c.n++
 	switch n := c.n; {
 	case c.lost != nil && c.lost(n):
-		pass(c.timeout)
+		time.Sleep(c.timeout)
 		return provider.Result{Outcome: provider.Unknown, Code: "timeout"}
 	case c.refused != nil && c.refused(n):
 		return provider.Result{Outcome: provider.Refused, Code: "0x00000008"}
 	}
-	pass(c.latency)
+	time.Sleep(c.latency)
 	return provider.Result{Outcome: provider.Accepted}
 }
 
@@ -62,9 +62,9 @@ func flow(t *testing.T, c *carrier, rate float64, during time.Duration) opening 
 		for time.Since(began) < during {
 			go b.Send(context.Background(), provider.Submission{ID: "m"})
 			synctest.Wait() // submits begin in order
-			pass(time.Duration(float64(time.Second) / rate))
+			time.Sleep(time.Duration(float64(time.Second) / rate))
 		}
-		pass(c.timeout + c.latency)
+		time.Sleep(c.timeout + c.latency)
 	})
 	return o
 }
@@ -276,7 +276,7 @@ func TestAChangeReportsItsCause(t *testing.T) {
 			From: breaker.Closed, To: breaker.Open,
 			Stats: breaker.Stats{Failures: 8, Submits: 13, Code: "500", Coded: 6},
 		}, 8.0/13)
-		pass(time.Second + 1)
+		time.Sleep(time.Second + 1)
 		b.State()
 		expect(breaker.Change{From: breaker.Open, To: breaker.HalfOpen}, 0)
 		send(provider.Refused, "503", 1)
@@ -284,14 +284,14 @@ func TestAChangeReportsItsCause(t *testing.T) {
 			From: breaker.HalfOpen, To: breaker.Open,
 			Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "503", Coded: 1},
 		}, 1)
-		pass(time.Second + 1)
+		time.Sleep(time.Second + 1)
 		send(provider.Accepted, "", 1)
 		expect(breaker.Change{
 			From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1},
 		}, 0)
 		for range 5 { // an hour apart, so that the window holds one of them
 			send(provider.Refused, "402", 1)
-			pass(time.Hour)
+			time.Sleep(time.Hour)
 		}
 		expect(breaker.Change{
 			From: breaker.Closed, To: breaker.Open,

@@ -26,7 +26,7 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 		const messages = 5000
 		for range messages { // ten seconds: the breaker tries again once
 			b.Send(t.Context(), provider.Submission{ID: "m"})
-			pass(2 * time.Millisecond)
+			time.Sleep(2 * time.Millisecond)
 		}
 		if got := ch.sends.Load(); b.State() == breaker.Closed || got > 20 {
 			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(),
@@ -65,9 +65,9 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 		send(provider.Result{Outcome: provider.Throttled}, 10, breaker.Closed)
 		send(unfit, 54, breaker.Closed)
 		send(unfit, 1, breaker.Open)
-		pass(time.Second + 1)
+		time.Sleep(time.Second + 1)
 		send(unfit, 1, breaker.Open)
-		pass(time.Second + 1)
+		time.Sleep(time.Second + 1)
 		send(provider.Result{Outcome: provider.Accepted}, 1, breaker.Closed)
 		send(unfit, 100, breaker.Closed)
 	})
@@ -111,7 +111,7 @@ func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 		send()
 		answer <- provider.Result{Outcome: provider.Refused}
 		wg.Wait()
-		pass(time.Second + 1)
+		time.Sleep(time.Second + 1)
 		for i := range 3 {
 			send()
 			synctest.Wait()

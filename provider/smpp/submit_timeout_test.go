@@ -51,7 +51,7 @@ func (p *slowPeer) serve(conn net.Conn) {
 		}
 		if takes, ok := p.takes[h.Command]; ok {
 			p.conns.Go(func() {
-				<-time.After(takes)
+				time.Sleep(takes)
 				p.answer(conn, h)
 			})
 		}
