@@ -26,12 +26,15 @@ func DrawKeys(path string) ([]selector.Key, error) {
 // CreateDrawKey makes a file with a new key that its owner alone can read, and does not return
 // before it is on the disk. The error wraps fs.ErrExist when there is such a file: it is left as it
 // is, because draws may depend on it.
-func CreateDrawKey(path string) error {
+func CreateDrawKey(path string) error { return CreateSecret(path, NewDrawKey()) }
+
+// CreateSecret makes a file that its owner alone can read, as CreateDrawKey does.
+func CreateSecret(path, text string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(NewDrawKey())
+	_, err = file.WriteString(text)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 

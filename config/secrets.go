@@ -116,6 +116,7 @@ func (s *Settings) Secrets() *SecretsFolder {
 	f := NewSecretsFolder(s.secretsDir())
 	f.own = []ownFile{
 		{Prefix + "_DRAW_KEY_FILE", s.DrawKeyFile, true},
+		{Prefix + "_SEAL_KEY_FILE", s.SealKeyFile, true},
 		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedDrawKey), true},
 		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedEndpoints), false},
 		{Prefix + "_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, false},

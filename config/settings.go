@@ -39,6 +39,7 @@ type Settings struct {
 	PostgresMaxConns int    `split_words:"true" default:"8" desc:"connections to PostgreSQL of one process, at most"`
 
 	RoutingFile string `split_words:"true" desc:"routing document that becomes version 1 if the database has none"`
+	SealKeyFile string `split_words:"true" desc:"file with the key that signs the log of hashes of what is stored, and the verifier keys of older ones; without it nothing is sealed"`
 	DrawKeyFile string `split_words:"true" desc:"file with the draw keys, 64 hexadecimal digits a line, the current key first; required unless --embedded"`
 	DataDir     string `split_words:"true" default:"./data" desc:"folder of the embedded servers and their keys"`
 	SecretsDir  string `split_words:"true" desc:"the only folder from which files named in the routing document, such as password_file, are read; DISPATCHER_DATA_DIR/secrets if unset"`

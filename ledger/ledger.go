@@ -104,6 +104,7 @@ type Ledger struct {
 	Audits      *Audits
 
 	Reconciliations *Reconciliations
+	Seals           *Seals
 }
 
 // newLedger has no pools yet.
@@ -126,6 +127,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Days = &Days{d}
 	l.Audits = &Audits{d}
 	l.Reconciliations = &Reconciliations{d}
+	l.Seals = &Seals{d}
 	return l
 }
 

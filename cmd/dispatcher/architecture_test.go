@@ -235,6 +235,12 @@ var rules = map[string]rule{
 		internal + "decide", internal + "envelope",
 		module + "provider", module + "selector", module + "admission", module + "ledger",
 	}},
+	internal + "seal": {
+		ours: []string{module + "ledger"},
+		others: []string{
+			"github.com/transparency-dev/merkle", "golang.org/x/mod/sumdb/note",
+		},
+	},
 	internal + "pipeline": {
 		ours: []string{
 			internal + "decide", internal + "envelope",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ func (c *cli) auditCommand() *cobra.Command {
 		Short: "Derive the choices of a day again, and check the guarantees",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(c.auditVerifyCommand(), c.auditInvariantsCommand())
+	cmd.AddCommand(c.auditVerifyCommand(), c.auditProofCommand(), c.auditKeyCommand(),
+		c.auditInvariantsCommand())
 	return cmd
 }
 
@@ -36,6 +38,7 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	var day string
 	var sample int
 	var keyless bool
+	var sealKeys, checkpoint string
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Derive each stored choice of a day again: draw, interval, ranking, price",
@@ -59,7 +62,7 @@ checked, also that each draw is in the interval of the channel that it chose.`,
 					"to look at"))
 			}
 			return c.withLedger(ctx, func(l *database) error {
-				return c.verify(ctx, l, &verifyFlags{day, sample, keyless, as})
+				return c.verify(ctx, l, &verifyFlags{day, sample, keyless, sealKeys, checkpoint, as})
 			})
 		}),
 	}
@@ -69,6 +72,10 @@ checked, also that each draw is in the interval of the channel that it chose.`,
 		"check only this many messages, evenly spread over the day and the same ones each time "+
 			"(default all)")
 	cmd.Flags().BoolVar(&keyless, "without-keys", false, "check all but the draws themselves")
+	cmd.Flags().StringVar(&sealKeys, "seal-keys", "", "file with the verifier keys of the log of "+
+		"hashes (default DISPATCHER_SEAL_KEY_FILE; without either the log is not looked at)")
+	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "file with a checkpoint of the log that was "+
+		"kept elsewhere: the log must still have it")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -92,6 +99,8 @@ type verification struct {
 	WithoutPayload audit.WithoutPayload `json:"without_payload"`
 	// WithoutKey counts the messages that were not drawn again for want of keys.
 	WithoutKey int `json:"without_key,omitempty"`
+	// Sealed is the comparison with the log of hashes; nil when no key of it was at hand.
+	Sealed *sealed `json:"sealed"`
 }
 
 // verifyFlags say what to verify.
@@ -99,7 +108,10 @@ type verifyFlags struct {
 	day     string
 	sample  int
 	keyless bool
-	as      format
+	seals   string
+	// checkpoint is a file with one that was kept elsewhere.
+	checkpoint string
+	as         format
 }
 
 // add counts the differences of one message.
@@ -146,6 +158,13 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	})
 	if err != nil {
 		return err
+	}
+	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
+		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, filter.From, filter.To, found.add)
+		if err != nil {
+			return err
+		}
+		found.Sealed = &s
 	}
 	found.WithoutPayload, found.WithoutKey = verifier.WithoutPayload(), verifier.WithoutKey()
 	return c.printVerification(&found, f.as)
@@ -300,6 +319,7 @@ func (c *cli) printVerification(v *verification, as format) error {
 		if v.WithoutKey > 0 {
 			fmt.Fprintf(c.out, "%d messages were not drawn again: no keys\n", v.WithoutKey)
 		}
+		fmt.Fprint(c.out, v.sealed())
 	}
 	if v.Mismatched > 0 {
 		return failed(nil)

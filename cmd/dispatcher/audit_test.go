@@ -530,7 +530,7 @@ func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 		t.Errorf("before anything was changed: %+v", v)
 	}
 	if got := dispatcher(t, "", o.env, "audit", "verify", "--without-keys"); got.code != exitOK ||
-		!strings.HasSuffix(got.out, "\n200 messages were not drawn again: no keys\n") {
+		!strings.Contains(got.out, "\n200 messages were not drawn again: no keys\n") {
 		t.Errorf("%+v", got)
 	}
 	const drawn = `m.attempts = 1 and a.ranking is null`

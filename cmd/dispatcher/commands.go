@@ -103,6 +103,8 @@ var facts = []commandFacts{
 		"the file differs from the ledger, or an ambiguous message could not be settled",
 	},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
+	{"audit proof", needsDatabase, "the proof", "the log has no such message yet"},
+	{"audit key", needsNothing, "the file and its verifier key", ""},
 	{"audit invariants", needsDatabase, "a violation", "a guarantee is violated"},
 	{
 		"preview", "nothing; with --day or --against database, draw keys",

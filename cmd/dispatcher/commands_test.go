@@ -204,11 +204,11 @@ func TestWarningsOfACSVGoToStandardError(t *testing.T) {
 func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"name what to do: invariants, verify":     {"audit"},
-		"name what to do: apply, diff, history":   {"routing"},
-		"an argument is missing\nUsage: disp":     {"routing", "apply"},
-		`an argument is missing behind "default"`: {"weights", "set", "default"},
-		`"c" is one argument too many`:            {"routing", "diff", "a", "b", "c"},
+		"name what to do: invariants, key, proof, verify": {"audit"},
+		"name what to do: apply, diff, history":           {"routing"},
+		"an argument is missing\nUsage: disp":             {"routing", "apply"},
+		`an argument is missing behind "default"`:         {"weights", "set", "default"},
+		`"c" is one argument too many`:                    {"routing", "diff", "a", "b", "c"},
 		"that is no version: write a number": {
 			"channel", "drain", "a", "--expect-version", "abc",
 		},

@@ -133,6 +133,10 @@ grant insert on dispatcher.ramp_moves to dispatcher_app;
 grant insert on dispatcher.closings, dispatcher.choice_figures, dispatcher.attempt_figures,
   dispatcher.carried_figures to dispatcher_app;
 
+-- The log of hashes only grows.
+grant insert on dispatcher.seals to dispatcher_app;
+grant execute on function dispatcher.forget_leaves to dispatcher_app;
+
 -- Receipts, and submissions of which nobody knows whether they were taken.
 grant insert, delete, update (message_seq, attempt, part, state, cause, code, received_at, due_at, look_at)
   on dispatcher.receipts to dispatcher_app;

@@ -104,6 +104,9 @@ func (a *App) start(ctx context.Context) error {
 	}
 	a.keepDays()
 	a.checkInvariants()
+	if err := a.seal(); err != nil {
+		return err
+	}
 	if err := a.startPublisher(); err != nil {
 		return err
 	}

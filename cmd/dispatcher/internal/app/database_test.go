@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -55,7 +57,16 @@ func TestEveryMetricIsInTheGuide(t *testing.T) {
 	for _, row := range metric.FindAllStringSubmatch(string(guide), -1) {
 		documented = append(documented, row[1]+row[2])
 	}
-	s := newStage(t, oneChannel)
+	s := newStageWith(t, oneChannel, func(o *Options) {
+		text, _, err := seal.NewKey("sms.example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Settings.SealKeyFile = filepath.Join(t.TempDir(), "seal.key")
+		if err := os.WriteFile(o.Settings.SealKeyFile, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}, nil)
 	descriptions := make(chan *prometheus.Desc)
 	go func() { s.app.registry.Describe(descriptions); close(descriptions) }()
 	form := regexp.MustCompile(`fqName: "(dispatcher_\w+)".*variableLabels: (\{[^}]*\})`)

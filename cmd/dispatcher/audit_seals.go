@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/audit"
+	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// sealed says what the comparison with the log came to.
+type sealed struct {
+	// Messages were compared; Unsealed are those that the log has not come to yet, or that were
+	// received before it began.
+	Messages int `json:"messages"`
+	Unsealed int `json:"unsealed"`
+	// Checkpoint is the newest one that covers the day.
+	Checkpoint string `json:"checkpoint"`
+}
+
+// whatCheckpoint: the log itself is not as it was signed.
+const whatCheckpoint = "checkpoint"
+
+// verifySeals compares the messages and versions of a time with the log, an hour of the clock at a
+// time, and reports each difference.
+func verifySeals(
+	ctx context.Context, store *ledger.Seals, keyFile, kept string, from, to time.Time,
+	report func([]audit.Mismatch),
+) (s sealed, err error) {
+	lines, err := config.SealKeys(keyFile)
+	if err != nil {
+		return s, usage(err)
+	}
+	keys, err := seal.ParseKeys(keyFile, lines)
+	if err != nil {
+		return s, usage(err)
+	}
+	if kept != "" {
+		if err := hasCheckpoint(ctx, store, keys, kept, report); err != nil {
+			return s, err
+		}
+	}
+	for hour := from.UTC().Truncate(time.Hour); hour.Before(to); hour = hour.Add(time.Hour) {
+		if err := s.hour(ctx, store, keys, hour, report); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// hasCheckpoint looks for a checkpoint that was kept elsewhere in the log.
+func hasCheckpoint(
+	ctx context.Context, store *ledger.Seals, keys *seal.Keys, path string,
+	report func([]audit.Mismatch),
+) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return usage(err)
+	}
+	want, err := keys.Open(string(text))
+	if err != nil {
+		return usage(fmt.Errorf("%s: %w", path, err))
+	}
+	look, err := store.OfSize(ctx, int64(want.Size)) //nolint:gosec // It was signed.
+	if err != nil {
+		return err
+	}
+	if look != nil {
+		if has, err := keys.Open(look.Checkpoint); err == nil && bytes.Equal(has.Root, want.Root) {
+			return nil
+		}
+	}
+	report([]audit.Mismatch{{
+		What: whatCheckpoint, Stored: "a log without it",
+		Derived: fmt.Sprintf("the checkpoint of %d leaves in %s", want.Size, path),
+	}})
+	return nil
+}
+
+// hour compares those of an hour. Looks at the log do not span two hours.
+func (s *sealed) hour(
+	ctx context.Context, store *ledger.Seals, keys *seal.Keys, hour time.Time,
+	report func([]audit.Mismatch),
+) error {
+	leaves := map[int64][]seal.Leaf{}
+	var sealedFrom, sealedTo time.Time
+	err := store.Each(ctx, hour, hour.Add(time.Hour), func(look *ledger.Seal) error {
+		if !look.Again {
+			if sealedFrom.IsZero() {
+				sealedFrom = look.From
+			}
+			sealedTo = look.To
+		}
+		if err := s.checkLook(ctx, store, keys, look); err != nil {
+			report([]audit.Mismatch{{
+				What: whatCheckpoint, Stored: "seal " + strconv.FormatInt(look.Number, 10),
+				Derived: err.Error(),
+			}})
+		}
+		s.Checkpoint = look.Checkpoint
+		all, err := seal.ReadLeaves(look.Leaves)
+		for _, leaf := range all {
+			leaves[leaf.Seq] = append(leaves[leaf.Seq], leaf)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = store.Evidence(ctx, hour, hour.Add(time.Hour), func(e *ledger.Evidence) error {
+		known := leaves[e.Seq]
+		delete(leaves, e.Seq)
+		if len(known) == 0 && (e.ReceivedAt.Before(sealedFrom) || !e.ReceivedAt.Before(sealedTo)) {
+			s.Unsealed++
+			return nil
+		}
+		s.Messages++
+		report(mismatchesOf(seal.Judge(known, e)))
+		return nil
+	})
+	for _, gone := range leaves {
+		report(mismatchesOf(seal.Judge(gone, nil)))
+	}
+	return err
+}
+
+// checkLook checks that a look is as it was signed, and follows the one before it.
+func (s *sealed) checkLook(
+	ctx context.Context, store *ledger.Seals, keys *seal.Keys, look *ledger.Seal,
+) error {
+	before, err := store.Number(ctx, look.Number-1)
+	if err != nil {
+		return err
+	}
+	if before == nil && look.Number > 1 {
+		return fmt.Errorf("seal %d is missing", look.Number-1)
+	}
+	return keys.Check(before, look)
+}
+
+// mismatchesOf are the faults in the words of audit verify.
+func mismatchesOf(faults []seal.Fault) []audit.Mismatch {
+	found := make([]audit.Mismatch, len(faults))
+	for i, f := range faults {
+		m := audit.Mismatch{ID: f.ID, What: f.What}
+		switch {
+		case f.Seq < 0:
+			m.ID = "routing version " + strconv.FormatInt(-f.Seq, 10)
+		case f.ID == "":
+			m.ID = "message number " + strconv.FormatInt(f.Seq, 10)
+		}
+		switch f.What {
+		case seal.Changed:
+			m.Stored, m.Derived = "another "+f.Part, "the "+f.Part+" that was sealed"
+		case seal.Deleted:
+			m.Stored, m.Derived = "nothing", "what was sealed"
+		case seal.Inserted:
+			m.Stored, m.Derived = "a row", "nothing: it was not there when its time was sealed"
+		case seal.Outcome:
+			m.Stored, m.Derived = string(f.To), "what may follow "+string(f.From)
+		}
+		found[i] = m
+	}
+	return found
+}
+
+// sealed says in a line what the comparison with the log came to.
+func (v *verification) sealed() string {
+	switch s := v.Sealed; {
+	case s == nil:
+		return "not compared with the log of hashes: no key of it\n"
+	case s.Unsealed > 0:
+		return fmt.Sprintf("%d messages compared with the log of hashes; %d are not in it yet\n",
+			s.Messages, s.Unsealed)
+	default:
+		return fmt.Sprintf("%d messages compared with the log of hashes\n", s.Messages)
+	}
+}
+
+// auditKeyCommand is "audit key".
+func (c *cli) auditKeyCommand() *cobra.Command {
+	var as format
+	cmd := &cobra.Command{
+		Use:   "key NAME FILE",
+		Short: "Make the key that signs the log of hashes",
+		Long: `Makes FILE, which only its owner can read, with a new key under NAME, such as
+sms.example.com. Give it to every instance as DISPATCHER_SEAL_KEY_FILE. Its verifier key is printed:
+auditors need it, and nothing else, to see whether stored rows were changed. A file that is there
+already is never touched.`,
+		Example: "  dispatcher audit key sms.example.com seal.key",
+		Args:    arguments(2, 2),
+		RunE: work(func(_ context.Context, args []string) error {
+			return c.newSealKey(args[0], args[1], as)
+		}),
+	}
+	as.addTo(cmd.Flags())
+	return cmd
+}
+
+// sealKey is a new key as the command shows it.
+type sealKey struct {
+	File     string `json:"file"`
+	Verifier string `json:"verifier"`
+}
+
+func (c *cli) newSealKey(name, path string, as format) error {
+	text, verifier, err := seal.NewKey(name)
+	if err != nil {
+		return usage(fmt.Errorf("%q cannot be the name of a key: %w", name, err))
+	}
+	if err := config.CreateSecret(path, text); err != nil {
+		return failed(fmt.Errorf("write the key: %w", err))
+	}
+	if as == formatTable {
+		fmt.Fprintf(c.out, "The key is in %s, which only its owner can read. Auditors verify with\n"+
+			"%s\n", path, verifier)
+		return nil
+	}
+	k := sealKey{path, verifier}
+	return as.write(c.out, k, sheet{
+		header: []string{"file", "verifier"}, rows: [][]string{{path, verifier}},
+	})
+}
+
+// auditProofCommand is "audit proof".
+func (c *cli) auditProofCommand() *cobra.Command {
+	var as format
+	cmd := &cobra.Command{
+		Use:   "proof ID",
+		Short: "Prove to somebody else that the log of hashes has a message",
+		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
+section 2.1.1) and the checkpoint that it leads to. Whoever has the verifier key can check them with
+any tool for transparency logs, without the database.`,
+		Example: "  dispatcher audit proof order-4711 --format json",
+		Args:    arguments(1, 1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			return c.withLedger(ctx, func(l *database) error {
+				p, err := proofOf(ctx, l, args[0])
+				if err != nil {
+					return err
+				}
+				return as.write(c.out, p, proofSheet(p))
+			})
+		}),
+	}
+	as.addTo(cmd.Flags())
+	return cmd
+}
+
+// proofOf is that of the newest leaf of a message.
+func proofOf(ctx context.Context, l *database, id string) (p *seal.Proof, err error) {
+	record, err := l.Messages.Record(ctx, id)
+	if errors.Is(err, ledger.ErrNoMessage) {
+		return nil, failed(fmt.Errorf("no message has the id %s", id))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var newest *ledger.Seal
+	place := 0
+	at := record.Message.ReceivedAt
+	err = l.Seals.Each(ctx, at, at.Add(time.Microsecond), func(look *ledger.Seal) error {
+		leaves, err := seal.ReadLeaves(look.Leaves)
+		for i := range leaves {
+			if leaves[i].Seq == record.Message.Seq {
+				one := *look
+				newest, place = &one, i
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case newest == nil:
+		return nil, failed(fmt.Errorf("the log of hashes has nothing of %s: messages are sealed some "+
+			"minutes after they were received, by instances with DISPATCHER_SEAL_KEY_FILE", id))
+	}
+	before, err := l.Seals.Number(ctx, newest.Number-1)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = seal.Prove(before, newest, place); err != nil {
+		return nil, failed(fmt.Errorf("the log of hashes is damaged, see \"dispatcher audit "+
+			"verify\": %w", err))
+	}
+	return p, nil
+}
+
+func proofSheet(p *seal.Proof) sheet {
+	s := sheet{header: []string{"what", "value"}, rows: [][]string{
+		{"leaf", base64.StdEncoding.EncodeToString(p.Leaf)},
+		{"index", strconv.FormatUint(p.Index, 10)},
+		{"size", strconv.FormatUint(p.Size, 10)},
+	}, wrap: map[int]int{2: 100}}
+	for _, hash := range p.Hashes {
+		s.rows = append(s.rows, []string{"hash", base64.StdEncoding.EncodeToString(hash)})
+	}
+	s.rows = append(s.rows, []string{"checkpoint", p.Checkpoint})
+	return s
+}

@@ -1,0 +1,420 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+)
+
+// sealOffice seals what the office has sent, as if that were some minutes ago, and returns the key
+// file and what makes "audit verify" compare.
+func sealOffice(t *testing.T, o *office) (keyFile string, compare []string) {
+	t.Helper()
+	text, _, err := seal.NewKey("sms.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyFile = write(t, "seal.key", text)
+	addSeals(t, o, keyFile) // the log begins
+	o.exec(`update dispatcher.seals set from_at = from_at - interval '20 minutes',
+		to_at = from_at - interval '15 minutes'`)
+	const back = `- interval '10 minutes'`
+	o.exec(`update dispatcher.messages set received_at = received_at ` + back)
+	o.exec(`update dispatcher.attempts set claimed_at = claimed_at ` + back + `,
+		settled_at = settled_at ` + back + `,
+		ranking = case when ranking ? 'latest' then jsonb_set(ranking, '{latest}',
+		to_jsonb((ranking->>'latest')::bigint - 600000000)) else ranking end`)
+	o.exec(`update dispatcher.routing_versions set created_at = created_at ` + back)
+	addSeals(t, o, keyFile)
+	var day string
+	if err := o.sql.QueryRow(t.Context(), `select to_char(max(received_at) at time zone
+		'Europe/London', 'YYYY-MM-DD') from dispatcher.messages`).Scan(&day); err != nil {
+		t.Fatal(err)
+	}
+	return keyFile, []string{"--seal-keys", keyFile, "--day", day}
+}
+
+// addSeals adds what is due to the log.
+func addSeals(t *testing.T, o *office, keyFile string) {
+	t.Helper()
+	lines, err := config.SealKeys(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := seal.ParseKeys(keyFile, lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		added, err := o.ledger.Seals.Add(t.Context(), 400*24*time.Hour, keys.Begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if added == nil {
+			return
+		}
+	}
+}
+
+// TestWhatIsChangedAfterItWasSealedIsFound changes one message after the other behind the back of
+// the program, in more than sixty ways; each is found, and what it was is named.
+func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 200)
+	_, seals := sealOffice(t, o)
+	before, code := o.verify(seals...)
+	if code != exitOK || before.Sealed == nil || before.Sealed.Messages < 400 {
+		t.Fatalf("before anything was changed: %d %+v", code, before)
+	}
+	const (
+		any      = `true`
+		drawn    = `m.attempts = 1 and a.ranking is null`
+		fallback = `m.attempts = 1 and a.ranking is not null`
+		refused  = `m.attempts = 2 and a.outcome = 'refused'`
+
+		messages = `update dispatcher.messages set %s where seq = $1`
+		attempts = `update dispatcher.attempts set %s where message_seq = $1 and attempt = 1`
+
+		attemptGone = `delete from dispatcher.attempts where message_seq = $1 and attempt = 1 %s`
+		attemptMore = `insert into dispatcher.attempts (message_seq, attempt, instance, claimed_at,
+			price_micros, segments, channel, reason, currency, settled_at, answers, outcome)
+			select message_seq, 2, instance, claimed_at, price_micros, segments, channel, 'retry',
+			currency, settled_at, 1, outcome from dispatcher.attempts where message_seq = $1 %s`
+		rejectedFree = `with a as (update dispatcher.attempts set outcome = 'rejected',
+			price_micros = 0 where message_seq = $1) update dispatcher.messages set
+			state = 'rejected', finished_at = now() where seq = $1 %s`
+		messageGone = `with a as (delete from dispatcher.attempts where message_seq = $1)
+			delete from dispatcher.messages where seq = $1 %s`
+	)
+	used, want := map[string]bool{}, map[string]string{}
+	for _, tamper := range []struct{ where, what, statement, set string }{
+		{any, "intake", messages, `lane = 'bulk'`},
+		{any, "intake", messages, `tenant = 'other'`},
+		{any, "intake", messages, `topic = 'other'`},
+		{any, "intake", messages, `kafka_partition = kafka_partition + 1`},
+		{any, "intake", messages, `kafka_offset = kafka_offset + 1`},
+		{any, "intake", messages, `received_at = received_at + interval '1 millisecond'`},
+		{any, "intake", messages, `received_at = received_at - interval '1 microsecond'`},
+		{any, "intake", messages, `calling_code = 49`},
+		{any, "intake", messages, `calling_code = null`},
+		{any, "intake", messages, `number_hmac = number_hmac # 1`},
+		{any, "intake", messages, `envelope_hmac = envelope_hmac # 1`},
+		{any, "intake", messages, `number_hmac = null, envelope_hmac = null`},
+		{any, "plan", messages, `route = 'other'`},
+		{any, "plan", messages, `routing_version = 1`},
+		{drawn, "plan", messages, `draw = (draw + 1) % draw_size`},
+		{drawn, "plan", messages, `draw_size = draw_size + 1`},
+		{drawn, "plan", messages, `draw_key_id = '00000000'`},
+		{drawn, "plan", messages, `first_choice = 'b'`},
+		{drawn, "plan", messages, `draw = null, draw_size = null, draw_key_id = null`},
+		{any, "plan", messages, `segments = segments + 1`},
+		{any, "plan", messages, `alphabet = 'ucs2'`},
+		{any, "attempts", attempts, `channel = 'other'`},
+		{any, "attempts", attempts, `channel = 'a', price_micros = 31000`},
+		{fallback, "attempts", attempts, `reason = 'first_choice'`},
+		{drawn, "attempts", attempts, `reason = 'retry'`},
+		{drawn, "attempts", attempts, `segments = segments + 1`},
+		{drawn, "attempts", attempts, `segments = 0, price_micros = 0`},
+		{drawn, "attempts", attempts, `price_micros = price_micros + 1`},
+		{drawn, "attempts", attempts, `price_micros = price_micros - 1`},
+		{drawn, "attempts", attempts, `price_micros = 2 * price_micros, segments = 2 * segments`},
+		{drawn, "attempts", attempts, `currency = 'EUR'`},
+		{fallback, "attempts", attempts, `ranking = null`},
+		{fallback, "attempts", attempts, `ranking = jsonb_set(ranking, '{line}', '"c 1/100 -"')`},
+		{fallback, "attempts", attempts, `ranking = jsonb_set(ranking, '{version}', '1')`},
+		{drawn, "attempts", attempts, `ranking = '{}'`},
+		{any, "attempts", attempts, `claimed_at = claimed_at + interval '1 microsecond'`},
+		{any, "attempts", attempts, `claimed_at = claimed_at - interval '1 second',
+			settled_at = settled_at - interval '1 second'`},
+		{any, "attempts", attempts, `ticket_at = claimed_at - interval '1 second'`},
+		{any, "attempts", attempts, `leaves_at = claimed_at + interval '1 second'`},
+		{any, "attempts", attempts, `settled_at = settled_at + interval '1 microsecond'`},
+		{refused, "attempts", attempts, `outcome = 'throttled'`},
+		{refused, "attempts", attempts, `outcome = 'unknown'`},
+		{refused, "attempts", attempts, `outcome = 'rejected'`},
+		{refused, "attempts", attempts, `unfit = true`},
+		{refused, "attempts", attempts, `provider_code = '0x00000000'`},
+		{drawn, "attempts", attempts, `provider_reference = 'another'`},
+		{drawn, "attempts", attempts, `provider_reference = null`},
+		{drawn, "attempts", attempts, `provider_code = 'another'`},
+		{refused, "attempts", attemptGone, ``},
+		{drawn, "attempts", attemptMore, ``},
+		{drawn, "outcome", rejectedFree, ``},
+		{drawn, "outcome", messages, `state = 'failed', finished_at = now()`},
+		{drawn, "outcome", messages, `state = 'unknown', finished_at = now()`},
+		{drawn, "outcome", messages, `state = 'retry', next_at = now() + interval '1 day'`},
+		{drawn, "outcome", messages, `state = 'waiting', next_at = now() + interval '1 day'`},
+		{drawn, "deleted", messageGone, ``},
+		{drawn, "deleted", `delete from dispatcher.messages where seq = $1 %s`, ``},
+		{drawn, "deleted", messages, `received_at = received_at - interval '2 days'`},
+	} {
+		id, seq := o.pick(used, tamper.where)
+		name := id
+		if tamper.what == "deleted" {
+			name = fmt.Sprintf("message number %d", seq)
+		}
+		want[name] = tamper.what + " by " + tamper.set
+		o.exec(fmt.Sprintf(tamper.statement, tamper.set), seq)
+	}
+	o.exec(`insert into dispatcher.messages (seq, id, lane, state, attempts, finished_at,
+		received_at) select max(seq) + 1, 'inserted', 'otp', 'failed', 0, max(received_at),
+		max(received_at) from dispatcher.messages`)
+	want["inserted"] = "inserted"
+	for what, set := range map[string]string{
+		"intake": `author = 'somebody else'`, "plan": `document = document || ' '`,
+	} {
+		o.exec(`update dispatcher.routing_versions set ` + set + ` where version = 1`)
+		want["routing version 1"] += what + " "
+	}
+	o.exec(`update dispatcher.routing_versions set reason = 'another',
+		created_at = created_at - interval '1 second' where version = 2`)
+	want["routing version 2"] = "intake"
+
+	after, code := o.verify(seals...)
+	found := map[string]string{}
+	for _, m := range after.Mismatches {
+		if m.Attempt > 0 {
+			continue // what is derived
+		}
+		switch m.What {
+		case seal.Changed:
+			found[m.ID] += strings.TrimPrefix(m.Stored, "another ") + " "
+		case seal.Outcome, seal.Deleted, seal.Inserted:
+			found[m.ID] += m.What + " "
+		}
+	}
+	if code != exitFailed || len(want) < 60 {
+		t.Errorf("%d: %d kinds", code, len(want))
+	}
+	for id, what := range want {
+		kind, _, _ := strings.Cut(what, " ")
+		if !strings.Contains(found[id], kind) {
+			t.Errorf("%s: found %q, want %s", id, found[id], what)
+		}
+		delete(found, id)
+	}
+	for id, what := range found {
+		t.Errorf("%s was not touched: %s", id, what)
+	}
+}
+
+// TestALogThatWasChangedIsFound: the log is in the database too, and signed.
+func TestALogThatWasChangedIsFound(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 10)
+	_, seals := sealOffice(t, o)
+	v, code := o.verify(seals...)
+	if code != exitOK || v.Sealed == nil || v.Sealed.Checkpoint == "" {
+		t.Fatalf("%d %+v", code, v)
+	}
+	kept := write(t, "checkpoint", v.Sealed.Checkpoint)
+	seals = append(seals, "--checkpoint", kept)
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Fatalf("with a checkpoint that was kept: %d %+v", code, v)
+	}
+	other, _, err := seal.NewKey("sms.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = ` where number = (select max(number) from dispatcher.seals
+		where octet_length(leaves) > 0)`
+	// Finance's login is enough.
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	finance := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)}
+	got := dispatcher(t, "", finance, append([]string{"audit", "verify", "--without-keys"}, seals...)...)
+	if got.code != exitOK || !strings.Contains(got.out, "22 messages compared with the log") {
+		t.Errorf("%+v", got)
+	}
+	o.exec(`create table kept_seals as select * from dispatcher.seals`)
+	for _, sql := range []string{
+		`update dispatcher.seals set leaves = set_byte(leaves, 20, get_byte(leaves, 20) # 1)` + last,
+		`update dispatcher.seals set leaves = substring(leaves from 1 for length(leaves) - 74)` + last,
+		`update dispatcher.seals set leaves = substring(leaves from 75)` + last,
+		`update dispatcher.seals set nodes = set_byte(nodes, 3, get_byte(nodes, 3) # 1)
+			where length(nodes) > 3`,
+		`update dispatcher.seals set size = size + 1` + last,
+		`update dispatcher.seals set checkpoint = replace(checkpoint, 'sms', 'smx')` + last,
+		`update dispatcher.seals set checkpoint = ''` + last,
+		`delete from dispatcher.seals where number = 1`,
+		`delete from dispatcher.seals` + last,
+		`delete from dispatcher.seals`,
+	} {
+		o.exec(sql)
+		v, code := o.verify(seals...)
+		if code != exitFailed || v.ByKind["checkpoint"] == 0 {
+			t.Errorf("%s: %d %+v", sql, code, v.ByKind)
+		}
+		o.exec(`delete from dispatcher.seals`)
+		o.exec(`insert into dispatcher.seals select * from kept_seals`)
+	}
+	// Somebody without the key cannot write another log.
+	o.exec(`delete from dispatcher.seals`)
+	otherFile := write(t, "other.key", other)
+	addSeals(t, o, otherFile)
+	if v, code := o.verify(seals...); code != exitFailed || v.ByKind["checkpoint"] == 0 {
+		t.Errorf("another key: %d %+v", code, v)
+	}
+	o.exec(`delete from dispatcher.seals`)
+	o.exec(`insert into dispatcher.seals select * from kept_seals`)
+	var p seal.Proof
+	got = dispatcher(t, "", o.env, "audit", "proof", "v1-000003", "--format", "json")
+	if err := json.Unmarshal([]byte(got.out), &p); err != nil || len(p.Leaf) != seal.LeafSize ||
+		p.Size < 20 || !strings.Contains(p.Checkpoint, "sms.example.com") {
+		t.Errorf("%v in %+v", err, got)
+	}
+	if got := dispatcher(t, "", o.env, "audit", "proof", "nobody"); got.code != exitFailed ||
+		!strings.Contains(got.err, "no message has the id nobody") {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	got = dispatcher(t, "", o.env, append([]string{"audit", "verify"}, seals...)...)
+	if got.code != exitUsage {
+		t.Errorf("without the file: %+v", got)
+	}
+}
+
+// TestStatesFollowAsTheLedgerLetsThem: what was final becomes what the trigger of the ledger allows,
+// in one step or several, and nothing else.
+func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
+	t.Parallel()
+	o := emptyOffice(t)
+	final := []ledger.State{
+		ledger.Accepted, ledger.Delivered, ledger.Undelivered, ledger.NoReceipt, ledger.Rejected,
+		ledger.Failed, ledger.Dead,
+	}
+	all := append(final, ledger.Waiting, ledger.Retry, ledger.Sending, ledger.Unknown)
+	for _, was := range final {
+		for _, becomes := range all {
+			var legal bool
+			if err := o.sql.QueryRow(t.Context(), `
+				with recursive reached(state) as (
+					select $1::text
+					union
+					select s from reached, unnest($3::text[]) s where dispatcher.legal(state, s))
+				select exists (select from reached where state = $2)`, was, becomes, all).
+				Scan(&legal); err != nil {
+				t.Fatal(err)
+			}
+			now := ledger.Evidence{State: becomes}
+			if slices.Contains([]ledger.State{ledger.Waiting, ledger.Retry, ledger.Sending}, becomes) {
+				now.State = ledger.NotSent
+			}
+			faults := seal.Judge([]seal.Leaf{{State: was}}, &now)
+			if (len(faults) == 0) != legal {
+				t.Errorf("%s may become %s: %v, and is taken for %+v", was, becomes, legal, faults)
+			}
+		}
+	}
+}
+
+// TestALaterLookSealsWhatHasChanged, and nothing else; what a receipt changes is no fault.
+func TestALaterLookSealsWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 20)
+	keyFile, _ := sealOffice(t, o)
+	count := func(sql string) (n int64) {
+		if err := o.sql.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const size = `select max(size) from dispatcher.seals`
+	before := count(size)
+	o.exec(`update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
+		delivered_at = now() where message_seq in (select seq from dispatcher.messages
+		where attempts = 1 order by seq limit 7) and outcome = 'accepted'`)
+	// The hour is over, and looked at for the second time.
+	o.exec(`update dispatcher.seals s set to_at = date_trunc('hour', from_at) + interval '1 hour',
+		at = date_trunc('hour', from_at) + interval '61 minutes'`)
+	o.exec(`update dispatcher.seals set from_at = from_at - interval '3 hours',
+		to_at = to_at - interval '3 hours', at = at - interval '3 hours'`)
+	o.exec(`update dispatcher.messages set received_at = received_at - interval '3 hours'`)
+	o.exec(`update dispatcher.routing_versions set created_at = created_at - interval '3 hours'`)
+	addSeals(t, o, keyFile)
+	again := count(`select count(*) from dispatcher.seals where again`)
+	if again == 0 {
+		t.Fatal("there was no later look")
+	}
+	// Everything was received three hours before what was sealed, so all of it is new but nothing
+	// more than once.
+	if n := count(size) - before; n != 42 {
+		t.Errorf("%d leaves of 40 messages and 2 versions", n)
+	}
+	o.exec(`update dispatcher.seals set at = to_at + interval '1 minute'`)
+	o.exec(`update dispatcher.attempts set receipt_state = 'undelivered', receipt_at = now()
+		where message_seq in (select seq from dispatcher.messages where attempts = 1
+		order by seq desc limit 5) and outcome = 'accepted' and receipt_state is null`)
+	before = count(size)
+	addSeals(t, o, keyFile)
+	if n := count(size) - before; n != 5 {
+		t.Errorf("%d leaves for five receipts", n)
+	}
+}
+
+// TestOldLeavesAreForgottenAndTheLogGoesOn: checkpoints stay when messages are dropped.
+func TestOldLeavesAreForgottenAndTheLogGoesOn(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 10)
+	_, seals := sealOffice(t, o)
+	o.exec(`update dispatcher.seals set from_at = from_at - interval '50 days',
+		to_at = to_at - interval '50 days' where number < (select max(number) from dispatcher.seals
+		where octet_length(leaves) > 0)`)
+	if err := o.ledger.Seals.Forget(t.Context(), 40*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	left := func() (n int) {
+		err := o.sql.QueryRow(t.Context(), `select count(*) from dispatcher.seals
+			where octet_length(leaves) > 0`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := left(); n != 1 {
+		t.Errorf("%d looks have leaves", n)
+	}
+	if err := o.ledger.Seals.Forget(t.Context(), time.Second); err != nil || left() != 1 {
+		t.Error("less than the owner keeps was forgotten", err)
+	}
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Errorf("%d %+v", code, v)
+	}
+}
+
+// TestAKeyForTheLogIsMadeOnce, and shown without its secret.
+func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/seal.key"
+	got := dispatcher(t, "", nil, "audit", "key", "sms.example.com", file, "--format", "json")
+	var k sealKey
+	if err := json.Unmarshal([]byte(got.out), &k); err != nil || k.File != file ||
+		!strings.HasPrefix(k.Verifier, "sms.example.com+") {
+		t.Fatalf("%v in %+v", err, got)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), k.Verifier) {
+		t.Fatal(string(text), err)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+	if got := dispatcher(t, "", nil, "audit", "key", "sms.example.com", file); got.code != exitFailed {
+		t.Errorf("made again: %+v", got)
+	}
+	if got := dispatcher(t, "", nil, "audit", "key", "a b", file+"2"); got.code != exitUsage {
+		t.Errorf("a name with a space: %+v", got)
+	}
+}

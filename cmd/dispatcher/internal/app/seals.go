@@ -1,0 +1,96 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// sealInterval is how often an instance looks whether messages are to be sealed. It is spread by
+// half.
+const sealInterval = time.Minute
+
+// sealer adds hashes of what is stored to the log that shows changes by others.
+type sealer struct {
+	store   *ledger.Seals
+	keys    *seal.Keys
+	facts   time.Duration
+	size    prometheus.Gauge
+	until   prometheus.Gauge
+	log     zerolog.Logger
+	trouble func(where string, err error)
+}
+
+// seal starts to do so, if there is a key to sign with.
+func (a *App) seal() error {
+	s := &a.opts.Settings
+	if s.SealKeyFile == "" {
+		return nil
+	}
+	lines, err := config.SealKeys(s.SealKeyFile)
+	if err != nil {
+		return err
+	}
+	keys, err := seal.ParseKeys(s.SealKeyFile, lines)
+	if err != nil {
+		return err
+	}
+	if keys.Signer == nil {
+		return fmt.Errorf("%s has no signer key: \"dispatcher audit key\" makes one", s.SealKeyFile)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "dispatcher", Subsystem: "seal", Name: name, Help: help,
+		})
+		a.registry.MustRegister(g)
+		return g
+	}
+	w := &sealer{
+		store: a.ledger.Seals, keys: keys, facts: cmp.Or(s.LedgerRetention, 400*24*time.Hour),
+		size: gauge("leaves", "How many leaves the log of hashes has."),
+		until: gauge("until_timestamp_seconds",
+			"Until when received messages are sealed, as a Unix time."),
+		log: a.log, trouble: a.trouble,
+	}
+	a.ownLoop("seals", w.run)
+	return nil
+}
+
+// run adds what is due until ctx ends.
+func (w *sealer) run(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(sealInterval/2 + rand.N(sealInterval)):
+			if err := w.add(ctx); err != nil && ctx.Err() == nil {
+				w.trouble("seals", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *sealer) add(ctx context.Context) error {
+	for {
+		added, err := w.store.Add(ctx, w.facts, w.keys.Begin)
+		if err != nil {
+			return err
+		}
+		if added == nil {
+			return w.store.Forget(ctx, w.facts)
+		}
+		w.size.Set(float64(added.Size))
+		if !added.Again {
+			w.until.Set(float64(added.To.Unix()))
+		}
+	}
+}

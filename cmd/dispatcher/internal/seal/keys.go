@@ -1,0 +1,171 @@
+package seal
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"dispatcher/ledger"
+)
+
+// Keys sign the log, and verify it. The first one signs; the others verify what was signed before
+// it was there.
+type Keys struct {
+	Signer    note.Signer // nil for who only verifies
+	Verifiers []note.Verifier
+}
+
+// ParseKeys reads the lines of a key file: signer and verifier keys as package note of
+// golang.org/x/mod/sumdb writes them. The first signer key signs. Name is the file's, for
+// sentences, which show no key.
+func ParseKeys(name string, lines []string) (*Keys, error) {
+	k := &Keys{}
+	for i, line := range lines {
+		if strings.HasPrefix(line, "PRIVATE+KEY+") {
+			signer, err := note.NewSigner(line)
+			if err != nil {
+				return nil, fmt.Errorf("%s: key %d is no signer key", name, i+1)
+			}
+			if k.Signer == nil {
+				k.Signer = signer
+			}
+			continue
+		}
+		verifier, err := note.NewVerifier(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: key %d is no verifier key: %w", name, i+1, err)
+		}
+		k.Verifiers = append(k.Verifiers, verifier)
+	}
+	switch {
+	case len(k.Verifiers) == 0:
+		return nil, fmt.Errorf("%s has no verifier key", name)
+	case k.Signer != nil && !slices.ContainsFunc(k.Verifiers, func(v note.Verifier) bool {
+		return v.Name() == k.Signer.Name() && v.KeyHash() == k.Signer.KeyHash()
+	}):
+		return nil, fmt.Errorf("%s lacks the verifier key of its first signer key", name)
+	}
+	return k, nil
+}
+
+// NewKey is the text of a key file with a new key under a name, such as sms.example.com, and its
+// verifier key, which may be known to everybody.
+func NewKey(name string) (file, verifier string, err error) {
+	signer, verifier, err := note.GenerateKey(rand.Reader, name)
+	if err == nil {
+		_, err = note.NewSigner(signer) // which knows what a name may be
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return "# The first line signs, and is secret. The second verifies; auditors need no other.\n" +
+		signer + "\n" + verifier + "\n", verifier, nil
+}
+
+// Open reads a checkpoint that one of the keys has signed.
+func (k *Keys) Open(text string) (c Checkpoint, err error) {
+	err = errors.New("there is no key")
+	for _, verifier := range k.Verifiers {
+		if c, err = open(text, verifier); err == nil {
+			return c, nil
+		}
+	}
+	return c, err
+}
+
+// writer makes the leaves of one look.
+type writer struct {
+	log    *Log
+	keys   *Keys
+	known  map[int64]Leaf // the newest of each message, for a later look
+	leaves []byte
+}
+
+// Begin goes on with the log behind its newest look, nil for none, unless that is not as it was
+// signed: what is added to a damaged log would prove nothing.
+func (k *Keys) Begin(last *ledger.Seal) (ledger.SealWriter, error) {
+	log, err := Resume(0, nil)
+	if last != nil {
+		log, err = k.resume(last)
+	}
+	return &writer{log: log, keys: k, known: map[int64]Leaf{}, leaves: []byte{}}, err
+}
+
+// resume is the log behind a look, if it is as it was signed.
+func (k *Keys) resume(s *ledger.Seal) (*Log, error) {
+	log, err := Resume(uint64(s.Size), s.Nodes) //nolint:gosec // The table refuses less than 0.
+	if err != nil {
+		return nil, err
+	}
+	return log, k.check(log, s)
+}
+
+// check compares the log with the checkpoint of a look.
+func (k *Keys) check(log *Log, s *ledger.Seal) error {
+	signed, err := k.Open(s.Checkpoint)
+	if err != nil {
+		return fmt.Errorf("checkpoint %d: %w", s.Number, err)
+	}
+	root, err := log.Root()
+	if err != nil {
+		return err
+	}
+	if signed.Size != log.Size() || !bytes.Equal(signed.Root, root) {
+		return fmt.Errorf("checkpoint %d is not that of the log", s.Number)
+	}
+	return nil
+}
+
+// Check reports whether a look is as it was signed, and follows the one before it, nil for the
+// first.
+func (k *Keys) Check(before, s *ledger.Seal) error {
+	log, err := Resume(0, nil)
+	if before != nil {
+		log, err = k.resume(before)
+	}
+	if err != nil {
+		return err
+	}
+	if err := log.Add(s.Leaves); err != nil {
+		return fmt.Errorf("seal %d: %w", s.Number, err)
+	}
+	if !bytes.Equal(log.Nodes(), s.Nodes) {
+		return fmt.Errorf("seal %d has other heads than its leaves lead to", s.Number)
+	}
+	return k.check(log, s)
+}
+
+// Known remembers leaves.
+func (w *writer) Known(leaves []byte) error {
+	all, err := ReadLeaves(leaves)
+	for _, leaf := range all {
+		w.known[leaf.Seq] = leaf
+	}
+	return err
+}
+
+// Add adds a message, unless the log has it as it is.
+func (w *writer) Add(e *ledger.Evidence) error {
+	leaf := NewLeaf(e)
+	if known, found := w.known[e.Seq]; found && known == leaf {
+		return nil
+	}
+	w.leaves = leaf.Append(w.leaves)
+	return nil
+}
+
+// Close signs.
+func (w *writer) Close(s *ledger.Seal) (err error) {
+	if err := w.log.Add(w.leaves); err != nil {
+		return err
+	}
+	s.Size = int64(w.log.Size()) //nolint:gosec // Far less.
+	s.Leaves, s.Nodes = w.leaves, append([]byte{}, w.log.Nodes()...)
+	s.Checkpoint, err = w.log.Sign(w.keys.Signer)
+	return err
+}

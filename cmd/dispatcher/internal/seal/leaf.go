@@ -1,0 +1,78 @@
+// Package seal shows whether stored rows were changed by somebody else than the dispatcher. Hashes
+// of messages, and of what became of them, are leaves of a log that only grows; its head is signed.
+// The log has the form of the transparency logs (RFC 6962), so that others check it with their own
+// tools. All is pure: the caller reads and writes.
+package seal
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"dispatcher/ledger"
+)
+
+// LeafSize is how many bytes a leaf has.
+const LeafSize = 8 + 1 + 1 + len(ledger.Evidence{}.Parts)*ledger.HashSize
+
+// Leaf is what the log holds of a message, or of a routing version, at a moment.
+type Leaf struct {
+	Seq   int64
+	State ledger.State
+	// Open says that parts before Later are not final.
+	Open  bool
+	Parts ledger.Parts
+}
+
+// NewLeaf is the leaf of a message as it is now.
+func NewLeaf(e *ledger.Evidence) Leaf {
+	return Leaf{Seq: e.Seq, State: e.State, Open: e.Open, Parts: e.Parts}
+}
+
+// states are numbered from 1, in this order.
+var states = [...]ledger.State{
+	ledger.NotSent, ledger.Accepted, ledger.Delivered, ledger.Undelivered, ledger.NoReceipt,
+	ledger.Rejected, ledger.Failed, ledger.Unknown, ledger.Dead,
+}
+
+func numberOf(s ledger.State) byte {
+	for i, one := range states {
+		if one == s {
+			return byte(i + 1)
+		}
+	}
+	return 0
+}
+
+// Append writes the leaf: the number as eight bytes, big-endian, the number of the state, 0 for a
+// version, 1 if it is open, else 0, and the hashes of the parts.
+func (l *Leaf) Append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(l.Seq)) //nolint:gosec // All 64 bits are kept.
+	dst = append(dst, numberOf(l.State), 0)
+	if l.Open {
+		dst[len(dst)-1] = 1
+	}
+	for i := range l.Parts {
+		dst = append(dst, l.Parts[i][:]...)
+	}
+	return dst
+}
+
+// ReadLeaves is the inverse of Append, for any number of leaves.
+func ReadLeaves(data []byte) ([]Leaf, error) {
+	if len(data)%LeafSize != 0 {
+		return nil, errors.New("the leaves are cut off")
+	}
+	leaves := make([]Leaf, len(data)/LeafSize)
+	for i := range leaves {
+		raw, l := data[i*LeafSize:(i+1)*LeafSize], &leaves[i]
+		l.Seq = int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // All 64 bits are kept.
+		if n := int(raw[8]); n >= 1 && n <= len(states) {
+			l.State = states[n-1]
+		}
+		l.Open = raw[9] == 1
+		for p := range l.Parts {
+			copy(l.Parts[p][:], raw[10+p*ledger.HashSize:])
+		}
+	}
+	return leaves, nil
+}

@@ -1,0 +1,313 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// HashSize is how many bytes of a SHA-256 are kept of each part of a message.
+const HashSize = 16
+
+// Places in Parts, and their names.
+const (
+	PartIntake   = iota // where it came from, and what was received
+	PartPlan            // route, version, draw, first choice, segments
+	PartAttempts        // channels, prices, answers, times
+	PartLater           // state, receipts, what was found out about unknown answers
+)
+
+// PartNames are those of Parts.
+var PartNames = [...]string{"intake", "plan", "attempts", "later"}
+
+// NotSent stands in evidence for all states of messages that are still to be sent.
+const NotSent = "open"
+
+// Parts are the hashes of a message.
+type Parts [len(PartNames)][HashSize]byte
+
+// Evidence is what an auditor compares of a message, or of a routing version: see facts.evidence
+// and facts.version_evidence.
+type Evidence struct {
+	// Seq is the number of a message, or less than 0 for a version: -3 is version 3.
+	Seq        int64
+	ID         string // of a message
+	ReceivedAt time.Time
+	// State is NotSent while the message is still to be sent.
+	State State
+	// Open says that plan and attempts are not final.
+	Open  bool
+	Parts Parts
+}
+
+// Seal is one look at the messages that were received from From to To.
+type Seal struct {
+	Number   int64
+	From, To time.Time
+	At       time.Time
+	// Again says that it was not the first look, and that it has only what has changed.
+	Again bool
+	// Size is how many leaves the log has with it. Nodes are what it goes on from.
+	Size       int64
+	Leaves     []byte
+	Nodes      []byte
+	Checkpoint string
+}
+
+// Seals stores the log that shows whether rows were changed.
+type Seals struct{ *db }
+
+// sealLock is the advisory lock of the transaction that adds to the log.
+const sealLock = 0x7365616c
+
+const (
+	sealColumns = `number, from_at, to_at, at, again, size, leaves, nodes, checkpoint`
+	lastSeal    = `select ` + sealColumns + ` from audit.seals order by number desc limit 1`
+)
+
+// SealWriter makes the leaves of one look.
+type SealWriter interface {
+	// Known is called first with the leaves of each look before at the same messages, in their
+	// order.
+	Known(leaves []byte) error
+	// Add is called with each version and message, messages ascending by number.
+	Add(e *Evidence) error
+	// Close fills in Size, Leaves, Nodes and Checkpoint.
+	Close(s *Seal) error
+}
+
+const (
+	// sealAfter is how old messages are when they are looked at first: by then most answers and
+	// receipts are there, and nothing of that time is still being written.
+	sealAfter = 5 * time.Minute
+	// sealSpan is the most that one look is about; no look is about two hours of the clock.
+	sealSpan = time.Hour
+)
+
+// Add has the next look that is due, if there is one, and adds it to the log. It returns nil when
+// there is none, or when another instance is at it. begin is called with the newest look, nil for
+// none. The log begins with the messages of the time at which it is called first.
+//
+// Each minute is looked at once, when it is some minutes old. After that each hour is looked at
+// again when it is ten times as old as it was the last time, until half of facts, the retention of
+// its rows, is over. Such a look adds what has changed since.
+func (s *Seals) Add(
+	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
+) (added *Seal, err error) {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, wrap("seal", err)
+	}
+	defer closeConn(conn)
+	if _, err := conn.Exec(ctx, closeSettings); err != nil {
+		return nil, wrap("seal", err)
+	}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		var ours bool
+		err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, sealLock).Scan(&ours)
+		if err != nil || !ours {
+			return err
+		}
+		added, err = s.addIn(ctx, tx, facts, begin)
+		return err
+	})
+	if err != nil {
+		return nil, wrap("seal", err)
+	}
+	return added, nil
+}
+
+// addIn is Add in its transaction.
+func (s *Seals) addIn(
+	ctx context.Context, tx pgx.Tx, facts time.Duration, begin func(last *Seal) (SealWriter, error),
+) (*Seal, error) {
+	last, err := oneSeal(ctx, tx, lastSeal)
+	if err != nil {
+		return nil, err
+	}
+	next, err := nextSeal(ctx, tx, facts)
+	if err != nil || next == nil {
+		return nil, err
+	}
+	next.Number = 1
+	if last != nil {
+		next.Number = last.Number + 1
+	}
+	writer, err := begin(last)
+	if err != nil {
+		return nil, err
+	}
+	if next.Again {
+		r, err := tx.Query(ctx, `select leaves from dispatcher.seals
+			where from_at >= $1 and from_at < $2 order by number`, next.From, next.To)
+		if err != nil {
+			return nil, err
+		}
+		var leaves []byte
+		_, err = pgx.ForEachRow(r, []any{&leaves}, func() error { return writer.Known(leaves) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := s.evidence(ctx, tx, next.From, next.To, writer.Add); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(next); err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(ctx, `insert into dispatcher.seals (`+sealColumns+`)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, next.Number, next.From, next.To, next.At,
+		next.Again, next.Size, next.Leaves, next.Nodes, next.Checkpoint)
+	return next, err
+}
+
+// Forget empties the looks at messages that are older than facts, the retention of their rows. The
+// log goes on as it is: its checkpoints and heads stay.
+func (s *Seals) Forget(ctx context.Context, facts time.Duration) error {
+	_, err := s.reports.Exec(ctx, `select dispatcher.forget_leaves(clock_timestamp() - $1::interval)`,
+		facts)
+	return wrap("forget old leaves", err)
+}
+
+// nextSeal is the next look that is due: the first one of messages that have none yet, else a later
+// one of an hour, whose messages count that have changed after since. It returns nil when none is.
+func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, err error) {
+	var now time.Time
+	var from *time.Time
+	err = tx.QueryRow(ctx, `
+		select clock_timestamp(), (select to_at from dispatcher.seals where not again
+		  order by number desc limit 1)`).Scan(&now, &from)
+	if err != nil {
+		return nil, err
+	}
+	end := now.Add(-sealAfter).Truncate(time.Minute)
+	if from == nil {
+		begin := end.Add(-time.Minute)
+		from = &begin
+	}
+	next = &Seal{From: from.UTC(), At: now}
+	if next.To = next.From.Truncate(sealSpan).Add(sealSpan); next.To.After(end) {
+		next.To = end.UTC()
+	}
+	if next.To.After(next.From) {
+		return next, nil
+	}
+	next.Again = true
+	err = tx.QueryRow(ctx, `
+		select hour, hour + $1::interval
+		from (select date_trunc('hour', from_at, 'UTC') as hour, at, to_at
+		  from dispatcher.seals where from_at > $2::timestamptz - $3::interval / 2) s
+		group by hour
+		having max(to_at) = hour + $1::interval
+		  and $2 - max(to_at) >= 10 * (max(at) - max(to_at))
+		order by hour limit 1`, sealSpan, now, facts).Scan(&next.From, &next.To)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // None is due.
+	}
+	return next, err
+}
+
+// Evidence calls each with every message that was received from from to to, ascending by number.
+// They are read in one snapshot.
+func (s *Seals) Evidence(
+	ctx context.Context, from, to time.Time, each func(*Evidence) error,
+) error {
+	return wrap("read evidence", s.evidence(ctx, s.reports, from, to, each))
+}
+
+func (s *Seals) evidence(
+	ctx context.Context, q querier, from, to time.Time, each func(*Evidence) error,
+) error {
+	low, high, err := s.seekRange(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	r, err := q.Query(ctx, `
+		select -version, '', created_at, '', false, intake, plan, ''::bytea, ''::bytea
+		from facts.version_evidence
+		where created_at >= $3 and created_at < $4
+		union all
+		(select seq, id, received_at, state, open, intake, coalesce(plan, ''),
+		  coalesce(attempts, ''), coalesce(later, '')
+		from facts.evidence
+		where seq > $1 and seq < $2 and received_at >= $3 and received_at < $4
+		order by seq)`, low, high, from, to)
+	if err != nil {
+		return err
+	}
+	var e Evidence
+	var parts [len(e.Parts)][]byte
+	_, err = pgx.ForEachRow(r, []any{
+		&e.Seq, &e.ID, &e.ReceivedAt, &e.State, &e.Open, &parts[PartIntake], &parts[PartPlan],
+		&parts[PartAttempts], &parts[PartLater],
+	}, func() error {
+		e.Parts = Parts{}
+		for i := range parts {
+			copy(e.Parts[i][:], parts[i])
+		}
+		return each(&e)
+	})
+	return err
+}
+
+// querier is a pool, a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Each calls each with the looks at messages that were received from from to to, in their order.
+func (s *Seals) Each(
+	ctx context.Context, from, to time.Time, each func(*Seal) error,
+) error {
+	r, err := s.reports.Query(ctx, `select `+sealColumns+` from audit.seals
+		where from_at < $2 and to_at > $1 order by number`, from, to)
+	if err != nil {
+		return wrap("read seals", err)
+	}
+	var one Seal
+	_, err = pgx.ForEachRow(r, one.fields(), func() error { return each(&one) })
+	return wrap("read seals", err)
+}
+
+// Number is the look of that number; nil when there is none.
+func (s *Seals) Number(ctx context.Context, number int64) (*Seal, error) {
+	one, err := oneSeal(ctx, s.reports, `select `+sealColumns+` from audit.seals where number = $1`,
+		number)
+	return one, wrap("read a seal", err)
+}
+
+// OfSize is the first look with which the log had so many leaves; nil when there is none.
+func (s *Seals) OfSize(ctx context.Context, size int64) (*Seal, error) {
+	one, err := oneSeal(ctx, s.reports, `select `+sealColumns+` from audit.seals where size = $1
+		order by number limit 1`, size)
+	return one, wrap("read a seal", err)
+}
+
+// Last is the newest look; nil when there is none.
+func (s *Seals) Last(ctx context.Context) (*Seal, error) {
+	one, err := oneSeal(ctx, s.reports, lastSeal)
+	return one, wrap("read the last seal", err)
+}
+
+func oneSeal(ctx context.Context, q querier, sql string, args ...any) (*Seal, error) {
+	r, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	s, err := pgx.CollectExactlyOneRow(r, func(row pgx.CollectableRow) (s Seal, err error) {
+		err = row.Scan(s.fields()...)
+		return s, err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	return &s, err
+}
+
+func (s *Seal) fields() []any {
+	return []any{
+		&s.Number, &s.From, &s.To, &s.At, &s.Again, &s.Size, &s.Leaves, &s.Nodes, &s.Checkpoint,
+	}
+}

@@ -1,0 +1,60 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/config/tier"
+	"dispatcher/ledger"
+)
+
+// evidenceNow is that of all messages, by number.
+func evidenceNow(t *testing.T, l *ledger.Ledger) map[int64]ledger.Evidence {
+	t.Helper()
+	all := map[int64]ledger.Evidence{}
+	now := time.Now()
+	err := l.Seals.Evidence(t.Context(), now.Add(-24*time.Hour), now.Add(time.Hour),
+		func(e *ledger.Evidence) error {
+			all[e.Seq] = *e
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestWhatIsFinalChangesNoMore: what claims, settlements and receipts do is never taken for
+// somebody else's work. What is said to be final stays, and what was sent is not to be sent again.
+func TestWhatIsFinalChangesNoMore(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	b := newBusiness(t)
+	before := map[int64]ledger.Evidence{}
+	var changed [len(ledger.PartNames)]int
+	tier.Check(t, func(rt *rapid.T) {
+		b.goOn(rt, func(string) {})
+		now := evidenceNow(t, b.l)
+		for seq, was := range before {
+			is, found := now[seq]
+			if !found {
+				rt.Fatalf("message %d is gone", seq)
+			}
+			for p := range is.Parts {
+				if is.Parts[p] == was.Parts[p] {
+					continue
+				}
+				changed[p]++
+				if p == ledger.PartIntake || p != ledger.PartLater && !was.Open {
+					rt.Fatalf("%s was %s, and its %s changed", is.ID, was.State, ledger.PartNames[p])
+				}
+			}
+		}
+		before = now
+	})
+	if changed[ledger.PartAttempts] == 0 || changed[ledger.PartLater] == 0 {
+		t.Errorf("changes by part: %v", changed)
+	}
+}
