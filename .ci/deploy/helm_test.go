@@ -1,0 +1,348 @@
+package deploy
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"dispatcher/config"
+)
+
+const chartFolder = "deploy/helm/dispatcher"
+
+// scaledObject is the part of KEDA's resource that the chart uses.
+type scaledObject struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Spec            struct {
+		ScaleTargetRef  struct{ Name string } `json:"scaleTargetRef"`
+		MinReplicaCount int                   `json:"minReplicaCount"`
+		MaxReplicaCount int                   `json:"maxReplicaCount"`
+		Advanced        struct {
+			HorizontalPodAutoscalerConfig struct {
+				Behavior struct {
+					ScaleDown struct {
+						StabilizationWindowSeconds int `json:"stabilizationWindowSeconds"`
+					} `json:"scaleDown"`
+				} `json:"behavior"`
+			} `json:"horizontalPodAutoscalerConfig"`
+		} `json:"advanced"`
+		Triggers []struct {
+			Type              string                `json:"type"`
+			Metadata          map[string]string     `json:"metadata"`
+			AuthenticationRef struct{ Name string } `json:"authenticationRef"`
+		} `json:"triggers"`
+	} `json:"spec"`
+}
+
+// manifests are the resources of one rendering, by kind and name.
+type manifests struct {
+	kinds      []string
+	deployment apps.Deployment
+	job        batch.Job
+	services   map[string]core.Service
+	account    core.ServiceAccount
+	configMap  core.ConfigMap
+	budget     policy.PodDisruptionBudget
+	network    networking.NetworkPolicy
+	scaled     scaledObject
+	podMonitor monitoring.PodMonitor
+	rendered   string
+}
+
+// render fills the templates with values of a file of ci/ and further ones.
+func render(t *testing.T, file string, further map[string]any) *manifests {
+	t.Helper()
+	chart, err := loader.Load(filepath.Join(root, chartFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	if err := yaml.UnmarshalStrict(read(t, chartFolder+"/ci/"+file), &values); err != nil {
+		t.Fatal(err)
+	}
+	values = chartutil.MergeTables(further, values)
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{
+		Name: "sms", Namespace: "messaging", IsInstall: true,
+	}, chartutil.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &manifests{services: map[string]core.Service{}}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		for part := range strings.SplitSeq(files[name], "\n---\n") {
+			if strings.TrimSpace(part) != "" {
+				m.add(t, name, []byte(part))
+			}
+		}
+		m.rendered += files[name]
+	}
+	return m
+}
+
+// add decodes a resource into the type of its kind. An unknown field is an error.
+func (m *manifests) add(t *testing.T, file string, text []byte) {
+	t.Helper()
+	var kind meta.TypeMeta
+	if err := yaml.Unmarshal(text, &kind); err != nil {
+		t.Fatalf("%s: %v\n%s", file, err, text)
+	}
+	var service core.Service
+	types := map[string]any{
+		"apps/v1/Deployment":                  &m.deployment,
+		"batch/v1/Job":                        &m.job,
+		"v1/Service":                          &service,
+		"v1/ServiceAccount":                   &m.account,
+		"v1/ConfigMap":                        &m.configMap,
+		"policy/v1/PodDisruptionBudget":       &m.budget,
+		"networking.k8s.io/v1/NetworkPolicy":  &m.network,
+		"keda.sh/v1alpha1/ScaledObject":       &m.scaled,
+		"monitoring.coreos.com/v1/PodMonitor": &m.podMonitor,
+	}
+	into := types[kind.APIVersion+"/"+kind.Kind]
+	if into == nil {
+		t.Fatalf("%s: unexpected %s %s", file, kind.APIVersion, kind.Kind)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("%s: %v\n%s", file, err, text)
+	}
+	m.kinds = append(m.kinds, kind.Kind)
+	if kind.Kind == "Service" {
+		m.services[service.Name] = service
+	}
+}
+
+// environment is what the container of a pod gets, its image's included. Values of secrets are
+// examples; files are moved to a folder of the test.
+func environment(t *testing.T, pod *core.PodSpec) map[string]string {
+	t.Helper()
+	all := imageEnvironment(t)
+	for _, e := range pod.Containers[0].Env {
+		all[e.Name] = e.Value
+		if e.ValueFrom != nil {
+			all[e.Name] = "postgres://user@db:5432/sms"
+		}
+		if path := e.Value; strings.HasPrefix(path, "/etc/") {
+			if !mounted(pod, path) {
+				t.Errorf("%s is %s, which no volume has", e.Name, path)
+			}
+		}
+	}
+	return all
+}
+
+// mounted tells whether a volume of the pod brings the file or folder.
+func mounted(pod *core.PodSpec, path string) bool {
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		if path != mount.MountPath && filepath.Dir(path) != mount.MountPath {
+			continue
+		}
+		for _, volume := range pod.Volumes {
+			if volume.Name != mount.Name {
+				continue
+			}
+			if volume.Secret == nil || path == mount.MountPath {
+				return true
+			}
+			return slices.ContainsFunc(volume.Secret.Items, func(i core.KeyToPath) bool {
+				return i.Path == filepath.Base(path)
+			})
+		}
+	}
+	return false
+}
+
+func TestChartSettingsLoad(t *testing.T) {
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"least-values.yaml", "all-values.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			m := render(t, file, nil)
+			pod := &m.deployment.Spec.Template.Spec
+			env := environment(t, pod)
+			if _, set := env["DISPATCHER_KAFKA_SASL_PASSWORD_FILE"]; set {
+				env["DISPATCHER_KAFKA_SASL_PASSWORD_FILE"] = password
+			}
+			delete(env, "DISPATCHER_KAFKA_CA_FILE") // it would be parsed
+			s := loadSettings(t, env)
+			grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+			if grace <= s.ShutdownTimeout {
+				t.Errorf("pods are killed after %s, before %s to stop are over", grace,
+					s.ShutdownTimeout)
+			}
+			job := imageEnvironment(t)
+			maps.Copy(job, environment(t, &m.job.Spec.Template.Spec))
+			for name, value := range job {
+				t.Setenv(name, value)
+			}
+			if _, err := config.Load(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestChartRefusesUnknownValues, and values that are set elsewhere.
+func TestChartRefusesUnknownValues(t *testing.T) {
+	chart, err := loader.Load(filepath.Join(root, chartFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := `settings: {DISPATCHER_KAFKA_BROKERS: "kafka:9092"}`
+	for text, ok := range map[string]bool{
+		good:                  true,
+		"{}":                  false, // no brokers
+		good + "\nreplica: 3": false,
+		good + "\nsecrets: {postgres: {name: ''}}":                                                  false,
+		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_POSTGRES_URL: "postgres://u:p@db/sms"}`: false,
+	} {
+		values := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+			t.Fatal(err)
+		}
+		_, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{},
+			chartutil.DefaultCapabilities)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestChartSelectsItsPods: what selects pods selects those of the deployment, and not the job's.
+func TestChartSelectsItsPods(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	pod, job := m.deployment.Spec.Template.Labels, m.job.Spec.Template.Labels
+	selectors := map[string]map[string]string{
+		"deployment": m.deployment.Spec.Selector.MatchLabels,
+		"budget":     m.budget.Spec.Selector.MatchLabels,
+		"network":    m.network.Spec.PodSelector.MatchLabels,
+		"monitor":    m.podMonitor.Spec.Selector.MatchLabels,
+		"spread": m.deployment.Spec.Template.Spec.TopologySpreadConstraints[0].
+			LabelSelector.MatchLabels,
+	}
+	for name, service := range m.services {
+		selectors[name] = service.Spec.Selector
+		for _, port := range service.Spec.Ports {
+			if !hasPort(&m.deployment.Spec.Template.Spec, port.TargetPort.StrVal) {
+				t.Errorf("service %s leads to port %s, which pods do not have", name,
+					port.TargetPort.StrVal)
+			}
+		}
+	}
+	selects := func(selector, labels map[string]string) bool {
+		for key, value := range selector {
+			if labels[key] != value {
+				return false
+			}
+		}
+		return len(selector) > 0
+	}
+	if len(selectors) != 7 {
+		t.Errorf("%d selectors", len(selectors))
+	}
+	for name, selector := range selectors {
+		if !selects(selector, pod) || selects(selector, job) {
+			t.Errorf("%s selects %v", name, selector)
+		}
+	}
+	if !m.services["sms-dispatcher-receipts"].Spec.PublishNotReadyAddresses {
+		t.Error("an outage of all carriers would keep receipts out")
+	}
+}
+
+func hasPort(pod *core.PodSpec, name string) bool {
+	return slices.ContainsFunc(pod.Containers[0].Ports, func(p core.ContainerPort) bool {
+		return p.Name == name
+	})
+}
+
+// TestChartPodsHaveNoRights that they do not need, as the restricted profile of Kubernetes asks.
+func TestChartPodsHaveNoRights(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	for name, pod := range map[string]core.PodSpec{
+		"deployment": m.deployment.Spec.Template.Spec, "job": m.job.Spec.Template.Spec,
+	} {
+		s, c := pod.SecurityContext, pod.Containers[0].SecurityContext
+		if !*s.RunAsNonRoot || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault ||
+			!*c.ReadOnlyRootFilesystem || *c.AllowPrivilegeEscalation ||
+			!slices.Equal(c.Capabilities.Drop, []core.Capability{"ALL"}) {
+			t.Errorf("the %s has %+v %+v", name, s, c)
+		}
+		if *pod.AutomountServiceAccountToken {
+			t.Errorf("the %s gets a token for the API of Kubernetes", name)
+		}
+		// A service named dispatcher would set DISPATCHER_PORT, which is no setting.
+		if *pod.EnableServiceLinks {
+			t.Errorf("the %s gets a variable for each service", name)
+		}
+		if !strings.HasSuffix(pod.Containers[0].Image, ":1.2.3") {
+			t.Errorf("the %s runs %s", name, pod.Containers[0].Image)
+		}
+	}
+}
+
+// TestChartScalesOnTheLagOfEveryLane that a document without lanes has.
+func TestChartScalesOnTheLagOfEveryLane(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	document, err := config.ParseRouting("routing", []byte(m.configMap.Data["routing.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for i := range document.Lanes {
+		lane := &document.Lanes[i]
+		for _, topic := range lane.Topics {
+			want[topic] = "sms." + lane.Name
+		}
+	}
+	got := map[string]string{}
+	for _, trigger := range m.scaled.Spec.Triggers {
+		got[trigger.Metadata["topic"]] = trigger.Metadata["consumerGroup"]
+	}
+	if len(want) != 3 || !maps.Equal(got, want) {
+		t.Errorf("it reads the lag of %v, want %v", got, want)
+	}
+	if m.scaled.Spec.ScaleTargetRef.Name != m.deployment.Name || m.deployment.Spec.Replicas != nil {
+		t.Error("the deployment sets its own number of pods")
+	}
+	if least := render(t, "least-values.yaml", nil); slices.Contains(least.kinds, "ScaledObject") ||
+		*least.deployment.Spec.Replicas != 2 {
+		t.Error("without autoscaling there are not two pods")
+	}
+}
+
+// TestChartPrintsLargeNumbers whole.
+func TestChartPrintsLargeNumbers(t *testing.T) {
+	m := render(t, "least-values.yaml", map[string]any{
+		"settings": map[string]any{"DISPATCHER_MAX_UNSETTLED": float64(1_000_000)},
+	})
+	env := environment(t, &m.deployment.Spec.Template.Spec)
+	if got := env["DISPATCHER_MAX_UNSETTLED"]; got != "1000000" {
+		t.Errorf("a million is %s", got)
+	}
+}
