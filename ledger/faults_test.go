@@ -204,6 +204,10 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 		1); err != nil {
 		t.Error(err)
 	}
+	recent, err := l.Reports.Recent(t.Context(), 5*time.Minute)
+	if err != nil || len(recent.Outcomes) == 0 || recent.Dead != 0 || len(recent.Queues) != 1 {
+		t.Errorf("%+v, %v", recent, err)
+	}
 	l.Close() // a session reports its statistics at its end, at the latest
 	for scalar[int64](t, db,
 		`select sum(idx_scan)::bigint from pg_stat_user_tables where relname ~ '^attempts_'`) == 0 {

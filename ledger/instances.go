@@ -180,10 +180,10 @@ func (g Grants) Plus(o Grants) Grants {
 	return Grants{g.Messages + o.Messages, g.Segments + o.Segments, g.Micros + o.Micros}
 }
 
-// Gather writes down what this instance granted per channel in the last whole minute, and reads
-// what all said that have sent a heart-beat within deadAfter, in one round trip.
+// Gather writes down what this instance granted per channel in the last whole minute and how it is,
+// and reads what all said that have sent a heart-beat within deadAfter, in one round trip.
 func (s *Instances) Gather(
-	ctx context.Context, counts map[string]Grants, deadAfter time.Duration,
+	ctx context.Context, counts map[string]Grants, state *InstanceState, deadAfter time.Duration,
 ) (LiveInstances, error) {
 	id := s.instance.Load()
 	if id == 0 {
@@ -196,8 +196,14 @@ func (s *Instances) Gather(
 	if err != nil {
 		return LiveInstances{}, wrap("gather", err)
 	}
+	said, err := state.text()
+	if err != nil {
+		return LiveInstances{}, wrap("gather", err)
+	}
 	batch := &pgx.Batch{}
-	batch.Queue(`update dispatcher.instances set counts = $2::jsonb where id = $1`, id, string(own))
+	batch.Queue(`
+		update dispatcher.instances set counts = $2::jsonb, state = $3::jsonb where id = $1`,
+		id, string(own), said)
 	var f LiveInstances
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&f.At)

@@ -19,7 +19,7 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	db := raw(t, url)
 	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.LiveInstances {
 		t.Helper()
-		f, err := l.Instances.Gather(t.Context(), counts, 6*time.Second)
+		f, err := l.Instances.Gather(t.Context(), counts, nil, 6*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	if err := second.Instances.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Instances.Gather(t.Context(), nil, time.Second); !errors.Is(err,
+	if _, err := second.Instances.Gather(t.Context(), nil, nil, time.Second); !errors.Is(err,
 		ledger.ErrNotRegistered) {
 		t.Errorf("got %v", err)
 	}
@@ -70,13 +70,13 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	if _, err := l.Instances.Gather(t.Context(), map[string]ledger.Grants{
 		"a": {Messages: 5, Segments: 6},
-	}, time.Minute); err != nil {
+	}, nil, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := other.Instances.Gather(t.Context(), nil, time.Minute)
+	f, err := other.Instances.Gather(t.Context(), nil, nil, time.Minute)
 	if err != nil || len(f.Members) != 2 || f.Members[0].Counts["a"] != (ledger.Grants{
 		Messages: 5, Segments: 6,
 	}) {
@@ -95,7 +95,7 @@ func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {
 	if err := other.Instances.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := l.Instances.Gather(t.Context(), nil, time.Minute)
+	f, err := l.Instances.Gather(t.Context(), nil, nil, time.Minute)
 	if err != nil || len(f.Members) != 1 || f.Members[0].ID != l.Instances.ID() {
 		t.Errorf("%+v, %v", f, err)
 	}

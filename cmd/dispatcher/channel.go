@@ -84,6 +84,26 @@ type channelShown struct {
 	LastAssigned *time.Time   `json:"last_assigned"` // null: never
 	Limits       []limitShown `json:"limits"`
 	Routes       []string     `json:"routes"` // that list it
+	// How it does now is told as in "dispatcher status".
+	Breaker      string      `json:"breaker"`
+	BreakerSince *time.Time  `json:"breaker_since"`
+	AgreedShare  *float64    `json:"agreed_share"`
+	CarriedShare *float64    `json:"carried_share"`
+	Rate         float64     `json:"rate"`
+	Codes        []codeCount `json:"codes"`
+	P50          *float64    `json:"p50_ms"`
+	P99          *float64    `json:"p99_ms"`
+	Waiting      int64       `json:"waiting"`
+
+	status *channelStatus
+}
+
+// take copies how the channel does now.
+func (c *channelShown) take(s *channelStatus) {
+	c.status = s
+	c.Breaker, c.BreakerSince = s.Breaker, s.BreakerSince
+	c.AgreedShare, c.CarriedShare, c.Rate = s.AgreedShare, s.CarriedShare, s.Rate
+	c.Codes, c.P50, c.P99, c.Waiting = s.Codes, s.P50, s.P99, s.Waiting
 }
 
 // limitShown is a limit in its running window. It counts all messages of the channel: "limits show"
@@ -137,8 +157,14 @@ func (c *cli) listChannels(ctx context.Context, l *database, as format) error {
 		Version  int64          `json:"version"`
 		Channels []channelShown `json:"channels"`
 	}{Version: v.Version}
+	status, err := statusOf(ctx, l, v.Version, doc)
+	if err != nil {
+		return err
+	}
 	for i := range doc.Channels {
-		value.Channels = append(value.Channels, newChannelShown(doc, &doc.Channels[i], &present))
+		shown := newChannelShown(doc, &doc.Channels[i], &present)
+		shown.take(&status.Channels[i])
+		value.Channels = append(value.Channels, shown)
 	}
 	return as.write(c.out, value, channelSheet(v.Version, value.Channels, as))
 }
@@ -189,10 +215,33 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 	s := list(as, channels, []column[channelShown]{
 		{key: "channel", width: 14},
 		{key: "provider"},
-		{key: "state"},
-		{key: "capacity"},
+		{key: "state", only: formatTable, width: 12, cell: func(c *channelShown) any {
+			if c.status != nil {
+				return c.status.stateWords()
+			}
+			return c.State
+		}},
+		{key: "breaker", only: formatTable, width: 10, cell: func(c *channelShown) any {
+			if c.status != nil {
+				return c.status.breakerWords()
+			}
+			return c.Breaker
+		}},
+		{key: "state", only: formatCSV},
+		{key: "capacity", only: formatCSV},
 		{key: "active"},
 		{key: "load_ratio", head: "load"},
+		{key: "carried", only: formatTable, right: true, cell: func(c *channelShown) any {
+			if c.AgreedShare == nil {
+				return nil
+			}
+			carried := "none"
+			if c.CarriedShare != nil {
+				carried = format(formatTable).share(c.CarriedShare)
+			}
+			return carried + "\nof " + format(formatTable).share(c.AgreedShare)
+		}},
+		{key: "waiting", only: formatTable},
 		{
 			name: "last_assigned", head: "last_assigned (UTC)", width: 19,
 			cell: func(c *channelShown) any {
@@ -210,6 +259,17 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "routes", only: formatCSV, cell: func(c *channelShown) any {
 			return strings.Join(c.Routes, ", ")
 		}},
+		{key: "breaker", only: formatCSV},
+		{key: "breaker_since", only: formatCSV},
+		{key: "agreed_share", only: formatCSV},
+		{key: "carried_share", only: formatCSV},
+		{key: "rate", only: formatCSV},
+		{key: "codes", only: formatCSV, cell: func(c *channelShown) any {
+			return (&channelStatus{Codes: c.Codes}).errorWords(", ")
+		}},
+		{key: "p50_ms", only: formatCSV},
+		{key: "p99_ms", only: formatCSV},
+		{key: "waiting", only: formatCSV},
 	}...)
 	s.title, s.tight = fmt.Sprintf("version %d", version), true
 	return s

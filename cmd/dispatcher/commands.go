@@ -14,6 +14,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.topicsCommand(),
 		c.sendCommand(),
 		c.tailCommand(),
+		c.statusCommand(),
 		c.explainCommand(),
 		c.reportCommand(),
 		c.reconcileCommand(),
@@ -71,6 +72,7 @@ var facts = []commandFacts{
 		"a line cannot be sent; with --wait: the message was not delivered",
 	},
 	{"tail", needsBroker, "an event", "with --until-final: a message was not delivered"},
+	{"status", needsDatabase, "a channel", ""},
 	{
 		"explain", "database; with --routing nothing", "a candidate of the latest choice",
 		"no message has the id; with --message: it would be a dead letter",

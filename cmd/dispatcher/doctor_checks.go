@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -234,7 +235,8 @@ func (p *checker) checkRouting(ctx context.Context) []finding {
 		if l, err := openLedger(ctx, s); err == nil {
 			defer l.Close()
 			if v, err := l.Routing.Current(ctx); err == nil {
-				return append(p.storedRouting(&v), p.checkLimits(ctx, l.Limits)...)
+				found := append(p.storedRouting(&v), p.checkLimits(ctx, l.Limits)...)
+				return append(found, p.checkTraffic(ctx, &database{l.Ledger, s}, v.Version)...)
 			}
 		}
 	}
@@ -249,6 +251,25 @@ func (p *checker) checkRouting(ctx context.Context) []finding {
 	p.routing = doc
 	return append([]finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)},
 		closedFindings(doc)...)
+}
+
+// checkTraffic looks for channels and lanes that do not do what they are meant to, as
+// "dispatcher status" does.
+func (p *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
+	if p.routing == nil {
+		return nil // the check of the routing has said it
+	}
+	status, err := statusOf(ctx, l, version, p.routing)
+	if err != nil {
+		return []finding{broken("traffic", postgresTrouble(p.settings, err))}
+	}
+	found := slices.DeleteFunc(status.Findings, func(f finding) bool {
+		return f.Check == "instances" // doctor is also for before the start
+	})
+	if len(found) == 0 {
+		return []finding{fine("traffic", "no channel and no lane is in trouble")}
+	}
+	return found
 }
 
 func (p *checker) storedRouting(v *ledger.RoutingVersion) []finding {

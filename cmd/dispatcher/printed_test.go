@@ -81,6 +81,8 @@ func printedSheets(as format) []printedSheet {
 			formatCSV,
 		},
 		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
+		{"status", statusSheet(new(filled[statusNow]()), as), ""},
+		{"lanes", laneSheet(new(filled[statusNow]())), formatTable},
 		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
 		{"preview", previewSheet(new(filled[report.Preview]()), as), ""},

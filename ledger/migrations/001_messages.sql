@@ -121,6 +121,10 @@ create table dispatcher.messages (
     and (same_key is null) = (same_key_account is null))
 ) partition by range (seq);
 
+-- The records that could not be used, for who asks about those of some time. detail never changes,
+-- so no update of a message touches this index, and no other message is in it.
+create index messages_dead on dispatcher.messages (received_at) where detail is not null;
+
 create trigger messages_legal_transition after update of state on dispatcher.messages
   for each row when (not dispatcher.legal(old.state, new.state))
   execute function dispatcher.refuse_transition();

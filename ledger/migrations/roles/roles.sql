@@ -152,8 +152,8 @@ grant insert, delete, update (until) on dispatcher.inbound_seen to dispatcher_ap
 grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_app;
 
 -- Processes, and notices on their way to Kafka.
-grant insert, delete, update (last_seen, beating_since, oldest_open_at, left_at, counts) on dispatcher.instances
-  to dispatcher_app;
+grant insert, delete, update (last_seen, beating_since, oldest_open_at, left_at, counts, state)
+  on dispatcher.instances to dispatcher_app;
 grant insert, update (instance, host, version, taken_at, working_from, left_at, early_ends) on dispatcher.identities
   to dispatcher_app;
 grant insert, delete on dispatcher.outbox to dispatcher_app;

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -39,8 +40,44 @@ func (w *watch) look(ctx context.Context) *outage.Report {
 	if report != nil {
 		away = report.Sentence
 	}
-	w.states.found(w.lane.Name, away)
+	var lag *int64
+	if report == nil {
+		lag = w.lag(ctx)
+	}
+	w.states.found(w.lane.Name, away, lag)
 	return report
+}
+
+// lag counts the records of this process's partitions that are not committed; nil when the brokers
+// do not say.
+func (w *watch) lag(ctx context.Context) *int64 {
+	admin := kadm.NewClient(w.client)
+	ends, err := admin.ListEndOffsets(ctx, w.lane.Topics...)
+	if err != nil {
+		return nil
+	}
+	var starts kadm.ListedOffsets // read for partitions without a committed offset alone
+	var lag int64
+	for topic, partitions := range w.client.CommittedOffsets() {
+		for partition, committed := range partitions {
+			end, ok := ends.Lookup(topic, partition)
+			if !ok || end.Err != nil {
+				return nil
+			}
+			from := committed.Offset
+			if from < 0 {
+				if starts == nil {
+					if starts, err = admin.ListStartOffsets(ctx, w.lane.Topics...); err != nil {
+						return nil
+					}
+				}
+				start, _ := starts.Lookup(topic, partition)
+				from = start.Offset
+			}
+			lag += max(end.Offset-from, 0)
+		}
+	}
+	return &lag
 }
 
 func (w *watch) examine(ctx context.Context) *outage.Report {
@@ -95,17 +132,23 @@ type LaneState struct {
 	Away string
 	// Joined says that this process is a member of the group.
 	Joined bool
+	// Lag counts the records of this process's partitions that are not committed, as old as Away;
+	// nil when it is not known.
+	Lag *int64
 }
 
 // states are those of all lanes. They are safe for concurrent use.
 type states struct {
 	mu      sync.Mutex
 	away    map[string]string      // guarded by mu: by lane
+	lag     map[string]*int64      // guarded by mu: by lane
 	clients map[string]*kgo.Client // guarded by mu: by lane, once it has one
 }
 
 func newStates() *states {
-	return &states{away: map[string]string{}, clients: map[string]*kgo.Client{}}
+	return &states{
+		away: map[string]string{}, lag: map[string]*int64{}, clients: map[string]*kgo.Client{},
+	}
 }
 
 // connected notes the client of a lane.
@@ -116,10 +159,10 @@ func (s *states) connected(lane string, client *kgo.Client) {
 }
 
 // found notes what a look has found.
-func (s *states) found(lane, away string) {
+func (s *states) found(lane, away string, lag *int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away[lane] = away
+	s.away[lane], s.lag[lane] = away, lag
 }
 
 // State is the state of each lane's intake, in order of their names. It does not ask the brokers.
@@ -128,7 +171,9 @@ func (c *Consumer) State() []LaneState {
 	defer c.states.mu.Unlock()
 	all := make([]LaneState, 0, len(c.cfg.Lanes))
 	for _, lane := range c.cfg.Lanes {
-		state := LaneState{Lane: lane.Name, Away: c.states.away[lane.Name]}
+		state := LaneState{
+			Lane: lane.Name, Away: c.states.away[lane.Name], Lag: c.states.lag[lane.Name],
+		}
 		if client := c.states.clients[lane.Name]; client != nil {
 			_, generation := client.GroupMetadata()
 			state.Joined = generation >= 0

@@ -62,6 +62,9 @@ type Config struct {
 	// DefaultWindowRetention.
 	WindowRetention time.Duration
 	Metrics         *Metrics
+	// Describe adds to the state of this process what the pipeline does not know: of its breakers
+	// and of Kafka. now is the database's clock. Nil adds nothing.
+	Describe func(s *ledger.InstanceState, now time.Time)
 	// Begin is closed when due rows may be picked up; nil means at once.
 	Begin <-chan struct{}
 	// Trouble is told of every failure that is tried again. It must not block.

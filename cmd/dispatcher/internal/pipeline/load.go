@@ -19,6 +19,8 @@ type load struct {
 	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
 	waiting  atomic.Int64 // messages that this process made wait for room here
 	queue    atomic.Int64 // messages of all processes that wait for the channel, as last counted
+
+	times answerTimes
 }
 
 // release counts an attempt as answered.

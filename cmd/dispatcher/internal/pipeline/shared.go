@@ -23,9 +23,11 @@ const (
 )
 
 // gather tells the others what this process granted in the last whole minute, and learns what they
-// did. The policies divide slots by it.
+// did. The policies divide slots by it. It also says how this process is, for "dispatcher status".
 func (d *Dispatcher) gather(ctx context.Context) error {
-	got, err := d.cfg.Ledger.Instances.Gather(ctx, d.minutes.last(d.now()), d.cfg.DeadAfter)
+	got, err := d.cfg.Ledger.Instances.Gather(
+		ctx, d.minutes.last(d.now()), d.state(), d.cfg.DeadAfter,
+	)
 	if err != nil {
 		return fmt.Errorf("gather the state of all instances: %w", err)
 	}
@@ -35,6 +37,42 @@ func (d *Dispatcher) gather(ctx context.Context) error {
 	}
 	d.instances.Store(all)
 	return nil
+}
+
+// state is how this process is; nil before it has a routing.
+func (d *Dispatcher) state() *ledger.InstanceState {
+	routing := d.routing.Load()
+	if routing == nil {
+		return nil
+	}
+	s := &ledger.InstanceState{
+		Version:  routing.Version,
+		Channels: make(map[string]ledger.InstanceChannel, len(routing.Channels)),
+		Lanes:    make(map[string]ledger.InstanceLane, len(routing.Lanes)),
+	}
+	reasons, portions, now := d.unready(routing), routing.Portions(), time.Now()
+	d.mu.RLock()
+	for i := range routing.Channels {
+		name := routing.Channels[i].Name
+		c := ledger.InstanceChannel{Why: reasons[i]}
+		if l := d.loads[name]; l != nil {
+			c.Unanswered, c.Answers = l.held.Load(), l.times.recent(now)
+		}
+		if w := d.workers[name]; w != nil {
+			u := w.underWay(now)
+			u.portion = portions[i]
+			c.Silent = u.fails(u.share(d.cfg.MaxUnsettled))
+		}
+		s.Channels[name] = c
+	}
+	for lane := range routing.Lanes {
+		s.Lanes[lane] = ledger.InstanceLane{Paused: d.full[lane]}
+	}
+	d.mu.RUnlock()
+	if d.cfg.Describe != nil {
+		d.cfg.Describe(s, d.now())
+	}
+	return s
 }
 
 // release gives back the active slots that nobody holds any more: those of dead instances, and

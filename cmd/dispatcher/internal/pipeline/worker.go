@@ -246,6 +246,7 @@ func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now tim
 		w.lately.add(now.Sub(w.began))
 	}
 	w.load.observe(took)
+	w.load.times.add(took, now)
 }
 
 // unsendable is the code under which an attempt goes back that may not leave now; empty when it

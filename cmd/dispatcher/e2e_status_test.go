@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// status is what the command says now.
+func (s *stage) status() (now statusNow) {
+	s.t.Helper()
+	if err := json.Unmarshal([]byte(s.command("status", "--format", "json")), &now); err != nil {
+		s.t.Fatal(err)
+	}
+	return now
+}
+
+// TestStatusShowsAChannelThatFails while another one carries its messages: the breaker and since
+// when, the code, the share that it does not carry, and the lag. Then the process is killed.
+func TestStatusShowsAChannelThatFails(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{channels: []channel{
+		{name: "good", weight: "40", behaviour: quick(), document: limitPerSecond(1000)},
+		{name: "sick", weight: "60", behaviour: smpptest.Behaviour{
+			ErrorEvery: 1, ErrorStatus: pdu.StatusSysErr,
+		}},
+	}})
+	began := time.Now()
+	p := s.run("dispatcher")
+	p.says(t, "dispatcher is running")
+	s.joined(1)
+	s.publish("bulk", short("status", 150))
+	s.settled(150, stepTimeout)
+	var now statusNow
+	eventually(t, stepTimeout, "the status shows the open breaker", func() bool {
+		now = s.status()
+		good, sick := now.Channels[0], now.Channels[1]
+		return (sick.Breaker == "open" || sick.Breaker == "half_open") && good.P50 != nil &&
+			now.Lanes[0].Lag != nil && *now.Lanes[0].Lag == 0
+	})
+	good, sick := now.Channels[0], now.Channels[1]
+	if sick.BreakerSince == nil || sick.BreakerSince.Before(began.Add(-time.Minute)) ||
+		len(sick.Codes) == 0 || sick.Codes[0].Outcome != "refused" ||
+		*sick.AgreedShare != 0.6 || sick.CarriedShare == nil || *sick.CarriedShare != 0 {
+		t.Errorf("%+v", sick)
+	}
+	if good.Breaker != "closed" || good.Accepted != 150 || *good.CarriedShare != 1 ||
+		good.Limit == nil || *good.Limit != 1000 || good.P99 == nil || good.Rate <= 0 {
+		t.Errorf("%+v", good)
+	}
+	if now.Instances != 1 || now.Lanes[0].Readers != 1 || now.RoutingVersion != 1 ||
+		now.Processes[0].RoutingVersion != 1 {
+		t.Errorf("%+v", now)
+	}
+	for _, want := range []string{"its breaker is", "carries 0.00 %, agreed is 60.00 %"} {
+		if table := s.command("status"); !strings.Contains(strings.Join(strings.Fields(table), " "),
+			want) {
+			t.Errorf("%q is missing:\n%s", want, table)
+		}
+	}
+	if list := s.command("channel", "list"); !strings.Contains(list, "since") {
+		t.Errorf("channel list does not tell of the breaker:\n%s", list)
+	}
+	doctor := launch(t, "doctor", s.folder, s.settings, "doctor")
+	if <-doctor.done; !strings.Contains(doctor.out.String(), "traffic of sick") {
+		t.Errorf("doctor does not tell of the breaker:\n%s", doctor.out.String())
+	}
+	p.kill(t)
+	eventually(t, stepTimeout, "nobody runs", func() bool {
+		now = s.status()
+		return now.Instances == 0
+	})
+	if len(now.Findings) == 0 || now.Channels[1].Breaker != "" || now.Lanes[0].Lag != nil {
+		t.Errorf("%+v", now)
+	}
+}

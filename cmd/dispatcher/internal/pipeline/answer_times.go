@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+const (
+	// answerMinutes is of how many minutes answer times are kept, the running one included.
+	answerMinutes = 5
+	// answerStep is the ratio of the bounds of two neighbouring counts.
+	answerStep = 1.2
+	// answerCounts reach from a millisecond to a minute.
+	answerCounts = 61
+)
+
+// answerTimes counts the answers of the last minutes by how long they took.
+type answerTimes struct {
+	mu      sync.Mutex
+	minutes [answerMinutes]answerMinute // guarded by mu; minute n at n modulo their number
+}
+
+type answerMinute struct {
+	at     int64 // minutes since 1970
+	counts [answerCounts]int32
+}
+
+// add counts an answer.
+func (a *answerTimes) add(took time.Duration, now time.Time) {
+	at := now.Unix() / 60
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := &a.minutes[at%answerMinutes]
+	if m.at != at {
+		*m = answerMinute{at: at}
+	}
+	m.counts[answerCount(took)]++
+}
+
+// answerCount is where an answer is counted.
+func answerCount(took time.Duration) int {
+	if took <= time.Millisecond {
+		return 0
+	}
+	steps := math.Log(float64(took)/float64(time.Millisecond)) / math.Log(answerStep)
+	return min(int(math.Ceil(steps)), answerCounts-1)
+}
+
+// recent are the counts of the last minutes by their upper bound in microseconds; nil for none.
+func (a *answerTimes) recent(now time.Time) map[int64]int64 {
+	at := now.Unix() / 60
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out map[int64]int64
+	for i := range a.minutes {
+		if m := &a.minutes[i]; m.at > at-answerMinutes && m.at <= at {
+			for j, n := range m.counts {
+				if n == 0 {
+					continue
+				}
+				if out == nil {
+					out = map[int64]int64{}
+				}
+				out[int64(1000*math.Pow(answerStep, float64(j)))] += int64(n)
+			}
+		}
+	}
+	return out
+}

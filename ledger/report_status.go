@@ -1,0 +1,138 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Recent is what the channels did in the last minutes, and what waits now.
+type Recent struct {
+	Now time.Time // the database's clock
+	// Since is the beginning of what Carried counts: as far back as was asked for, or less when
+	// more messages came than are read for it.
+	Since   time.Time
+	Carried []RecentCarried
+	// Outcomes count the attempts by channel, outcome and code, most of them first within a
+	// channel.
+	Outcomes []RecentOutcome
+	Queues   []Queue
+	// Dead counts the records of the last day that could not be used, Ambiguous the submissions
+	// that are being resolved.
+	Dead, Ambiguous int64
+}
+
+// RecentCarried counts the messages of a route, received since Recent.Since, that a channel
+// accepted.
+type RecentCarried struct {
+	Route, Channel string
+	Accepted       int64
+}
+
+// RecentOutcome counts attempts of a channel. Those without an answer have no outcome.
+type RecentOutcome struct {
+	Channel, Outcome, Code string
+	Attempts               int64
+}
+
+// Queue is what waits in a lane, scheduled messages left out.
+type Queue struct {
+	Lane     string
+	Waiting  int64
+	Received time.Time // when the oldest of them was received
+}
+
+// mostRecent is how many messages are read at most to tell what was carried: a third of a second.
+const mostRecent = 200_000
+
+// newestSeq is the number of the newest message from $1 on.
+const newestSeq = `select now(), coalesce((select max(seq) from dispatcher.messages
+	where seq >= $1), 0)`
+
+// recentCarried reads messages and attempts by the ranges of their keys.
+const recentCarried = `
+	select coalesce(m.route, ''), a.channel, count(*)
+	from (select seq, route from dispatcher.messages
+	  where seq > $1 and received_at >= $2 offset 0) m
+	join dispatcher.attempts a on a.message_seq = m.seq
+	where a.message_seq > $1 and a.outcome = 'accepted'
+	group by 1, 2 order by 1, 2`
+
+// recentSince is the time of reception of the oldest message above a number.
+const recentSince = `select received_at from dispatcher.messages where seq > $1 order by seq limit 1`
+
+// recentOutcomes reads the newest block ranges of the attempts, as Faults does.
+const recentOutcomes = `
+	select a.channel, coalesce(a.outcome, ''), coalesce(a.provider_code, ''), count(*)
+	from dispatcher.attempts a where a.claimed_at >= $1
+	group by 1, 2, 3 order by 1, 4 desc, 2, 3`
+
+// queues are told by due, which has an index for them.
+const queues = `
+	select d.lane, d.messages,
+	  coalesce((select m.received_at from dispatcher.messages m where m.seq = d.oldest), now())
+	from (select lane, count(*) as messages, min(seq) as oldest from dispatcher.due
+	  where state <> 'scheduled' group by lane) d
+	order by d.lane`
+
+// recentDead counts by the index of the records that could not be used.
+const recentDead = `
+	select count(*) from dispatcher.messages
+	where detail is not null and received_at >= now() - interval '1 day' and seq >= $1`
+
+const openAmbiguities = `select count(*) from dispatcher.ambiguous where next_at is not null`
+
+// statusSettings keep the questions of a status off the tables, whatever the statistics say.
+const statusSettings = `
+	select set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
+
+// Recent counts what the channels did within a time of minutes, by the database's clock, and what
+// waits now. It may be asked every few seconds, however large the ledger is: it reads the newest
+// mostRecent messages at most, the newest block ranges of the attempts, and small tables.
+func (s *Reports) Recent(ctx context.Context, within time.Duration) (r Recent, err error) {
+	var newest int64
+	yesterday := (DayAt(time.Now()) - 1).first() // this clock may be wrong by some hours
+	if err := s.reports.QueryRow(ctx, newestSeq, yesterday).Scan(&r.Now, &newest); err != nil {
+		return r, wrap("read what happened lately", err)
+	}
+	r.Now = r.Now.UTC()
+	r.Since = r.Now.Add(-within)
+	low, _, err := s.seek(ctx, r.Since)
+	if err != nil {
+		return r, wrap("read what happened lately", err)
+	}
+	asked := low
+	low = max(low, newest-mostRecent)
+	batch := &pgx.Batch{}
+	batch.Queue("begin read only")
+	batch.Queue(statusSettings)
+	collect(batch, &r.Carried, recentCarried, low, r.Since)
+	collect(batch, &r.Outcomes, recentOutcomes, r.Since)
+	collect(batch, &r.Queues, queues)
+	batch.Queue(recentDead, (DayAt(r.Now) - 1).first()).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&r.Dead)
+	})
+	batch.Queue(openAmbiguities).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Ambiguous) })
+	if low > asked { // there are more messages than are read
+		batch.Queue(recentSince, low).QueryRow(func(row pgx.Row) error {
+			var first time.Time
+			err := row.Scan(&first)
+			if first.After(r.Since) {
+				r.Since = first.UTC()
+			}
+			return err
+		})
+	}
+	batch.Queue("commit")
+	err = s.reports.SendBatch(ctx, batch).Close()
+	return r, wrap("read what happened lately", err)
+}
+
+// collect adds a question whose rows are the fields of T in order.
+func collect[T any](batch *pgx.Batch, into *[]T, sql string, args ...any) {
+	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err
+	})
+}
