@@ -37,8 +37,11 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 		Now: got.Now, Since: got.Now.Add(-5 * time.Minute), Dead: 2, Ambiguous: got.Ambiguous,
 		Carried: []ledger.RecentCarried{{"default", "a", 2}, {"default", "b", 1}},
 		Outcomes: []ledger.RecentOutcome{
-			{"a", "accepted", "", 2}, {"a", "rejected", "11", 2}, {"a", "unknown", "timeout", 1},
-			{"b", "", "", 2}, {"b", "accepted", "", 1},
+			{"a", "accepted", "", 2},
+			{"a", "rejected", "11", 2},
+			{"a", "unknown", "timeout", 1},
+			{"b", "", "", 2},
+			{"b", "accepted", "", 1},
 		},
 		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Received}},
 	}

@@ -230,7 +230,7 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "state", only: formatCSV},
 		{key: "capacity", only: formatCSV},
 		{key: "active"},
-		{key: "load_ratio", head: "load"},
+		{key: "load_ratio", only: formatCSV},
 		{key: "carried", only: formatTable, right: true, cell: func(c *channelShown) any {
 			if c.AgreedShare == nil {
 				return nil
@@ -243,7 +243,7 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		}},
 		{key: "waiting", only: formatTable},
 		{
-			name: "last_assigned", head: "last_assigned (UTC)", width: 19,
+			name: "last_assigned", only: formatCSV,
 			cell: func(c *channelShown) any {
 				if c.LastAssigned == nil {
 					return "never"

@@ -30,8 +30,10 @@ lanes: {otp: {}}
 		t.Errorf("without traffic routes count alike: %+v", s)
 	}
 	got = SharesNow(doc, []ledger.RecentCarried{
-		{Route: "codes", Channel: "a", Accepted: 100}, {Route: "codes", Channel: "b", Accepted: 200},
-		{Route: "rest", Channel: "c", Accepted: 900}, {Route: "idle", Channel: "b", Accepted: 5000},
+		{Route: "codes", Channel: "a", Accepted: 100},
+		{Route: "codes", Channel: "b", Accepted: 200},
+		{Route: "rest", Channel: "c", Accepted: 900},
+		{Route: "idle", Channel: "b", Accepted: 5000},
 		{Route: "gone", Channel: "b", Accepted: 5000},
 	})
 	a, b, c := got["a"], got["b"], got["c"]
