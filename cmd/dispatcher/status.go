@@ -17,7 +17,7 @@ import (
 const (
 	// statusWithin is how far back a status looks.
 	statusWithin = 5 * time.Minute
-	// statusEvery is how often --watch looks again.
+	// statusEvery is how often --watch shows it.
 	statusEvery = 2 * time.Second
 )
 
