@@ -261,8 +261,12 @@ type querier interface {
 func (s *Seals) Each(
 	ctx context.Context, from, to time.Time, each func(*Seal) error,
 ) error {
-	r, err := s.reports.Query(ctx, `select `+sealColumns+` from audit.seals
+	return s.each(ctx, each, `select `+sealColumns+` from audit.seals
 		where from_at < $2 and to_at > $1 order by number`, from, to)
+}
+
+func (s *Seals) each(ctx context.Context, each func(*Seal) error, sql string, args ...any) error {
+	r, err := s.reports.Query(ctx, sql, args...)
 	if err != nil {
 		return wrap("read seals", err)
 	}
@@ -285,10 +289,20 @@ func (s *Seals) OfSize(ctx context.Context, size int64) (*Seal, error) {
 	return one, wrap("read a seal", err)
 }
 
-// Last is the newest look; nil when there is none.
-func (s *Seals) Last(ctx context.Context) (*Seal, error) {
-	one, err := oneSeal(ctx, s.reports, lastSeal)
-	return one, wrap("read the last seal", err)
+// Checkpoint is the newest one; empty when there is none.
+func (s *Seals) Checkpoint(ctx context.Context) (text string, err error) {
+	err = s.reports.QueryRow(ctx,
+		`select checkpoint from audit.seals order by number desc limit 1`).Scan(&text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return text, wrap("read the newest checkpoint", err)
+}
+
+// After calls each with the looks after one, in their order.
+func (s *Seals) After(ctx context.Context, number int64, each func(*Seal) error) error {
+	return s.each(ctx, each, `select `+sealColumns+` from audit.seals where number > $1
+		order by number`, number)
 }
 
 func oneSeal(ctx context.Context, q querier, sql string, args ...any) (*Seal, error) {

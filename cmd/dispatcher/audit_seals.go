@@ -235,16 +235,29 @@ func (c *cli) newSealKey(name, path string, as format) error {
 // auditProofCommand is "audit proof".
 func (c *cli) auditProofCommand() *cobra.Command {
 	var as format
+	var since string
 	cmd := &cobra.Command{
-		Use:   "proof ID",
-		Short: "Prove to somebody else that the log of hashes has a message",
+		Use:   "proof {ID | --since FILE}",
+		Short: "Prove to somebody else that the log of hashes has a message, or that it only grew",
 		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
-section 2.1.1) and the checkpoint that it leads to. Whoever has the verifier key can check them with
-any tool for transparency logs, without the database.`,
-		Example: "  dispatcher audit proof order-4711 --format json",
-		Args:    arguments(1, 1),
+section 2.1.1) and the checkpoint that it leads to. With --since, prints the consistency proof
+(section 2.1.2) from a checkpoint that was kept to the newest one. Whoever has the verifier key can
+check them with any tool for transparency logs, without the database.`,
+		Example: "  dispatcher audit proof order-4711 --format json\n" +
+			"  dispatcher audit proof --since october.txt --format json",
+		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
+			if (since == "") == (len(args) == 0) {
+				return usage(errors.New("name a message or --since, one of them"))
+			}
 			return c.withLedger(ctx, func(l *database) error {
+				if since != "" {
+					g, err := growthSince(ctx, l, since)
+					if err != nil {
+						return err
+					}
+					return as.write(c.out, g, growthSheet(g))
+				}
 				p, err := proofOf(ctx, l, args[0])
 				if err != nil {
 					return err
@@ -253,8 +266,45 @@ any tool for transparency logs, without the database.`,
 			})
 		}),
 	}
+	cmd.Flags().StringVar(&since, "since", "", "file with a checkpoint that was kept")
 	as.addTo(cmd.Flags())
 	return cmd
+}
+
+// growthSince proves that the log goes on from a checkpoint in a file.
+func growthSince(ctx context.Context, l *database, path string) (*seal.Growth, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage(err)
+	}
+	size, err := seal.Size(string(text))
+	if err != nil {
+		return nil, usage(fmt.Errorf("%s: %w", path, err))
+	}
+	from, err := l.Seals.OfSize(ctx, int64(size)) //nolint:gosec // A wrong one is not found.
+	if err != nil {
+		return nil, err
+	}
+	if from == nil {
+		return nil, failed(fmt.Errorf("the log of hashes never had the %d leaves of %s", size, path))
+	}
+	newest, err := l.Seals.Checkpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := seal.ProveGrowth(from, newest, func(add func(*ledger.Seal) error) error {
+		return l.Seals.After(ctx, from.Number, add)
+	})
+	if err != nil {
+		return nil, failed(fmt.Errorf("no proof from the %d leaves of %s: %w", size, path, err))
+	}
+	return g, nil
+}
+
+func growthSheet(g *seal.Growth) sheet {
+	return proofTable([][2]string{
+		{"from", strconv.FormatUint(g.From, 10)}, {"size", strconv.FormatUint(g.Size, 10)},
+	}, g.Hashes, g.Checkpoint)
 }
 
 // proofOf is that of the newest leaf of a message.
@@ -298,14 +348,21 @@ func proofOf(ctx context.Context, l *database, id string) (p *seal.Proof, err er
 }
 
 func proofSheet(p *seal.Proof) sheet {
-	s := sheet{header: []string{"what", "value"}, rows: [][]string{
+	return proofTable([][2]string{
 		{"leaf", base64.StdEncoding.EncodeToString(p.Leaf)},
 		{"index", strconv.FormatUint(p.Index, 10)},
 		{"size", strconv.FormatUint(p.Size, 10)},
-	}, wrap: map[int]int{2: 100}}
-	for _, hash := range p.Hashes {
+	}, p.Hashes, p.Checkpoint)
+}
+
+func proofTable(facts [][2]string, hashes [][]byte, checkpoint string) sheet {
+	s := sheet{header: []string{"what", "value"}, wrap: map[int]int{2: 100}}
+	for i := range facts {
+		s.rows = append(s.rows, facts[i][:])
+	}
+	for _, hash := range hashes {
 		s.rows = append(s.rows, []string{"hash", base64.StdEncoding.EncodeToString(hash)})
 	}
-	s.rows = append(s.rows, []string{"checkpoint", p.Checkpoint})
+	s.rows = append(s.rows, []string{"checkpoint", checkpoint})
 	return s
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"os"
 	"slices"
 	"strings"
@@ -275,6 +276,27 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	if got := dispatcher(t, "", o.env, "audit", "proof", "nobody"); got.code != exitFailed ||
 		!strings.Contains(got.err, "no message has the id nobody") {
 		t.Errorf("%+v", got)
+	}
+	var g seal.Growth
+	got = dispatcher(t, "", o.env, "audit", "proof", "--since", kept, "--format", "json")
+	if err := json.Unmarshal([]byte(got.out), &g); err != nil || g.From == 0 || g.Size < g.From ||
+		!strings.Contains(g.Checkpoint, "sms.example.com") {
+		t.Errorf("%v in %+v", err, got)
+	}
+	for _, args := range [][]string{{}, {"v1-000003", "--since", kept}} {
+		got := dispatcher(t, "", o.env, append([]string{"audit", "proof"}, args...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, "name a message or --since") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	for _, args := range [][]string{
+		{}, {"--format", "json"}, {"monthly"}, {"daily", "--from", seals[3], "--format", "html"},
+	} {
+		args = append([]string{"report"}, args...)
+		text := html.UnescapeString(dispatcher(t, "", o.env, args...).out)
+		if text = strings.ReplaceAll(text, `\n`, "\n"); !strings.Contains(text, g.Checkpoint) {
+			t.Errorf("%v has no checkpoint:\n%s", args, text)
+		}
 	}
 	if err := os.Remove(kept); err != nil {
 		t.Fatal(err)

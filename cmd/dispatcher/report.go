@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures
 		return nil, err
 	}
 	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
+		return nil, err
+	}
+	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
 		return nil, err
 	}
 	var wanted []int64
@@ -178,6 +182,18 @@ func (c *cli) printDaily(d *report.Daily) {
 			fmt.Fprintln(c.out, paragraph(c.out, sentence))
 		}
 		from = to
+	}
+	printCheckpoint(c.out, d.Checkpoint)
+}
+
+// keepCheckpoint stands above a checkpoint in a report.
+const keepCheckpoint = "Checkpoint of the log of hashes. Whoever keeps it can show later whether " +
+	"rows were changed: dispatcher audit verify --checkpoint FILE."
+
+// printCheckpoint ends a report. A checkpoint is printed whole, so that paper will do.
+func printCheckpoint(out io.Writer, text string) {
+	if text != "" {
+		fmt.Fprintf(out, "%s\n\n%s", paragraph(out, keepCheckpoint), text)
 	}
 }
 

@@ -33,11 +33,16 @@ const mostHTMLRows = 1000
 func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) error {
 	page := struct {
 		Title, Note string
+		Keep        string
+		Checkpoint  string
 		Sentences   []string
 		Plots       []reportPlot
 		Table       htmlTable
 		More        int
-	}{Title: "Report " + rangeDates(r), Note: rangeTitle(r)}
+	}{
+		Title: "Report " + rangeDates(r), Note: rangeTitle(r),
+		Keep: keepCheckpoint, Checkpoint: r.Checkpoint,
+	}
 	if len(r.Rows) > 0 {
 		channels, hours := *figures, *figures
 		channels.By = []report.Dimension{report.ByRoute, report.ByChannel}

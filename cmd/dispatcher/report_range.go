@@ -201,6 +201,9 @@ func readRange(
 			BusinessDay: ledger.NewBusinessDay(noon, noon.Location()), Period: f.Unit.Period(noon),
 		}
 	}
+	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
+		return nil, err
+	}
 	f.Complete = !days[len(days)-1].To.After(time.Now())
 	split := report.SplitOf(f.By)
 	split.Hour = split.Hour || hours

@@ -112,6 +112,7 @@ func printRange(out io.Writer, r *report.Range, wide bool) {
 	for _, sentence := range rangeSentences(r) {
 		fmt.Fprintln(out, paragraph(out, sentence))
 	}
+	printCheckpoint(out, r.Checkpoint)
 }
 
 func rangeDates(r *report.Range) string {

@@ -18,11 +18,13 @@ type Daily struct {
 	// ClosedAt is when the day was closed, nil for a day that was not. From then on its figures are
 	// those of that moment with the corrections since: late receipts, and attempts whose outcome
 	// became known.
-	ClosedAt    *time.Time     `json:"closed_at"`
-	Corrections []Correction   `json:"corrections"`
-	Rows        []DailyRow     `json:"rows"`
-	Totals      []DailyTotal   `json:"totals"`
-	Routes      []RouteVerdict `json:"routes"` // in the order of Rows
+	ClosedAt    *time.Time   `json:"closed_at"`
+	Corrections []Correction `json:"corrections"`
+	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
+	Checkpoint string         `json:"checkpoint"`
+	Rows       []DailyRow     `json:"rows"`
+	Totals     []DailyTotal   `json:"totals"`
+	Routes     []RouteVerdict `json:"routes"` // in the order of Rows
 }
 
 // Correction is a change of the figures of a closed day.
@@ -145,6 +147,8 @@ type Figures struct {
 	Versions map[int64]*config.Routing
 	// Current orders the rows and supplies the shares of a route without a message that day.
 	Current *config.Routing
+	// Checkpoint is printed with the report, so that whoever keeps the report keeps it.
+	Checkpoint string
 }
 
 // NewDaily judges the day. Every channel with a weight has a row, also one that got
@@ -152,7 +156,7 @@ type Figures struct {
 func NewDaily(f *Figures) Daily {
 	d := Daily{
 		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(),
-		Complete: f.Complete, Corrections: []Correction{},
+		Complete: f.Complete, Corrections: []Correction{}, Checkpoint: f.Checkpoint,
 		Rows: []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
 	}
 	for i, c := range f.Closings {

@@ -169,6 +169,8 @@ type RangeFigures struct {
 	Ledger   ledger.RangeFigures
 	Versions map[int64]*config.Routing
 	Current  *config.Routing
+	// Checkpoint is that of Figures.
+	Checkpoint string
 }
 
 // Range is a report of several periods.
@@ -180,10 +182,12 @@ type Range struct {
 	By       []Dimension `json:"by"`
 	Complete bool        `json:"complete"`
 	// OpenDays are those that are not closed: their figures may still change.
-	OpenDays []string        `json:"open_days"`
-	Rows     []RangeRow      `json:"rows"`
-	Totals   []RangeTotal    `json:"totals"`
-	Routes   []PeriodVerdict `json:"routes"`
+	OpenDays []string `json:"open_days"`
+	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
+	Checkpoint string          `json:"checkpoint"`
+	Rows       []RangeRow      `json:"rows"`
+	Totals     []RangeTotal    `json:"totals"`
+	Routes     []PeriodVerdict `json:"routes"`
 }
 
 // Found reports whether a period has anything that somebody should look at.
@@ -232,7 +236,7 @@ func NewRange(f *RangeFigures) Range {
 	first, last := f.Days[0], f.Days[len(f.Days)-1]
 	r := Range{
 		Unit: f.Unit, Day: first.Format(time.DateOnly), LastDay: last.Format(time.DateOnly),
-		Timezone: last.Location().String(), By: f.By, Complete: f.Complete,
+		Timezone: last.Location().String(), By: f.By, Complete: f.Complete, Checkpoint: f.Checkpoint,
 		OpenDays: append([]string{}, f.Ledger.Open...), Rows: []RangeRow{},
 		Totals: []RangeTotal{}, Routes: []PeriodVerdict{},
 	}

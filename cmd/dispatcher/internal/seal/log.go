@@ -85,6 +85,19 @@ type Checkpoint struct {
 // errCheckpoint says that a text is no checkpoint at all.
 var errCheckpoint = errors.New("it is not a checkpoint")
 
+// Size is how many leaves the log has at a checkpoint, whoever signed it.
+func Size(text string) (uint64, error) {
+	lines := strings.SplitN(text, "\n", 3)
+	if len(lines) < 3 {
+		return 0, errCheckpoint
+	}
+	size, err := strconv.ParseUint(lines[1], 10, 64)
+	if err != nil {
+		return 0, errCheckpoint
+	}
+	return size, nil
+}
+
 // open reads a checkpoint if its signature is right.
 func open(text string, verifier note.Verifier) (Checkpoint, error) {
 	signed, err := note.Open([]byte(text), note.VerifierList(verifier))
@@ -95,9 +108,9 @@ func open(text string, verifier note.Verifier) (Checkpoint, error) {
 	if len(lines) < 4 || lines[0] != verifier.Name() {
 		return Checkpoint{}, errCheckpoint
 	}
-	size, err := strconv.ParseUint(lines[1], 10, 64)
+	size, err := Size(text)
 	if err != nil {
-		return Checkpoint{}, errCheckpoint
+		return Checkpoint{}, err
 	}
 	root, err := base64.StdEncoding.DecodeString(lines[2])
 	if err != nil {

@@ -1,7 +1,7 @@
 package seal
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/proof"
@@ -20,64 +20,126 @@ type Proof struct {
 	Checkpoint string   `json:"checkpoint"`
 }
 
-// nodes are the hashes of subtrees that are known.
-type nodes map[compact.NodeID][]byte
-
-func (n nodes) see(id compact.NodeID, hash []byte) { n[id] = hash }
+// Growth shows with two checkpoints alone that the log of the later one is that of the earlier one
+// with leaves added: the consistency proof of RFC 6962, section 2.1.2.
+type Growth struct {
+	From       uint64   `json:"from"` // the size of the log at the earlier checkpoint
+	Size       uint64   `json:"size"`
+	Hashes     [][]byte `json:"hashes"`
+	Checkpoint string   `json:"checkpoint"` // the later one
+}
 
 // Prove shows that the log has leaf i of a look, which follows the one before it, nil for the
 // first.
 func Prove(before, s *ledger.Seal, i int) (*Proof, error) {
-	log, known, err := replayed(before, s.Leaves)
-	if err != nil {
-		return nil, err
-	}
-	first := log.Size() - uint64(len(s.Leaves)/LeafSize)
+	size := uint64(s.Size) //nolint:gosec // The table refuses less than 0.
 	p := &Proof{
 		Leaf:  s.Leaves[i*LeafSize : (i+1)*LeafSize],
-		Index: first + uint64(i), //nolint:gosec // It is not below 0.
-		Size:  log.Size(), Checkpoint: s.Checkpoint,
+		Index: size - uint64(len(s.Leaves)/LeafSize-i), //nolint:gosec // i is one of them.
+		Size:  size, Checkpoint: s.Checkpoint,
 	}
 	needed, err := proof.Inclusion(p.Index, p.Size)
 	if err != nil {
 		return nil, err
 	}
-	p.Hashes, err = known.prove(needed)
+	r, err := replayAfter(before, needed)
+	if err == nil {
+		err = r.add(s.Leaves)
+	}
+	if err == nil {
+		p.Hashes, err = r.hashes(p.Size)
+	}
 	return p, err
 }
 
-// replayed is the log with leaves behind a look, and all hashes of subtrees met on the way.
-func replayed(before *ledger.Seal, leaves []byte) (*Log, nodes, error) {
+// ProveGrowth shows that the log of a checkpoint goes on from a look. after calls its argument with
+// the looks behind that one, in their order.
+func ProveGrowth(
+	from *ledger.Seal, checkpoint string, after func(func(*ledger.Seal) error) error,
+) (*Growth, error) {
+	size, err := Size(checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	g := &Growth{
+		From: uint64(from.Size), //nolint:gosec // The table refuses less than 0.
+		Size: size, Checkpoint: checkpoint,
+	}
+	needed, err := proof.Consistency(g.From, g.Size)
+	if err != nil {
+		return nil, err
+	}
+	r, err := replayAfter(from, needed)
+	if err == nil {
+		err = after(func(s *ledger.Seal) error {
+			if r.log.Size() >= size { // A look that came since is behind the checkpoint.
+				return nil
+			}
+			return r.add(s.Leaves)
+		})
+	}
+	if err == nil {
+		g.Hashes, err = r.hashes(size)
+	}
+	return g, err
+}
+
+// replayer adds the leaves once more and keeps the hashes that a proof needs.
+type replayer struct {
+	log    *Log
+	needed proof.Nodes
+	met    map[compact.NodeID][]byte // nil where it has not been met
+}
+
+// replayAfter begins behind a look, nil for the beginning of the log.
+func replayAfter(before *ledger.Seal, needed proof.Nodes) (*replayer, error) {
 	log, err := Resume(0, nil)
 	if before != nil {
 		log, err = Resume(uint64(before.Size), before.Nodes) //nolint:gosec // The table refuses it.
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	known := nodes{}
+	r := &replayer{log: log, needed: needed, met: map[compact.NodeID][]byte{}}
+	for _, id := range needed.IDs {
+		r.met[id] = nil
+	}
 	for i, id := range compact.RangeNodes(0, log.Size(), nil) {
-		known[id] = log.tree.Hashes()[i]
+		r.meet(id, log.tree.Hashes()[i])
 	}
-	for ; len(leaves) >= LeafSize; leaves = leaves[LeafSize:] {
-		hash := rfc6962.DefaultHasher.HashLeaf(leaves[:LeafSize])
-		known[compact.NewNodeID(0, log.Size())] = hash
-		if err := log.tree.Append(hash, known.see); err != nil {
-			return nil, nil, err
-		}
-	}
-	return log, known, nil
+	return r, nil
 }
 
-// prove are the hashes of a proof.
-func (n nodes) prove(needed proof.Nodes) ([][]byte, error) {
-	hashes := make([][]byte, len(needed.IDs))
-	for i, id := range needed.IDs {
-		hash, found := n[id]
-		if !found {
-			return nil, fmt.Errorf("a subtree of level %d is not known", id.Level)
-		}
-		hashes[i] = hash
+func (r *replayer) meet(id compact.NodeID, hash []byte) {
+	if _, needed := r.met[id]; needed {
+		r.met[id] = hash
 	}
-	return needed.Rehash(hashes, rfc6962.DefaultHasher.HashChildren)
+}
+
+func (r *replayer) add(leaves []byte) error {
+	for ; len(leaves) >= LeafSize; leaves = leaves[LeafSize:] {
+		hash := rfc6962.DefaultHasher.HashLeaf(leaves[:LeafSize])
+		r.meet(compact.NewNodeID(0, r.log.Size()), hash)
+		if err := r.log.tree.Append(hash, r.meet); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errForgotten is of leaves that were dropped with the messages that they were about.
+var errForgotten = errors.New("the log no longer has all leaves that the proof needs")
+
+// hashes are those of the proof, when all leaves up to size have been added.
+func (r *replayer) hashes(size uint64) ([][]byte, error) {
+	if r.log.Size() != size {
+		return nil, errForgotten
+	}
+	hashes := make([][]byte, len(r.needed.IDs))
+	for i, id := range r.needed.IDs {
+		if hashes[i] = r.met[id]; hashes[i] == nil {
+			return nil, errForgotten
+		}
+	}
+	return r.needed.Rehash(hashes, rfc6962.DefaultHasher.HashChildren)
 }

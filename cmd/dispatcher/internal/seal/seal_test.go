@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -101,6 +102,46 @@ func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 	}
 	if proved < 100 {
 		t.Errorf("%d leaves", proved)
+	}
+}
+
+// TestOthersSeeThatTheLogOnlyGrew: from each checkpoint to each later one, with the functions of
+// the transparency logs.
+func TestOthersSeeThatTheLogOnlyGrew(t *testing.T) {
+	t.Parallel()
+	keys := newKeys(t)
+	all := looks(t, keys, 60)
+	for i, from := range all {
+		for j := i; j < len(all); j++ {
+			g, err := ProveGrowth(from, all[j].Checkpoint, func(add func(*ledger.Seal) error) error {
+				for _, s := range all[i+1:] {
+					if err := add(s); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			was, err := keys.Open(from.Checkpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is, err := keys.Open(g.Checkpoint)
+			if err != nil || g.From != was.Size || g.Size != is.Size {
+				t.Fatal(g, err)
+			}
+			err = proof.VerifyConsistency(rfc6962.DefaultHasher, g.From, g.Size, g.Hashes, was.Root,
+				is.Root)
+			if err != nil {
+				t.Errorf("%d to %d leaves: %v", g.From, g.Size, err)
+			}
+		}
+	}
+	lost := func(add func(*ledger.Seal) error) error { return add(all[2]) }
+	if _, err := ProveGrowth(all[0], all[2].Checkpoint, lost); !errors.Is(err, errForgotten) {
+		t.Errorf("with leaves missing: %v", err)
 	}
 }
 
