@@ -105,6 +105,7 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	values := map[string]any{
 		"api_key_file": "key", "callback_secret_files": []any{"secret", "older"},
 		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
+		"connect_timeout": "1m",
 	}
 	maps.Copy(values, more)
 	cfg, err := ParseSettings(values, files.Environment(callback))

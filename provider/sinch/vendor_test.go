@@ -104,6 +104,7 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 		"service_plan_id": plan, "token_file": "token",
 		"callback_secret_files": []any{"older", "secret"},
 		"base_url":              reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
+		"connect_timeout": "1m",
 	}
 	maps.Copy(values, more)
 	cfg, err := ParseSettings(values, files.Environment(callback))
