@@ -68,12 +68,12 @@ var selectAbandoned = `
 	cross join lateral (
 	  select a.* from dispatcher.attempts a
 	  where ` + claimedBy + ` and a.claimed_at < clock_timestamp() - $3::interval
-	  order by a.claimed_at limit $4) a
+	  order by a.claimed_at, a.message_seq limit $4) a
 	cross join lateral (
 	  select m.* from dispatcher.messages m where m.seq = a.message_seq limit 1) m
 	left join dispatcher.payloads p on p.seq = m.seq
 	where ` + isDead + ` and (i.left_at is not null or ` + heardOthers + `)
-	order by a.claimed_at limit $4`
+	order by a.claimed_at, a.message_seq limit $4`
 
 // anyLost reports whether an instance is gone. Only then are the attempts of all days looked at.
 func (s *db) anyLost(ctx context.Context, deadAfter time.Duration) (lost bool, err error) {

@@ -24,6 +24,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.weightsCommand(),
 		c.channelCommand(),
 		c.limitsCommand(),
+		c.cancelCommand(),
 		c.ambiguousCommand(),
 		c.optOutsCommand(),
 		c.eraseCommand(),
@@ -129,6 +130,7 @@ var facts = []commandFacts{
 	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace +
 		"; with --restart: the limit's window does not begin in the future"},
 	{"limits history", needsDatabase, "a change", ""},
+	{"cancel", needsDatabase, "", "the message cannot be cancelled"},
 	{"ambiguous list", needsDatabase, "a submission", ""},
 	{
 		"ambiguous settle", needsDatabase, "a submission that was left",

@@ -128,6 +128,8 @@ func (o *office) fillRest() {
 		insert into dispatcher.reconciliation_totals select id, 'EUR', 0, 0 from r)
 		insert into dispatcher.reconciliation_differences (reconciliation, kind, ours, theirs, currency)
 		select id, 'theirs_only', '', '1', 'EUR' from r`)
+	o.exec(`insert into dispatcher.operator_actions (author, reason, action, subject)
+		values ('ann', 'asked by +447700900123', 'cancel', 'old')`)
 	for _, figures := range []string{"choice", "attempt", "carried"} {
 		o.exec(`insert into dispatcher.` + figures + `_figures
 			select (jsonb_populate_record(null::dispatcher.` + figures + `_figures,
@@ -165,7 +167,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 33
+		want := 34
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -331,6 +333,8 @@ var changesOfHistory = []string{
 	`delete from dispatcher.ramp_moves`,
 	`update dispatcher.ramps set author = 'x'`,
 	`delete from dispatcher.ramps`,
+	`update dispatcher.operator_actions set author = 'x'`,
+	`delete from dispatcher.operator_actions`,
 	`update dispatcher.erasures set number_hmac = 0`,
 	`update dispatcher.erasures set author = 'x'`,
 	`update dispatcher.erasures set at = now()`,

@@ -151,6 +151,9 @@ grant insert, delete on dispatcher.inbound_parts, dispatcher.inbound_outbox to d
 grant insert, delete, update (until) on dispatcher.inbound_seen to dispatcher_app;
 grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_app;
 
+-- What operators did. It stays what it is.
+grant insert on dispatcher.operator_actions to dispatcher_app;
+
 -- Processes, and notices on their way to Kafka.
 grant insert, delete, update (last_seen, beating_since, oldest_open_at, left_at, counts, state)
   on dispatcher.instances to dispatcher_app;

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ReasonCancelled is why a message failed that an operator has cancelled.
+const ReasonCancelled = "cancelled"
+
+// Cancellation ends a message that has not left.
+type Cancellation struct {
+	Seq int64
+	// State and Attempts are those that the caller has seen and composed the event for.
+	State          State
+	Attempts       int
+	Author, Reason string
+	Notice         Notice
+}
+
+// cancelNames are the parameters of cancelMessage.
+var cancelNames = []string{
+	"seq", "state", "attempts", "author", "why", "notice_key", "notice_value",
+}
+
+// cancelMessage ends a message that is locked, if it is as the caller has seen it and nothing of it
+// is, or may be, with a provider. A claim has either locked the message before, and then it is
+// sending by now, or finds that it does not come due any more.
+var cancelMessage = ofDay(named(cancelNames, `
+	with ended as (
+	  update dispatcher.messages m set state = 'failed', reason = 'cancelled', next_at = null,
+	    finished_at = now()
+	  where m.seq = @seq and m.state = @state and m.attempts = @attempts::smallint
+	    and m.state in ('scheduled', 'waiting', 'retry') and m.same_key is null
+	    and m.parts_cut is null and m.parts_left is null
+	    and not exists (select from dispatcher.attempts a where a.message_seq = @seq
+	      and coalesce(a.outcome, 'unknown') in ('unknown', 'accepted'))
+	  returning m.id
+	), told as (
+	  insert into dispatcher.outbox (kind, keys, "values")
+	  select 'status', array[@notice_key::text], array[@notice_value::bytea] from ended
+	), noted as (
+	  insert into dispatcher.operator_actions (author, reason, action, subject)
+	  select @author, @why, 'cancel', id from ended
+	)
+	select exists (select from ended)`))
+
+// Cancel ends a message, and says whether it did: a message that is not as it was seen, or of which
+// anything may be with a provider, is left as it is. It waits for a claim or a settlement that has
+// the message in hand. It is one transaction.
+func (s *Messages) Cancel(ctx context.Context, c *Cancellation) (ended bool, err error) {
+	day, batch := DayOf(c.Seq), &pgx.Batch{}
+	batch.Queue("begin")
+	batch.Queue(lockMessage.on(day), c.Seq)
+	batch.Queue(cancelMessage.on(day), c.Seq, string(c.State), c.Attempts, storable(c.Author),
+		storable(c.Reason), c.Notice.Key, c.Notice.Value).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&ended)
+	})
+	batch.Queue("commit")
+	err = s.hot.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return ended && err == nil, wrap("cancel a message", err)
+}
