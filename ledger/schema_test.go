@@ -280,6 +280,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
 			"closed_at verdict author note",
 		"erasures":         "at author tenant number_hmac messages parts unended",
+		"operator_actions": "id at login author action subject",
 		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",
