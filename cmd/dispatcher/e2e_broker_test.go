@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config/tier"
+	"dispatcher/provider/smpp/smpptest"
 )
 
 // realKafkaFolder names a folder in which ".ci/kafka/kafka.sh fetch" has put a real broker.
@@ -173,4 +174,41 @@ func TestBrokerKilledMidStream(t *testing.T) {
 			t.Errorf("%s did not survive", p.name)
 		}
 	}
+}
+
+// TestWhatIsStoredGoesOutWithoutKafka: the broker is away, and messages that are scheduled, that
+// wait for a limit, and that a carrier throttled still go out, also when the process is restarted
+// meanwhile. What became of them is told when the broker is back.
+func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
+	t.Parallel()
+	const each = 20
+	b := startBroker(t)
+	s := newStage(t, plot{kafka: b.address(), channels: []channel{
+		{name: "good", weight: "100", behaviour: quick(), document: limitPerSecond(each / 2)},
+	}})
+	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})
+	p := s.run("before")
+	s.joined(1)
+	var ids []string
+	for i, name := range []string{"waiting", "scheduled"} {
+		all := messages(name, each)
+		for j := range all {
+			all[j].SendAt = time.Now().Add(time.Duration(i) * 10 * time.Second)
+		}
+		ids = append(ids, s.publish("bulk", all)...)
+	}
+	eventually(t, time.Minute, "all messages are stored, and one was throttled", func() bool {
+		return s.count(`select count(*) from audit.messages`) == 2*each && s.submitted() > 0
+	})
+
+	b.kill()
+	p.stop(t)
+	s.run("after")
+	s.carriers["good"].SetBehaviour(quick())
+	s.settled(2*each, 2*time.Minute)
+	s.checkAllArrived(ids)
+	s.checkNoneTwice()
+
+	b.restart()
+	s.checkStatuses()
 }
