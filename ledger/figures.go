@@ -44,7 +44,7 @@ type figureTable struct {
 var choiceFigures = figureTable{
 	name: "choice_figures",
 	by:   []string{"hour", "routing_version", "route", "channel", "tenant", "calling_code"},
-	sums: []string{"messages", "rejected", "failed", "unknown", "open"},
+	sums: []string{"messages", "rejected", "failed", "unknown", "open", "segments"},
 	rows: `
 	select @from::timestamptz as hour,
 	  coalesce(routing_version, 0) as routing_version, coalesce(route, '') as route,
@@ -53,7 +53,8 @@ var choiceFigures = figureTable{
 	  count(*) filter (where state = 'rejected') as rejected,
 	  count(*) filter (where state = 'failed') as failed,
 	  count(*) filter (where state = 'unknown') as unknown,
-	  count(*) filter (where state in ('scheduled', 'waiting', 'retry', 'sending')) as open
+	  count(*) filter (where state in ('scheduled', 'waiting', 'retry', 'sending')) as open,
+	  coalesce(sum(segments), 0) as segments
 	from facts.messages
 	where seq > @low and seq < @high and received_at >= @from and received_at < @to
 	  and first_choice is not null
@@ -81,7 +82,7 @@ var attemptFigures = figureTable{
 	sums: []string{
 		"attempts", "submitted", "accepted", "rejected", "refused", "throttled", "unknown",
 		"unsent", "pending", "delivered", "undelivered", "no_receipt", "segments", "cost_micros",
-		"unknown_segments", "unknown_micros",
+		"unknown_segments", "unknown_micros", "delivered_segments", "delivered_micros",
 	},
 	rows: `
 	select @from::timestamptz as hour,
@@ -107,7 +108,11 @@ var attemptFigures = figureTable{
 	  coalesce(sum(a.segments - ` + certain + `) filter (where a.outcome = 'unknown'), 0)
 	    as unknown_segments,
 	  coalesce(sum(a.price_micros - ` + certainCost + `)
-	    filter (where a.outcome = 'unknown'), 0)::bigint as unknown_micros
+	    filter (where a.outcome = 'unknown'), 0)::bigint as unknown_micros,
+	  coalesce(sum(a.segments) filter (where a.outcome = 'accepted'
+	    and a.receipt_state = 'delivered'), 0) as delivered_segments,
+	  coalesce(sum(a.price_micros) filter (where a.outcome = 'accepted'
+	    and a.receipt_state = 'delivered'), 0)::bigint as delivered_micros
 	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	where a.message_seq < @next and a.claimed_at >= @from and a.claimed_at < @to
 	group by 2, 3, 4, 5, 6, 7, 8`,

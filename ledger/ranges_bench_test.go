@@ -18,10 +18,10 @@ func BenchmarkRangeOfAYear(b *testing.B) {
 		unnest(array['shop', 'bank', 'post', 'taxi']) tenant, unnest(array[44, 49]::smallint[]) country,
 		lateral (select $1::timestamptz + make_interval(hours => h) as hour) t`
 	execute(b, db, `insert into dispatcher.choice_figures
-		select hour::date, 1, hour, 1, 'default', channel, tenant, country, 100, 0, 0, 0, 0`+from, first)
+		select hour::date, 1, hour, 1, 'default', channel, tenant, country, 100, 0, 0, 0, 0, 110`+from, first)
 	execute(b, db, `insert into dispatcher.attempt_figures
 		select hour::date, 1, hour, 1, 'default', channel, 'first_choice', 'GBP', tenant, country,
-		  100, 100, 100, 0, 0, 0, 0, 0, 0, 99, 1, 0, 100, 2800000, 0, 0`+from, first)
+		  100, 100, 100, 0, 0, 0, 0, 0, 0, 99, 1, 0, 100, 2800000, 0, 0, 99, 2772000`+from, first)
 	execute(b, db, `insert into dispatcher.carried_figures
 		select hour::date, 1, hour, 1, 'default', channel, channel, '', tenant, country, 100`+from, first)
 	execute(b, db, `insert into dispatcher.closings

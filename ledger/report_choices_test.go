@@ -17,9 +17,9 @@ func TestChoicesAreSplitByRoutingVersion(t *testing.T) {
 	messages[4].Plan.FirstChoice = "b"
 	claimAll(t, l, messages, "a", "b", "c")
 	want := []ledger.ChoiceRow{
-		{Version: 1, Route: "default", Channel: "a", FirstChoice: 3, Open: 3},
-		{Version: 2, Route: "default", Channel: "a", FirstChoice: 1, Open: 1},
-		{Version: 2, Route: "default", Channel: "b", FirstChoice: 1, Open: 1},
+		{Version: 1, Route: "default", Channel: "a", FirstChoice: 3, Open: 3, Segments: 3},
+		{Version: 2, Route: "default", Channel: "a", FirstChoice: 1, Open: 1, Segments: 1},
+		{Version: 2, Route: "default", Channel: "b", FirstChoice: 1, Open: 1, Segments: 1},
 	}
 	today, err := l.Reports.Choices(t.Context(), time.Now(), time.UTC)
 	if err != nil || !cmp.Equal(today, want) {

@@ -36,6 +36,7 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 		Route: "default", Channel: "a", Attempts: 10, Submitted: 10, Accepted: 10,
 		Delivered: 3, Undelivered: 2, NoReceipt: 1,
 		Segments: 10, CostMicros: 280000, Currency: "GBP",
+		DeliveredSegments: 3, DeliveredMicros: 84000,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

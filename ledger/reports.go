@@ -47,6 +47,10 @@ type DailyRow struct {
 	// first choice.
 	Retries int64
 	Resends int64
+	// DeliveredSegments and DeliveredMicros are the part of Segments and CostMicros that was
+	// delivered.
+	DeliveredSegments int64
+	DeliveredMicros   int64
 	// Reason is that of the attempts where Split asks for it, else empty.
 	Reason string
 }
@@ -75,6 +79,8 @@ func (r *DailyRow) Add(o *DailyRow) {
 	r.NoReceipt += o.NoReceipt
 	r.Retries += o.Retries
 	r.Resends += o.Resends
+	r.DeliveredSegments += o.DeliveredSegments
+	r.DeliveredMicros += o.DeliveredMicros
 }
 
 // attemptSums are the columns of a DailyRow, but the reason.
@@ -86,7 +92,8 @@ const attemptSums = `route, channel,
 		  sum(segments)::bigint, sum(cost_micros)::bigint, sum(unknown_segments)::bigint,
 		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint,
 		  coalesce(sum(attempts) filter (where reason = 'retry'), 0)::bigint,
-		  coalesce(sum(attempts) filter (where reason = 'resend'), 0)::bigint`
+		  coalesce(sum(attempts) filter (where reason = 'resend'), 0)::bigint,
+		  sum(delivered_segments)::bigint, sum(delivered_micros)::bigint`
 
 // Daily counts the attempts of one business day: from midnight to midnight in zone around day. Rows
 // are sorted by route, channel and currency.
@@ -173,11 +180,14 @@ type ChoiceRow struct {
 	// Rejected, Failed and Unknown are those of them that ended without any channel being known to
 	// have taken them, Open those that have not ended: waiting, scheduled, or under way.
 	Rejected, Failed, Unknown, Open int64
+	// Segments are those of the messages' texts.
+	Segments int64
 }
 
 // choiceSums are the columns of a ChoiceRow.
 const choiceSums = `routing_version, route, channel, sum(messages)::bigint,
-		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint`
+		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint,
+		  sum(segments)::bigint`
 
 // Choices splits the first choices of one business day, as Daily cuts it, by routing
 // version: the weights of a day whose routing was changed are those of its versions, each

@@ -270,11 +270,11 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"attempt_figures": "day revision hour routing_version route channel reason currency " +
 			"tenant calling_code attempts submitted accepted rejected refused throttled unknown " +
 			"unsent pending delivered undelivered no_receipt segments cost_micros " +
-			"unknown_segments unknown_micros",
+			"unknown_segments unknown_micros delivered_segments delivered_micros",
 		"carried_figures": "day revision hour routing_version route first_choice channel cause " +
 			"tenant calling_code messages",
 		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
-			"messages rejected failed unknown open",
+			"messages rejected failed unknown open segments",
 		"closings": "day revision zone from_at to_at at changes",
 		"seals":    "number from_at to_at at again size leaves nodes checkpoint",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +

@@ -215,7 +215,9 @@ func outcomeWord(a *report.Attempt) string {
 func wrapped(text string, width int) string {
 	var out strings.Builder
 	at := 0
-	for word := range strings.FieldsSeq(text) {
+	// A number and its percent sign stay together.
+	for word := range strings.FieldsSeq(strings.ReplaceAll(text, " %", "\x00%")) {
+		word = strings.ReplaceAll(word, "\x00", " ")
 		n := utf8.RuneCountInString(word)
 		switch {
 		case at == 0:

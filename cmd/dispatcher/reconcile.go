@@ -209,7 +209,7 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 	if err := r.list(ctx); err != nil {
 		return err
 	}
-	if err := r.found.show(c, f.as); err != nil || !r.found.differs() {
+	if err := r.found.show(c, routing.Timezone, f.as); err != nil || !r.found.differs() {
 		return err
 	}
 	return &codedError{code: exitFailed} // the list has said it

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"dispatcher/admission"
 )
 
 // reconciled is what a file came to. Scripts rely on the JSON names.
@@ -141,8 +143,18 @@ func (r *reconciled) differs() bool {
 	return r.OursOnly+r.TheirsOnly+r.Differing > 0 || len(r.Left) > 0
 }
 
+// dates are the days of the period where it is one of whole days, else its two ends.
+func (r *reconciled) dates(zone *time.Location) string {
+	first, end := r.From.In(zone), r.To.In(zone)
+	if first.Equal(admission.Day.Start(first, zone)) && end.Equal(admission.Day.Start(end, zone)) {
+		last := end.AddDate(0, 0, -1)
+		return fmt.Sprintf("%s to %s, %s", first.Format(time.DateOnly), last.Format(time.DateOnly), zone)
+	}
+	return r.From.Format(instant) + " to " + r.To.Format(instant)
+}
+
 // show writes it; a row of CSV is a difference.
-func (r *reconciled) show(c *cli, as format) error {
+func (r *reconciled) show(c *cli, zone *time.Location, as format) error {
 	all := append(append(append([]differenceLine{}, r.Differences...), r.Missing...), r.Extra...)
 	sheet := list(as, all, append(keys[differenceLine](formatCSV, "id", "attempt", "field", "ours",
 		"theirs", "currency", "line", "reference", "at"), []column[differenceLine]{
@@ -162,8 +174,7 @@ func (r *reconciled) show(c *cli, as format) error {
 	if as != formatTable {
 		return as.write(c.out, r, sheet)
 	}
-	fmt.Fprintf(c.out, "%s, %s to %s: %s of the file, %s.\n", r.Channel, r.From.Format(instant),
-		r.To.Format(instant), counted(r.Lines, "line", "lines"),
+	fmt.Fprintf(c.out, "%s, %s: %s of the file, %s.\n", r.Channel, r.dates(zone), counted(r.Lines, "line", "lines"),
 		counted(r.Matched, "attempt matched", "attempts matched"))
 	if len(all) > 0 {
 		sheet.draw(c.out)

@@ -146,7 +146,13 @@ func dailySheet(d *report.Daily) sheet {
 			style: micros,
 		}},
 		keys[report.DailyRow]("", "undelivered", "no_receipt", "carried", "carried_share",
-			"agreed_share", "delivered_share", "draws_verdict", "traffic_verdict"),
+			"agreed_share", "delivered_share", "draws_verdict", "traffic_verdict",
+			"first_choice_segments", "first_choice_segments_share", "segments_share", "cost_share",
+			"delivered_segments", "delivered_segments_share"),
+		[]column[report.DailyRow]{{
+			key: "delivered_cost_micros", name: "delivered_cost", style: micros,
+		}},
+		keys[report.DailyRow]("", "delivered_cost_share"),
 		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any {
 			return moves(r.Moved)
 		}}},

@@ -69,7 +69,7 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 	}
 	if err := as.write(c.out, struct {
 		Contracts []report.Contract `json:"contracts"`
-	}{found}, contractSheet(found, as)); err != nil {
+	}{found}, contractSheet(found, routing.Timezone, as)); err != nil {
 		return err
 	}
 	if warned {
@@ -120,7 +120,7 @@ func billedFrom(
 	return sum, nil
 }
 
-func contractSheet(found []report.Contract, as format) sheet {
+func contractSheet(found []report.Contract, zone *time.Location, as format) sheet {
 	shown := func(c *report.Contract, n *int64) any {
 		if n == nil {
 			return nil
@@ -131,7 +131,9 @@ func contractSheet(found []report.Contract, as format) sheet {
 		"currency", "to_date", "forecast", "commitment", "cap", "warning"),
 		[]column[report.Contract]{
 			{only: formatTable, key: "channel", width: 20},
-			{only: formatTable, key: "from", head: "month from (UTC)"},
+			{only: formatTable, head: "month from", cell: func(c *report.Contract) any {
+				return c.From.In(zone).Format(time.DateOnly)
+			}},
 			{only: formatTable, head: "unit", cell: func(c *report.Contract) any {
 				if c.Currency != "" {
 					return c.Currency

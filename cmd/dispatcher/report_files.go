@@ -81,7 +81,7 @@ func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rang
 		if as.binary() && isTerminal(c.out) {
 			return usage(fmt.Errorf("--format %s is not for a terminal: name a file with --output", as))
 		}
-		return writeRange(c.out, as, r, figures, f.wide)
+		return writeRange(c.out, as, r, figures, f)
 	}
 	file, err := os.CreateTemp(filepath.Dir(f.output), ".report-*")
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rang
 	}
 	defer os.Remove(file.Name()) //nolint:errcheck // It is there only if something failed.
 	out := showing(file)
-	err = writeRange(out, as, r, figures, f.wide)
+	err = writeRange(out, as, r, figures, f)
 	out.finish()
 	err = cmp.Or(err, file.Chmod(0o644), file.Close())
 	if err == nil {
@@ -103,11 +103,11 @@ func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rang
 
 // writeRange writes a range in a format.
 func writeRange(
-	out io.Writer, as format, r *report.Range, figures *report.RangeFigures, wide bool,
+	out io.Writer, as format, r *report.Range, figures *report.RangeFigures, f *rangeFlags,
 ) error {
 	switch as {
 	case formatTable:
-		printRange(out, r, wide)
+		printRange(out, r, f.wide, f.in, f.waterfall)
 		return nil
 	case formatXLSX:
 		return writeXLSX(direct(out), r)

@@ -53,7 +53,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 			return err
 		}
 		page.Sentences = rangeSentences(r)
-		table := rangeTable(r)
+		table := rangeTable(r, inMessages)
 		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
 			table.rows = table.rows[:mostHTMLRows]
 		}

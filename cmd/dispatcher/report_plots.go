@@ -308,9 +308,9 @@ func stepName(s *report.WaterfallStep) string {
 	case s.Channel == "":
 		return name
 	case s.Messages < 0:
-		return name + " to " + s.Channel
+		return "to " + s.Channel + ": " + name
 	}
-	return name + " of " + s.Channel
+	return "from " + s.Channel + ": " + name
 }
 
 // waterfallNote has the figures of the bars.

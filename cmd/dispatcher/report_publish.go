@@ -276,7 +276,7 @@ func (d *duePublication) write(
 		}
 		var file bytes.Buffer
 		out := showing(&file)
-		if err := writeRange(out, format(as), &r, figures, false); err != nil {
+		if err := writeRange(out, format(as), &r, figures, &rangeFlags{}); err != nil {
 			return written, err
 		}
 		out.finish()

@@ -22,8 +22,11 @@ type rangeFlags struct {
 	from, to string
 	names    []string // of dimensions
 	wide     bool
-	as       reportFormat
-	output   string
+	in       measure
+	// waterfall asks for the way from the agreed to the carried messages.
+	waterfall bool
+	as        reportFormat
+	output    string
 }
 
 func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
@@ -37,6 +40,10 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 		"tenant, country, currency, reason (default route,channel)")
 	flags.BoolVar(&f.wide, "wide", false, "in tables one row a "+string(f.unit)+", and the values "+
 		"of the last dimension side by side: what was carried, then its share")
+	f.in = inMessages
+	flags.Var(&f.in, "in", "what tables count: drawn, carried and delivered")
+	flags.BoolVar(&f.waterfall, "waterfall", false, "in tables also how each channel came from the "+
+		"agreed to the carried messages, step by step")
 	f.as.addTo(flags, &f.output)
 }
 
@@ -60,7 +67,7 @@ With --from it has the rows of each day from there to --to, told apart by what -
 						"a range"))
 				}
 				return c.reportRange(ctx, l, &f)
-			case len(f.names) > 0 || f.wide || f.output != "" || f.as.fileOnly():
+			case len(f.names) > 0 || f.wide || f.in != inMessages || f.waterfall || f.output != "" || f.as.fileOnly():
 				f.from, f.to = day, day
 				return c.reportRange(ctx, l, &f)
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,83 @@ func TestTheTableOfAWeek(t *testing.T) {
 	}
 }
 
+// TestSharesInSegmentsAndMoney: drawn, carried and delivered, and money for each currency apart.
+func TestSharesInSegmentsAndMoney(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	// The messages of c have two segments, also those that a carried, at 3 pence a segment. Of what
+	// a carried, only its own first choices were delivered.
+	_, err = db.Exec(t.Context(), `
+		with m as (update dispatcher.messages set segments = case first_choice when 'c' then 2 else 1 end
+		  returning seq, first_choice, segments)
+		update dispatcher.attempts a set segments = m.segments, price_micros = m.segments * 30000,
+		  receipt_state = case when a.channel = m.first_choice then 'delivered' else 'undelivered' end,
+		  delivered_at = case when a.channel = m.first_choice then a.delivered_at end
+		from m where a.message_seq = m.seq and a.outcome = 'accepted'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		return dispatcher(t, "", env, slices.Concat([]string{"report", "daily", "--from", ago(t, 2),
+			"--to", ago(t, 2)}, args)...).out
+	}
+	// 27 drawn for a, 15 for b and 70 for c, 20 of which a carried.
+	r := decoded[report.Range](t, result{out: run("--format", "json")})
+	a, b, c := r.Rows[0], r.Rows[1], r.Rows[2]
+	if a.FirstChoiceSegments != 27 || !near(a.FirstChoiceSegmentsShare, 27./182) ||
+		a.Segments != 67 || !near(a.SegmentsShare, 67./182) || a.DeliveredSegments != 27 ||
+		!near(a.DeliveredSegmentsShare, 27./142) || !near(a.CostShare, 67./167) ||
+		a.DeliveredMicros != 27*30_000 || !near(a.DeliveredCostShare, 27./127) {
+		t.Errorf("%+v", a)
+	}
+	if b.CostShare != 1 || b.Currency != "EUR" || !near(b.SegmentsShare, 15./182) ||
+		c.FirstChoiceSegments != 140 || !near(c.CostShare, 100./167) {
+		t.Errorf("%+v\n%+v", b, c)
+	}
+	daily := decoded[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--day", ago(t, 2),
+		"--format", "json"))
+	if diff := cmp.Diff(daily.Rows, []report.DailyRow{a.DailyRow, b.DailyRow, c.DailyRow}); diff != "" {
+		t.Error(diff)
+	}
+	for args, lines := range map[string][]string{
+		"--in segments": {
+			"a        25.00 %     27  14.84 %       67  36.81 %         27  19.01 %  2.01 GBP │",
+			"all                                      182               167                 127           5.01 GBP │",
+		},
+		"--in money": {
+			"cost     share  of delivered     share  may be billed",
+			"a        25.00 %  2.01 GBP   40.12 %      0.81 GBP   21.26 %",
+			"b        15.00 %  0.45 EUR  100.00 %      0.45 EUR  100.00 %",
+		},
+		"--in segments --by channel --wide": {"segments carried", "67  15  100  182  36.81 %  8.24 %"},
+		"--in money --by channel --wide": {
+			"cost of what was carried",
+			"EUR       0.00  0.45  0.00  0.45   0.00 %  100.00 %",
+			"all         GBP       2.01  0.00  3.00  5.01  40.12 %",
+		},
+	} {
+		out := run(strings.Fields(args)...)
+		for _, want := range lines {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is missing in\n%s", args, want, out)
+			}
+		}
+	}
+	if got := dispatcher(t, "", env, "report", "weekly", "--in", "pence"); got.code != exitUsage ||
+		!strings.Contains(got.err, "must be messages, segments or money") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestFilesOfReportsHaveTheSameColumns, whatever they tell apart, and amounts are plain decimals.
 func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 	t.Parallel()
@@ -273,7 +351,9 @@ func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 		"currency,configured_share,effective_share,first_choice,first_choice_share,agreed_share," +
 		"carried,carried_share,delivered,delivered_share,attempts,fallback,retries,resends," +
 		"submitted,accepted,failed,unknown,unsent,pending,undelivered,no_receipt,segments,cost," +
-		"unknown_segments,unknown_cost,deviation,p_value,verdict,draws_verdict,traffic_verdict,moved"
+		"unknown_segments,unknown_cost,deviation,p_value,verdict,draws_verdict,traffic_verdict,moved," +
+		"first_choice_segments,first_choice_segments_share,segments_share,cost_share," +
+		"delivered_segments,delivered_segments_share,delivered_cost,delivered_cost_share"
 	for _, args := range [][]string{
 		{"daily", "--by", "hour,country"}, {"weekly"}, {"monthly", "--by", "currency"},
 	} {

@@ -61,6 +61,15 @@ type rangeRecord struct {
 	DrawsVerdict   string   `json:"draws_verdict" parquet:"draws_verdict"`
 	TrafficVerdict string   `json:"traffic_verdict" parquet:"traffic_verdict"`
 	Moved          string   `json:"moved" parquet:"moved"`
+
+	FirstChoiceSegments      int64   `json:"first_choice_segments" parquet:"first_choice_segments"`
+	FirstChoiceSegmentsShare float64 `json:"first_choice_segments_share" parquet:"first_choice_segments_share"`
+	SegmentsShare            float64 `json:"segments_share" parquet:"segments_share"`
+	CostShare                float64 `json:"cost_share" parquet:"cost_share"`
+	DeliveredSegments        int64   `json:"delivered_segments" parquet:"delivered_segments"`
+	DeliveredSegmentsShare   float64 `json:"delivered_segments_share" parquet:"delivered_segments_share"`
+	DeliveredCost            money   `json:"delivered_cost" parquet:"delivered_cost,decimal(6:18)"`
+	DeliveredCostShare       float64 `json:"delivered_cost_share" parquet:"delivered_cost_share"`
 }
 
 // money is an amount in micros of a currency that stands beside it. It is written as a decimal.
@@ -89,6 +98,13 @@ func rangeRecords(r *report.Range) []rangeRecord {
 			UnknownCost: money(row.UnknownMicros), Deviation: row.Deviation, PValue: row.PValue,
 			Verdict: row.Verdict, DrawsVerdict: row.DrawsVerdict,
 			TrafficVerdict: row.TrafficVerdict, Moved: moves(row.Moved),
+			FirstChoiceSegments:      row.FirstChoiceSegments,
+			FirstChoiceSegmentsShare: row.FirstChoiceSegmentsShare,
+			SegmentsShare:            row.SegmentsShare, CostShare: row.CostShare,
+			DeliveredSegments:      row.DeliveredSegments,
+			DeliveredSegmentsShare: row.DeliveredSegmentsShare,
+			DeliveredCost:          money(row.DeliveredMicros),
+			DeliveredCostShare:     row.DeliveredCostShare,
 		}
 		if row.Hour != nil {
 			out[i].Hour = new(int64(*row.Hour))
@@ -98,16 +114,21 @@ func rangeRecords(r *report.Range) []rangeRecord {
 }
 
 // printRange prints the table, and below it what the verdicts rest on.
-func printRange(out io.Writer, r *report.Range, wide bool) {
+func printRange(out io.Writer, r *report.Range, wide bool, in measure, waterfall bool) {
 	fmt.Fprintln(out, rangeTitle(r))
 	switch {
 	case len(r.Rows) == 0:
 		fmt.Fprintln(out, "No message was received and none was sent.")
 		return
 	case wide:
-		wideTable(r).draw(out)
+		wideTable(r, in).draw(out)
 	default:
-		rangeTable(r).draw(out)
+		rangeTable(r, in).draw(out)
+	}
+	if waterfall {
+		for _, s := range waterfallTables(r) {
+			s.draw(out)
+		}
 	}
 	for _, sentence := range rangeSentences(r) {
 		fmt.Fprintln(out, paragraph(out, sentence))
@@ -128,7 +149,9 @@ func rangeTitle(r *report.Range) string {
 	if !r.Complete {
 		title += ": the last day is not over, these are its figures so far"
 	}
-	if n := len(r.OpenDays); n == 1 {
+	if n := len(r.OpenDays); n == 0 {
+		title += ": every day is closed"
+	} else if n == 1 {
 		title += "; " + r.OpenDays[0] + " is not closed yet"
 	} else if n > 1 {
 		title += fmt.Sprintf("; %d days are not closed yet, the first is %s", n, r.OpenDays[0])
@@ -137,19 +160,11 @@ func rangeTitle(r *report.Range) string {
 }
 
 // rangeTable has a row for each row of the range, then the totals of each currency.
-func rangeTable(r *report.Range) sheet {
+func rangeTable(r *report.Range, in measure) sheet {
 	rows := slices.Clone(r.Rows)
 	for _, t := range r.Totals {
 		if t.Period == "" {
 			rows = append(rows, totalRow(&t))
-		}
-	}
-	part := func(of func(*report.RangeRow) float64) func(*report.RangeRow) any {
-		return func(row *report.RangeRow) any {
-			if row.Period == totalsRow {
-				return nil
-			}
-			return report.Percent(of(row))
 		}
 	}
 	columns := []column[report.RangeRow]{{
@@ -170,22 +185,7 @@ func rangeTable(r *report.Range) sheet {
 	if slices.Contains(r.By, report.ByChannel) {
 		columns = append(columns, column[report.RangeRow]{head: "agreed", right: true, cell: agreedShare})
 	}
-	columns = append(columns, []column[report.RangeRow]{
-		{key: "first_choice", head: "drawn"},
-		{head: "share", right: true, cell: part(func(row *report.RangeRow) float64 {
-			return row.FirstChoiceShare
-		})},
-		{key: "carried"},
-		{head: "share", right: true, cell: part(func(row *report.RangeRow) float64 {
-			return row.CarriedShare
-		})},
-		{key: "delivered"},
-		{key: "failed"},
-		{key: "segments"},
-		{head: "cost", right: true, cell: func(row *report.RangeRow) any {
-			return amount(row.CostMicros, row.Currency)
-		}},
-	}...)
+	columns = append(columns, in.columns()...)
 	s := list(formatTable, rows, columns...)
 	s.tight = true
 	return s
@@ -196,6 +196,8 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 	return report.RangeRow{DailyRow: report.DailyRow{
 		FirstChoice: t.FirstChoice, Carried: t.Carried, Delivered: t.Delivered, Failed: t.Failed,
 		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
+		FirstChoiceSegments: t.FirstChoiceSegments, DeliveredSegments: t.DeliveredSegments,
+		DeliveredMicros: t.DeliveredMicros, UnknownMicros: t.UnknownMicros,
 	}}
 }
 
@@ -208,67 +210,6 @@ func periodName(p *report.RangePeriod) string {
 		return p.Period + " (" + p.Day + ")"
 	}
 	return p.Period
-}
-
-// wideTable has a row for each period and the values of all dimensions but the last one. The values
-// of that one stand side by side: what they carried, and the shares of it.
-func wideTable(r *report.Range) sheet {
-	last := r.By[len(r.By)-1]
-	var values []string
-	type line struct {
-		head    []string
-		carried map[string]int64
-		sum     int64
-	}
-	var lines []*line
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		head := []string{periodName(&row.RangePeriod)}
-		for _, d := range r.By[:len(r.By)-1] {
-			head = append(head, format(formatTable).cell(byType, valueOf(row, string(d))))
-		}
-		value := format(formatTable).cell(byType, valueOf(row, string(last)))
-		if !slices.Contains(values, value) {
-			values = append(values, value)
-		}
-		at := slices.IndexFunc(lines, func(l *line) bool { return slices.Equal(l.head, head) })
-		if at < 0 {
-			at = len(lines)
-			lines = append(lines, &line{head: head, carried: map[string]int64{}})
-		}
-		lines[at].carried[value] += row.Carried
-		lines[at].sum += row.Carried
-	}
-	total := &line{head: make([]string, len(r.By)), carried: map[string]int64{}}
-	total.head[0] = "all"
-	for _, l := range lines {
-		for value, n := range l.carried {
-			total.carried[value] += n
-		}
-		total.sum += l.sum
-	}
-	s := sheet{header: []string{string(r.Unit)}, wrap: map[int]int{}, tight: true}
-	for _, d := range r.By[:len(r.By)-1] {
-		s.header = append(s.header, string(d))
-	}
-	fixed := len(s.header)
-	s.header = append(append(append(s.header, values...), "all"), values...)
-	for at := fixed; at < len(s.header); at++ {
-		s.right = append(s.right, at+1)
-	}
-	for _, l := range append(lines, total) {
-		row := l.head
-		for _, value := range values {
-			row = append(row, number(l.carried[value]))
-		}
-		row = append(row, number(l.sum))
-		for _, value := range values {
-			row = append(row, report.Percent(float64(l.carried[value])/float64(max(l.sum, 1))))
-		}
-		s.rows = append(s.rows, row)
-	}
-	s.title = "messages carried, and shares of them"
-	return s
 }
 
 // mostFindings is how many findings are printed below a table.

@@ -34,7 +34,8 @@ create table dispatcher.choice_figures (
   rejected        bigint not null,
   failed          bigint not null,
   unknown         bigint not null,
-  open            bigint not null
+  open            bigint not null,
+  segments        bigint not null -- of the messages' texts
 );
 create index choice_figures_day on dispatcher.choice_figures (day);
 
@@ -65,7 +66,9 @@ create table dispatcher.attempt_figures (
   segments         bigint not null,
   cost_micros      bigint not null,
   unknown_segments bigint not null,
-  unknown_micros   bigint not null
+  unknown_micros   bigint not null,
+  delivered_segments bigint not null, -- of the delivered attempts, as their price
+  delivered_micros   bigint not null
 );
 create index attempt_figures_day on dispatcher.attempt_figures (day);
 
@@ -90,12 +93,13 @@ create view audit.closings as
   select day, revision, zone, from_at, to_at, at, changes from dispatcher.closings;
 create view audit.choice_figures as
   select day, revision, hour, routing_version, route, channel, tenant, calling_code, messages,
-         rejected, failed, unknown, open
+         rejected, failed, unknown, open, segments
   from dispatcher.choice_figures;
 create view audit.attempt_figures as
   select day, revision, hour, routing_version, route, channel, reason, currency, tenant, calling_code,
          attempts, submitted, accepted, rejected, refused, throttled, unknown, unsent, pending, delivered,
-         undelivered, no_receipt, segments, cost_micros, unknown_segments, unknown_micros
+         undelivered, no_receipt, segments, cost_micros, unknown_segments, unknown_micros,
+         delivered_segments, delivered_micros
   from dispatcher.attempt_figures;
 create view audit.carried_figures as
   select day, revision, hour, routing_version, route, first_choice, channel, cause, tenant, calling_code, messages

@@ -101,6 +101,18 @@ type DailyRow struct {
 	Resends  int64 `json:"resends"`
 	Unsent   int64 `json:"unsent"`
 	Pending  int64 `json:"pending"`
+	// The same shares in segments and in money. FirstChoiceSegments are those of the messages that
+	// FirstChoice counts; such a message has no price yet. Segments and CostMicros are what was
+	// carried, and DeliveredSegments and DeliveredMicros their part that was delivered. Shares in
+	// money are among the amounts of one currency.
+	FirstChoiceSegments      int64   `json:"first_choice_segments"`
+	FirstChoiceSegmentsShare float64 `json:"first_choice_segments_share"`
+	SegmentsShare            float64 `json:"segments_share"`
+	CostShare                float64 `json:"cost_share"`
+	DeliveredSegments        int64   `json:"delivered_segments"`
+	DeliveredSegmentsShare   float64 `json:"delivered_segments_share"`
+	DeliveredMicros          int64   `json:"delivered_cost_micros"`
+	DeliveredCostShare       float64 `json:"delivered_cost_share"`
 	// Reason is that of the attempts, in reports that tell reasons apart.
 	Reason string `json:"-"`
 }
@@ -128,8 +140,11 @@ type DailyTotal struct {
 	Unsent      int64  `json:"unsent"`
 	Pending     int64  `json:"pending"`
 	// UnknownSegments and UnknownMicros may be billed as well.
-	UnknownSegments int64 `json:"unknown_segments"`
-	UnknownMicros   int64 `json:"unknown_cost_micros"`
+	UnknownSegments     int64 `json:"unknown_segments"`
+	UnknownMicros       int64 `json:"unknown_cost_micros"`
+	FirstChoiceSegments int64 `json:"first_choice_segments"`
+	DeliveredSegments   int64 `json:"delivered_segments"`
+	DeliveredMicros     int64 `json:"delivered_cost_micros"`
 }
 
 // Figures are what the ledger knows of a day.
@@ -245,6 +260,9 @@ func totals(rows []DailyRow) []DailyTotal {
 		t.Pending += r.Pending
 		t.UnknownSegments += r.UnknownSegments
 		t.UnknownMicros += r.UnknownMicros
+		out[0].FirstChoiceSegments += r.FirstChoiceSegments
+		t.DeliveredSegments += r.DeliveredSegments
+		t.DeliveredMicros += r.DeliveredMicros
 	}
 	return out
 }
@@ -262,16 +280,43 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 			out[at+i].fill(tried)
 		}
 	}
-	delivered := int64(0)
+	var sum amounts
 	for i := range out {
-		delivered += out[i].Delivered
+		sum.add(&out[i])
 	}
 	for i := range out {
-		r := &out[i]
-		r.assess(v)
-		r.DeliveredShare = part(r.Delivered, delivered)
+		out[i].assess(v)
+		sum.share(&out[i])
 	}
 	return out
+}
+
+// amounts are sums of the rows that shares are told of.
+type amounts struct {
+	delivered, drawnSegments, segments, deliveredSegments int64
+	cost, deliveredCost                                   map[string]int64 // by currency
+}
+
+func (s *amounts) add(r *DailyRow) {
+	if s.cost == nil {
+		s.cost, s.deliveredCost = map[string]int64{}, map[string]int64{}
+	}
+	s.delivered += r.Delivered
+	s.drawnSegments += r.FirstChoiceSegments
+	s.segments += r.Segments
+	s.deliveredSegments += r.DeliveredSegments
+	s.cost[r.Currency] += r.CostMicros
+	s.deliveredCost[r.Currency] += r.DeliveredMicros
+}
+
+// share fills in the row's part of each sum.
+func (s *amounts) share(r *DailyRow) {
+	r.DeliveredShare = part(r.Delivered, s.delivered)
+	r.FirstChoiceSegmentsShare = part(r.FirstChoiceSegments, s.drawnSegments)
+	r.SegmentsShare = part(r.Segments, s.segments)
+	r.DeliveredSegmentsShare = part(r.DeliveredSegments, s.deliveredSegments)
+	r.CostShare = part(r.CostMicros, s.cost[r.Currency])
+	r.DeliveredCostShare = part(r.DeliveredMicros, s.deliveredCost[r.Currency])
 }
 
 // assess fills in the verdicts of the route.
@@ -286,6 +331,7 @@ func (d *routeDay) row(channel string) DailyRow {
 		Route: d.name, Channel: channel, Moved: d.moves[channel],
 		FirstChoice: d.counts[channel], FirstChoiceShare: part(d.counts[channel], d.total),
 		Carried: d.carried[channel], CarriedShare: part(d.carried[channel], d.carries),
+		FirstChoiceSegments: d.segments[channel],
 	}
 	if r.Moved == nil {
 		r.Moved = []Move{}
@@ -334,4 +380,5 @@ func (r *DailyRow) fill(from *ledger.DailyRow) {
 	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros
 	r.Attempts, r.Retries, r.Resends = from.Attempts, from.Retries, from.Resends
 	r.Unsent, r.Pending, r.Reason = from.Unsent, from.Pending, from.Reason
+	r.DeliveredSegments, r.DeliveredMicros = from.DeliveredSegments, from.DeliveredMicros
 }

@@ -21,11 +21,12 @@ type routeDay struct {
 	latest    int64
 	latestDoc *config.Routing
 
-	counts  map[string]int64 // first choices by channel, of every mode
-	total   int64            // of counts
-	drawn   versionSums      // the first choices that a draw made, of messages received on the day
-	carried map[string]int64 // messages by the channel that carried them, of every mode
-	carries int64            // of carried
+	counts   map[string]int64 // first choices by channel, of every mode
+	total    int64            // of counts
+	segments map[string]int64 // of counts
+	drawn    versionSums      // the first choices that a draw made, of messages received on the day
+	carried  map[string]int64 // messages by the channel that carried them, of every mode
+	carries  int64            // of carried
 	// traffic are those of carried that a draw had made the first choice of: only for those a share
 	// was agreed. firsts has the same messages by their first choice.
 	traffic versionSums
@@ -44,7 +45,8 @@ type cause struct{ channel, word string }
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
 		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
-		carried: map[string]int64{}, firsts: map[string]int64{}, moves: map[string][]Move{},
+		segments: map[string]int64{},
+		carried:  map[string]int64{}, firsts: map[string]int64{}, moves: map[string][]Move{},
 		docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
 	}
 	for i := range f.Rows {
@@ -121,6 +123,7 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	d.see(c.Version, doc)
 	d.counts[c.Channel] += c.FirstChoice
 	d.total += c.FirstChoice
+	d.segments[c.Channel] += c.Segments
 	d.channels = append(d.channels, c.Channel)
 	for _, lost := range []Move{
 		{Cause: causeRejected, Messages: c.Rejected},

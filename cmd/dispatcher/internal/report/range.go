@@ -379,7 +379,7 @@ func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (ou
 			out = append(out, row)
 		}
 	}
-	f.shareDelivered(out)
+	f.shareAmounts(out)
 	return out
 }
 
@@ -435,6 +435,7 @@ func (g *rangeGroup) add(f *RangeFigures, route *routeDay, channel string, v *Ro
 	m, row := &g.messages, route.row(channel)
 	m.FirstChoice += row.FirstChoice
 	m.Carried += row.Carried
+	m.FirstChoiceSegments += row.FirstChoiceSegments
 	if f.by(ByRoute) {
 		m.assess(v)
 	}
@@ -590,14 +591,18 @@ func (f *RangeFigures) share(groups []*rangeGroup) {
 	}
 }
 
-// shareDelivered fills in the shares of what was delivered.
-func (f *RangeFigures) shareDelivered(rows []RangeRow) {
-	sums := map[rangeKey]int64{}
+// shareAmounts fills in the shares of what was delivered, of segments and of money.
+func (f *RangeFigures) shareAmounts(rows []RangeRow) {
+	sums := map[rangeKey]*amounts{}
 	for i := range rows {
-		sums[f.without(rows[i].key())] += rows[i].Delivered
+		key := f.without(rows[i].key())
+		if sums[key] == nil {
+			sums[key] = &amounts{}
+		}
+		sums[key].add(&rows[i].DailyRow)
 	}
 	for i := range rows {
-		rows[i].DeliveredShare = part(rows[i].Delivered, sums[f.without(rows[i].key())])
+		sums[f.without(rows[i].key())].share(&rows[i].DailyRow)
 	}
 }
 

@@ -139,10 +139,10 @@ var receiptWords = map[string]string{
 
 // endWords say what became of messages that nobody carried, to follow their number.
 var endWords = map[string]string{
-	causeRejected: "rejected",
+	causeRejected: "were rejected",
 	causeFailed:   "failed without being taken",
-	causeNoAnswer: "without an answer",
-	causeOpen:     "not finished",
+	causeNoAnswer: "got no answer",
+	causeOpen:     "are not finished",
 }
 
 // WaitWords say why messages wait, for a reason of the closed list.

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"slices"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// measure is what a table of a range counts. Files have all of them.
+type measure string
+
+const (
+	inMessages measure = "messages"
+	inSegments measure = "segments"
+	inMoney    measure = "money"
+)
+
+// String implements pflag.Value.
+func (m *measure) String() string { return string(*m) }
+
+// Type names the value in help.
+func (m *measure) Type() string { return "messages|segments|money" }
+
+// Set reads the name of a measure.
+func (m *measure) Set(s string) error {
+	if !slices.Contains([]measure{inMessages, inSegments, inMoney}, measure(s)) {
+		return errors.New("must be messages, segments or money")
+	}
+	*m = measure(s)
+	return nil
+}
+
+// carried is what a row carried, and the share of that.
+func (m measure) carried(row *report.RangeRow) (n int64, share float64) {
+	switch m {
+	case inSegments:
+		return row.Segments, row.SegmentsShare
+	case inMoney:
+		return row.CostMicros, row.CostShare
+	}
+	return row.Carried, row.CarriedShare
+}
+
+// text is a number of it.
+func (m measure) text(n int64) string {
+	if m == inMoney {
+		return report.Money(n)
+	}
+	return number(n)
+}
+
+// columns are those behind the agreed share: drawn, carried and delivered, each with its share.
+func (m measure) columns() []column[report.RangeRow] {
+	share := func(of func(*report.RangeRow) float64) column[report.RangeRow] {
+		return column[report.RangeRow]{head: "share", right: true, cell: func(row *report.RangeRow) any {
+			if row.Period == totalsRow {
+				return nil
+			}
+			return report.Percent(of(row))
+		}}
+	}
+	carried := share(func(row *report.RangeRow) float64 {
+		_, of := m.carried(row)
+		return of
+	})
+	money := func(head string, of func(*report.RangeRow) int64) column[report.RangeRow] {
+		return column[report.RangeRow]{head: head, right: true, cell: func(row *report.RangeRow) any {
+			return amount(of(row), row.Currency)
+		}}
+	}
+	cost := money("cost", func(row *report.RangeRow) int64 { return row.CostMicros })
+	switch m {
+	case inSegments:
+		return []column[report.RangeRow]{
+			{key: "first_choice_segments", head: "drawn"},
+			share(func(row *report.RangeRow) float64 { return row.FirstChoiceSegmentsShare }),
+			{key: "segments", head: "carried"}, carried,
+			{key: "delivered_segments", head: "delivered"},
+			share(func(row *report.RangeRow) float64 { return row.DeliveredSegmentsShare }),
+			cost,
+		}
+	case inMoney:
+		return []column[report.RangeRow]{
+			cost, carried,
+			money("of delivered", func(row *report.RangeRow) int64 { return row.DeliveredMicros }),
+			share(func(row *report.RangeRow) float64 { return row.DeliveredCostShare }),
+			money("may be billed", func(row *report.RangeRow) int64 { return row.UnknownMicros }),
+		}
+	}
+	return []column[report.RangeRow]{
+		{key: "first_choice", head: "drawn"},
+		share(func(row *report.RangeRow) float64 { return row.FirstChoiceShare }),
+		{key: "carried"}, carried, {key: "delivered"}, {key: "failed"}, {key: "segments"}, cost,
+	}
+}
