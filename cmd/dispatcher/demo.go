@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 )
 
@@ -144,7 +145,11 @@ func demoSheet(r *demo.Result, as format) sheet {
 			return amount(c.CostMicros, c.Currency)
 		}},
 	}...)
-	s.title = fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages)
+	v := report.RouteVerdict{TrafficVerdict: r.TrafficVerdict, DrawsVerdict: r.DrawsVerdict}
+	if r.DrawsVerdict == report.Fair || r.DrawsVerdict == report.Unfair {
+		v.PValue = &r.ChiSquareP
+	}
+	s.title = fmt.Sprintf("%d messages at 25 / 15 / 60: %s", r.Messages, verdict(&v))
 	return s
 }
 

@@ -300,7 +300,7 @@ func bracketed(n, unknown int64) string {
 // verdictWords are the verdicts of a route as people read them.
 var verdictWords = map[string]string{
 	report.Kept: "traffic kept", report.Moved: "traffic moved",
-	report.Fair: "draws fair", report.Unfair: "draws not fair",
+	report.Fair: "fair draws", report.Unfair: "unfair draws",
 	report.OneWay: "one channel with a weight",
 }
 

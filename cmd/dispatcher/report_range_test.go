@@ -249,7 +249,7 @@ func TestTheTableOfAWeek(t *testing.T) {
 		"│ " + ago(t, 2) + "   47  15   50  112  41.96 %  13.39 %  44.64 % │",
 		"│ " + ago(t, 0) + "   25  15   50   90  27.78 %  16.67 %  55.56 % │",
 		"│ all         108  45  150  303  35.64 %  14.85 %  49.50 % │",
-		"Route default: in 2 days traffic moved, draws fair; in 1 day traffic kept, draws fair.",
+		"Route default: in 2 days traffic moved, fair draws; in 1 day traffic kept, fair draws.",
 		"the last day is not over", "3 days are not closed yet",
 	} {
 		if !strings.Contains(got.out, want) {

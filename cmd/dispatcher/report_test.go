@@ -62,7 +62,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 	}
 	table := dispatcher(t, "", env, "report").out
 	for _, want := range []string{
-		"25.00 %", "all", "2.52", "route default: traffic kept; draws fair (p 1.0000)",
+		"25.00 %", "all", "2.52", "route default: traffic kept; fair draws (p 1.0000)",
 		"The channels carried what was agreed", "the day is not over",
 	} {
 		if !strings.Contains(table, want) {

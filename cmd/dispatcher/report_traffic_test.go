@@ -96,7 +96,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 			},
 			exitFailed, report.Unfair, report.Kept,
 			[]string{
-				"traffic kept; draws not fair", "p < 1e-6 over 2 versions",
+				"traffic kept; unfair draws", "p < 1e-6 over 2 versions",
 				"under version 2 they picked",
 			},
 		},
@@ -107,7 +107,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 2, "b", "b", "", 300)
 			},
 			exitOK, report.Fair, report.Kept,
-			[]string{"traffic kept; draws fair", "The channels carried what was agreed"},
+			[]string{"traffic kept; fair draws", "The channels carried what was agreed"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+)
+
+// october is the ledger of docs/auditor.md.
+type october struct {
+	t *testing.T
+	// owner and finance are the settings of the two logins, files the folder of the example.
+	owner, finance []string
+	sql            *pgx.Conn // of finance
+	files          string
+	report         string // the file that the page writes
+}
+
+// auditorPage is docs/auditor.md, and the ledger that its preparation makes.
+func auditorPage(t *testing.T) (page string, o *october) {
+	t.Helper()
+	page = read(t, root+"/docs/auditor.md")
+	files, err := filepath.Abs(root + "/deploy/audit/october")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ledgertest.URL(t)
+	o = &october{
+		t: t, owner: []string{"DISPATCHER_POSTGRES_URL=" + address}, files: files,
+		report: filepath.Join(t.TempDir(), "october.html"),
+	}
+	o.prepare(page, opened(t, address), address)
+	return page, o
+}
+
+// prepare runs the block that an administrator runs. The database is there already, and logins
+// belong to the server, which other tests share.
+func (o *october) prepare(page string, admin *pgx.Conn, address string) {
+	o.t.Helper()
+	_, block, _ := strings.Cut(page, "\n    createdb october\n")
+	block, _, _ = strings.Cut(block, "\n\n")
+	steps := strings.Split(block, "\n")
+	if len(steps) != 4 {
+		o.t.Fatalf("the preparation has other steps: %q", steps)
+	}
+	for _, step := range steps {
+		args := words(step)
+		switch {
+		case args[0] == "export":
+		case args[0] == "dispatcher":
+			if got := dispatcher(o.t, "", o.owner, args[1:]...); got.code != exitOK {
+				o.t.Fatalf("%s: %+v", step, got)
+			}
+		case strings.Contains(step, " -f deploy/audit/october/"):
+			script := read(o.t, root+"/"+args[len(args)-1])
+			if _, err := admin.Exec(o.t.Context(), script); err != nil {
+				o.t.Fatal(err)
+			}
+		case strings.HasSuffix(step, ` in role `+migrations.RoleFinance+`"`):
+			as := login(o.t, admin, address, migrations.RoleFinance)
+			o.finance, o.sql = []string{"DISPATCHER_POSTGRES_URL=" + as}, opened(o.t, as)
+		default:
+			o.t.Fatalf("what is %q?", step)
+		}
+	}
+}
+
+var argument = regexp.MustCompile(`"[^"]*"|\S+`)
+
+// words are those of a command line, as a shell reads what the page has.
+func words(line string) []string {
+	all := argument.FindAllString(strings.ReplaceAll(line, "\\\n", " "), -1)
+	for i := range all {
+		all[i] = strings.Trim(all[i], `"`)
+	}
+	return all
+}
+
+// run runs a command of the page with finance's login, and returns what it prints.
+func (o *october) run(line string) string {
+	o.t.Helper()
+	args := words(line)
+	if args[0] == "psql" {
+		var all []string
+		rows, err := o.sql.Query(o.t.Context(), args[3], pgx.QueryExecModeSimpleProtocol)
+		for err == nil && rows.Next() {
+			var values []string
+			for _, raw := range rows.RawValues() {
+				values = append(values, string(raw))
+			}
+			all = append(all, strings.Join(values, "|"))
+		}
+		if err != nil || rows.Err() != nil {
+			o.t.Fatalf("%s: %v, %v", line, err, rows.Err())
+		}
+		return strings.Join(all, "\n")
+	}
+	for i, arg := range args {
+		args[i] = strings.Replace(arg, "deploy/audit/october", o.files, 1)
+		if arg == "october.html" {
+			args[i] = o.report
+		}
+	}
+	got := dispatcher(o.t, "", o.finance, args[1:]...)
+	if got.code != exitOK && got.code != exitFailed || got.err != "" || shows(got.out) != "" {
+		o.t.Fatalf("%s: %+v", line, got)
+	}
+	return got.out
+}
+
+var commandOfPage = regexp.MustCompile(`(?m)^\$ ((?:.*\\\n)*.*)$`)
+
+// TestTheAuditorsPageShowsWhatItsCommandsPrint, one after the other, with the login of finance. The
+// page may leave lines out, where it has "...".
+func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
+	t.Parallel()
+	page, o := auditorPage(t)
+	commands := 0
+	for _, block := range fence.FindAllString(page, -1) {
+		block = strings.TrimSuffix(strings.TrimPrefix(block, "```\n"), "```")
+		for _, at := range commandOfPage.FindAllStringSubmatchIndex(block, -1) {
+			commands++
+			line, shown := block[at[2]:at[3]], strings.TrimPrefix(block[at[1]:], "\n")
+			shown, _, _ = strings.Cut(shown, "\n$ ")
+			printed := o.run(line)
+			rest := "\n" + printed + "\n"
+			for _, piece := range strings.Split("\n"+strings.TrimSpace(shown)+"\n", "\n...\n") {
+				if piece = strings.Trim(piece, "\n"); piece == "" {
+					continue
+				}
+				_, after, found := strings.Cut(rest, "\n"+piece+"\n")
+				if !found {
+					t.Errorf("$ %s\nprints\n%s\nthe page has\n%s", line, printed, piece)
+				}
+				rest = "\n" + after
+			}
+			if !strings.Contains(shown, "...") && strings.TrimSpace(rest) != "" {
+				t.Errorf("$ %s\nalso prints%s", line, rest)
+			}
+		}
+	}
+	if commands < 12 {
+		t.Errorf("the page has %d commands", commands)
+	}
+	if html, err := os.ReadFile(o.report); err != nil || !strings.Contains(string(html), "<svg") ||
+		!strings.Contains(string(html), "b carried 14.32 % instead of 17.17 %") {
+		t.Errorf("the month on paper: %v", err)
+	}
+}
+
+// TestTheExampleIsAsADispatcherWritesIt: its choices can be derived again, with the draws, and its
+// figures are those that closing its days comes to.
+func TestTheExampleIsAsADispatcherWritesIt(t *testing.T) {
+	t.Parallel()
+	_, o := auditorPage(t)
+	keys := append(o.owner, "DISPATCHER_DRAW_KEY_FILE="+o.files+"/draw.key")
+	for _, day := range []string{"2026-10-13", "2026-10-21", "2026-10-25"} {
+		got := dispatcher(t, "", keys, "audit", "verify", "--day", day)
+		if got.code != exitOK || !strings.Contains(got.out, "every choice is as it is on record") ||
+			strings.Contains(got.out, "not drawn again") {
+			t.Errorf("%s: %+v", day, got)
+		}
+	}
+	for _, day := range []string{"2026-10-13", "2026-10-21"} {
+		got := dispatcher(t, "", o.owner, "report", "close", "--day", day)
+		if !strings.Contains(got.out, "is as it was when it was closed") {
+			t.Errorf("%s: %+v", day, got)
+		}
+	}
+}
