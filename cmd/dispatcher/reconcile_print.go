@@ -174,7 +174,8 @@ func (r *reconciled) show(c *cli, zone *time.Location, as format) error {
 	if as != formatTable {
 		return as.write(c.out, r, sheet)
 	}
-	fmt.Fprintf(c.out, "%s, %s: %s of the file, %s.\n", r.Channel, r.dates(zone), counted(r.Lines, "line", "lines"),
+	fmt.Fprintf(c.out, "%s, %s: %s of the file, %s.\n", r.Channel, r.dates(zone),
+		counted(r.Lines, "line", "lines"),
 		counted(r.Matched, "attempt matched", "attempts matched"))
 	if len(all) > 0 {
 		sheet.draw(c.out)

@@ -38,6 +38,7 @@ func (m measure) carried(row *report.RangeRow) (n int64, share float64) {
 		return row.Segments, row.SegmentsShare
 	case inMoney:
 		return row.CostMicros, row.CostShare
+	case inMessages:
 	}
 	return row.Carried, row.CarriedShare
 }
@@ -75,7 +76,8 @@ func (m measure) columns() []column[report.RangeRow] {
 		return []column[report.RangeRow]{
 			{key: "first_choice_segments", head: "drawn"},
 			share(func(row *report.RangeRow) float64 { return row.FirstChoiceSegmentsShare }),
-			{key: "segments", head: "carried"}, carried,
+			{key: "segments", head: "carried"},
+			carried,
 			{key: "delivered_segments", head: "delivered"},
 			share(func(row *report.RangeRow) float64 { return row.DeliveredSegmentsShare }),
 			cost,
@@ -87,10 +89,16 @@ func (m measure) columns() []column[report.RangeRow] {
 			share(func(row *report.RangeRow) float64 { return row.DeliveredCostShare }),
 			money("may be billed", func(row *report.RangeRow) int64 { return row.UnknownMicros }),
 		}
+	case inMessages:
 	}
 	return []column[report.RangeRow]{
 		{key: "first_choice", head: "drawn"},
 		share(func(row *report.RangeRow) float64 { return row.FirstChoiceShare }),
-		{key: "carried"}, carried, {key: "delivered"}, {key: "failed"}, {key: "segments"}, cost,
+		{key: "carried"},
+		carried,
+		{key: "delivered"},
+		{key: "failed"},
+		{key: "segments"},
+		cost,
 	}
 }

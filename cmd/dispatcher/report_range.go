@@ -47,6 +47,12 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 	f.as.addTo(flags, &f.output)
 }
 
+// ofRange reports whether flags ask for what the daily report of one day does not have.
+func (f *rangeFlags) ofRange() bool {
+	return len(f.names) > 0 || f.wide || f.in != inMessages || f.waterfall || f.output != "" ||
+		f.as.fileOnly()
+}
+
 func (c *cli) reportDailyCommand(long string) *cobra.Command {
 	var day string
 	f := rangeFlags{unit: report.Day}
@@ -67,7 +73,7 @@ With --from it has the rows of each day from there to --to, told apart by what -
 						"a range"))
 				}
 				return c.reportRange(ctx, l, &f)
-			case len(f.names) > 0 || f.wide || f.in != inMessages || f.waterfall || f.output != "" || f.as.fileOnly():
+			case f.ofRange():
 				f.from, f.to = day, day
 				return c.reportRange(ctx, l, &f)
 			}

@@ -284,8 +284,10 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 	}
 	run := func(args ...string) string {
 		t.Helper()
-		return dispatcher(t, "", env, slices.Concat([]string{"report", "daily", "--from", ago(t, 2),
-			"--to", ago(t, 2)}, args)...).out
+		return dispatcher(t, "", env, slices.Concat([]string{
+			"report", "daily", "--from", ago(t, 2),
+			"--to", ago(t, 2),
+		}, args)...).out
 	}
 	// 27 drawn for a, 15 for b and 70 for c, 20 of which a carried.
 	r := decoded[report.Range](t, result{out: run("--format", "json")})
