@@ -131,7 +131,7 @@ func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 			shown, _, _ = strings.Cut(shown, "\n$ ")
 			printed := o.run(line)
 			rest := "\n" + printed + "\n"
-			for _, piece := range strings.SplitSeq("\n"+strings.TrimSpace(shown)+"\n", "\n...\n") {
+			for piece := range strings.SplitSeq("\n"+strings.TrimSpace(shown)+"\n", "\n...\n") {
 				if piece = strings.Trim(piece, "\n"); piece == "" {
 					continue
 				}

@@ -160,7 +160,7 @@ func (t *traffic) lostWords(channel string) (out []string) {
 	}
 	for _, word := range byNumber(sums) {
 		n := sums[word]
-		switch ended, ok := endWords[word]; {
+		switch ended, ok := endVerbs[word]; {
 		case len(out) == mostCauses:
 			return append(out, "other causes are in the JSON")
 		case ok:

@@ -200,7 +200,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 			}, []ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "",
 				149)}, thirty()),
 			Fair, Moved,
-			[]string{"150 of 300 messages rejected; 1 of 300 messages failed without being taken."},
+			[]string{"150 of 300 messages were rejected; 1 of 300 messages failed without being taken."},
 			nil,
 		},
 		"a lowered weight": {

@@ -139,6 +139,14 @@ var receiptWords = map[string]string{
 
 // endWords say what became of messages that nobody carried, to follow their number.
 var endWords = map[string]string{
+	causeRejected: "rejected",
+	causeFailed:   "failed without being taken",
+	causeNoAnswer: "without an answer",
+	causeOpen:     "not finished",
+}
+
+// endVerbs say the same of messages.
+var endVerbs = map[string]string{
 	causeRejected: "were rejected",
 	causeFailed:   "failed without being taken",
 	causeNoAnswer: "got no answer",
