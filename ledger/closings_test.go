@@ -84,6 +84,12 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 			rt.Fatalf("closed once more without a change: %+v after %+v", again, closed)
 		}
 	})
+	// Whether an attempt was pending when the day was closed, and not when it was closed again,
+	// depends on the time that passes: here is one.
+	m := claimAll(t, b.l, batch("pending", 1), "a").Messages
+	closeToday(t, b.l)
+	settleAll(t, b.l, accepted(m))
+	closeToday(t, b.l)
 	for what, sql := range map[string]string{
 		"carried elsewhere": `select count(*) from dispatcher.carried_figures
 			where channel <> first_choice`,
