@@ -29,6 +29,7 @@ func pathsOf(r *Routing) []pathValue {
 	pathsOfLimits(root.below("limits"), r.Limits)
 	pathsOfRates(root.below("rates"), &r.Rates)
 	pathsOfBlocked(root.below("blocked"), &r.Blocked)
+	pathsOfPaused(root.below("paused"), &r.Paused)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())
 	for i := range r.Lanes {

@@ -77,8 +77,11 @@ func full(t *testing.T) *config.Routing {
 			Wait: time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, HoldThrottled: true,
 			PriceCap: map[string]int64{"EUR": 100_000}, Tolerance: 3_000_000,
 		}},
-		Rates:   config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
-		Limits:  []admission.Limit{limit()},
+		Rates:  config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
+		Limits: []admission.Limit{limit()},
+		Paused: config.Paused{
+			Lanes: []string{"bulk"}, Routes: []string{"default"}, Tenants: []string{"shop"},
+		},
 		Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
 		Lanes: []config.Lane{
 			{

@@ -110,6 +110,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"senders":  channel("senders: {zzzzzzzz: 1}"),
 		"rule":     channel("senders: {rules: [{zzzzzzzz: 1}]}"),
 		"blocked":  "blocked: {zzzzzzzz: 1}",
+		"paused":   "paused: {zzzzzzzz: 1}",
 		"lane":     lanes("otp: {zzzzzzzz: 1}"),
 		"inbound":  "inbound: {zzzzzzzz: 1}",
 		"number":   "inbound: {numbers: {\"+15550100\": {zzzzzzzz: 1}}}",
@@ -123,8 +124,8 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		}
 		list, _, _ = strings.Cut(list, "\n")
 		for key := range strings.SplitSeq(list, ", ") {
-			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "id"}, key) &&
-				slices.Contains([]string{"match", "blocked", "rule"}, name)
+			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "route", "id"}, key) &&
+				slices.Contains([]string{"match", "blocked", "rule", "paused"}, name)
 			if !plural && !strings.Contains(string(doc), key+"`") &&
 				!strings.Contains(string(doc), "`"+key+".") && !strings.Contains(string(doc), "{"+key+": ") {
 				t.Errorf("docs/configuration.md does not explain the key %s of a %s", key, name)

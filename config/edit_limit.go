@@ -154,7 +154,9 @@ func (d *Document) addLimit(channel string, limit *admission.Limit) ([]byte, err
 		near = "timezone"
 		if !hasPath(d.root, []string{near}) {
 			if d.root.Style&yaml.FlowStyle == 0 {
-				return d.appendLimits(limit)
+				return d.appendEntry("limits", func(style yaml.Style) *yaml.Node {
+					return limitList(limit, style)
+				})
 			}
 			near = d.root.Content[0].Value
 		}
@@ -182,13 +184,16 @@ func appendLimit(mapping *yaml.Node, at int, limit *admission.Limit) error {
 	return nil
 }
 
-// appendLimits adds the list at the end of a document that has none.
-func (d *Document) appendLimits(limit *admission.Limit) ([]byte, error) {
+// appendEntry adds an entry at the end of a document in block style that does not have its key.
+// value gets the style of the keys.
+func (d *Document) appendEntry(
+	name string, value func(yaml.Style) *yaml.Node,
+) ([]byte, error) {
 	style := d.root.Content[0].Style
-	key := &yaml.Node{Kind: yaml.ScalarNode, Value: "limits", Style: style & quotes}
+	key := &yaml.Node{Kind: yaml.ScalarNode, Value: name, Style: style & quotes}
 	written, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
 		key,
-		limitList(limit, style),
+		value(style),
 	}}, 2, false)
 	if err != nil {
 		return nil, err

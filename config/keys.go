@@ -40,7 +40,7 @@ func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, expressionPart, functionPart,
-		healthPart, lanePart, ratesPart, blockedPart, inboundPart, sourcePart, keywordsPart,
+		healthPart, lanePart, ratesPart, blockedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -83,6 +83,7 @@ var documentPart = &Part{"document", []Key{
 	{"rates", "", none, "[rates](#rates) that convert prices of several currencies, so that they " +
 		"can be compared"},
 	{"blocked", "", none, "numbers that get no message: [blocked numbers](#blocked-numbers)"},
+	{"paused", "", none, "what is not sent for now: [paused](#paused)"},
 	{"inbound", "", "", "to which tenant a message from a subscriber belongs: [inbound](#inbound)"},
 }}
 
@@ -309,6 +310,13 @@ var blockedPart = &Part{"blocked", []Key{
 	{"countries", "country", none, "two-letter codes of [countries](#countries)"},
 	{"premium", "", code(false), "`true` blocks premium-rate numbers, whose owner earns from " +
 		"each call or text, as far as the numbering plans of this release know them"},
+}}
+
+var pausedPart = &Part{"paused", []Key{
+	{"all", "", code(false), "`true`: nothing is sent"},
+	{"lanes", "lane", none, "names of lanes"},
+	{"routes", "route", none, "names of routes"},
+	{"tenants", "tenant", none, "names of tenants"},
 }}
 
 var inboundPart = &Part{"inbound", []Key{

@@ -23,6 +23,8 @@ type Routing struct {
 	Rates Rates
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
+	// Paused says what is not sent for now.
+	Paused Paused
 	// Inbound says whose the messages are that subscribers send.
 	Inbound Inbound
 }
@@ -53,6 +55,9 @@ func readRouting(root value, applied bool) *Routing {
 	known := newScope(routing)
 	known.applied = applied
 	routing.Routes = readRoutes(top, known)
+	if v, ok := top.get("paused"); ok {
+		routing.Paused = readPaused(v, routing)
+	}
 	routing.Inbound = readInbound(top, routing.ChannelNames())
 	routing.settleBursts()
 	return routing

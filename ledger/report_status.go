@@ -36,7 +36,7 @@ type RecentOutcome struct {
 	Attempts               int64
 }
 
-// Queue is what waits in a lane, scheduled messages left out.
+// Queue is what waits in a lane, scheduled and paused messages left out.
 type Queue struct {
 	Lane     string
 	Waiting  int64
@@ -73,7 +73,7 @@ const queues = `
 	select d.lane, d.messages,
 	  coalesce((select m.received_at from dispatcher.messages m where m.seq = d.oldest), now())
 	from (select lane, count(*) as messages, min(seq) as oldest from dispatcher.due
-	  where state <> 'scheduled' group by lane) d
+	  where state <> 'scheduled' and reason is distinct from 'paused' group by lane) d
 	order by d.lane`
 
 // recentDead counts by the index of the records that could not be used.

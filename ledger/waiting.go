@@ -8,11 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// ReasonPaused is why a message waits that an operator has paused.
+const ReasonPaused = "paused"
+
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
-// Messages whose time has not come (Scheduled) are not among them.
+// Messages whose time has not come (Scheduled), and those that are paused, are not among them.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx,
-		`select lane, count(*) from dispatcher.due where state <> 'scheduled' group by lane`)
+		`select lane, count(*) from dispatcher.due
+		where state <> 'scheduled' and reason is distinct from 'paused' group by lane`)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
 	}

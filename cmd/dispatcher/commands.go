@@ -24,6 +24,8 @@ func (c *cli) commands() []*cobra.Command {
 		c.weightsCommand(),
 		c.channelCommand(),
 		c.limitsCommand(),
+		c.pauseCommand(),
+		c.resumeCommand(),
 		c.cancelCommand(),
 		c.ambiguousCommand(),
 		c.optOutsCommand(),
@@ -130,6 +132,8 @@ var facts = []commandFacts{
 	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace +
 		"; with --restart: the limit's window does not begin in the future"},
 	{"limits history", needsDatabase, "a change", ""},
+	{"pause", needsDatabase, "a change", lostRace},
+	{"resume", needsDatabase, "a change", lostRace},
 	{"cancel", needsDatabase, "", "the message cannot be cancelled"},
 	{"ambiguous list", needsDatabase, "a submission", ""},
 	{

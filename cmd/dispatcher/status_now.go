@@ -24,8 +24,10 @@ type statusNow struct {
 	RoutingVersion int64           `json:"routing_version"`
 	Channels       []channelStatus `json:"channels"`
 	Lanes          []laneStatus    `json:"lanes"`
-	Waiting        []waitersNow    `json:"waiting"` // most of them first
-	Ambiguous      int64           `json:"ambiguous"`
+	// Paused is what operators have paused, such as "lane bulk".
+	Paused    []string     `json:"paused"`
+	Waiting   []waitersNow `json:"waiting"` // most of them first
+	Ambiguous int64        `json:"ambiguous"`
 	// Dead counts the records of the last day that could not be used.
 	Dead      int64           `json:"dead"`
 	Instances int             `json:"instances"`
@@ -82,13 +84,17 @@ type reasonCount struct {
 type laneStatus struct {
 	Lane string `json:"lane"`
 	// Lag counts the records in Kafka that are not in the ledger yet; null when no instance knows.
-	Lag     *int64 `json:"lag"`
-	Paused  bool   `json:"paused"` // an instance does not read it, because too many messages wait
-	Waiting int64  `json:"waiting"`
+	Lag *int64 `json:"lag"`
+	// Paused: an instance does not read it, because too many messages wait, or an operator has
+	// paused it.
+	Paused  bool  `json:"paused"`
+	Waiting int64 `json:"waiting"`
 	// OldestSeconds is the age of the oldest message that waits; null when none does.
 	OldestSeconds *float64 `json:"oldest_seconds"`
 	Readers       int      `json:"readers"` // instances in its consumer group
 	Away          string   `json:"away"`    // why it cannot be read; empty when it can
+
+	byOperator bool
 }
 
 // processStatus is one running instance.
@@ -117,7 +123,7 @@ func newStatusNow(f *statusFacts) *statusNow {
 		Now: f.recent.Now, Since: f.recent.Since, WindowSeconds: f.within.Seconds(),
 		RoutingVersion: f.version, Channels: []channelStatus{}, Lanes: []laneStatus{},
 		Ambiguous: f.recent.Ambiguous, Dead: f.recent.Dead, Instances: len(f.instances),
-		Processes: []processStatus{},
+		Processes: []processStatus{}, Paused: append([]string{}, f.doc.Paused.Words()...),
 	}
 	counters := &countersNow{&f.present, f.doc.Timezone}
 	s.Waiting = counters.waiters(nil)
@@ -241,7 +247,8 @@ func percentile(answers map[int64]int64, part float64) *float64 {
 }
 
 func newLaneStatus(name string, f *statusFacts) laneStatus {
-	lane := laneStatus{Lane: name}
+	paused := f.doc.Paused.All || slices.Contains(f.doc.Paused.Lanes, name)
+	lane := laneStatus{Lane: name, Paused: paused, byOperator: paused}
 	for _, q := range f.recent.Queues {
 		if q.Lane == name {
 			lane.Waiting = q.Waiting
@@ -271,6 +278,10 @@ const muchLag = 10_000
 // find lists what an operator should look at.
 func (s *statusNow) find() []finding {
 	found := []finding{}
+	for _, what := range s.Paused {
+		found = append(found, warned("pause", what+" is paused by an operator",
+			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
+	}
 	for i := range s.Channels {
 		found = append(found, s.Channels[i].find()...)
 	}
@@ -334,7 +345,7 @@ func (c *channelStatus) find() []finding {
 func (l *laneStatus) find(instances int) []finding {
 	check := "lane " + l.Lane
 	var out []finding
-	if l.Paused {
+	if l.Paused && !l.byOperator {
 		out = append(out, warned(check, fmt.Sprintf("its topics are not read, because %d messages "+
 			"wait", l.Waiting), `see what they wait for in "dispatcher limits show"`))
 	}

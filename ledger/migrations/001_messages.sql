@@ -270,7 +270,7 @@ create index due_next_at on dispatcher.due (next_at);
 create index due_turns on dispatcher.due (lane, tenant, next_at, seq);
 create index due_deadlines on dispatcher.due (lane, expires_at, seq);
 create index due_waits_for on dispatcher.due (waits_for, next_at) where waits_for is not null;
-create index due_queue on dispatcher.due (lane) where state <> 'scheduled';
+create index due_queue on dispatcher.due (lane) where state <> 'scheduled' and reason is distinct from 'paused';
 
 create function dispatcher.keep_due() returns trigger
 language plpgsql as $$

@@ -19,6 +19,7 @@ func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 		Version: version,
 		Zone:    doc.Timezone,
 		Limits:  doc.Limits,
+		Paused:  doc.Paused,
 		Lanes:   make(map[string]decide.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of, CallingCode: numbers.CallingCode,
 		Blocked: decide.Blocked{

@@ -15,6 +15,7 @@ const (
 	reasonNoChannel = "no_channel"
 	reasonNoRoute   = "no_route"
 	reasonTried     = "all_tried"
+	reasonPaused    = ledger.ReasonPaused
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
 	ReasonOptedOut  = "opted_out"
@@ -156,6 +157,10 @@ func (a *assigner) choose(t *Task) decision {
 	case t.Route == nil:
 		return decision{
 			Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil),
+		}
+	case t.whole() && a.routing.Paused.Holds(t.Row.Lane, t.Row.Tenant, t.Route.Name):
+		return decision{
+			Decision: a.wait(t, delay{at: a.now.Add(lookWhenPaused), why: reasonPaused}, nil),
 		}
 	}
 	return a.assign(t)

@@ -286,6 +286,17 @@ func TestNobodyCanTakeIt(t *testing.T) {
 		"its route is gone": {func(_ *world, t *Task) {
 			t.Route = nil
 		}, ledger.Waiting, reasonNoRoute, lookForRoute, false},
+		"its tenant is paused": {func(w *world, t *Task) {
+			w.routing.Paused.Tenants = []string{t.Row.Tenant}
+			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
+		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
+		"it is paused and its deadline has passed": {func(w *world, t *Task) {
+			w.routing.Paused.All = true
+			t.Row.ExpiresAt = noon
+		}, ledger.Failed, reasonExpired, 0, false},
+		"another lane is paused": {func(w *world, _ *Task) {
+			w.routing.Paused.Lanes = []string{"other"}
+		}, ledger.Sending, "", 0, false},
 	} {
 		w := newWorld(t)
 		task := w.task("a")

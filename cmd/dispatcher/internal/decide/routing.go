@@ -27,6 +27,8 @@ type Routing struct {
 	Limits []admission.Limit
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
+	// Paused says what is not sent for now.
+	Paused config.Paused
 	// Country names the ISO 3166 region of a number in lower case. It is called only
 	// when a route, a price, a rule about senders or a block depends on countries, and must be
 	// quick.

@@ -12,11 +12,13 @@ const (
 	lookAgain     = time.Second            // no channel is ready
 	lookForActive = 200 * time.Millisecond // only the active count is in the way
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
-	lookForRoom   = 30 * time.Second       // the longest wait for room; any answer may give some
-	longestRound  = time.Minute            // between rounds over channels that all refused
-	lookForMoney  = time.Minute            // what others do not spend comes back at any time
-	lookUrgently  = 5 * time.Second        // when the deadline is near
-	shortHold     = 10 * time.Second       // for a first choice that answers promptly, on every route
+	// Whoever resumes what is paused wakes it.
+	lookWhenPaused = time.Hour
+	lookForRoom    = 30 * time.Second // the longest wait for room; any answer may give some
+	longestRound   = time.Minute      // between rounds over channels that all refused
+	lookForMoney   = time.Minute      // what others do not spend comes back at any time
+	lookUrgently   = 5 * time.Second  // when the deadline is near
+	shortHold      = 10 * time.Second // for a first choice that answers promptly, on every route
 )
 
 // delay is until when, why and for what a message waits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,11 +180,13 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 		return fmt.Errorf("count waiting messages: %w", err)
 	}
 	full, total, coded := map[string]bool{}, int64(0), false
-	for name, lane := range d.routing.Load().Lanes {
+	routing := d.routing.Load()
+	paused := &routing.Paused
+	for name, lane := range routing.Lanes {
 		n := waiting[name]
 		total += n
 		coded = coded || lane.Order == 0 && n > 0
-		full[name] = n >= lane.MaxWaiting
+		full[name] = n >= lane.MaxWaiting || paused.All || slices.Contains(paused.Lanes, name)
 		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
 	}
 	for name, l := range d.loadsNow() {

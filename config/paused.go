@@ -1,0 +1,142 @@
+package config
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Paused says what is not sent for now. What is paused waits until an operator resumes it, or until
+// its deadline. The zero value pauses nothing.
+type Paused struct {
+	All                    bool
+	Lanes, Routes, Tenants []string
+}
+
+// Any reports whether anything is paused.
+func (p *Paused) Any() bool {
+	return p.All || len(p.Lanes)+len(p.Routes)+len(p.Tenants) > 0
+}
+
+// Holds reports whether a message of a lane and a tenant, on a route, is paused.
+func (p *Paused) Holds(lane, tenant, route string) bool {
+	return p.All || slices.Contains(p.Lanes, lane) || slices.Contains(p.Routes, route) ||
+		slices.Contains(p.Tenants, tenant)
+}
+
+// Words are what is paused, as the flags of commands name it.
+func (p *Paused) Words() []string {
+	var out []string
+	if p.All {
+		out = append(out, "all")
+	}
+	for _, list := range []struct {
+		kind  string
+		names []string
+	}{{"lane", p.Lanes}, {"route", p.Routes}, {"tenant", p.Tenants}} {
+		for _, name := range list.names {
+			out = append(out, list.kind+" "+plain(name))
+		}
+	}
+	return out
+}
+
+func readPaused(v value, r *Routing) Paused {
+	f, ok := v.fields(pausedPart)
+	if !ok {
+		return Paused{}
+	}
+	known := func(what string, names []string) func(value, string) bool {
+		return func(v value, name string) bool {
+			if !slices.Contains(names, name) {
+				v.fail("there is no %s %q; %s", what, name, suggest(name, names, "remove it"))
+				return false
+			}
+			return true
+		}
+	}
+	p := Paused{
+		Lanes:   readWords(f, "lanes", "lane", known("lane", r.LaneNames())),
+		Routes:  readWords(f, "routes", "route", known("route", r.routeNames())),
+		Tenants: readWords(f, "tenants", "tenant", nil),
+	}
+	if all, ok := f.get("all"); ok {
+		p.All = all.flag()
+	}
+	return p
+}
+
+func pathsOfPaused(l paths, p *Paused) {
+	if p.All {
+		l.below("all").set("true")
+	}
+	l.below("lanes").setWords(p.Lanes)
+	l.below("routes").setWords(p.Routes)
+	l.below("tenants").setWords(p.Tenants)
+}
+
+// SetPaused returns the document with what is paused in place of what was. It gives the guarantees
+// of SetWeights.
+func (d *Document) SetPaused(p Paused) (*Document, error) {
+	for _, list := range [][]string{p.Lanes, p.Routes, p.Tenants} {
+		slices.Sort(list)
+	}
+	want := d.Routing.clone()
+	want.Paused = p
+	if len(Diff(d.Routing, want)) == 0 {
+		return d, nil
+	}
+	const name = "paused"
+	if hasPath(d.root, []string{name}) {
+		return d.rewrite(want, []string{name}, func(mapping *yaml.Node, at int) error {
+			mapping.Content[at+1] = pausedNode(&p, mapping.Content[at].Style)
+			return nil
+		})
+	}
+	near := "timezone"
+	if !hasPath(d.root, []string{near}) {
+		near = d.root.Content[0].Value
+		if d.root.Style&yaml.FlowStyle == 0 {
+			text, err := d.appendEntry(name, func(style yaml.Style) *yaml.Node {
+				return pausedNode(&p, style)
+			})
+			if err != nil {
+				return nil, d.refuse(err)
+			}
+			return d.edited(text, func(*Routing) *Routing { return want })
+		}
+	}
+	return d.rewrite(want, []string{near}, func(mapping *yaml.Node, at int) error {
+		insert(mapping, at, name, pausedNode(&p, mapping.Content[at].Style))
+		return nil
+	})
+}
+
+// pausedNode writes what is paused in the style of the keys beside it.
+func pausedNode(p *Paused, style yaml.Style) *yaml.Node {
+	out := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	add := func(key string, value *yaml.Node) {
+		out.Content = append(out.Content, &yaml.Node{
+			Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Style: style & quotes,
+		}, value)
+	}
+	if p.All {
+		add("all", &yaml.Node{Kind: yaml.ScalarNode, Value: "true"})
+	}
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{{"lanes", p.Lanes}, {"routes", p.Routes}, {"tenants", p.Tenants}} {
+		if len(list.names) == 0 {
+			continue
+		}
+		names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, name := range list.names {
+			names.Content = append(names.Content, &yaml.Node{
+				Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Style: style & yaml.DoubleQuotedStyle,
+			})
+		}
+		add(list.key, names)
+	}
+	return out
+}
