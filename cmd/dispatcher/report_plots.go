@@ -295,6 +295,7 @@ func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
 			opt.Theme = theme(dark, "rgba(0,0,0,0)", plotColours[0], plotColours[2], plotColours[5])
 			opt.StackSeries = new(true)
 			opt.CategoryAxis.Labels, opt.CategoryAxis.LabelCount = labels, n
+			opt.CategoryAxis.LabelFontStyle.FontSize = 10 // seven labels stand side by side
 			opt.Legend.Show = new(false)
 			opt.ValueFormatter, opt.ValueAxis = wholeNumber, fromZero()
 			return p.BarChart(opt)
