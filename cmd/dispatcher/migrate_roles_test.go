@@ -531,11 +531,9 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the last migration had not been applied
-		`drop table dispatcher.seals cascade`,
-		`drop view facts.evidence, facts.version_evidence`,
-		`drop function dispatcher.micros, dispatcher.half_hash`,
-		`delete from dispatcher.schema_migrations where version = 11`,
-		`update dispatcher.schema_version set version = 10`,
+		`drop table dispatcher.operator_actions cascade`,
+		`delete from dispatcher.schema_migrations where version = 12`,
+		`update dispatcher.schema_version set version = 11`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
