@@ -144,7 +144,7 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	t.Parallel()
 	_, dead, _ := lost(t)
 	claim := ledger.Claim{Messages: batch("late", 1), Channels: []string{"a"}}
-	if err := runClaim(t.Context(), dead, claim, give); !errors.Is(err, ledger.ErrSilent) ||
+	if _, err := dead.Claims.Lock(t.Context(), claim); !errors.Is(err, ledger.ErrSilent) ||
 		!ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
