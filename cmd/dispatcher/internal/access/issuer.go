@@ -1,0 +1,189 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+const (
+	// issuerTimeout bounds a call of the issuer.
+	issuerTimeout = 5 * time.Second
+	// issuerPause is how long an issuer that did not answer is not asked again.
+	issuerPause = 5 * time.Second
+)
+
+// issuer verifies the tokens of an OpenID Connect issuer: signature, issuer, audience and expiry.
+type issuer struct {
+	url, audience string
+	rolesClaim    []string
+	roleOf        map[string]Role
+	nameClaim     string
+	client        *http.Client
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier // nil until the issuer has answered once
+	failed   error                 // why it has not, the last time
+	failedAt time.Time
+}
+
+func newIssuer(cfg *Config) (*issuer, error) {
+	if err := CheckIssuer(cfg.OIDCIssuer); err != nil {
+		return nil, err
+	}
+	if cfg.OIDCAudience == "" {
+		return nil, errors.New("an audience is missing: without it any token of the issuer, made " +
+			"for another program, would be valid here")
+	}
+	i := &issuer{
+		url: cfg.OIDCIssuer, audience: cfg.OIDCAudience,
+		rolesClaim: strings.Split(cfg.OIDCRolesClaim, "."), nameClaim: cfg.OIDCNameClaim,
+		roleOf: map[string]Role{}, client: &http.Client{Timeout: issuerTimeout},
+	}
+	for value, name := range cfg.OIDCRoleMap {
+		role, err := ParseRole(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		i.roleOf[strings.TrimSpace(value)] = role
+	}
+	if len(i.roleOf) == 0 {
+		for _, n := range roleNames {
+			i.roleOf[n.name] = n.role
+		}
+	}
+	if cfg.OIDCRolesClaim == "" {
+		i.rolesClaim = []string{DefaultRolesClaim}
+	}
+	if i.nameClaim == "" {
+		i.nameClaim = DefaultNameClaim
+	}
+	return i, nil
+}
+
+// The claims that are read unless others are configured. The subject is the one claim that an
+// issuer never gives to another person.
+const (
+	DefaultRolesClaim = "roles"
+	DefaultNameClaim  = "sub"
+)
+
+// CheckIssuer refuses an issuer whose keys could be replaced on the way.
+func CheckIssuer(issuer string) error {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return errors.New("the issuer is not a URL such as https://login.example.com/realms/sms")
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && isLoopback(u.Hostname()):
+		return nil
+	}
+	return errors.New("the issuer must have an https URL")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// verify returns the verifier, after a first call of the issuer.
+func (i *issuer) verify() (*oidc.IDTokenVerifier, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.verifier != nil:
+		return i.verifier, nil
+	case i.failed != nil && time.Since(i.failedAt) < issuerPause:
+		return nil, i.failed
+	}
+	// The provider keeps the context to fetch keys later, so it must not end with a request.
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.client), i.url)
+	if err != nil {
+		i.failed, i.failedAt = fmt.Errorf("%w: the issuer: %w", ErrUnavailable, err), time.Now()
+		return nil, i.failed
+	}
+	i.verifier = provider.Verifier(&oidc.Config{ClientID: i.audience})
+	return i.verifier, nil
+}
+
+func (i *issuer) principal(ctx context.Context, raw string) (Principal, error) {
+	verifier, err := i.verify()
+	if err != nil {
+		return Principal{}, err
+	}
+	token, err := verifier.Verify(ctx, raw)
+	if err != nil {
+		return Principal{}, refusal(err)
+	}
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil {
+		return Principal{}, ErrUnauthenticated
+	}
+	name := i.name(token.Subject, claims)
+	if name == "" {
+		return Principal{}, ErrUnauthenticated
+	}
+	role := i.role(claims)
+	if role == None {
+		return Principal{Name: name}, ErrNoRole
+	}
+	return Principal{Name: name, Role: role}, nil
+}
+
+// refusal tells a token that is not valid from an issuer whose keys could not be fetched, for which
+// the library has no type of error. Its words stay out: they may quote the token.
+func refusal(err error) error {
+	if strings.Contains(err.Error(), "fetching keys") {
+		return fmt.Errorf("%w: the issuer's keys cannot be fetched", ErrUnavailable)
+	}
+	return ErrUnauthenticated
+}
+
+// name is the configured claim. An address of e-mail counts when the issuer has verified it:
+// elsewhere people can write any address into their profile.
+func (i *issuer) name(subject string, claims map[string]any) string {
+	name := subject
+	if i.nameClaim != DefaultNameClaim {
+		name, _ = claims[i.nameClaim].(string)
+	}
+	if i.nameClaim == "email" && claims["email_verified"] != true {
+		return ""
+	}
+	if checkName(name) != nil {
+		return ""
+	}
+	return name
+}
+
+// role joins the roles of all values of the claim, which is a text or a list of them.
+func (i *issuer) role(claims map[string]any) Role {
+	var at any = claims
+	for _, level := range i.rolesClaim {
+		object, ok := at.(map[string]any)
+		if !ok {
+			return None
+		}
+		at = object[level]
+	}
+	var role Role
+	switch values := at.(type) {
+	case string:
+		role = i.roleOf[values]
+	case []any:
+		for _, v := range values {
+			if s, ok := v.(string); ok {
+				role |= i.roleOf[s]
+			}
+		}
+	}
+	return role
+}

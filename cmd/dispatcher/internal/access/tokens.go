@@ -1,0 +1,156 @@
+package access
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Entry is a line of the file of tokens: name, role and the SHA-256 of the token in hexadecimal
+// digits, with white space between. A line that begins with # is a comment. The tokens have 256
+// random bits, so a hash without salt tells nothing of them. A name may stand there twice, while
+// one token takes the place of another.
+type Entry struct {
+	Name string
+	Role Role
+	Hash [sha256.Size]byte
+}
+
+// String is the line of the file.
+func (e *Entry) String() string {
+	return fmt.Sprintf("%s %s %x", e.Name, e.Role, e.Hash)
+}
+
+// tokenPrefix lets scanners of secrets recognise a token.
+const tokenPrefix = "sms_"
+
+// NewToken makes a token. Only its hash stays in the entry.
+func NewToken(name string, role Role) (token string, e Entry, err error) {
+	if err := checkName(name); err != nil {
+		return "", Entry{}, err
+	}
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
+	return token, Entry{Name: name, Role: role, Hash: sha256.Sum256([]byte(token))}, nil
+}
+
+const longestName = 64
+
+// checkName refuses a name that a history cannot show in one word.
+func checkName(name string) error {
+	odd := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }
+	if name == "" || utf8.RuneCountInString(name) > longestName || strings.ContainsFunc(name, odd) ||
+		name[0] == '#' || !utf8.ValidString(name) {
+		return errors.New("a name has 1 to 64 printable characters without white space, and does " +
+			"not begin with #")
+	}
+	return nil
+}
+
+// ReadTokens reads a file of tokens.
+func ReadTokens(path string) ([]Entry, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of tokens: %w", err)
+	}
+	entries, err := parseTokens(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return entries, nil
+}
+
+// parseTokens names the line that is wrong, and shows nothing of it: it may hold a token.
+func parseTokens(raw []byte) ([]Entry, error) {
+	var entries []Entry
+	number := 0
+	for line := range strings.Lines(string(raw)) {
+		number++
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		e, err := parseEntry(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func parseEntry(fields []string) (Entry, error) {
+	if len(fields) != 3 {
+		return Entry{}, errors.New("write name, role and the SHA-256 of the token; " +
+			`"dispatcher tokens new" makes such a line`)
+	}
+	e := Entry{Name: fields[0]}
+	if err := checkName(e.Name); err != nil {
+		return Entry{}, err
+	}
+	var err error
+	if e.Role, err = ParseRole(fields[1]); err != nil {
+		return Entry{}, errors.New("the role is not viewer, operator, finance or admin")
+	}
+	hash, err := hex.DecodeString(fields[2])
+	if err != nil || len(hash) != len(e.Hash) {
+		return Entry{}, errors.New("the hash is not a SHA-256 in 64 hexadecimal digits")
+	}
+	copy(e.Hash[:], hash)
+	return e, nil
+}
+
+// tokenFile keeps the entries of a file. The file is read for every token, so that one that was
+// taken out is refused from then on; it is parsed when it has changed.
+type tokenFile struct {
+	path string
+
+	mu     sync.Mutex
+	raw    []byte                          // what byHash was read from
+	byHash map[[sha256.Size]byte]Principal // never changed, but replaced
+}
+
+// read returns the principals by the hash of their tokens. A file that cannot be read lets nobody
+// in: it may be the one that takes a stolen token out.
+func (f *tokenFile) read() (map[[sha256.Size]byte]Principal, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	raw, err := os.ReadFile(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of tokens: %w", err)
+	}
+	if f.byHash != nil && bytes.Equal(raw, f.raw) {
+		return f.byHash, nil
+	}
+	entries, err := parseTokens(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.raw, f.byHash = raw, make(map[[sha256.Size]byte]Principal, len(entries))
+	for i := range entries {
+		f.byHash[entries[i].Hash] = Principal{Name: entries[i].Name, Role: entries[i].Role}
+	}
+	return f.byHash, nil
+}
+
+func (f *tokenFile) principal(hash [sha256.Size]byte) (Principal, error) {
+	byHash, err := f.read()
+	if err != nil {
+		return Principal{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	p, known := byHash[hash]
+	if !known {
+		return Principal{}, ErrUnauthenticated
+	}
+	return p, nil
+}
