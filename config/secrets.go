@@ -87,6 +87,8 @@ const (
 	// EmbeddedEndpoints says where the embedded servers listen. It holds the password of the
 	// database.
 	EmbeddedEndpoints = "endpoints.json"
+	// EmbeddedToken holds the token of the API and the console.
+	EmbeddedToken = "api.token"
 )
 
 // ErrOutsideSecrets is wrapped by the error for a file name that leads out of the secrets folder.
@@ -119,6 +121,8 @@ func (s *Settings) Secrets() *SecretsFolder {
 		{Prefix + "_SEAL_KEY_FILE", s.SealKeyFile, true},
 		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedDrawKey), true},
 		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedEndpoints), false},
+		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedToken), false},
+		{Prefix + "_API_TOKENS_FILE", s.APITokensFile, false},
 		{Prefix + "_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, false},
 		{Prefix + "_RECEIPTS_TLS_KEY_FILE", s.ReceiptsTLSKeyFile, false},
 	}

@@ -178,7 +178,10 @@ func TestTheEmbeddedDrawKeyIsNeverRead(t *testing.T) {
 	s.settings = config.Settings{DataDir: filepath.Join(s.secrets, "sub"), SecretsDir: s.secrets}
 	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedDrawKey), folderKey+"\n")
 	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedEndpoints), hush)
-	for _, name := range []string{config.EmbeddedDrawKey, config.EmbeddedEndpoints} {
+	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedToken), hush)
+	for _, name := range []string{
+		config.EmbeddedDrawKey, config.EmbeddedEndpoints, config.EmbeddedToken,
+	} {
 		if content, err := s.settings.Secrets().Read("sub/" + name); err == nil ||
 			!strings.Contains(err.Error(), "name another file") {
 			t.Errorf("%s: %q, %v", name, content, err)

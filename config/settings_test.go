@@ -54,6 +54,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		KafkaGroup: "dispatcher", KafkaCompression: "gzip", StatusTopic: "sms.status",
 		DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080",
+		OIDCRolesClaim: "roles", OIDCNameClaim: "sub",
 		ReceiptsListen: "127.0.0.1:8081",
 		Region:         "default", MaxUnsettled: 2000, Batch: 500, SendTimeout: 10 * time.Second,
 		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
@@ -91,7 +92,9 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s",
 		"STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json",
 		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h",
-		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports")
+		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "API_TOKENS_FILE=tokens",
+		"OIDC_ISSUER=https://login.example.com", "OIDC_AUDIENCE=sms", "OIDC_ROLES_CLAIM=groups",
+		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer", "OIDC_NAME_CLAIM=email")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -113,13 +116,20 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		LogLevel: "debug", LogFormat: "json",
 		IDRetention: 25 * time.Hour, PayloadRetention: 26 * time.Hour,
 		LedgerRetention: 27 * time.Hour, InvariantsInterval: 28 * time.Minute,
-		ReportsURL: "/srv/reports",
+		ReportsURL: "/srv/reports", APITokensFile: "tokens",
+		OIDCIssuer: "https://login.example.com", OIDCAudience: "sms", OIDCRolesClaim: "groups",
+		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer"}, OIDCNameClaim: "email",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	if err := got.Validate(false); err != nil {
 		t.Errorf("Validate: %v", err)
+	}
+	roles, err := got.OIDCRoles()
+	if diff := cmp.Diff(map[string]string{"urn:sms": "operator", "staff": "viewer"},
+		roles); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 	for _, s := range got.List() {
 		if s.Source != "environment" || s.Help == "" || strings.Contains(s.Value, "s3cret") ||
@@ -314,6 +324,16 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 			},
 			"DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE belong together; set " +
 				"both or none",
+		},
+		{
+			"audience", func(s *config.Settings) { s.OIDCIssuer = "https://login.example.com" },
+			"DISPATCHER_OIDC_ISSUER and DISPATCHER_OIDC_AUDIENCE belong together; set both or none",
+		},
+		{
+			"map of roles", func(s *config.Settings) { s.OIDCRoleMap = []string{"staff:boss"} },
+			"DISPATCHER_OIDC_ROLE_MAP is not a list of value:role; write for example " +
+				"sms-team:operator,sms-billing:finance, with one of the roles viewer, operator, " +
+				"finance, admin",
 		},
 		{
 			"webhooks' authority", func(s *config.Settings) {

@@ -36,6 +36,7 @@ func (s *Settings) Validate(embedded bool) error {
 	}
 	s.checkKafka(&c)
 	s.checkAddresses(&c)
+	s.checkAccess(&c)
 	s.checkBounds(&c)
 	s.checkSecretsDir(&c)
 	c.oneOf("LOG_LEVEL", s.LogLevel, logLevels)
@@ -104,6 +105,34 @@ func (s *Settings) checkAddresses(c *checker) {
 		c.fail("REGION", "is not 1 to 64 printable characters; write for example eu-west-1")
 	}
 }
+
+func (s *Settings) checkAccess(c *checker) {
+	if (s.OIDCIssuer == "") != (s.OIDCAudience == "") {
+		c.fail("OIDC_ISSUER", "and %s_OIDC_AUDIENCE belong together; set both or none", Prefix)
+	}
+	if _, err := s.OIDCRoles(); err != nil {
+		c.fail("OIDC_ROLE_MAP", "%v", err)
+	}
+}
+
+// OIDCRoles is OIDCRoleMap as a map: names of roles by the values of the claim. A value may hold
+// colons.
+func (s *Settings) OIDCRoles() (map[string]string, error) {
+	roles := map[string]string{}
+	for _, pair := range s.OIDCRoleMap {
+		at := strings.LastIndexByte(pair, ':')
+		if at < 1 || !slices.Contains(roleNames, strings.TrimSpace(pair[at+1:])) {
+			return nil, errors.New("is not a list of value:role; write for example " +
+				"sms-team:operator,sms-billing:finance, with one of the roles " +
+				strings.Join(roleNames, ", "))
+		}
+		roles[strings.TrimSpace(pair[:at])] = strings.TrimSpace(pair[at+1:])
+	}
+	return roles, nil
+}
+
+// roleNames are the roles of the API and the console.
+var roleNames = []string{"viewer", "operator", "finance", "admin"}
 
 func (s *Settings) checkReceiptsTLS(c *checker) {
 	if (s.ReceiptsTLSCertFile == "") != (s.ReceiptsTLSKeyFile == "") {
