@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -76,12 +77,12 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 		5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute),
 	} {
 		present := state(start)
-		shown := newChannelShown(doc, &doc.Channels[0], &present)
-		if shown.Limits[0].Free.units != free {
+		shown := status.NewDetail(doc, &doc.Channels[0], &present)
+		if shown.Limits[0].Free.Units != free {
 			t.Errorf("since %s: %+v", start, shown.Limits)
 		}
 	}
-	shown := newChannelShown(doc, &doc.Channels[1], &ledger.Present{Now: now})
+	shown := status.NewDetail(doc, &doc.Channels[1], &ledger.Present{Now: now})
 	if shown.Channel != "b" || shown.LastAssigned != nil {
 		t.Errorf("%+v", shown)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
 
@@ -92,15 +92,15 @@ func (ch *change) grantedAlready(
 	if err != nil {
 		return nil, err
 	}
-	now := &countersNow{&present, after.Timezone}
+	now := &status.Counters{Present: &present, Zone: after.Timezone}
 	var warnings []string
 	for i := range edits {
-		shown := now.limit(edits[i].channel, edits[i].after, admission.Ease{})
-		if shown.Granted.units > shown.ConfiguredMax.units {
+		shown := now.Limit(edits[i].channel, edits[i].after, admission.Ease{})
+		if shown.Granted.Units > shown.ConfiguredMax.Units {
 			warnings = append(warnings, fmt.Sprintf(
 				"The running window of %s has granted %s already: it takes no more before it ends "+
 					"(%s, %s), and the new max holds from then on.",
-				edits[i].name(), shown.sum(shown.Granted), shown.ends, after.Timezone))
+				edits[i].name(), shown.Sum(shown.Granted), shown.Ends, after.Timezone))
 		}
 	}
 	return warnings, nil
@@ -179,10 +179,6 @@ func closing(c *config.Channel) *admission.Limit {
 	}
 	return nil
 }
-
-// sum is an amount in a sentence: of money with its currency, of anything else with what is
-// counted.
-func (l *limitNow) sum(q quantity) string { return q.String() + " " + cmp.Or(l.Currency, l.Unit) }
 
 // warnOfFiles notes the files that new or changed settings of channels name and that are not on
 // this machine. They may lie where the dispatchers run, so that is no fault.

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
-	"dispatcher/ledger"
 )
 
 func (c *cli) channelCommand() *cobra.Command {
@@ -71,63 +68,6 @@ func (ch *change) setState(ctx context.Context, channel string, state config.Sta
 	return done.write(ch.cli, ch.flags.as)
 }
 
-// channelShown is one channel of the routing in force with what it carries now.
-type channelShown struct {
-	Channel  string `json:"channel"`
-	Provider string `json:"provider"`
-	State    string `json:"state"`
-	Capacity int64  `json:"capacity"`
-	// Active is how many attempts are under way on it, over all instances.
-	Active       int64        `json:"active"`
-	ActiveMax    *int64       `json:"active_max"` // null is no bound
-	LoadRatio    float64      `json:"load_ratio"`
-	LastAssigned *time.Time   `json:"last_assigned"` // null: never
-	Limits       []limitShown `json:"limits"`
-	Routes       []string     `json:"routes"` // that list it
-	// How it does now is told as in "dispatcher status".
-	Breaker      string      `json:"breaker"`
-	BreakerSince *time.Time  `json:"breaker_since"`
-	AgreedShare  *float64    `json:"agreed_share"`
-	CarriedShare *float64    `json:"carried_share"`
-	Rate         float64     `json:"rate"`
-	Codes        []codeCount `json:"codes"`
-	P50          *float64    `json:"p50_ms"`
-	P99          *float64    `json:"p99_ms"`
-	Waiting      int64       `json:"waiting"`
-
-	status *channelStatus
-}
-
-// take copies how the channel does now.
-func (c *channelShown) take(s *channelStatus) {
-	c.status = s
-	c.Breaker, c.BreakerSince = s.Breaker, s.BreakerSince
-	c.AgreedShare, c.CarriedShare, c.Rate = s.AgreedShare, s.CarriedShare, s.Rate
-	c.Codes, c.P50, c.P99, c.Waiting = s.Codes, s.P50, s.P99, s.Waiting
-}
-
-// limitShown is a limit in its running window. It counts all messages of the channel: "limits show"
-// has those of tenants and prefixes, too.
-type limitShown struct {
-	Window   string `json:"window"`
-	Unit     string `json:"unit"`
-	Currency string `json:"currency"` // empty unless the unit is money
-	// Max is what the running window may grant; ConfiguredMax what the document says, see limitNow.
-	Max           quantity `json:"max"`
-	ConfiguredMax quantity `json:"configured_max"`
-	Granted       quantity `json:"granted"`
-	Free          quantity `json:"free"`
-}
-
-// words says what has been granted, in a form that has room for two amounts, unit and window.
-func (l *limitShown) words(form string) string {
-	words := fmt.Sprintf(form, l.Granted, l.Max, cmp.Or(l.Currency, l.Unit), l.Window)
-	if l.Max != l.ConfiguredMax {
-		words += ", then " + l.ConfiguredMax.String()
-	}
-	return words
-}
-
 func (c *cli) channelListCommand() *cobra.Command {
 	var as format
 	cmd := &cobra.Command{
@@ -149,81 +89,39 @@ func (c *cli) listChannels(ctx context.Context, l *database, as format) error {
 	if err != nil {
 		return err
 	}
-	present, err := l.Limits.Present(ctx)
-	if err != nil {
-		return err
-	}
 	value := struct {
-		Version  int64          `json:"version"`
-		Channels []channelShown `json:"channels"`
+		Version  int64           `json:"version"`
+		Channels []status.Detail `json:"channels"`
 	}{Version: v.Version}
-	status, err := statusOf(ctx, l, v.Version, doc)
+	value.Channels, err = status.ReadChannels(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
 	if err != nil {
 		return err
-	}
-	for i := range doc.Channels {
-		shown := newChannelShown(doc, &doc.Channels[i], &present)
-		shown.take(&status.Channels[i])
-		value.Channels = append(value.Channels, shown)
 	}
 	return as.write(c.out, value, channelSheet(v.Version, value.Channels, as))
 }
 
-// newChannelShown puts together what the document says of a channel and what it carries.
-func newChannelShown(doc *config.Routing, c *config.Channel, present *ledger.Present) channelShown {
-	shown := channelShown{
-		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity,
-		Limits: []limitShown{}, Routes: []string{},
-	}
-	if c.Active.Max > 0 {
-		shown.ActiveMax = &c.Active.Max
-	}
-	for i := range doc.Routes {
-		if slices.Contains(doc.Routes[i].Channels, c.Name) {
-			shown.Routes = append(shown.Routes, doc.Routes[i].Name)
-		}
-	}
-	now := &countersNow{present, doc.Timezone}
-	state := now.channel(c.Name)
-	if state == nil {
-		return shown // the routing was changed between the two looks
-	}
-	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
-	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)
-	for i := range c.Limits {
-		if l := now.limit(c.Name, &c.Limits[i],
-			state.Gate.Ease); c.Limits[i].Scope == (admission.Scope{}) {
-			shown.Limits = append(shown.Limits, limitShown{
-				Window: l.Window, Unit: l.Unit, Currency: l.Currency, Max: l.Max,
-				ConfiguredMax: l.ConfiguredMax, Granted: l.Granted, Free: l.Free,
-			})
-		}
-	}
-	return shown
-}
-
-func channelSheet(version int64, channels []channelShown, as format) sheet {
-	limits := func(form, between string) func(*channelShown) any {
-		return func(c *channelShown) any {
+func channelSheet(version int64, channels []status.Detail, as format) sheet {
+	limits := func(form, between string) func(*status.Detail) any {
+		return func(c *status.Detail) any {
 			words := make([]string, len(c.Limits))
 			for i := range c.Limits {
-				words[i] = c.Limits[i].words(form)
+				words[i] = c.Limits[i].Words(form)
 			}
 			return strings.Join(words, between)
 		}
 	}
-	s := list(as, channels, []column[channelShown]{
+	s := list(as, channels, []column[status.Detail]{
 		{key: "channel", width: 14},
 		{key: "provider"},
-		{key: "state", only: formatTable, width: 12, cell: func(c *channelShown) any {
-			if c.status != nil {
-				return c.status.stateWords()
+		{key: "state", only: formatTable, width: 12, cell: func(c *status.Detail) any {
+			if c.Status != nil {
+				return c.Status.StateWords()
 			}
 			return c.State
 		}},
-		{key: "breaker", only: formatTable, width: 10, cell: func(c *channelShown) any {
-			if c.status != nil {
-				return c.status.breakerWords()
+		{key: "breaker", only: formatTable, width: 10, cell: func(c *status.Detail) any {
+			if c.Status != nil {
+				return c.Status.BreakerWords()
 			}
 			return c.Breaker
 		}},
@@ -231,7 +129,7 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "capacity", only: formatCSV},
 		{key: "active"},
 		{key: "load_ratio", only: formatCSV},
-		{key: "carried", only: formatTable, right: true, cell: func(c *channelShown) any {
+		{key: "carried", only: formatTable, right: true, cell: func(c *status.Detail) any {
 			if c.AgreedShare == nil {
 				return nil
 			}
@@ -244,7 +142,7 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "waiting", only: formatTable},
 		{
 			name: "last_assigned", only: formatCSV,
-			cell: func(c *channelShown) any {
+			cell: func(c *status.Detail) any {
 				if c.LastAssigned == nil {
 					return "never"
 				}
@@ -253,10 +151,10 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		},
 		{key: "limits", only: formatTable, width: 18, cell: limits("%s/%s %s/%s", "\n")},
 		{key: "limits", only: formatCSV, cell: limits("%s of %s %s/%s", ", ")},
-		{key: "routes", only: formatTable, width: 13, cell: func(c *channelShown) any {
+		{key: "routes", only: formatTable, width: 13, cell: func(c *status.Detail) any {
 			return strings.Join(c.Routes, "\n")
 		}},
-		{key: "routes", only: formatCSV, cell: func(c *channelShown) any {
+		{key: "routes", only: formatCSV, cell: func(c *status.Detail) any {
 			return strings.Join(c.Routes, ", ")
 		}},
 		{key: "breaker", only: formatCSV},
@@ -264,8 +162,8 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		{key: "agreed_share", only: formatCSV},
 		{key: "carried_share", only: formatCSV},
 		{key: "rate", only: formatCSV},
-		{key: "codes", only: formatCSV, cell: func(c *channelShown) any {
-			return (&channelStatus{Codes: c.Codes}).errorWords(", ")
+		{key: "codes", only: formatCSV, cell: func(c *status.Detail) any {
+			return (&status.Channel{Codes: c.Codes}).ErrorWords(", ")
 		}},
 		{key: "p50_ms", only: formatCSV},
 		{key: "p99_ms", only: formatCSV},

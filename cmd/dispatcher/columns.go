@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
 // column is one column of a list that a command prints, over rows of a struct that JSON has, too.
@@ -118,7 +119,7 @@ func isFigure(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 ||
-		t == reflect.TypeFor[quantity]()
+		t == reflect.TypeFor[status.Quantity]()
 }
 
 // cell writes one value. What is not known, nil, is empty.

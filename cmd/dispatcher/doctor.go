@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
 // checkTimeout bounds one check; all run at the same time, in two rounds.
@@ -14,26 +16,19 @@ const checkTimeout = 8 * time.Second
 
 // Status of a check.
 const (
-	statusOK   = "ok"
-	statusWarn = "warn" // works, but an operator should know
-	statusFail = "fail" // "dispatcher run" would not work
+	statusOK   = status.OK
+	statusWarn = status.Warn
+	statusFail = status.Fail
 )
 
 // finding is what one check has found.
-type finding struct {
-	Check  string `json:"check"`
-	Status string `json:"status"`
-	Detail string `json:"detail"`
-	Fix    string `json:"fix"` // what to do; empty when all is well
-}
+type finding = status.Finding
 
 func fine(check, format string, args ...any) finding {
 	return finding{Check: check, Status: statusOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-func warned(check, detail, fix string) finding {
-	return finding{Check: check, Status: statusWarn, Detail: detail, Fix: fix}
-}
+func warned(check, detail, fix string) finding { return status.Warned(check, detail, fix) }
 
 // broken takes a sentence whose fix stands behind its last semicolon, or else behind
 // its last colon.
@@ -41,7 +36,9 @@ func broken(check string, err error) finding {
 	text := err.Error()
 	for _, mark := range []string{"; ", ": "} {
 		if at := strings.LastIndex(text, mark); at > 0 {
-			return finding{check, statusFail, text[:at], text[at+len(mark):]}
+			return finding{
+				Check: check, Status: statusFail, Detail: text[:at], Fix: text[at+len(mark):],
+			}
 		}
 	}
 	return finding{Check: check, Status: statusFail, Detail: text}

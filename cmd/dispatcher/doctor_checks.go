@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -259,11 +260,11 @@ func (p *checker) checkTraffic(ctx context.Context, l *database, version int64) 
 	if p.routing == nil {
 		return nil // the check of the routing has said it
 	}
-	status, err := statusOf(ctx, l, version, p.routing)
+	now, err := status.Read(ctx, l.Ledger, p.settings.DeadAfter, version, p.routing)
 	if err != nil {
 		return []finding{broken("traffic", postgresTrouble(p.settings, err))}
 	}
-	found := slices.DeleteFunc(status.Findings, func(f finding) bool {
+	found := slices.DeleteFunc(now.Findings, func(f finding) bool {
 		return f.Check == "instances" // doctor is also for before the start
 	})
 	if len(found) == 0 {

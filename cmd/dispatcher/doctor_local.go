@@ -12,6 +12,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -62,20 +63,20 @@ func closedFindings(doc *config.Routing) []finding {
 // spentFindings warns of limits that are used up while messages wait for them. Seconds come by too
 // soon to need anybody.
 func spentFindings(doc *config.Routing, present *ledger.Present) []finding {
-	now := newLimitsNow(0, doc, present, nil)
+	now := status.NewLimits(0, doc, present, nil)
 	var out []finding
-	look := func(channel string, limits []limitNow) {
+	look := func(channel string, limits []status.Limit) {
 		for i := range limits {
 			l := &limits[i]
-			if l.key.Window == admission.Second || l.Waiting == 0 || l.Free.units > 0 ||
-				l.ConfiguredMax.units == 0 {
+			if l.Key.Window == admission.Second || l.Waiting == 0 || l.Free.Units > 0 ||
+				l.ConfiguredMax.Units == 0 {
 				continue
 			}
-			out = append(out, warned("limit "+l.key.On(channel),
-				fmt.Sprintf("%s of %s are granted, and %s", l.Granted, l.sum(l.Max),
+			out = append(out, warned("limit "+l.Key.On(channel),
+				fmt.Sprintf("%s of %s are granted, and %s", l.Granted, l.Sum(l.Max),
 					waitFor(l.Waiting)),
 				fmt.Sprintf(`its next window begins at %s (%s); "dispatcher limits set" raises it`,
-					l.ends, now.Timezone)))
+					l.Ends, now.Timezone)))
 		}
 	}
 	for i := range now.Channels {
@@ -94,13 +95,13 @@ func waitFor(messages int64) string {
 
 // aheadFindings warns of limits whose window begins in the future.
 func aheadFindings(doc *config.Routing, present *ledger.Present) []finding {
-	now := newLimitsNow(0, doc, present, nil)
+	now := status.NewLimits(0, doc, present, nil)
 	var out []finding
-	now.eachAhead(func(channel string, l *limitNow) {
-		out = append(out, warned("limit "+l.key.On(channel),
-			now.aheadWords(l)+": "+aheadCause+"; "+l.aheadEffect(),
+	eachAhead(now, func(channel string, l *status.Limit) {
+		out = append(out, warned("limit "+l.Key.On(channel),
+			aheadWords(now, l)+": "+aheadCause+"; "+aheadEffect(l),
 			"set the database's clock right, then start the window of now: "+restartCommand(channel,
-				l.key)))
+				l.Key)))
 	})
 	return out
 }

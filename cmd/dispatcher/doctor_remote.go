@@ -128,8 +128,10 @@ func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 	}
 	settings, err := smpp.ParseSettings(c.Settings, p.settings.Secrets().Read)
 	if err != nil {
-		return finding{check, statusFail, err.Error(), "correct the settings of this channel in " +
-			"the routing document"}
+		return finding{
+			Check: check, Status: statusFail, Detail: err.Error(),
+			Fix: "correct the settings of this channel in the routing document",
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -147,9 +149,11 @@ func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 		return warned(check, "the account is bound already",
 			"nothing to do if a running dispatcher holds the bind")
 	}
-	return finding{check, statusFail, err.Error(), "check address, system_id and password_file " +
-		"in " +
-		"the routing document, and that the provider lets this machine in"}
+	return finding{
+		Check: check, Status: statusFail, Detail: err.Error(),
+		Fix: "check address, system_id and password_file in the routing document, and that the " +
+			"provider lets this machine in",
+	}
 }
 
 // checkTest looks at a channel that is marked test. It needs no settings; those that it has are
@@ -215,8 +219,10 @@ func awaitBind(ctx context.Context, states <-chan smpp.State, addresses int) err
 // at all of them, so that none is made.
 func (p *checker) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
 	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
-		return finding{check, statusFail, err.Error(), "correct the settings of this channel in " +
-			"the routing document"}
+		return finding{
+			Check: check, Status: statusFail, Detail: err.Error(),
+			Fix: "correct the settings of this channel in the routing document",
+		}
 	}
 	if host := plainChannel(c); host != "" {
 		return warned(check, "numbers, texts and its secrets go to "+host+" without encryption",

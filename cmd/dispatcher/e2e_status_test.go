@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
 
 // status is what the command says now.
-func (s *stage) status() (now statusNow) {
+func (s *stage) status() (now status.Now) {
 	s.t.Helper()
 	if err := json.Unmarshal([]byte(s.command("status", "--format", "json")), &now); err != nil {
 		s.t.Fatal(err)
@@ -35,7 +36,7 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	s.joined(1)
 	s.publish("bulk", short("status", 150))
 	s.settled(150, stepTimeout)
-	var now statusNow
+	var now status.Now
 	eventually(t, stepTimeout, "the status shows the open breaker", func() bool {
 		now = s.status()
 		good, sick := now.Channels[0], now.Channels[1]

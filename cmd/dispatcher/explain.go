@@ -14,6 +14,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
 
@@ -245,7 +246,7 @@ func beginsAhead(ctx context.Context, l *database, m *ledger.Message) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	c := (&countersNow{&present, time.UTC}).stored(channel, key)
+	c := (&status.Counters{Present: &present, Zone: time.UTC}).Stored(channel, key)
 	if c == nil || !c.Ahead(present.Now) {
 		return time.Time{}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
 
@@ -145,8 +146,8 @@ func limitsOf(doc *config.Routing, channel string) []admission.Limit {
 const aheadCause = "the database's clock was ahead when this window was opened"
 
 // eachAhead visits the limits whose window begins in the future.
-func (now *limitsNow) eachAhead(visit func(channel string, l *limitNow)) {
-	look := func(channel string, limits []limitNow) {
+func eachAhead(now *status.Limits, visit func(channel string, l *status.Limit)) {
+	look := func(channel string, limits []status.Limit) {
 		for i := range limits {
 			if limits[i].Ahead {
 				visit(channel, &limits[i])
@@ -160,29 +161,29 @@ func (now *limitsNow) eachAhead(visit func(channel string, l *limitNow)) {
 }
 
 // aheadSentences tell of each of them, and how to go on with the window of now.
-func (now *limitsNow) aheadSentences() []string {
+func aheadSentences(now *status.Limits) []string {
 	var out []string
-	now.eachAhead(func(channel string, l *limitNow) {
-		out = append(out, "Limit "+l.key.On(channel)+": "+now.aheadWords(l)+". Most likely "+
-			""+aheadCause+"; "+l.aheadEffect()+
-			". If the clock is right now, start the window of now: "+restartCommand(channel, l.key))
+	eachAhead(now, func(channel string, l *status.Limit) {
+		out = append(out, "Limit "+l.Key.On(channel)+": "+aheadWords(now, l)+". Most likely "+
+			""+aheadCause+"; "+aheadEffect(l)+
+			". If the clock is right now, start the window of now: "+restartCommand(channel, l.Key))
 	})
 	return out
 }
 
 // aheadWords say when the window begins.
-func (now *limitsNow) aheadWords(l *limitNow) string {
-	return "its window begins at " + windowWords(l.WindowStart, now.zone) + " (" + now.Timezone +
+func aheadWords(now *status.Limits, l *status.Limit) string {
+	return "its window begins at " + windowWords(l.WindowStart, now.Zone) + " (" + now.Timezone +
 		"), later than now"
 }
 
 // aheadEffect says what such a window does: a limit of a second has release times in that window
 // alone, and a longer one gives away what is left of it.
-func (l *limitNow) aheadEffect() string {
-	if l.key.Window == admission.Second {
+func aheadEffect(l *status.Limit) string {
+	if l.Key.Window == admission.Second {
 		return "nothing passes before that"
 	}
-	return "until " + l.ends + " no more than what is left of it passes"
+	return "until " + l.Ends + " no more than what is left of it passes"
 }
 
 // restartCommand starts the window of now again.

@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
 
@@ -28,8 +29,8 @@ type restartedLimit struct {
 // restartedWindow is the window before, or after; of the one after a dry run does not know what it
 // would begin with.
 type restartedWindow struct {
-	Start   time.Time `json:"window_start"`
-	Granted *quantity `json:"granted"`
+	Start   time.Time        `json:"window_start"`
+	Granted *status.Quantity `json:"granted"`
 }
 
 // restartLimit starts the window of now again for a limit whose window begins in the future.
@@ -88,7 +89,7 @@ func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *rest
 	if err != nil {
 		return err
 	}
-	was, now := quantityOf(limit, done.Was.Granted), quantityOf(limit, done.Now.Granted)
+	was, now := status.QuantityOf(limit, done.Was.Granted), status.QuantityOf(limit, done.Now.Granted)
 	out.Restarted, out.Version = true, done.Version
 	out.Was, out.Now = restartedWindow{done.Was.Start, &was}, restartedWindow{done.Now.Start, &now}
 	return nil
@@ -102,15 +103,15 @@ func (ch *change) tryRestart(
 	if err != nil {
 		return err
 	}
-	now := &countersNow{&present, ch.base().Timezone}
-	if now.stored(out.Channel, limit.Key()) == nil {
+	now := &status.Counters{Present: &present, Zone: ch.base().Timezone}
+	if now.Stored(out.Channel, limit.Key()) == nil {
 		return withoutRow(limit, out.Channel)
 	}
-	c := now.counter(out.Channel, limit)
+	c := now.Counter(out.Channel, limit)
 	if !c.Ahead(now.Now) {
 		return ch.nothingToRestart(limit, out.Channel, c.Start)
 	}
-	was := quantityOf(limit, c.Granted)
+	was := status.QuantityOf(limit, c.Granted)
 	out.Was = restartedWindow{c.Start.UTC(), &was}
 	out.Now.Start = limit.Window.Restart(now.Now, ch.base().Timezone).UTC()
 	return nil
@@ -181,7 +182,7 @@ func beginningWords(l *admission.Limit) string {
 }
 
 // sum is an amount with what is counted.
-func (*restartedLimit) sum(l *admission.Limit, q *quantity) string {
+func (*restartedLimit) sum(l *admission.Limit, q *status.Quantity) string {
 	if l.Unit == admission.Money {
 		return q.String() + " " + l.Currency
 	}

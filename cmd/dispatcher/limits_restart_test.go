@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
 
@@ -48,12 +49,12 @@ func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
-	a := decoded[limitsNow](t,
+	a := decoded[status.Limits](t,
 		dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0]
 	// Nothing of the second; what is left of the hour and the day.
 	for i, want := range []int64{0, 999, 2_499_999} {
 		l := a.Limits[i]
-		if !l.Ahead || l.Free.units/1000 != want/1000 ||
+		if !l.Ahead || l.Free.Units/1000 != want/1000 ||
 			l.WindowStart.Before(time.Now().Add(24*time.Hour)) {
 			t.Errorf("%+v, want %d free", l, want)
 		}
@@ -91,17 +92,17 @@ func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 	for window, want := range map[admission.Window]int64{admission.Second: 0, admission.Hour: 9} {
 		l := admission.Limit{Window: window, Max: 10}
 		counter := admission.Counter{Limit: l, Max: 10, Granted: 1, Start: now.Add(48 * time.Hour)}
-		n := &countersNow{
-			&ledger.Present{
+		n := &status.Counters{
+			Present: &ledger.Present{
 				Now: now,
 				Channels: []ledger.ChannelState{
 					{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{counter}}},
 				},
 			},
-			time.UTC,
+			Zone: time.UTC,
 		}
-		shown := n.limit("a", &l, admission.Ease{})
-		if shown.Free.units != want || !shown.Ahead || !strings.HasPrefix(shown.ends, "23 Nov ") {
+		shown := n.Limit("a", &l, admission.Ease{})
+		if shown.Free.Units != want || !shown.Ahead || !strings.HasPrefix(shown.Ends, "23 Nov ") {
 			t.Errorf("%s: %+v", window, shown)
 		}
 	}
@@ -112,13 +113,13 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 	_, env := grantedAhead(t)
 	args := []string{"limits", "set", "a", "--window", "1h", "--restart", "--format", "json"}
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
-	if try.Restarted || !try.DryRun || try.Was.Granted.units != 1 || try.Now.Granted != nil ||
+	if try.Restarted || !try.DryRun || try.Was.Granted.Units != 1 || try.Now.Granted != nil ||
 		!try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
 		t.Errorf("%+v", try)
 	}
 	done := decoded[restartedLimit](t, dispatcher(t, "", env, because("the clock", args...)...))
-	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.units != 1 ||
-		done.Now.Granted.units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
+	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.Units != 1 ||
+		done.Now.Granted.Units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
 		t.Errorf("%+v", done)
 	}
 	again := dispatcher(t, "", env, because("the clock", args...)...)
@@ -263,7 +264,7 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 			if got.code != exitOK {
 				t.Fatalf("%+v", got)
 			}
-			shown := decoded[limitsNow](t,
+			shown := decoded[status.Limits](t,
 				dispatcher(t, "", env, "limits", "show", "a",
 					"--format", "json")).Channels[0].Limits[1]
 			if shown.Ahead != ahead {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
 func (c *cli) limitsShowCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 	if err != nil {
 		return err
 	}
-	now := newLimitsNow(v.Version, doc, &present, named)
+	now := status.NewLimits(v.Version, doc, &present, named)
 	if as != formatTable {
 		return as.write(c.out, now, limitSheet(now, as))
 	}
@@ -58,7 +59,7 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 	} else {
 		fmt.Fprintln(c.out, "There is no limit.")
 	}
-	for _, sentence := range now.aheadSentences() {
+	for _, sentence := range aheadSentences(now) {
 		fmt.Fprintln(c.out, wrapped(sentence, 110))
 	}
 	if len(now.Waiting) > 0 {
@@ -70,33 +71,33 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 }
 
 // channelLimitSheet has what is the same for all limits of a channel.
-func channelLimitSheet(now *limitsNow) sheet {
-	s := list(formatTable, now.Channels, []column[channelLimits]{
+func channelLimitSheet(now *status.Limits) sheet {
+	s := list(formatTable, now.Channels, []column[status.ChannelLimits]{
 		{key: "channel", width: 32},
-		{head: "policy", cell: func(c *channelLimits) any {
+		{head: "policy", cell: func(c *status.ChannelLimits) any {
 			if c.CurveFactor != nil {
 				return c.Policy + " " + strconv.FormatFloat(*c.CurveFactor, 'g', -1, 64)
 			}
 			return c.Policy
 		}},
 		{key: "rate", style: share},
-		{head: "active", right: true, cell: func(c *channelLimits) any { return c.activeWords() }},
+		{head: "active", right: true, cell: func(c *status.ChannelLimits) any { return activeWords(c) }},
 		{key: "waiting"},
-		{head: "paused until", cell: func(c *channelLimits) any {
+		{head: "paused until", cell: func(c *status.ChannelLimits) any {
 			if c.PausedUntil == nil {
 				return nil
 			}
-			return now.clock(*c.PausedUntil)
+			return clock(now, *c.PausedUntil)
 		}},
 	}...)
 	s.title = fmt.Sprintf("version %d at %s, times in %s",
-		now.Version, now.Now.In(now.zone).Format(time.DateTime), now.Timezone)
+		now.Version, now.Now.In(now.Zone).Format(time.DateTime), now.Timezone)
 	return s
 }
 
 // activeWords say how many attempts are under way, of how many, and whether that is in the way of
 // more.
-func (c *channelLimits) activeWords() string {
+func activeWords(c *status.ChannelLimits) string {
 	words := number(c.Active)
 	if c.ActiveMax != nil {
 		words += " of " + number(*c.ActiveMax)
@@ -112,11 +113,11 @@ func (c *channelLimits) activeWords() string {
 
 // limitRow is a limit with its channel; nil for one over all channels.
 type limitRow struct {
-	channel *channelLimits
-	limitNow
+	channel *status.ChannelLimits
+	status.Limit
 }
 
-func (now *limitsNow) rows() []limitRow {
+func limitRows(now *status.Limits) []limitRow {
 	var rows []limitRow
 	for i := range now.Channels {
 		for _, l := range now.Channels[i].Limits {
@@ -131,7 +132,7 @@ func (now *limitsNow) rows() []limitRow {
 
 // limitSheet has a row for each limit. A table has the rate beside the max where it slows the limit
 // down; CSV repeats what JSON has of the channel.
-func limitSheet(now *limitsNow, as format) sheet {
+func limitSheet(now *status.Limits, as format) sheet {
 	columns := []column[limitRow]{
 		{name: "channel", width: 15, cell: func(r *limitRow) any {
 			switch {
@@ -143,21 +144,21 @@ func limitSheet(now *limitsNow, as format) sheet {
 			return allChannels
 		}},
 		{only: formatTable, head: "limit", width: 21, cell: func(r *limitRow) any {
-			return r.words()
+			return limitWords(&r.Limit)
 		}},
 		{only: formatTable, key: "granted"},
 		{only: formatTable, head: "max", width: 14, right: true, cell: func(r *limitRow) any {
-			return r.maxWords()
+			return maxWords(&r.Limit)
 		}},
 		{only: formatTable, head: "free", width: 14, right: true, cell: func(r *limitRow) any {
 			if r.NextPlace != nil && r.NextPlace.Sub(now.Now) >= time.Second {
-				return r.Free.String() + ", next at " + now.clock(*r.NextPlace)
+				return r.Free.String() + ", next at " + clock(now, *r.NextPlace)
 			}
 			return r.Free
 		}},
 		{only: formatTable, key: "reserved"},
 		{only: formatTable, key: "waiting"},
-		{only: formatTable, head: "next window", cell: func(r *limitRow) any { return r.ends }},
+		{only: formatTable, head: "next window", cell: func(r *limitRow) any { return r.Ends }},
 	}
 	columns = append(columns, keys[limitRow](formatCSV, "scope", "window", "unit", "currency",
 		"max", "configured_max",
@@ -165,7 +166,7 @@ func limitSheet(now *limitsNow, as format) sheet {
 		"ahead",
 		"next_window", "sliding", "burst", "sustained")...)
 	columns = append(columns, column[limitRow]{
-		key: "reserve", only: formatCSV, cell: func(r *limitRow) any { return r.reserveWords() },
+		key: "reserve", only: formatCSV, cell: func(r *limitRow) any { return reserveWords(&r.Limit) },
 	})
 	for _, key := range []string{
 		"policy", "curve_factor", "rate", "paused_until", "active",
@@ -181,13 +182,13 @@ func limitSheet(now *limitsNow, as format) sheet {
 			},
 		})
 	}
-	s := list(as, now.rows(), columns...)
+	s := list(as, limitRows(now), columns...)
 	s.tight = true
 	return s
 }
 
 // maxWords are the max, what it becomes with the next window, and what the rate makes of it.
-func (l *limitNow) maxWords() string {
+func maxWords(l *status.Limit) string {
 	words := l.Max.String()
 	if l.Max != l.ConfiguredMax {
 		words += ", then " + l.ConfiguredMax.String()
@@ -199,67 +200,67 @@ func (l *limitNow) maxWords() string {
 }
 
 // reserveWords are the parts for lanes, such as "otp 20%;bulk 5%".
-func (l *limitNow) reserveWords() string {
+func reserveWords(l *status.Limit) string {
 	var words []string
-	for _, lane := range l.lanes() {
+	for _, lane := range l.Lanes() {
 		words = append(words, lane+" "+number(l.Reserve[lane])+"%")
 	}
 	return strings.Join(words, ";")
 }
 
 // waiterSheet is the table of what messages wait for, why, and until when at least.
-func waiterSheet(now *limitsNow) sheet {
-	s := list(formatTable, now.Waiting, []column[waitersNow]{
+func waiterSheet(now *status.Limits) sheet {
+	s := list(formatTable, now.Waiting, []column[status.Waiters]{
 		{key: "messages"},
-		{head: "for", width: 32, cell: func(w *waitersNow) any {
+		{head: "for", width: 32, cell: func(w *status.Waiters) any {
 			return cmp.Or(w.On, "none in particular")
 		}},
-		{head: "because", width: 46, cell: func(w *waitersNow) any {
-			if now.closed(w.On) {
+		{head: "because", width: 46, cell: func(w *status.Waiters) any {
+			if closed(now, w.On) {
 				return "this limit is 0, so nothing passes it"
 			}
 			return report.WaitWords(w.Reason)
 		}},
-		{head: "next look", cell: func(w *waitersNow) any { return now.clock(w.Next) }},
+		{head: "next look", cell: func(w *status.Waiters) any { return clock(now, w.Next) }},
 	}...)
 	s.title, s.tight = "who waits", true
 	return s
 }
 
 // closed reports whether that which is waited for is a limit of 0: nothing of it was used up.
-func (now *limitsNow) closed(on string) bool {
-	shut := func(channel string, limits []limitNow) bool {
-		return slices.ContainsFunc(limits, func(l limitNow) bool {
-			return l.key.On(channel) == on && l.ConfiguredMax.units == 0
+func closed(now *status.Limits, on string) bool {
+	shut := func(channel string, limits []status.Limit) bool {
+		return slices.ContainsFunc(limits, func(l status.Limit) bool {
+			return l.Key.On(channel) == on && l.ConfiguredMax.Units == 0
 		})
 	}
-	return shut("", now.Limits) || slices.ContainsFunc(now.Channels, func(c channelLimits) bool {
+	return shut("", now.Limits) || slices.ContainsFunc(now.Channels, func(c status.ChannelLimits) bool {
 		return shut(c.Channel, c.Limits)
 	})
 }
 
 // clock is a time in the business time zone, with the day when that is another one.
-func (now *limitsNow) clock(at time.Time) string {
-	at = at.In(now.zone)
-	if at.Format(time.DateOnly) == now.Now.In(now.zone).Format(time.DateOnly) {
+func clock(now *status.Limits, at time.Time) string {
+	at = at.In(now.Zone)
+	if at.Format(time.DateOnly) == now.Now.In(now.Zone).Format(time.DateOnly) {
 		return at.Format(time.TimeOnly)
 	}
 	return at.Format("2 Jan 15:04:05")
 }
 
-// words is the limit with what it does besides counting.
-func (l *limitNow) words() string {
-	words := limitName(l.key)
+// limitWords is the limit with what it does besides counting.
+func limitWords(l *status.Limit) string {
+	words := limitName(l.Key)
 	if l.Unit == "money" {
 		words = l.Window + " " + l.Currency + strings.TrimPrefix(words, l.Window+" money")
 	}
 	if l.Sliding {
 		words += ", sliding"
 	}
-	if l.burst != "" {
-		words += ", " + l.burst
+	if l.BurstWords != "" {
+		words += ", " + l.BurstWords
 	}
-	for _, lane := range l.lanes() {
+	for _, lane := range l.Lanes() {
 		words += fmt.Sprintf(", %d %% for %s", l.Reserve[lane], lane)
 	}
 	return words

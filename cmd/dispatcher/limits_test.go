@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
@@ -48,7 +46,7 @@ func limitedBy(t *testing.T) (l *ledger.Ledger, env []string) {
 func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
-	now := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "--format", "json"))
+	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "--format", "json"))
 	if now.Version != 2 || len(now.Channels) != 3 || len(now.Limits) != 1 ||
 		now.Timezone != "Europe/London" {
 		t.Fatalf("%+v", now)
@@ -59,12 +57,12 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	l := a.Limits[0]
-	if !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.units != 100 ||
-		l.Free.units != 20 || !l.NextPlace.Equal(now.Now) {
+	if !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.Units != 100 ||
+		l.Free.Units != 20 || !l.NextPlace.Equal(now.Now) {
 		t.Errorf("%+v", l)
 	}
 	l = a.Limits[1]
-	if l.Reserved.units != 200 || l.Reserve["otp"] != 20 || l.Effective.units != 1000 ||
+	if l.Reserved.Units != 200 || l.Reserve["otp"] != 20 || l.Effective.Units != 1000 ||
 		l.Burst != nil || l.NextPlace != nil {
 		t.Errorf("%+v", l)
 	}
@@ -72,7 +70,7 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	l = now.Limits[0]
-	if l.Scope != "tenant:shop" || l.Max != (quantity{250_000_000, true}) || l.Currency != "GBP" ||
+	if l.Scope != "tenant:shop" || l.Max != (status.Quantity{Units: 250_000_000, Money: true}) || l.Currency != "GBP" ||
 		l.Unit != "money" {
 		t.Errorf("%+v", l)
 	}
@@ -166,16 +164,16 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 			{On: "b 1s messages", Reason: "no_slot", Messages: 3, Next: soon},
 		},
 	}
-	shown := newLimitsNow(2, doc, present, nil)
+	shown := status.NewLimits(2, doc, present, nil)
 	a := shown.Channels[0]
 	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) ||
 		a.Active != 5 || a.Waiting != 6 || shown.WaitingForOthers != 1 {
 		t.Errorf("%+v", a)
 	}
 	type figures struct{ Max, Configured, Granted, Free, Reserved, Waiting int64 }
-	of := func(l limitNow) figures {
+	of := func(l status.Limit) figures {
 		return figures{
-			l.Max.units, l.ConfiguredMax.units, l.Granted.units, l.Free.units, l.Reserved.units,
+			l.Max.Units, l.ConfiguredMax.Units, l.Granted.Units, l.Free.Units, l.Reserved.Units,
 			l.Waiting,
 		}
 	}
@@ -194,13 +192,13 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	if diff != "" {
 		t.Error(diff)
 	}
-	if a.Limits[0].Effective.units != 0 || a.Limits[1].Effective.units != 0 ||
+	if a.Limits[0].Effective.Units != 0 || a.Limits[1].Effective.Units != 0 ||
 		!a.Limits[0].NextPlace.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v", a.Limits)
 	}
 	ends := a.Limits[2]
-	if !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.ends != "22 Jul 00:00" ||
-		a.Limits[1].ends != "12:00:00" {
+	if !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.Ends != "22 Jul 00:00" ||
+		a.Limits[1].Ends != "12:00:00" {
 		t.Errorf("%+v", ends)
 	}
 	var table strings.Builder
@@ -224,26 +222,26 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
-	n := &countersNow{&ledger.Present{Waiting: []ledger.Waiters{
+	n := &status.Counters{Zone: time.UTC, Present: &ledger.Present{Waiting: []ledger.Waiters{
 		{On: "", Reason: "no_route", Messages: 1, Next: soon},
 		{On: "a", Reason: "no_active", Messages: 4, Next: soon},
 		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon},
 		{On: "a 1s messages", Reason: "no_share", Messages: 2, Next: soon},
 		{On: "ab 1s messages", Reason: "no_slot", Messages: 7, Next: soon},
-	}}, time.UTC}
-	if n.waiting("a 1s messages") != 7 || n.waiting("a 1m messages") != 0 || n.waiting("a") != 4 ||
-		n.waitingOn("a") != 11 {
+	}}}
+	if n.WaitingFor("a 1s messages") != 7 || n.WaitingFor("a 1m messages") != 0 || n.WaitingFor("a") != 4 ||
+		n.WaitingOn("a") != 11 {
 		t.Error("counted elsewhere than where it is stopped")
 	}
-	want := []waitersNow{
-		{"a 1s messages", "no_slot", 5, soon},
-		{"a", "no_active", 4, soon},
-		{"a 1s messages", "no_share", 2, soon},
+	want := []status.Waiters{
+		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon},
+		{On: "a", Reason: "no_active", Messages: 4, Next: soon},
+		{On: "a 1s messages", Reason: "no_share", Messages: 2, Next: soon},
 	}
-	if diff := cmp.Diff(want, n.waiters([]string{"a"})); diff != "" {
+	if diff := cmp.Diff(want, n.Waiters([]string{"a"})); diff != "" {
 		t.Error(diff)
 	}
-	all := n.waiters(nil)
+	all := n.Waiters(nil)
 	if len(all) != 5 || all[0].On != "ab 1s messages" || all[4].Reason != "no_route" {
 		t.Errorf("%+v", all)
 	}
@@ -266,7 +264,7 @@ func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 		},
 	}
 	var table strings.Builder
-	waiterSheet(newLimitsNow(2, doc, present, nil)).draw(&table)
+	waiterSheet(status.NewLimits(2, doc, present, nil)).draw(&table)
 	if strings.Count(table.String(), "this limit is 0, so nothing passes it") != 1 ||
 		!strings.Contains(table.String(), "sending limit of the running window used up") {
 		t.Error(table.String())
@@ -297,21 +295,21 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 		}
 		stored := c
 		stored.Limit = admission.Limit{Window: l.Window, Max: l.Max}
-		n := &countersNow{
-			&ledger.Present{
+		n := &status.Counters{
+			Present: &ledger.Present{
 				Now: now,
 				Channels: []ledger.ChannelState{
 					{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{stored}}},
 				},
 			},
-			time.UTC,
+			Zone: time.UTC,
 		}
-		shown := n.limit("a", &l, admission.Ease{})
+		shown := n.Limit("a", &l, admission.Ease{})
 		more := 0
 		for fits(&c, now) {
 			more++
 		}
-		if int(shown.Free.units) != more || more != 10-taken || *shown.Sustained != 51 {
+		if int(shown.Free.Units) != more || more != 10-taken || *shown.Sustained != 51 {
 			t.Errorf("%d taken: %s free, %d fit", taken, shown.Free, more)
 		}
 		if taken < 10 {
@@ -327,9 +325,9 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	}
 	closed := l
 	closed.Max, closed.Burst = 0, 0
-	n := &countersNow{&ledger.Present{Now: now}, time.UTC}
-	shown := n.limit("a", &closed, admission.Ease{})
-	if shown.NextPlace != nil || shown.Free.units != 0 || shown.Burst != nil {
+	n := &status.Counters{Present: &ledger.Present{Now: now}, Zone: time.UTC}
+	shown := n.Limit("a", &closed, admission.Ease{})
+	if shown.NextPlace != nil || shown.Free.Units != 0 || shown.Burst != nil {
 		t.Errorf("%+v", shown)
 	}
 }
@@ -343,17 +341,17 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 			time.UTC).Add(time.Duration(millisecond) * time.Millisecond)
 		c := admission.Counter{Limit: admission.Limit{Window: l.Window, Max: l.Max}, Max: l.Max}
 		c.Roll(now, time.UTC)
-		n := &countersNow{
-			&ledger.Present{
+		n := &status.Counters{
+			Present: &ledger.Present{
 				Now: now,
 				Channels: []ledger.ChannelState{
 					{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{c}}},
 				},
 			},
-			time.UTC,
+			Zone: time.UTC,
 		}
-		shown := n.limit("a", &l, admission.Ease{})
-		if shown.Free.units != 20 || !shown.NextPlace.Equal(now) {
+		shown := n.Limit("a", &l, admission.Ease{})
+		if shown.Free.Units != 20 || !shown.NextPlace.Equal(now) {
 			t.Errorf("at %d ms: %s free, next at %s", millisecond, shown.Free, shown.NextPlace)
 		}
 	}
@@ -363,7 +361,7 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
-	n := &countersNow{&ledger.Present{
+	n := &status.Counters{Zone: time.UTC, Present: &ledger.Present{
 		Now: now,
 		Channels: []ledger.ChannelState{{
 			Name: "a",
@@ -374,12 +372,12 @@ func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 				},
 			}},
 		}},
-	}, time.UTC}
+	}}
 	ease := admission.Ease{Rate: 0.5, Since: now}
 	for window, want := range map[admission.Window]string{
 		admission.Second: "20 15", admission.Minute: "40 40",
 	} {
-		l := n.limit("a", &admission.Limit{Window: window, Max: 40}, ease)
+		l := n.Limit("a", &admission.Limit{Window: window, Max: 40}, ease)
 		if got := fmt.Sprint(l.Effective, " ", l.Free); got != want {
 			t.Errorf("%s: %s, want %s", window, got, want)
 		}
@@ -509,10 +507,10 @@ func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 			"The running window of a 1h messages has granted 1 messages already: it takes no") {
 		t.Errorf("%+v", got)
 	}
-	now := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json"))
+	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json"))
 	hour := now.Channels[0].Limits[1]
-	if hour.ConfiguredMax.units != 0 || hour.Free.units != 0 ||
-		hour.Granted.units > hour.Max.units {
+	if hour.ConfiguredMax.Units != 0 || hour.Free.Units != 0 ||
+		hour.Granted.Units > hour.Max.Units {
 		t.Errorf("%+v", hour)
 	}
 }
@@ -721,14 +719,4 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if got := dispatcher(t, "", env, "limits", "history", "--window", "2s"); got.code != exitUsage {
 		t.Errorf("%+v", got)
 	}
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (q *quantity) UnmarshalJSON(text []byte) error {
-	if q.money = text[0] == '"'; !q.money {
-		return json.Unmarshal(text, &q.units)
-	}
-	amount, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
-	q.units = int64(math.Round(amount * 1e6))
-	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -291,10 +292,10 @@ func TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown(t *testing.T) {
 		present := &ledger.Present{
 			Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: gate}},
 		}
-		got := newLimitsNow(1, doc, present, nil).Channels[0]
-		if math.Abs(got.Rate-want) > 1e-9 || got.Limits[0].Effective.units != int64(100*want) {
+		got := status.NewLimits(1, doc, present, nil).Channels[0]
+		if math.Abs(got.Rate-want) > 1e-9 || got.Limits[0].Effective.Units != int64(100*want) {
 			t.Errorf("%s: rate %v, %d of 100 in a window", window, got.Rate,
-				got.Limits[0].Effective.units)
+				got.Limits[0].Effective.Units)
 		}
 	}
 }

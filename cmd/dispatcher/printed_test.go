@@ -13,6 +13,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/sandbox"
 	"dispatcher/cmd/dispatcher/internal/simulate"
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
 var updatePrinted = flag.Bool("update-printed", false, "write testdata/printed.txt anew")
@@ -64,8 +65,8 @@ type printedSheet struct {
 
 // printedSheets are the sheets of the commands that have more than one row.
 func printedSheets(as format) []printedSheet {
-	now := filled[limitsNow]()
-	now.zone, now.Timezone = time.UTC, "UTC"
+	now := filled[status.Limits]()
+	now.Zone, now.Timezone = time.UTC, "UTC"
 	daily := filled[report.Daily]()
 	started := rampStarted{Applied: true, Ramp: filled[rampShown](), Plan: filled[[]rampStep]()}
 	before, after := filled[report.RoutePreview](), filled[report.RoutePreview]()
@@ -80,9 +81,9 @@ func printedSheets(as format) []printedSheet {
 			ambiguitySheet([]ambiguityLine{new(filled[contradictionLine]()).ambiguityLine()}, as),
 			formatCSV,
 		},
-		{"channels", channelSheet(7, filled[[]channelShown](), as), ""},
-		{"status", statusSheet(new(filled[statusNow]()), as), ""},
-		{"lanes", laneSheet(new(filled[statusNow]())), formatTable},
+		{"channels", channelSheet(7, filled[[]status.Detail](), as), ""},
+		{"status", statusSheet(new(filled[status.Now]()), as), ""},
+		{"lanes", laneSheet(new(filled[status.Now]())), formatTable},
 		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
 		{"preview", previewSheet(new(filled[report.Preview]()), as), ""},
@@ -130,8 +131,8 @@ func fill(v reflect.Value, n *int) {
 		v.Set(reflect.ValueOf(time.Unix(1_795_000_000+int64(*n)*61, 0).UTC()))
 		return
 	}
-	if v.Type() == reflect.TypeFor[quantity]() {
-		v.Set(reflect.ValueOf(quantity{int64(*n) * 1000, *n%2 == 0}))
+	if v.Type() == reflect.TypeFor[status.Quantity]() {
+		v.Set(reflect.ValueOf(status.Quantity{Units: int64(*n) * 1000, Money: *n%2 == 0}))
 		return
 	}
 	switch v.Kind() { //nolint:exhaustive // What else there is, no command prints.
@@ -162,7 +163,7 @@ func fill(v reflect.Value, n *int) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 				fill(v.Field(i), n)
 			}
 		}

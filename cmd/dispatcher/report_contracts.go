@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -125,7 +126,7 @@ func contractSheet(found []report.Contract, zone *time.Location, as format) shee
 		if n == nil {
 			return nil
 		}
-		return quantity{*n, c.Currency != ""}.String()
+		return status.Quantity{Units: *n, Money: c.Currency != ""}.String()
 	}
 	return list(as, found, append(keys[report.Contract](formatCSV, "channel", "from", "to", "unit",
 		"currency", "to_date", "forecast", "commitment", "cap", "warning"),

@@ -8,6 +8,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
 // TestTablesFitATerminalOf120Columns with names and figures of a large installation.
@@ -54,30 +55,27 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			formatTable),
 		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
 		"changes": changeSheet(weights, formatTable),
-		"channels": channelSheet(7, []channelShown{{
+		"channels": channelSheet(7, []status.Detail{{
 			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000,
 			Active: 12345, LastAssigned: &moment,
-			Limits: []limitShown{
+			Limits: []status.DetailLimit{
 				{
-					"1s", "messages", "",
-					quantity{1000, false},
-					quantity{900, false},
-					quantity{1000, false},
-					quantity{},
+					Window: "1s", Unit: "messages", Currency: "",
+					Max: status.Quantity{Units: 1000, Money: false},
+					ConfiguredMax: status.Quantity{Units: 900, Money: false},
+					Granted: status.Quantity{Units: 1000, Money: false},
 				},
 				{
-					"1d", "segments", "",
-					quantity{1000000, false},
-					quantity{1000000, false},
-					quantity{999999, false},
-					quantity{},
+					Window: "1d", Unit: "segments", Currency: "",
+					Max: status.Quantity{Units: 1000000, Money: false},
+					ConfiguredMax: status.Quantity{Units: 1000000, Money: false},
+					Granted: status.Quantity{Units: 999999, Money: false},
 				},
 				{
-					"1d", "money", "GBP",
-					quantity{250_000_000, true},
-					quantity{250_000_000, true},
-					quantity{12_345_678, true},
-					quantity{},
+					Window: "1d", Unit: "money", Currency: "GBP",
+					Max: status.Quantity{Units: 250_000_000, Money: true},
+					ConfiguredMax: status.Quantity{Units: 250_000_000, Money: true},
+					Granted: status.Quantity{Units: 12_345_678, Money: true},
 				},
 			}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
@@ -110,30 +108,30 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 }
 
 // hugeLimits has a limit with long names and large amounts.
-func hugeLimits() *limitsNow {
+func hugeLimits() *status.Limits {
 	factor, moment, most := 0.125, time.Now(), int64(100000)
 	later := moment.Add(50 * time.Hour)
-	money := func(units int64) quantity { return quantity{units, true} }
-	return &limitsNow{
-		Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC,
-		Waiting: []waitersNow{
+	money := func(units int64) status.Quantity { return status.Quantity{Units: units, Money: true} }
+	return &status.Limits{
+		Version: 123456, Timezone: "America/Argentina/Buenos_Aires", Zone: time.UTC,
+		Waiting: []status.Waiters{
 			{
 				On: "provider-west-2 tenant:a-large-tenant 1d segments", Reason: "no_budget",
 				Messages: 1234567, Next: later,
 			},
-		}, Channels: []channelLimits{{
+		}, Channels: []status.ChannelLimits{{
 			Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5,
 			PausedUntil: &later, Active: 112345, ActiveMax: &most, ActiveUntil: "receipt",
 			Waiting: 10000,
-			Limits: []limitNow{{
+			Limits: []status.Limit{{
 				Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP",
 				Max: money(1_000_000_000_000), ConfiguredMax: money(900_000_000_000),
 				Granted:   money(1_000_000_000_000),
-				NextPlace: &later, burst: "burst 123456, then 876545 per 1d",
+				NextPlace: &later, BurstWords: "burst 123456, then 876545 per 1d",
 				Waiting: 10000, Reserve: map[string]int64{
 					"otp": 20, "transactional": 5,
-				}, ends: "22 Nov 00:00",
-				key: admission.Key{
+				}, Ends: "22 Nov 00:00",
+				Key: admission.Key{
 					Window: admission.Day, Unit: admission.Money,
 					Scope: admission.Scope{Tenant: "a-large-tenant"},
 				},

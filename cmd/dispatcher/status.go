@@ -5,21 +5,16 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/config"
+	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-const (
-	// statusWithin is how far back a status looks.
-	statusWithin = 5 * time.Minute
-	// statusEvery is how often --watch shows it.
-	statusEvery = 2 * time.Second
-)
+// statusEvery is how often --watch shows it.
+const statusEvery = 2 * time.Second
 
 func (c *cli) statusCommand() *cobra.Command {
 	var as format
@@ -70,32 +65,15 @@ func (c *cli) status(ctx context.Context, l *database, watch bool, as format) er
 }
 
 // readStatus reads the routing in force and how it does now.
-func readStatus(ctx context.Context, l *database) (*statusNow, error) {
+func readStatus(ctx context.Context, l *database) (*status.Now, error) {
 	v, doc, err := inForce(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	return statusOf(ctx, l, v.Version, doc)
+	return status.Read(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
 }
 
-func statusOf(
-	ctx context.Context, l *database, version int64, doc *config.Routing,
-) (*statusNow, error) {
-	f := statusFacts{version: version, doc: doc, within: statusWithin}
-	var err error
-	if f.present, err = l.Limits.Present(ctx); err != nil {
-		return nil, err
-	}
-	if f.recent, err = l.Reports.Recent(ctx, statusWithin); err != nil {
-		return nil, err
-	}
-	if f.instances, _, err = l.Instances.List(ctx, l.settings.DeadAfter); err != nil {
-		return nil, err
-	}
-	return newStatusNow(&f), nil
-}
-
-func (c *cli) printStatus(s *statusNow, as format) error {
+func (c *cli) printStatus(s *status.Now, as format) error {
 	if as != formatTable {
 		return as.write(c.out, s, statusSheet(s, as))
 	}
@@ -113,32 +91,32 @@ func (c *cli) printStatus(s *statusNow, as format) error {
 }
 
 // statusSheet has a row for each channel.
-func statusSheet(s *statusNow, as format) sheet {
-	ms := func(of func(*channelStatus) *float64) func(*channelStatus) any {
-		return func(c *channelStatus) any {
+func statusSheet(s *status.Now, as format) sheet {
+	ms := func(of func(*status.Channel) *float64) func(*status.Channel) any {
+		return func(c *status.Channel) any {
 			if of(c) == nil {
 				return nil
 			}
 			return strconv.FormatFloat(*of(c), 'f', 0, 64)
 		}
 	}
-	sheet := list(as, s.Channels, []column[channelStatus]{
+	sheet := list(as, s.Channels, []column[status.Channel]{
 		{key: "channel", width: 14},
-		{key: "state", only: formatTable, width: 14, cell: func(c *channelStatus) any {
-			return c.stateWords()
+		{key: "state", only: formatTable, width: 14, cell: func(c *status.Channel) any {
+			return c.StateWords()
 		}},
 		{key: "state", only: formatCSV},
-		{key: "breaker", only: formatTable, width: 14, cell: func(c *channelStatus) any {
-			return c.breakerWords()
+		{key: "breaker", only: formatTable, width: 14, cell: func(c *status.Channel) any {
+			return c.BreakerWords()
 		}},
 		{key: "breaker", only: formatCSV},
 		{key: "breaker_since", only: formatCSV},
-		{key: "not_ready", only: formatCSV, cell: func(c *channelStatus) any { return c.whyWords() }},
+		{key: "not_ready", only: formatCSV, cell: func(c *status.Channel) any { return c.WhyWords() }},
 		{key: "silent", only: formatCSV},
 		{key: "agreed_share", head: "agreed", style: share},
 		{key: "effective_share", only: formatCSV, style: share},
 		{key: "carried_share", head: "carried", style: share},
-		{key: "rate", head: "rate/s", only: formatTable, right: true, cell: func(c *channelStatus) any {
+		{key: "rate", head: "rate/s", only: formatTable, right: true, cell: func(c *status.Channel) any {
 			words := strconv.FormatFloat(c.Rate, 'f', 1, 64)
 			if c.Limit != nil {
 				words += " of " + strconv.FormatFloat(*c.Limit, 'f', -1, 64)
@@ -150,19 +128,19 @@ func statusSheet(s *statusNow, as format) sheet {
 		{key: "throttled_to", only: formatCSV},
 		{key: "paused_until", only: formatCSV},
 		{key: "accepted", only: formatCSV},
-		{key: "codes", only: formatTable, head: "errors", width: 20, cell: func(c *channelStatus) any {
-			return c.errorWords("\n")
+		{key: "codes", only: formatTable, head: "errors", width: 20, cell: func(c *status.Channel) any {
+			return c.ErrorWords("\n")
 		}},
-		{key: "codes", only: formatCSV, cell: func(c *channelStatus) any {
-			return c.errorWords(", ")
+		{key: "codes", only: formatCSV, cell: func(c *status.Channel) any {
+			return c.ErrorWords(", ")
 		}},
 		{
 			key: "p50_ms", head: "p50 ms", only: formatTable, right: true,
-			cell: ms(func(c *channelStatus) *float64 { return c.P50 }),
+			cell: ms(func(c *status.Channel) *float64 { return c.P50 }),
 		},
 		{
 			key: "p99_ms", head: "p99 ms", only: formatTable, right: true,
-			cell: ms(func(c *channelStatus) *float64 { return c.P99 }),
+			cell: ms(func(c *status.Channel) *float64 { return c.P99 }),
 		},
 		{key: "p50_ms", only: formatCSV},
 		{key: "p99_ms", only: formatCSV},
@@ -174,43 +152,11 @@ func statusSheet(s *statusNow, as format) sheet {
 	return sheet
 }
 
-// stateWords are the state and what keeps it from sending.
-func (c *channelStatus) stateWords() string {
-	words := []string{c.State}
-	if why := c.whyWords(); why != "" {
-		words = append(words, why)
-	}
-	if c.Silent {
-		words = append(words, "silent")
-	}
-	if c.Throttled < 1 || c.PausedUntil != nil {
-		words = append(words, "throttled to "+format(formatTable).share(&c.Throttled))
-	}
-	return strings.Join(words, "\n")
-}
-
-// whyWords say why instances cannot send on it.
-func (c *channelStatus) whyWords() string {
-	var words []string
-	for _, r := range c.NotReady {
-		words = append(words, fmt.Sprintf("%s on %d", r.Reason, r.Instances))
-	}
-	return strings.Join(words, ", ")
-}
-
-func (c *channelStatus) errorWords(between string) string {
-	var words []string
-	for _, code := range c.Codes {
-		words = append(words, fmt.Sprintf("%s: %d", code.Code, code.Count))
-	}
-	return strings.Join(words, between)
-}
-
-func laneSheet(s *statusNow) sheet {
-	return list(formatTable, s.Lanes, []column[laneStatus]{
+func laneSheet(s *status.Now) sheet {
+	return list(formatTable, s.Lanes, []column[status.Lane]{
 		{key: "lane"},
 		{key: "lag"},
-		{head: "paused", cell: func(l *laneStatus) any {
+		{head: "paused", cell: func(l *status.Lane) any {
 			if l.Paused {
 				return "paused"
 			}
@@ -218,7 +164,7 @@ func laneSheet(s *statusNow) sheet {
 		}},
 		{key: "readers"},
 		{key: "waiting"},
-		{head: "oldest", right: true, cell: func(l *laneStatus) any {
+		{head: "oldest", right: true, cell: func(l *status.Lane) any {
 			if l.OldestSeconds == nil {
 				return nil
 			}
@@ -228,16 +174,16 @@ func laneSheet(s *statusNow) sheet {
 	}...)
 }
 
-func waitingSheet(s *statusNow) sheet {
-	return list(formatTable, s.Waiting, []column[waitersNow]{
+func waitingSheet(s *status.Now) sheet {
+	return list(formatTable, s.Waiting, []column[status.Waiters]{
 		{key: "messages"},
-		{head: "wait for", width: 32, cell: func(w *waitersNow) any {
+		{head: "wait for", width: 32, cell: func(w *status.Waiters) any {
 			if w.On == "" {
 				return "none in particular"
 			}
 			return w.On
 		}},
-		{head: "because", width: 60, cell: func(w *waitersNow) any {
+		{head: "because", width: 60, cell: func(w *status.Waiters) any {
 			return report.WaitWords(w.Reason)
 		}},
 	}...)

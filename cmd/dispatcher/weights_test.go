@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
 
@@ -180,8 +181,8 @@ func TestChannelsAreDrainedAndListed(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	type listed struct {
-		Version  int64          `json:"version"`
-		Channels []channelShown `json:"channels"`
+		Version  int64           `json:"version"`
+		Channels []status.Detail `json:"channels"`
 	}
 	list := decoded[listed](t, dispatcher(t, "", env, "channel", "list", "--format", "json"))
 	if list.Version != 2 || len(list.Channels) != 3 {

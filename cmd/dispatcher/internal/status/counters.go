@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"cmp"
@@ -11,29 +11,29 @@ import (
 	"dispatcher/ledger"
 )
 
-// countersNow finds the counters of limits in what the ledger tells of the present.
-type countersNow struct {
+// Counters finds the counters of limits in what the ledger tells of the present.
+type Counters struct {
 	*ledger.Present
-	zone *time.Location
+	Zone *time.Location
 }
 
-// counter is that of a limit, brought to the present. A limit that has been applied between the two
+// Counter is that of a limit, brought to the present. A limit that has been applied between the two
 // looks at the database has taken nothing yet.
-func (n *countersNow) counter(channel string, l *admission.Limit) admission.Counter {
+func (n *Counters) Counter(channel string, l *admission.Limit) admission.Counter {
 	c := admission.Counter{Limit: *l, Max: l.Max}
-	if stored := n.stored(channel, l.Key()); stored != nil {
+	if stored := n.Stored(channel, l.Key()); stored != nil {
 		c = *stored
 		c.Limit = *l // with what the rows do not hold
 	}
-	c.Roll(n.Now, n.zone)
+	c.Roll(n.Now, n.Zone)
 	return c
 }
 
-// stored is the counter of a limit as its row has it; nil when there is none.
-func (n *countersNow) stored(channel string, key admission.Key) *admission.Counter {
+// Stored is the counter of a limit as its row has it; nil when there is none.
+func (n *Counters) Stored(channel string, key admission.Key) *admission.Counter {
 	var counters []admission.Counter
 	if key.Scope == (admission.Scope{}) {
-		if state := n.channel(channel); state != nil {
+		if state := n.Channel(channel); state != nil {
 			counters = state.Gate.Counters
 		}
 	} else {
@@ -51,8 +51,8 @@ func (n *countersNow) stored(channel string, key admission.Key) *admission.Count
 	return &counters[at]
 }
 
-// channel is the state of one; nil when it has been applied between the two looks.
-func (n *countersNow) channel(name string) *ledger.ChannelState {
+// Channel is the state of one; nil when it has been applied between the two looks.
+func (n *Counters) Channel(name string) *ledger.ChannelState {
 	at := slices.IndexFunc(n.Channels, func(s ledger.ChannelState) bool { return s.Name == name })
 	if at < 0 {
 		return nil
@@ -62,11 +62,11 @@ func (n *countersNow) channel(name string) *ledger.ChannelState {
 
 // fit asks for so many units of one counter alone, whoever they are for, for an attempt that could
 // leave at a time.
-func (n *countersNow) fit(
+func (n *Counters) fit(
 	c admission.Counter, ease admission.Ease, units int64, earliest time.Time,
 ) (admission.Release, *admission.Exclusion) {
 	c.Unit, c.Reserve = admission.Segments, nil // which lets one message ask for many
-	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.zone}
+	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.Zone}
 	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}},
 		&admission.Need{Segments: int(units)})
 }
@@ -80,9 +80,9 @@ const brink = 100 * time.Millisecond
 
 // atOnce is how many units a sliding limit lets go at this moment. At the very end of a calendar
 // window it is how many it let go just before that end, which means nothing to a sliding limit.
-func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
+func (n *Counters) atOnce(c admission.Counter, ease admission.Ease) int64 {
 	earliest := n.Now
-	if before := c.End(n.zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.zone)) {
+	if before := c.End(n.Zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.Zone)) {
 		earliest = before
 	}
 	return int64(sort.Search(int(c.Burst), func(units int) bool {
@@ -95,7 +95,7 @@ func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
 const longAgo = 72 * time.Hour
 
 // nextPlace is when a sliding limit lets one more unit go; nil for never.
-func (n *countersNow) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
+func (n *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
 	at := n.Now
 	// so that only its own arrival time puts it off
 	_, exclusion := n.fit(c, ease, 1, n.Now.Add(-longAgo))
@@ -117,8 +117,8 @@ func (n *countersNow) nextPlace(c admission.Counter, ease admission.Ease) *time.
 	return moment(at.UTC())
 }
 
-// waitersNow are messages that wait for the same.
-type waitersNow struct {
+// Waiters are messages that wait for the same.
+type Waiters struct {
 	// On is a channel, or a limit such as "alpha 1s messages"; empty for none in particular.
 	On       string    `json:"on"`
 	Reason   string    `json:"reason"` // a word of the closed list that candidates of explain have
@@ -126,19 +126,19 @@ type waitersNow struct {
 	Next     time.Time `json:"next"` // when the first of them is looked at again
 }
 
-// waiters are all who wait, or those for the named channels and their limits; most of them first.
-func (n *countersNow) waiters(named []string) []waitersNow {
-	out := []waitersNow{}
+// Waiters are all who wait, or those for the named channels and their limits; most of them first.
+func (n *Counters) Waiters(named []string) []Waiters {
+	out := []Waiters{}
 	for _, w := range n.Waiting {
 		if len(named) == 0 || slices.ContainsFunc(named,
 			func(channel string) bool { return waitsOn(w.On, channel) }) {
-			out = append(out, waitersNow{
+			out = append(out, Waiters{
 				On: w.On, Reason: w.Reason, Messages: w.Messages,
 				Next: w.Next.UTC(),
 			})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b waitersNow) int {
+	slices.SortStableFunc(out, func(a, b Waiters) int {
 		return cmp.Compare(b.Messages, a.Messages)
 	})
 	return out
@@ -147,8 +147,8 @@ func (n *countersNow) waiters(named []string) []waitersNow {
 // waitsOn reports whether that which is waited for is a channel or one of its limits.
 func waitsOn(on, channel string) bool { return on == channel || strings.HasPrefix(on, channel+" ") }
 
-// waiting counts who waits for a channel as such or for a limit.
-func (n *countersNow) waiting(on string) (messages int64) {
+// WaitingFor counts who waits for a channel as such or for a limit.
+func (n *Counters) WaitingFor(on string) (messages int64) {
 	for _, w := range n.Waiting {
 		if w.On == on {
 			messages += w.Messages
@@ -157,8 +157,8 @@ func (n *countersNow) waiting(on string) (messages int64) {
 	return messages
 }
 
-// waitingOn counts who waits for a channel or for one of its limits.
-func (n *countersNow) waitingOn(channel string) (messages int64) {
+// WaitingOn counts who waits for a channel or for one of its limits.
+func (n *Counters) WaitingOn(channel string) (messages int64) {
 	for _, w := range n.Waiting {
 		if waitsOn(w.On, channel) {
 			messages += w.Messages

@@ -1,6 +1,7 @@
-package main
+package status
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -10,24 +11,25 @@ import (
 	"dispatcher/ledger"
 )
 
-// limitsNow is what the limits of the routing in force leave at one moment.
-type limitsNow struct {
+// Limits is what the limits of the routing in force leave at one moment.
+type Limits struct {
 	Version  int64           `json:"version"`
 	Now      time.Time       `json:"now"` // the database's clock
 	Timezone string          `json:"timezone"`
-	Channels []channelLimits `json:"channels"`
+	Channels []ChannelLimits `json:"channels"`
 	// Limits are those over all channels.
-	Limits []limitNow `json:"limits"`
+	Limits []Limit `json:"limits"`
 	// Waiting are the messages that wait, by what for and why, most of them first.
-	Waiting []waitersNow `json:"waiting"`
+	Waiting []Waiters `json:"waiting"`
 	// WaitingForOthers counts the messages that wait for none of the above in particular.
 	WaitingForOthers int64 `json:"waiting_for_others"`
 
-	zone *time.Location
+	// Zone is Timezone.
+	Zone *time.Location `json:"-"`
 }
 
-// channelLimits is one channel with its limits.
-type channelLimits struct {
+// ChannelLimits is one channel with its limits.
+type ChannelLimits struct {
 	Channel     string   `json:"channel"`
 	Policy      string   `json:"policy"`
 	CurveFactor *float64 `json:"curve_factor"` // null unless the policy is curve
@@ -40,26 +42,26 @@ type channelLimits struct {
 	ActiveUntil string     `json:"active_until"`
 	HoldSeconds float64    `json:"hold_seconds"`
 	// Waiting counts the messages that wait for the channel: as such, or for one of its limits.
-	Waiting int64      `json:"waiting"`
-	Limits  []limitNow `json:"limits"`
+	Waiting int64   `json:"waiting"`
+	Limits  []Limit `json:"limits"`
 }
 
-// limitNow is one limit in its running window.
-type limitNow struct {
+// Limit is one limit in its running window.
+type Limit struct {
 	Scope    string `json:"scope"`
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`
 	Currency string `json:"currency"` // empty unless the unit is money
 	// Max is what the running window may grant; ConfiguredMax differs from it only after it was
 	// lowered below what had been granted, and holds from the next window on.
-	Max           quantity `json:"max"`
-	ConfiguredMax quantity `json:"configured_max"`
+	Max           Quantity `json:"max"`
+	ConfiguredMax Quantity `json:"configured_max"`
 	// Effective is what a window takes at the present rate of the channel.
-	Effective quantity `json:"effective_max"`
-	Granted   quantity `json:"granted"`
+	Effective Quantity `json:"effective_max"`
+	Granted   Quantity `json:"granted"`
 	// what could be taken now; of a sliding limit by its arrival time
-	Free     quantity `json:"free"`
-	Reserved quantity `json:"reserved"` // of what the window has left, for lanes
+	Free     Quantity `json:"free"`
+	Reserved Quantity `json:"reserved"` // of what the window has left, for lanes
 	Waiting  int64    `json:"waiting"`  // messages that this limit is in the way of
 	// WindowStart is when the running window began. Ahead is set when that is later than now: the
 	// database's clock was ahead when it was opened, and no other window is opened before.
@@ -74,40 +76,41 @@ type limitNow struct {
 	Sustained *int64           `json:"sustained"`
 	Reserve   map[string]int64 `json:"reserve"` // percent by lane
 
-	key   admission.Key
-	burst string // in words
-	ends  string // NextWindow as the table has it
+	// For those who show it in words.
+	Key        admission.Key `json:"-"`
+	BurstWords string        `json:"-"`
+	Ends       string        `json:"-"` // NextWindow in the zone
 }
 
-// newLimitsNow puts together what the document says and what has been taken. It takes the named
+// NewLimits puts together what the document says and what has been taken. It takes the named
 // channels, or all and the limits over all.
-func newLimitsNow(
+func NewLimits(
 	version int64, doc *config.Routing, present *ledger.Present, named []string,
-) *limitsNow {
-	n := &countersNow{present, doc.Timezone}
-	out := &limitsNow{
+) *Limits {
+	n := &Counters{present, doc.Timezone}
+	out := &Limits{
 		Version: version, Now: present.Now, Timezone: doc.Timezone.String(),
-		Channels: []channelLimits{}, Limits: []limitNow{},
-		Waiting: n.waiters(named), zone: doc.Timezone,
+		Channels: []ChannelLimits{}, Limits: []Limit{},
+		Waiting: n.Waiters(named), Zone: doc.Timezone,
 	}
-	out.WaitingForOthers = n.waiting("")
+	out.WaitingForOthers = n.WaitingFor("")
 	for i := range doc.Channels {
 		if c := &doc.Channels[i]; len(named) == 0 || slices.Contains(named, c.Name) {
-			out.Channels = append(out.Channels, n.channelLimits(c))
+			out.Channels = append(out.Channels, n.ofChannel(c))
 		}
 	}
 	for i := range doc.Limits {
 		if len(named) == 0 {
-			out.Limits = append(out.Limits, n.limit("", &doc.Limits[i], admission.Ease{}))
+			out.Limits = append(out.Limits, n.Limit("", &doc.Limits[i], admission.Ease{}))
 		}
 	}
 	return out
 }
 
-func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
-	out := channelLimits{
+func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
+	out := ChannelLimits{
 		Channel: c.Name, Policy: admission.Exact{}.String(), ActiveUntil: c.Active.Until,
-		HoldSeconds: c.Active.Hold.Seconds(), Waiting: n.waitingOn(c.Name), Limits: []limitNow{},
+		HoldSeconds: c.Active.Hold.Seconds(), Waiting: n.WaitingOn(c.Name), Limits: []Limit{},
 	}
 	if c.Active.Max > 0 {
 		out.ActiveMax = &c.Active.Max
@@ -119,7 +122,7 @@ func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
 		out.CurveFactor = &curve.Factor
 	}
 	var ease admission.Ease
-	if state := n.channel(c.Name); state != nil {
+	if state := n.Channel(c.Name); state != nil {
 		out.Active, ease = state.Gate.Active.Count, state.Gate.Ease
 	}
 	out.Rate = ease.RateOf(c.Limits, n.Now)
@@ -127,29 +130,29 @@ func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
 		out.PausedUntil = moment(ease.Until.UTC())
 	}
 	for i := range c.Limits {
-		out.Limits = append(out.Limits, n.limit(c.Name, &c.Limits[i], ease))
+		out.Limits = append(out.Limits, n.Limit(c.Name, &c.Limits[i], ease))
 	}
 	return out
 }
 
-// limit is one limit at the ease of its channel.
-func (n *countersNow) limit(channel string, l *admission.Limit, ease admission.Ease) limitNow {
-	c := n.counter(channel, l)
-	of := func(units int64) quantity { return quantityOf(l, units) }
+// Limit is one limit at the ease of its channel.
+func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease) Limit {
+	c := n.Counter(channel, l)
+	of := func(units int64) Quantity { return QuantityOf(l, units) }
 	effective := l.Effective(ease, n.Now)
 	free := c.FreeAt(n.Now)
 	if effective < l.Max {
 		free = min(free, max(effective-c.Granted, 0))
 	}
-	out := limitNow{
+	out := Limit{
 		Scope: l.Scope.String(), Window: l.Window.String(), Unit: l.Unit.String(),
 		Currency: l.Currency,
 		Max:      of(c.Max), ConfiguredMax: of(l.Max), Effective: of(effective),
 		Granted:  of(c.Granted),
 		Reserved: of(c.Reserved()),
-		Waiting:  n.waiting(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now),
-		NextWindow: c.End(n.zone), Sliding: l.Sliding,
-		Reserve: make(map[string]int64, len(l.Reserve)), key: l.Key(), burst: config.BurstWords(l),
+		Waiting:  n.WaitingFor(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now),
+		NextWindow: c.End(n.Zone), Sliding: l.Sliding,
+		Reserve: make(map[string]int64, len(l.Reserve)), Key: l.Key(), BurstWords: config.BurstWords(l),
 	}
 	if l.Sliding && l.Max > 0 {
 		sustained := config.Sustained(l)
@@ -161,15 +164,19 @@ func (n *countersNow) limit(channel string, l *admission.Limit, ease admission.E
 	for _, r := range l.Reserve {
 		out.Reserve[r.Lane] = r.Percent
 	}
-	out.ends = out.NextWindow.In(n.zone).Format(time.TimeOnly)
+	out.Ends = out.NextWindow.In(n.Zone).Format(time.TimeOnly)
 	switch {
 	case out.Ahead:
-		out.ends = out.NextWindow.In(n.zone).Format("2 Jan 15:04:05")
+		out.Ends = out.NextWindow.In(n.Zone).Format("2 Jan 15:04:05")
 	case l.Window == admission.Day:
-		out.ends = out.NextWindow.In(n.zone).Format("2 Jan 15:04")
+		out.Ends = out.NextWindow.In(n.Zone).Format("2 Jan 15:04")
 	}
 	return out
 }
 
-// lanes are those that a limit keeps a part for, in order.
-func (l *limitNow) lanes() []string { return slices.Sorted(maps.Keys(l.Reserve)) }
+// Lanes are those that the limit keeps a part for, in order.
+func (l *Limit) Lanes() []string { return slices.Sorted(maps.Keys(l.Reserve)) }
+
+// Sum is an amount in a sentence: of money with its currency, of anything else with what is
+// counted.
+func (l *Limit) Sum(q Quantity) string { return q.String() + " " + cmp.Or(l.Currency, l.Unit) }

@@ -1,0 +1,103 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// Detail is one channel of the routing in force with what it carries now.
+type Detail struct {
+	Channel  string `json:"channel"`
+	Provider string `json:"provider"`
+	State    string `json:"state"`
+	Capacity int64  `json:"capacity"`
+	// Active is how many attempts are under way on it, over all instances.
+	Active       int64         `json:"active"`
+	ActiveMax    *int64        `json:"active_max"` // null is no bound
+	LoadRatio    float64       `json:"load_ratio"`
+	LastAssigned *time.Time    `json:"last_assigned"` // null: never
+	Limits       []DetailLimit `json:"limits"`
+	Routes       []string      `json:"routes"` // that list it
+	// How it does now is told as in "dispatcher status".
+	Breaker      string      `json:"breaker"`
+	BreakerSince *time.Time  `json:"breaker_since"`
+	AgreedShare  *float64    `json:"agreed_share"`
+	CarriedShare *float64    `json:"carried_share"`
+	Rate         float64     `json:"rate"`
+	Codes        []CodeCount `json:"codes"`
+	P50          *float64    `json:"p50_ms"`
+	P99          *float64    `json:"p99_ms"`
+	Waiting      int64       `json:"waiting"`
+
+	// Status is how the channel does now.
+	Status *Channel `json:"-"`
+}
+
+// Take copies how the channel does now.
+func (c *Detail) Take(s *Channel) {
+	c.Status = s
+	c.Breaker, c.BreakerSince = s.Breaker, s.BreakerSince
+	c.AgreedShare, c.CarriedShare, c.Rate = s.AgreedShare, s.CarriedShare, s.Rate
+	c.Codes, c.P50, c.P99, c.Waiting = s.Codes, s.P50, s.P99, s.Waiting
+}
+
+// DetailLimit is a limit in its running window. It counts all messages of the channel: "limits show"
+// has those of tenants and prefixes, too.
+type DetailLimit struct {
+	Window   string `json:"window"`
+	Unit     string `json:"unit"`
+	Currency string `json:"currency"` // empty unless the unit is money
+	// Max is what the running window may grant; ConfiguredMax what the document says, see Limit.
+	Max           Quantity `json:"max"`
+	ConfiguredMax Quantity `json:"configured_max"`
+	Granted       Quantity `json:"granted"`
+	Free          Quantity `json:"free"`
+}
+
+// Words says what has been granted, in a form that has room for two amounts, unit and window.
+func (l *DetailLimit) Words(form string) string {
+	words := fmt.Sprintf(form, l.Granted, l.Max, cmp.Or(l.Currency, l.Unit), l.Window)
+	if l.Max != l.ConfiguredMax {
+		words += ", then " + l.ConfiguredMax.String()
+	}
+	return words
+}
+
+// NewDetail puts together what the document says of a channel and what it carries.
+func NewDetail(doc *config.Routing, c *config.Channel, present *ledger.Present) Detail {
+	shown := Detail{
+		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity,
+		Limits: []DetailLimit{}, Routes: []string{},
+	}
+	if c.Active.Max > 0 {
+		shown.ActiveMax = &c.Active.Max
+	}
+	for i := range doc.Routes {
+		if slices.Contains(doc.Routes[i].Channels, c.Name) {
+			shown.Routes = append(shown.Routes, doc.Routes[i].Name)
+		}
+	}
+	now := &Counters{present, doc.Timezone}
+	state := now.Channel(c.Name)
+	if state == nil {
+		return shown // the routing was changed between the two looks
+	}
+	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
+	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)
+	for i := range c.Limits {
+		if l := now.Limit(c.Name, &c.Limits[i],
+			state.Gate.Ease); c.Limits[i].Scope == (admission.Scope{}) {
+			shown.Limits = append(shown.Limits, DetailLimit{
+				Window: l.Window, Unit: l.Unit, Currency: l.Currency, Max: l.Max,
+				ConfiguredMax: l.ConfiguredMax, Granted: l.Granted, Free: l.Free,
+			})
+		}
+	}
+	return shown
+}

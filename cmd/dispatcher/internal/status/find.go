@@ -1,0 +1,101 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+)
+
+// muchLag is how many records in Kafka are worth a Finding.
+const muchLag = 10_000
+
+// find lists what an operator should look at.
+func (s *Now) find() []Finding {
+	found := []Finding{}
+	for _, what := range s.Paused {
+		found = append(found, Warned("pause", what+" is paused by an operator",
+			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
+	}
+	for i := range s.Channels {
+		found = append(found, s.Channels[i].find()...)
+	}
+	for i := range s.Lanes {
+		found = append(found, s.Lanes[i].find(s.Instances)...)
+	}
+	if s.Instances == 0 {
+		found = append(found, Warned("instances", "no dispatcher runs",
+			`start "dispatcher run"; what is in Kafka and in the ledger is kept`))
+	}
+	for _, p := range s.Processes {
+		if p.RoutingVersion != 0 && p.RoutingVersion < s.RoutingVersion {
+			found = append(found, Warned(fmt.Sprintf("instance %d", p.Instance),
+				fmt.Sprintf("works by routing version %d, and %d is in force", p.RoutingVersion,
+					s.RoutingVersion), "if it stays, see routing in its /readyz and its log"))
+		}
+	}
+	return found
+}
+
+// find lists what is wrong with a channel that is meant to send.
+func (c *Channel) find() []Finding {
+	if c.State != string(config.Enabled) {
+		return nil
+	}
+	check := "traffic of " + c.Channel
+	var out []Finding
+	if c.Breaker == "open" || c.Breaker == "half_open" {
+		out = append(out, Warned(check, "its breaker is "+c.BreakerWords()+c.CodeWords(),
+			"its messages go to other channels; ask the provider, or take the channel out with "+
+				`"dispatcher channel drain"`))
+	}
+	for _, r := range c.NotReady {
+		if r.Reason == "breaker_open" || r.Reason == "probing" || r.Reason == "busy" ||
+			r.Reason == "throttled" {
+			continue
+		}
+		out = append(out, Warned(check, fmt.Sprintf("cannot send on %s: %s",
+			instanceWords(r.Instances), report.WaitWords(r.Reason)),
+			`see "channel `+c.Channel+`" in /readyz of the instance`))
+	}
+	if c.Silent {
+		out = append(out, Warned(check, "submissions have no answer in time",
+			"it has half of its share in flight and no more until it answers; ask the provider"))
+	}
+	if c.PausedUntil != nil || c.Throttled < 1 {
+		out = append(out, Warned(check, "the provider has asked to slow down: "+
+			report.Percent(c.Throttled)+" of its rate is left",
+			"it recovers by itself; lower the channel's limit if this comes often"))
+	}
+	if c.share.Far() {
+		out = append(out, Warned(check, fmt.Sprintf("carries %s, agreed is %s of %d messages",
+			report.Percent(c.share.Carried), report.Percent(c.share.Agreed), c.share.Messages),
+			`see its state, limits and codes in "dispatcher status"; "dispatcher report daily" `+
+				"says where messages went instead"))
+	}
+	return out
+}
+
+// find lists what is wrong with the intake of a lane.
+func (l *Lane) find(instances int) []Finding {
+	check := "lane " + l.Lane
+	var out []Finding
+	if l.Paused && !l.byOperator {
+		out = append(out, Warned(check, fmt.Sprintf("its topics are not read, because %d messages "+
+			"wait", l.Waiting), `see what they wait for in "dispatcher limits show"`))
+	}
+	switch {
+	case l.Away != "":
+		out = append(out, Warned(check, strings.TrimSuffix(l.Away, "."),
+			"the instances go on by themselves"))
+	case l.Readers == 0 && instances > 0:
+		out = append(out, Warned(check, "no instance reads it",
+			`it may be new: lanes are read after a restart; else see "dispatcher doctor"`))
+	}
+	if l.Lag != nil && *l.Lag >= muchLag {
+		out = append(out, Warned(check, fmt.Sprintf("%d records in Kafka are not in the ledger yet",
+			*l.Lag), "start more instances, or see what holds up the channels"))
+	}
+	return out
+}

@@ -1,0 +1,21 @@
+package status
+
+// Status of a finding.
+const (
+	OK   = "ok"
+	Warn = "warn" // works, but an operator should know
+	Fail = "fail" // "dispatcher run" would not work
+)
+
+// Finding is what one check has found.
+type Finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix"` // what to do; empty when all is well
+}
+
+// Warned is a finding that an operator should know.
+func Warned(check, detail, fix string) Finding {
+	return Finding{Check: check, Status: Warn, Detail: detail, Fix: fix}
+}

@@ -1,0 +1,271 @@
+package status
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// Now is how the dispatcher does at one moment. The JSON names are relied on by scripts.
+type Now struct {
+	Now time.Time `json:"now"` // the database's clock
+	// Since is the beginning of what shares tell; rates, codes and answer times tell the last
+	// WindowSeconds.
+	Since          time.Time `json:"since"`
+	WindowSeconds  float64   `json:"window_seconds"`
+	RoutingVersion int64     `json:"routing_version"`
+	Channels       []Channel `json:"channels"`
+	Lanes          []Lane    `json:"lanes"`
+	// Paused is what operators have paused, such as "lane bulk".
+	Paused    []string  `json:"paused"`
+	Waiting   []Waiters `json:"waiting"` // most of them first
+	Ambiguous int64     `json:"ambiguous"`
+	// Dead counts the records of the last day that could not be used.
+	Dead      int64     `json:"dead"`
+	Instances int       `json:"instances"`
+	Processes []Process `json:"processes"`
+	Findings  []Finding `json:"findings"` // what an operator should look at
+}
+
+// Channel is one channel over all instances.
+type Channel struct {
+	Channel string `json:"channel"`
+	State   string `json:"state"`
+	// Breaker is the worst over the instances; empty when none runs.
+	Breaker      string     `json:"breaker"`
+	BreakerSince *time.Time `json:"breaker_since"`
+	// NotReady says on how many instances the channel cannot send now, and why.
+	NotReady []ReasonCount `json:"not_ready"`
+	Silent   bool          `json:"silent"`
+	// AgreedShare is by the document, EffectiveShare by the weights in force; null when no route
+	// that draws has the channel. CarriedShare is null when nothing was carried.
+	AgreedShare    *float64 `json:"agreed_share"`
+	EffectiveShare *float64 `json:"effective_share"`
+	CarriedShare   *float64 `json:"carried_share"`
+	// Rate is in attempts a second, Limit the least that the channel's limits allow; null for none.
+	Rate  float64  `json:"rate"`
+	Limit *float64 `json:"limit"`
+	// Throttled is the part of its rate that is left after the provider asked to slow down; 1 is
+	// all. PausedUntil is as the provider asked.
+	Throttled   float64     `json:"throttled_to"`
+	PausedUntil *time.Time  `json:"paused_until"`
+	Accepted    int64       `json:"accepted"`
+	Codes       []CodeCount `json:"codes"` // of attempts that were not accepted
+	P50         *float64    `json:"p50_ms"`
+	P99         *float64    `json:"p99_ms"`
+	Unanswered  int64       `json:"unanswered"`
+	Waiting     int64       `json:"waiting"`
+
+	share report.ShareNow
+}
+
+// CodeCount counts the attempts that ended with an error.
+type CodeCount struct {
+	Code    string `json:"code"`
+	Outcome string `json:"outcome"`
+	Count   int64  `json:"count"`
+}
+
+// ReasonCount counts the instances that say so.
+type ReasonCount struct {
+	Reason    string `json:"reason"`
+	Instances int    `json:"instances"`
+}
+
+// Lane is one lane over all instances.
+type Lane struct {
+	Lane string `json:"lane"`
+	// Lag counts the records in Kafka that are not in the ledger yet; null when no instance knows.
+	Lag *int64 `json:"lag"`
+	// Paused: an instance does not read it, because too many messages wait, or an operator has
+	// paused it.
+	Paused  bool  `json:"paused"`
+	Waiting int64 `json:"waiting"`
+	// OldestSeconds is the age of the oldest message that waits; null when none does.
+	OldestSeconds *float64 `json:"oldest_seconds"`
+	Readers       int      `json:"readers"` // instances in its consumer group
+	Away          string   `json:"away"`    // why it cannot be read; empty when it can
+
+	byOperator bool
+}
+
+// Process is one running instance.
+type Process struct {
+	Instance       int64     `json:"instance"`
+	Region         string    `json:"region"`
+	Host           string    `json:"host"`
+	Version        string    `json:"version"`
+	StartedAt      time.Time `json:"started_at"`
+	RoutingVersion int64     `json:"routing_version"`
+}
+
+// facts is what a status is made of.
+type facts struct {
+	version   int64
+	doc       *config.Routing
+	present   ledger.Present
+	recent    ledger.Recent
+	instances []ledger.Instance
+	within    time.Duration
+}
+
+// newNow puts together what the document says, what the ledger counts and what instances say.
+func newNow(f *facts) *Now {
+	s := &Now{
+		Now: f.recent.Now, Since: f.recent.Since, WindowSeconds: f.within.Seconds(),
+		RoutingVersion: f.version, Channels: []Channel{}, Lanes: []Lane{},
+		Ambiguous: f.recent.Ambiguous, Dead: f.recent.Dead, Instances: len(f.instances),
+		Processes: []Process{}, Paused: append([]string{}, f.doc.Paused.Words()...),
+	}
+	counters := &Counters{&f.present, f.doc.Timezone}
+	s.Waiting = counters.Waiters(nil)
+	shares := report.SharesNow(f.doc, f.recent.Carried)
+	for i := range f.doc.Channels {
+		c := &f.doc.Channels[i]
+		one := Channel{
+			Channel: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
+			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Throttled: 1,
+		}
+		if share, ok := shares[c.Name]; ok {
+			one.takeShare(share)
+		}
+		one.takeLimits(counters, c)
+		one.takeOutcomes(f.recent.Outcomes, f.within)
+		one.takeInstances(f.instances)
+		s.Channels = append(s.Channels, one)
+	}
+	for _, lane := range f.doc.Lanes {
+		s.Lanes = append(s.Lanes, newLane(lane.Name, f))
+	}
+	for i := range f.instances {
+		p := &f.instances[i]
+		s.Processes = append(s.Processes, Process{
+			p.ID, p.Region, p.Host, p.Version, p.StartedAt, p.State.Version,
+		})
+	}
+	s.Findings = s.find()
+	return s
+}
+
+func (c *Channel) takeShare(share report.ShareNow) {
+	c.share = share
+	c.AgreedShare, c.EffectiveShare = &share.Agreed, &share.Effective
+	if share.Messages > 0 {
+		c.CarriedShare = &share.Carried
+	}
+}
+
+func (c *Channel) takeLimits(counters *Counters, channel *config.Channel) {
+	for i := range channel.Limits {
+		l := &channel.Limits[i]
+		if l.Scope != (admission.Scope{}) || l.Unit == admission.Money {
+			continue
+		}
+		perSecond := float64(l.Max) / float64(l.Window.Seconds())
+		if c.Limit == nil || perSecond < *c.Limit {
+			c.Limit = &perSecond
+		}
+	}
+	if state := counters.Channel(channel.Name); state != nil {
+		ease := state.Gate.Ease
+		c.Throttled = ease.RateOf(channel.Limits, counters.Now)
+		if ease.Until.After(counters.Now) {
+			c.PausedUntil = moment(ease.Until.UTC())
+		}
+	}
+}
+
+// mostCodes is how many codes of a channel are shown.
+const mostCodes = 10
+
+func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration) {
+	var attempts int64
+	for _, o := range all {
+		if o.Channel != c.Channel {
+			continue
+		}
+		attempts += o.Attempts
+		switch {
+		case o.Outcome == "accepted":
+			c.Accepted += o.Attempts
+		case o.Outcome != "" && len(c.Codes) < mostCodes:
+			c.Codes = append(c.Codes, CodeCount{cmp.Or(o.Code, o.Outcome), o.Outcome, o.Attempts})
+		}
+	}
+	c.Rate = float64(attempts) / within.Seconds()
+}
+
+// worse orders the states of a breaker.
+var worse = map[string]int{"": 0, "closed": 1, "half_open": 2, "open": 3}
+
+func (c *Channel) takeInstances(all []ledger.Instance) {
+	reasons, answers := map[string]int{}, map[int64]int64{}
+	for i := range all {
+		said := all[i].State.Channels[c.Channel]
+		if said.Why != "" {
+			reasons[said.Why]++
+		}
+		c.Silent = c.Silent || said.Silent
+		c.Unanswered += said.Unanswered
+		for bound, n := range said.Answers {
+			answers[bound] += n
+		}
+		was, is := worse[c.Breaker], worse[said.Breaker]
+		earlier := said.BreakerSince != nil && c.BreakerSince != nil &&
+			said.BreakerSince.Before(*c.BreakerSince)
+		if is > was || is == was && earlier {
+			c.Breaker, c.BreakerSince = said.Breaker, said.BreakerSince
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		c.NotReady = append(c.NotReady, ReasonCount{why, reasons[why]})
+	}
+	c.P50, c.P99 = percentile(answers, 0.5), percentile(answers, 0.99)
+}
+
+// percentile is the least bound, in milliseconds, that this part of the answers do not exceed; nil
+// without answers.
+func percentile(answers map[int64]int64, part float64) *float64 {
+	var total, sum int64
+	for _, n := range answers {
+		total += n
+	}
+	for _, bound := range slices.Sorted(maps.Keys(answers)) {
+		if sum += answers[bound]; float64(sum) >= part*float64(total) {
+			return new(float64(bound) / 1000)
+		}
+	}
+	return nil
+}
+
+func newLane(name string, f *facts) Lane {
+	paused := f.doc.Paused.All || slices.Contains(f.doc.Paused.Lanes, name)
+	lane := Lane{Lane: name, Paused: paused, byOperator: paused}
+	for _, q := range f.recent.Queues {
+		if q.Lane == name {
+			lane.Waiting = q.Waiting
+			lane.OldestSeconds = new(max(f.recent.Now.Sub(q.Received).Seconds(), 0))
+		}
+	}
+	for i := range f.instances {
+		said := f.instances[i].State.Lanes[name]
+		lane.Paused = lane.Paused || said.Paused
+		lane.Away = cmp.Or(lane.Away, said.Away)
+		if said.Joined {
+			lane.Readers++
+		}
+		if said.Lag != nil {
+			if lane.Lag == nil {
+				lane.Lag = new(int64)
+			}
+			*lane.Lag += *said.Lag
+		}
+	}
+	return lane
+}
