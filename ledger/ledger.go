@@ -28,7 +28,7 @@
 //
 // Lock order, which every writer keeps:
 //
-//	ids          ascending; claims alone
+//	ids          ascending; claims, and who gives back the id of a dead record
 //	awaited      SKIP LOCKED
 //	receipts     by channel and reference; SKIP LOCKED for what is looked at
 //	attempts     by message and number; their rows of held with them
@@ -102,6 +102,7 @@ type Ledger struct {
 	Reports     *Reports
 	Days        *Days
 	Audits      *Audits
+	DeadRecords *DeadRecords
 
 	Reconciliations *Reconciliations
 	Seals           *Seals
@@ -123,6 +124,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.OptOuts = &OptOuts{d}
 	l.Outbox = newOutbox(d)
 	l.Messages = &Messages{db: d, routing: l.Routing, ambiguities: l.Ambiguities}
+	l.DeadRecords = &DeadRecords{db: d, messages: l.Messages}
 	l.Reports = &Reports{d}
 	l.Days = &Days{d}
 	l.Audits = &Audits{d}

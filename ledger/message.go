@@ -3,6 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"time"
 
@@ -116,6 +117,9 @@ type Origin struct {
 	Partition int32
 	Offset    int64
 }
+
+// String is the position as records without an id are named: topic/partition/offset.
+func (o Origin) String() string { return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset) }
 
 // Plan is the part of a choice that is fixed before any shared state is seen.
 // Together with the routing document of Version and the draw key it can be derived again.

@@ -281,6 +281,8 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"closed_at verdict author note",
 		"erasures":         "at author tenant number_hmac messages parts unended",
 		"operator_actions": "id at login author action subject",
+		"dead_records": "id lane tenant reason detail received_at topic kafka_partition " +
+			"kafka_offset replayed_at replayed_by replayed_as",
 		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",

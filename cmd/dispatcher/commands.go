@@ -27,6 +27,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.pauseCommand(),
 		c.resumeCommand(),
 		c.cancelCommand(),
+		c.deadCommand(),
 		c.ambiguousCommand(),
 		c.optOutsCommand(),
 		c.eraseCommand(),
@@ -136,6 +137,11 @@ var facts = []commandFacts{
 	{"pause", needsDatabase, "a change", lostRace},
 	{"resume", needsDatabase, "a change", lostRace},
 	{"cancel", needsDatabase, "", "the message cannot be cancelled"},
+	{"dead list", needsDatabase, "a record", ""},
+	{"dead show", needsDatabase, "the record", "no dead record has the name; with --payload: the " +
+		"record is not kept, or not for this login"},
+	{"dead replay", "broker, database; with --dry-run database", "a record", "a record cannot be " +
+		"published"},
 	{"ambiguous list", needsDatabase, "a submission", ""},
 	{
 		"ambiguous settle", needsDatabase, "a submission that was left",

@@ -29,17 +29,7 @@ const (
 func (c *cli) publish(
 	ctx context.Context, s *config.Settings, topic string, from *source, total int64,
 ) (int64, error) {
-	compression, err := kafka.Compression(s.KafkaCompression)
-	if err != nil {
-		return 0, usage(err)
-	}
-	client, err := openKafka(ctx, s, compression,
-		kgo.ClientID("dispatcher-send"),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.MaxBufferedRecords(bufferedRecords),
-		kgo.MaxBufferedBytes(bufferedBytes),
-		kgo.RecordDeliveryTimeout(deliveryTimeout),
-	)
+	client, err := openProducer(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -57,6 +47,21 @@ func (c *cli) publish(
 			err, p.confirmed.Load(), total))
 	}
 	return p.confirmed.Load(), nil
+}
+
+// openProducer returns a client that publishes, once a broker has answered it.
+func openProducer(ctx context.Context, s *config.Settings) (*kgo.Client, error) {
+	compression, err := kafka.Compression(s.KafkaCompression)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return openKafka(ctx, s, compression,
+		kgo.ClientID("dispatcher-send"),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.MaxBufferedRecords(bufferedRecords),
+		kgo.MaxBufferedBytes(bufferedBytes),
+		kgo.RecordDeliveryTimeout(deliveryTimeout),
+	)
 }
 
 // producer hands records to the client, which batches them.

@@ -84,6 +84,9 @@ func (c *cli) printStatus(s *status.Now, as format) error {
 	}
 	fmt.Fprintf(c.out, "Ambiguous: %d. Dead records of the last day: %d. Instances: %d.\n",
 		s.Ambiguous, s.Dead, s.Instances)
+	if s.Dead > 0 {
+		fmt.Fprintln(c.out, `What is wrong with dead records: "dispatcher dead list --since 24h".`)
+	}
 	for _, f := range s.Findings {
 		fmt.Fprintln(c.out, paragraph(c.out, f.Check+": "+f.Detail+". To do: "+f.Fix+"."))
 	}

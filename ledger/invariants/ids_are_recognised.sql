@@ -1,7 +1,8 @@
 -- guarantee 2: One attempt, at most one submit
 -- A record that comes again within a day is recognised: the id of its message is on record once.
 --
--- Ids are kept for a day at least. Each is looked up: their tables may hold many days.
+-- Ids are kept for a day at least. Each is looked up: their tables may hold many days. The id of a
+-- dead record that was published again belongs to what was published.
 select format('message %s of number %s %s', m.id, m.seq, case i.n
     when 0 then 'would not be recognised if its record came again'
     when 1 then 'has an id that was given to number ' || i.seq
@@ -16,3 +17,5 @@ cross join lateral (
 ) i
 where m.seq >= :first and m.seq < :next and m.received_at > now() - interval '1 day'
   and (i.n <> 1 or i.seq <> m.seq)
+  and not (m.state = 'dead' and i.n < 2
+    and exists (select from dispatcher.operator_actions r where r.message_seq = m.seq))

@@ -94,7 +94,7 @@ grant select on all tables in schema audit to dispatcher_app;
 grant select on all tables in schema facts to dispatcher_app;
 grant usage on sequence dispatcher.message_numbers to dispatcher_app;
 grant execute on function dispatcher.make_days, dispatcher.index_ids, dispatcher.summarise, dispatcher.drop_day,
-  dispatcher.forget_day to dispatcher_app;
+  dispatcher.forget_day, dispatcher.release_dead to dispatcher_app;
 
 -- Messages and attempts: what becomes of them, and never what they are. No row is deleted; days go
 -- as a whole, by drop_day. The plan of a message is made anew while it waits.

@@ -307,10 +307,7 @@ func (p *planner) bury(t *Task, job *Job, problem *envelope.Problem) {
 // positionID names a record that has no usable id of its own. It is longer than the
 // 64 characters a producer may use, so it can never take a producer's id.
 func positionID(o Origin) string {
-	return fmt.Sprintf(
-		"record without a usable message id, known by its position in Kafka: %s/%d/%d", o.Topic,
-		o.Partition, o.Offset,
-	)
+	return "record without a usable message id, known by its position in Kafka: " + o.String()
 }
 
 // letter is the dead letter of a record: the original bytes, and why and where in headers.

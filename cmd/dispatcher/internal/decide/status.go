@@ -2,7 +2,6 @@ package decide
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -75,7 +74,7 @@ func statusOfSettlement(f *Attempt, s *ledger.Settlement, at time.Time) ledger.N
 func notice(status *envelope.Status) ledger.Notice {
 	key := status.ID
 	if p := status.Position; key == "" && p != nil {
-		key = fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset)
+		key = Origin{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}.String()
 	}
 	return ledger.Notice{
 		Kind:  ledger.Status,

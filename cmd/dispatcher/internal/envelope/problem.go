@@ -24,6 +24,7 @@ const (
 	BadSender       Code = "bad_sender"        // no network can show the sender
 	BlockedNumber   Code = "blocked_number"    // nothing is sent to such numbers
 	Conflict        Code = "conflict"          // the id was used before for a different message
+	Unstorable      Code = "unstorable"        // the ledger refused it although it decoded well
 )
 
 // Problem is why a record cannot be used.

@@ -23,9 +23,6 @@ const (
 // leastCompany is how many older codes may ride along with a single new one.
 const leastCompany = 4
 
-// unstorable is the code of a record that the ledger will not hold although it decoded well.
-const unstorable envelope.Code = "unstorable"
-
 // Handle makes the jobs durable and starts to send them. When it returns nil, every
 // job has its row: sent, waiting, dead or known to be a duplicate. It blocks while the process
 // has as much under way as it may, and while PostgreSQL is away. The error is ctx's.
@@ -113,14 +110,14 @@ func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
 	}
 	dead := jobs[0]
 	dead.Message = envelope.Message{}
-	dead.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
+	dead.Problem = &envelope.Problem{Code: envelope.Unstorable, Detail: "the ledger refused to store it"}
 	return d.Handle(ctx, []decide.Job{dead})
 }
 
 // buried reports whether the jobs are a record that was isolated before. When not even
 // its dead row can be written, that is no property of the record, and it is tried again.
 func buried(jobs []decide.Job) bool {
-	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == unstorable
+	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == envelope.Unstorable
 }
 
 // dueShare is how many due rows ride along with so many new jobs. Older messages get the slots of a

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+)
+
+// replayFlags are the arguments of "dead replay".
+type replayFlags struct {
+	sets, unsets         []string
+	file, reason, author string
+	dryRun, again        bool
+	as                   format
+}
+
+func (c *cli) deadReplayCommand() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay RECORD...",
+		Short: "Publish records again that could not be used, corrected or as they are",
+		Long: `Publishes a record that could not be used to its lane's topic again: as it is, after
+what was wrong around it has been corrected (a route, a limit of segments), or changed by --set,
+--unset or --file. What would be a dead record again is refused.
+
+It keeps its own id, which the dead record gives back. Where that has none, or another message has
+the id, it gets a new one, such as dead-4711, and is the same record's whenever it is replayed. Who
+replayed it, when and why is on record. A record that was replayed is refused; --again publishes it
+once more under the same id, when it was lost on its way to Kafka: no id is ever sent twice.
+
+RECORD is an id, or a position as "dead list" shows it. --set and --file go with one record.`,
+		Example: `  dispatcher dead replay sms.otp/3/17 --set to=+447700900123 --reason "typo of the shop" --dry-run
+  dispatcher dead replay order-7731-otp --file corrected.json --reason "corrected by the shop"
+  dispatcher dead list --reason no_route --format csv | tail -n +2 | cut -d, -f1 |
+      xargs dispatcher dead replay --reason "route for +44 added"`,
+		Args: arguments(1, anyNumber),
+		RunE: work(func(ctx context.Context, args []string) error {
+			changes, err := f.check(len(args))
+			if err != nil {
+				return misused(err)
+			}
+			return c.replayDead(ctx, &f, changes, args)
+		}),
+	}
+	f.addTo(cmd.Flags(), c)
+	return cmd
+}
+
+func (f *replayFlags) addTo(flags *pflag.FlagSet, c *cli) {
+	flags.StringArrayVar(&f.sets, "set", nil, "field=value: give a field of the envelope a value, "+
+		"in JSON for labels, selectors and metadata; may be repeated")
+	flags.StringArrayVar(&f.unsets, "unset", nil, "leave a field out; may be repeated")
+	flags.StringVar(&f.file, "file", "", "file with the corrected envelope (JSON), in place of "+
+		"the record; - is standard input")
+	flags.StringVar(&f.reason, "reason", "", "why; the record shows it (required); do not write "+
+		"numbers into it")
+	c.authorFlag(flags, &f.author)
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be published, without number "+
+		"and text")
+	flags.BoolVar(&f.again, "again", false, "also a record that was replayed and has not arrived")
+	f.as.addTo(flags)
+}
+
+// check refuses flags that do not go together, and reads those of changes.
+func (f *replayFlags) check(records int) (changes []envelope.Change, err error) {
+	for _, set := range f.sets {
+		field, value, ok := strings.Cut(set, "=")
+		if !ok || field == "" {
+			return nil, errors.New("--set is not field=value")
+		}
+		changes = append(changes, envelope.Change{Field: field, Value: value})
+	}
+	for _, field := range f.unsets {
+		changes = append(changes, envelope.Change{Field: field, Remove: true})
+	}
+	switch {
+	case strings.TrimSpace(f.reason) == "":
+		return nil, errors.New(`--reason is missing: write why, for example --reason ` +
+			`"corrected by the shop"`)
+	case strings.TrimSpace(f.author) == "":
+		return nil, errors.New("--author is empty: name who replays")
+	case f.file != "" && len(changes) > 0:
+		return nil, errors.New("--file excludes --set and --unset: the file holds the whole envelope")
+	case records > 1 && (f.file != "" || len(f.sets) > 0):
+		return nil, errors.New("--file and --set change one record: name one")
+	}
+	return changes, nil
+}
+
+// replayedLine is what became of one record.
+type replayedLine struct {
+	Record    string `json:"record"`
+	Published bool   `json:"published"`
+	ID        string `json:"id"`     // that it is published under
+	NewID     bool   `json:"new_id"` // it is not the record's own
+	Topic     string `json:"topic"`
+	// Why says why it was not published; empty for a dry run.
+	Why string `json:"why"`
+	// Envelope is what would be published, without number and text, in a dry run.
+	Envelope []shownField `json:"envelope,omitempty"`
+}
+
+// replayDead replays the records one by one. What was published before it fails stays published.
+func (c *cli) replayDead(
+	ctx context.Context, f *replayFlags, changes []envelope.Change, names []string,
+) error {
+	needs := []need{needPostgres, needKafka}
+	if f.dryRun {
+		needs = needs[:1]
+	}
+	s, err := c.settings(needs...)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	r := &replayer{cli: c, ledger: l, flags: f, changes: changes}
+	if err := r.prepare(ctx); err != nil {
+		return l.told(err)
+	}
+	defer r.close()
+	lines, left := make([]replayedLine, 0, len(names)), false
+	for _, name := range names {
+		line, err := r.replay(ctx, name)
+		if err != nil {
+			return errors.Join(c.printReplayed(lines, f), l.told(err))
+		}
+		lines, left = append(lines, line), left || line.Why != ""
+	}
+	if err := c.printReplayed(lines, f); err != nil || !left {
+		return err
+	}
+	return failed(nil) // what was left has been told
+}
+
+func (c *cli) printReplayed(lines []replayedLine, f *replayFlags) error {
+	if f.as != formatTable {
+		return f.as.write(c.out, struct {
+			DryRun   bool           `json:"dry_run"`
+			Replayed []replayedLine `json:"replayed"`
+		}{f.dryRun, lines}, list(f.as, lines,
+			keys[replayedLine]("", "record", "published", "id", "new_id", "topic", "why")...))
+	}
+	for i := range lines {
+		line := &lines[i]
+		switch {
+		case line.Why != "":
+			fmt.Fprintf(c.err, "dispatcher: %s %s\n", line.Record, line.Why)
+		case f.dryRun:
+			fmt.Fprintf(c.out, "%s would be published to %s as:\n", line.Record, line.Topic)
+			envelopeSheet(line.Envelope).draw(c.out)
+		default:
+			fmt.Fprintf(c.out, "%s is published to %s as %s.\n", line.Record, line.Topic,
+				line.ID)
+		}
+	}
+	if n := slices.IndexFunc(lines, func(l replayedLine) bool { return l.Published }); n >= 0 {
+		fmt.Fprintf(c.out, "\nWhat became of it:\n  %s explain %s\n", c.self(), quoted(lines[n].ID))
+	}
+	return nil
+}

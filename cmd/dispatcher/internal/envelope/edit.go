@@ -1,0 +1,79 @@
+package envelope
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Change is one change of a record: a field gets a value, or is left out.
+type Change struct {
+	Field  string
+	Value  string // as it is written for the field; JSON for labels, selectors and metadata
+	Remove bool
+}
+
+// ErrNoObject means that a record is no JSON object, so no field of it can be changed.
+var ErrNoObject = errors.New("the record is no JSON object")
+
+// Edit changes fields of a record, which need not be a valid envelope. Other fields stay as they
+// are. A field that stands there twice stands there once after it was changed. An error repeats no
+// value.
+func Edit(raw []byte, changes ...Change) ([]byte, error) {
+	if !utf8.Valid(raw) || !json.Valid(raw) {
+		return nil, ErrNoObject
+	}
+	text := strings.TrimLeft(string(raw), " \n\t\r")
+	if text[0] != '{' {
+		return nil, ErrNoObject
+	}
+	values := make(map[string]string, len(changes))
+	for _, c := range changes {
+		value, err := c.json()
+		if err != nil {
+			return nil, err
+		}
+		values[c.Field] = value
+	}
+	o := object{buf: append(make([]byte, 0, len(raw)+64), '{'), open: true}
+	for name, value := range members(text) {
+		changed, ok := values[name]
+		switch {
+		case !ok:
+			o.raw(name, value)
+		case changed != "": // the first of two; the second is left out
+			o.raw(name, changed)
+			values[name] = ""
+		}
+	}
+	for _, c := range changes {
+		if value := values[c.Field]; value != "" {
+			o.raw(c.Field, value)
+			values[c.Field] = ""
+		}
+	}
+	return append(o.buf, '}'), nil
+}
+
+// json is the text of the value; empty for a field that is to be left out.
+func (c *Change) json() (string, error) {
+	switch f := fieldNamed(c.Field); {
+	case c.Remove:
+		return "", nil
+	case f == 0:
+		return "", fmt.Errorf("the envelope has no field %q", c.Field)
+	case f&(fieldLabels|fieldSelectors|fieldMetadata) == 0:
+		return string(appendString(nil, c.Value)), nil
+	case !utf8.ValidString(c.Value) || !json.Valid([]byte(c.Value)):
+		return "", fmt.Errorf("%s is no JSON", c.Field)
+	}
+	return c.Value, nil
+}
+
+// raw writes a member whose value is JSON.
+func (o *object) raw(name, value string) {
+	o.key(name)
+	o.buf = append(o.buf, value...)
+}

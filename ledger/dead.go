@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DeadRecords reads the records that could not be used, and notes that one is published again.
+type DeadRecords struct {
+	*db
+	messages *Messages
+}
+
+// Errors of DeadRecords.
+var (
+	// ErrNoDeadRecord means that no dead record has this id or position.
+	ErrNoDeadRecord = errors.New("the ledger has no dead record of this name")
+	// ErrPayloadGone means that the bytes of a record are not kept any more.
+	ErrPayloadGone = errors.New("the record is not kept any more")
+	// ErrPayloadHidden means that the login may not read numbers and texts.
+	ErrPayloadHidden = errors.New("this login may not read numbers and texts")
+	// ErrReplayed means that somebody else has replayed the record in between.
+	ErrReplayed = errors.New("the record has been replayed meanwhile")
+	// ErrIDTaken means that another message has the id.
+	ErrIDTaken = errors.New("another message has the id")
+)
+
+// DeadRecord is a record that could not be used, without number and text.
+type DeadRecord struct {
+	Seq    int64
+	ID     string // empty when it has none that can be used
+	Lane   string
+	Tenant string
+	Reason string // a bounded word
+	Detail string // a sentence for its producer
+	Origin Origin
+	// ReceivedAt is when it was stored.
+	ReceivedAt time.Time
+	// Replay is when it was last published again; nil for never.
+	Replay *Replay
+}
+
+// Replay is a dead record that was published again.
+type Replay struct {
+	At     time.Time
+	Author string
+	As     string // the id that it was published under
+}
+
+// DeadFilter says which dead records are meant. The zero value means all.
+type DeadFilter struct {
+	// Lane, Topic and Reason are names; empty means any.
+	Lane, Topic, Reason string
+	// Since leaves out what was received earlier; zero means any time.
+	Since time.Time
+}
+
+// deadMatches is the condition of a filter; $1 to $4 are its arguments.
+const deadMatches = `
+	from facts.dead_records d
+	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
+	  and ($4::timestamptz is null or d.received_at >= $4)`
+
+const deadColumns = `
+	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
+	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,
+	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, '')`
+
+func (f *DeadFilter) arguments() []any {
+	var since *time.Time
+	if !f.Since.IsZero() {
+		since = &f.Since
+	}
+	return []any{f.Lane, f.Topic, f.Reason, since}
+}
+
+// List lists those that match, newest first, limit at most.
+func (s *DeadRecords) List(ctx context.Context, f *DeadFilter, limit int) ([]DeadRecord, error) {
+	return rows(ctx, s.db, scanDead, deadColumns+deadMatches+
+		` order by d.received_at desc, d.seq desc limit $5`, append(f.arguments(), limit)...)
+}
+
+// Count is how many match.
+func (s *DeadRecords) Count(ctx context.Context, f *DeadFilter) (n int64, err error) {
+	err = s.reports.QueryRow(ctx, `select count(*)`+deadMatches, f.arguments()...).Scan(&n)
+	return n, wrap("count dead records", err)
+}
+
+// Find reads the latest dead record with an id.
+func (s *DeadRecords) Find(ctx context.Context, id string) (DeadRecord, error) {
+	return s.one(ctx, `d.id = $1`, id)
+}
+
+// At reads the dead record that was read at a position.
+func (s *DeadRecords) At(ctx context.Context, o Origin) (DeadRecord, error) {
+	return s.one(ctx, `d.topic = $1 and d.kafka_partition = $2 and d.kafka_offset = $3`,
+		o.Topic, o.Partition, o.Offset)
+}
+
+func (s *DeadRecords) one(ctx context.Context, where string, args ...any) (DeadRecord, error) {
+	found, err := rows(ctx, s.db, scanDead, deadColumns+` from facts.dead_records d where `+where+
+		` order by d.received_at desc, d.seq desc limit 1`, args...)
+	if err == nil && len(found) == 0 {
+		err = ErrNoDeadRecord
+	}
+	if err != nil {
+		return DeadRecord{}, err
+	}
+	return found[0], nil
+}
+
+func scanDead(r pgx.CollectableRow) (d DeadRecord, err error) {
+	var at *time.Time
+	var replay Replay
+	err = r.Scan(&d.Seq, &d.ID, &d.Lane, &d.Tenant, &d.Reason, &d.Detail, &d.Origin.Topic,
+		&d.Origin.Partition, &d.Origin.Offset, &d.ReceivedAt, &at, &replay.Author, &replay.As)
+	d.ReceivedAt = d.ReceivedAt.UTC()
+	if at != nil {
+		replay.At = at.UTC()
+		d.Replay = &replay
+	}
+	return d, err
+}
+
+// Payload is the record as it was read, number and text included. It returns ErrPayloadHidden to a
+// login that may not read them, and ErrPayloadGone when they are not kept any more.
+func (s *DeadRecords) Payload(ctx context.Context, seq int64) (raw []byte, err error) {
+	may, err := s.messages.payloads(ctx)
+	switch {
+	case err != nil:
+		return nil, wrap("read a record", err)
+	case !may:
+		return nil, ErrPayloadHidden
+	}
+	err = s.reports.QueryRow(ctx, `select envelope from dispatcher.payloads where seq = $1`, seq).
+		Scan(&raw)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrPayloadGone
+	}
+	return raw, wrap("read a record", err)
+}
+
+// Holder is the number of the message that has an id, as far as ids are recognised: 0 for none.
+func (s *DeadRecords) Holder(ctx context.Context, id string) (seq int64, err error) {
+	err = s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1`, id).Scan(&seq)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return seq, wrap("read an id", err)
+}
+
+// Replaying is a dead record that is about to be published again.
+type Replaying struct {
+	Record *DeadRecord // as the caller has seen it
+	// As is the id that it is published under. If it is the record's own, it is given back first.
+	As             string
+	Author, Reason string
+}
+
+// replayed notes a replay, unless there was another one since the caller looked ($6).
+const replayed = `
+	with noted as (
+	  insert into dispatcher.operator_actions (author, reason, action, subject, message_seq, new_id)
+	  select $1, $2, 'replay', $3, $4, $5
+	  where (select max(at) from dispatcher.operator_actions where message_seq = $4)
+	    is not distinct from $6::timestamptz
+	  returning id
+	)
+	select exists (select from noted)`
+
+// Replay notes that a dead record is published again, and gives its id back where it keeps that. It
+// is one transaction, which the caller awaits before it publishes: what is published without it
+// would be a second message under a taken id. It returns ErrReplayed when somebody else has been
+// there first, and ErrIDTaken when another message has the record's own id.
+func (s *DeadRecords) Replay(ctx context.Context, r *Replaying) error {
+	d, subject := r.Record, r.Record.ID
+	if subject == "" {
+		subject = d.Origin.String()
+	}
+	var last *time.Time
+	if d.Replay != nil {
+		last = &d.Replay.At
+	}
+	return wrap("note a replay", pgx.BeginFunc(ctx, s.hot, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(`select set_config('lock_timeout', $1, true)`, releaseWait)
+		batch.Queue(`select pg_advisory_xact_lock($1, $2)`, replayLock, int32(d.Seq))
+		free, noted := true, false
+		if r.As == d.ID {
+			batch.Queue(`select dispatcher.release_dead($1)`, d.Seq).QueryRow(
+				func(row pgx.Row) error { return row.Scan(&free) })
+		}
+		batch.Queue(replayed, storable(r.Author), storable(r.Reason), subject, d.Seq, r.As, last).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&noted) })
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+		switch {
+		case !noted:
+			return ErrReplayed
+		case !free:
+			return ErrIDTaken
+		}
+		return nil
+	}))
+}
+
+const (
+	// replayLock is the class of the advisory locks of those who replay one record.
+	replayLock = 0x64656164
+	// releaseWait bounds how long the release of an id waits for the claims under way: others queue
+	// behind it.
+	releaseWait = "2s"
+)
