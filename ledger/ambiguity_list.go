@@ -9,6 +9,7 @@ import (
 
 // AmbiguityRecord is an ambiguity for people to look at. It holds no number and no text.
 type AmbiguityRecord struct {
+	Seq                       int64
 	ID, Lane, Tenant, Channel string
 	Attempt, Last             int // the first and the latest attempt under its key
 	Segments                  int
@@ -25,8 +26,8 @@ type AmbiguityRecord struct {
 
 // ambiguityRecords reads ambiguities for people; what follows is a condition.
 const ambiguityRecords = `
-	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros,
-	  a.currency, coalesce(a.provider_code, ''),
+	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
+	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
 	    d.note
 	` + ambiguityTables + `
@@ -42,33 +43,47 @@ const ambiguityTables = `from facts.ambiguous d
 type AmbiguousFilter struct {
 	// Ended includes those that ended without anybody knowing.
 	Ended bool
-	// Channel and Lane are names; empty means any.
-	Channel, Lane string
-	// Before leaves out what became ambiguous at that time or later; zero means any time.
-	Before time.Time
+	// Channel, Lane and Tenant are names, Code is why there was no answer; empty means any.
+	Channel, Lane, Tenant, Code string
+	// Since leaves out what became ambiguous before that time, and Before what did at that time or
+	// later; zero means any time.
+	Since, Before time.Time
 }
 
-// ambiguousMatches is the condition of a filter; $1 to $4 are its arguments.
+// ambiguousMatches is the condition of a filter; $1 to $7 are its arguments.
 const ambiguousMatches = `a.outcome = 'unknown'
 	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
 	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
-	  and ($4::timestamptz is null or d.opened_at < $4)`
+	  and ($4::timestamptz is null or d.opened_at < $4)
+	  and ($5::timestamptz is null or d.opened_at >= $5)
+	  and ($6 = '' or m.tenant = $6) and ($7 = '' or a.provider_code = $7)`
 
 func (f *AmbiguousFilter) arguments() []any {
-	var before *time.Time
+	var since, before *time.Time
+	if !f.Since.IsZero() {
+		since = &f.Since
+	}
 	if !f.Before.IsZero() {
 		before = &f.Before
 	}
-	return []any{f.Ended, f.Channel, f.Lane, before}
+	return []any{f.Ended, f.Channel, f.Lane, before, since, f.Tenant, f.Code}
 }
 
-// List lists the attempts that match, oldest first, limit at most; 0 lists all.
+// List lists the attempts that match, oldest first, limit at most.
 func (s *Ambiguities) List(
 	ctx context.Context, f *AmbiguousFilter, limit int,
 ) ([]AmbiguityRecord, error) {
-	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+
-		` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
-		append(f.arguments(), limit)...)
+	return s.After(ctx, f, &AmbiguityRecord{}, limit)
+}
+
+// After is List of those behind one that was listed before, so that all can be read page by page.
+func (s *Ambiguities) After(
+	ctx context.Context, f *AmbiguousFilter, last *AmbiguityRecord, limit int,
+) ([]AmbiguityRecord, error) {
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+`
+		  and (d.opened_at, d.message_seq, d.attempt) > ($8::timestamptz, $9::bigint, $10::int)
+		order by d.opened_at, d.message_seq, d.attempt limit $11`,
+		append(f.arguments(), last.OpenedAt, last.Seq, last.Attempt, limit)...)
 }
 
 // Count is how many attempts match.
@@ -85,7 +100,7 @@ func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, err
 }
 
 func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
-	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments,
+	err = r.Scan(&d.Seq, &d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments,
 		&d.PriceMicros, &d.Currency, &d.Code,
 		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note)
 	d.OpenedAt, d.Until = d.OpenedAt.UTC(), d.Until.UTC()
@@ -123,11 +138,13 @@ func (s *Ambiguities) Contradictions(
 		  where r.message_seq = a.message_seq and r.attempt = a.attempt and r.part is null
 		    and r.state = 'delivered'
 		  order by r.received_at limit 1) r on true
-		where a.contradicted_at is not null and ($1 or a.contradicted_at > now() - $5::interval)
+		where a.contradicted_at is not null and ($1 or a.contradicted_at > now() - $8::interval)
 		  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
-		    and ($4::timestamptz is null or a.contradicted_at < $4)
+		  and ($4::timestamptz is null or a.contradicted_at < $4)
+		  and ($5::timestamptz is null or a.contradicted_at >= $5)
+		  and ($6 = '' or m.tenant = $6) and ($7 = '' or a.provider_code = $7)
 		order by a.contradicted_at, a.message_seq
-		  limit $6`, append(f.arguments(), recentContradictions, limit)...)
+		limit $9`, append(f.arguments(), recentContradictions, limit)...)
 }
 
 func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) {

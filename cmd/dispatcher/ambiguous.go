@@ -58,7 +58,7 @@ that its receipts call delivered: those of the last seven days, or with --all al
 			if limit < 1 {
 				return misused(errors.New("--limit must be above 0"))
 			}
-			parsed, err := filter.parse()
+			parsed, err := filter.parse(time.Now())
 			if err != nil {
 				return misused(err)
 			}
@@ -251,30 +251,50 @@ func contradictionSheet(lines []contradictionLine) sheet {
 
 // ambiguousFilter are the flags that say which ambiguous messages are meant.
 type ambiguousFilter struct {
-	all                   bool
-	channel, lane, before string
+	all                                       bool
+	channel, lane, tenant, code, since, until string
 }
 
 func (f *ambiguousFilter) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.all, "all", false, "also those that stayed unknown for good")
 	flags.StringVar(&f.channel, "channel", "", "only those of this channel")
 	flags.StringVar(&f.lane, "lane", "", "only those of this lane")
-	flags.StringVar(&f.before, "before", "",
-		"only those that became ambiguous before this time, such as 2026-11-21T10:00:00Z")
+	flags.StringVar(&f.tenant, "tenant", "", "only those of this tenant")
+	flags.StringVar(&f.code, "code", "", "only those without an answer for this reason, such as "+
+		"timeout")
+	flags.StringVar(&f.since, "since", "", "only those that became ambiguous since then: a time "+
+		"such as 2026-11-21T10:00:00Z, or for how long, such as 2h")
+	flags.StringVar(&f.until, "until", "", "only those that became ambiguous before then; --before "+
+		"is the same")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if other, ok := map[string]string{"before": "until", "outcome": "as"}[name]; ok {
+			name = other
+		}
+		return pflag.NormalizedName(name)
+	})
 }
 
 // given reports whether the flags leave anything out, so that they may be settled together.
-func (f *ambiguousFilter) given() bool { return f.channel != "" || f.lane != "" || f.before != "" }
+func (f *ambiguousFilter) given() bool {
+	return f.channel+f.lane+f.tenant+f.code+f.since+f.until != ""
+}
 
-func (f *ambiguousFilter) parse() (ledger.AmbiguousFilter, error) {
-	parsed := ledger.AmbiguousFilter{Ended: f.all, Channel: f.channel, Lane: f.lane}
-	if f.before == "" {
-		return parsed, nil
+func (f *ambiguousFilter) parse(now time.Time) (ledger.AmbiguousFilter, error) {
+	parsed := ledger.AmbiguousFilter{
+		Ended: f.all, Channel: f.channel, Lane: f.lane, Tenant: f.tenant, Code: f.code,
 	}
-	var err error
-	if parsed.Before, err = time.Parse(time.RFC3339, f.before); err != nil {
-		return parsed, errors.New("--before: write a time with its zone, such as " +
-			"2026-11-21T10:00:00Z")
+	for _, bound := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"since", f.since, &parsed.Since}, {"until", f.until, &parsed.Before}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := timeOrAgo(bound.flag, bound.text, now)
+		if err != nil {
+			return parsed, err
+		}
+		*bound.at = at
 	}
 	return parsed, nil
 }

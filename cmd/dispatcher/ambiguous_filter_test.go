@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	moveAmbiguous(t, url, "open-1", "part-1", "final-1")
 	before := time.Now().Add(-30 * time.Minute).UTC().Format(time.RFC3339)
 	filter := []string{
-		"--channel", "a", "--before", before, "--as", "not_taken", "--reason", "lost",
+		"--channel", "a", "--until", before, "--outcome", "not_taken", "--reason", "lost",
 	}
 	settleWith := func(code int, more ...string) result {
 		return ambiguous(t, url, code, append(append([]string{"settle"}, filter...), more...)...)
@@ -37,18 +38,28 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	if !strings.HasSuffix(listed, "\n2 of 2\n") || strings.Contains(listed, "open-2") {
 		t.Error(listed)
 	}
-	const would = "2 messages would be settled as not_taken; without --dry-run they are.\n"
+	const would = "2 messages would be settled as not_taken; with --yes in place of --dry-run " +
+		"they are.\n"
 	if said := settleWith(exitOK, "--dry-run").out; said != would {
 		t.Error(said)
 	}
-	got := shown[settledMany](t, settleWith(exitFailed, "--format", "json"))
+	if said := settleWith(exitUsage).err; !strings.Contains(said, "2 messages would be settled") {
+		t.Error(said)
+	}
+	for _, none := range [][]string{
+		{"--lane", "no-such-lane"}, {"--tenant", "no-such-tenant"}, {"--code", "no-such-code"},
+		{"--since", "30m"},
+	} {
+		said := settleWith(exitOK, append(none, "--yes")...).out
+		if said != "0 of 0 messages are settled as not_taken.\n" {
+			t.Errorf("%v: %s", none, said)
+		}
+	}
+	got := shown[settledMany](t, settleWith(exitFailed, "--yes", "--format", "json", "--since", "2h",
+		"--code", "timeout"))
 	if got.Matched != 2 || got.Settled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part-1" ||
 		!strings.Contains(got.Left[0].Why, "taken in part") {
 		t.Errorf("%+v", got)
-	}
-	said := settleWith(exitOK, "--lane", "no-such-lane").out
-	if said != "0 of 0 messages are settled as not_taken.\n" {
-		t.Error(said)
 	}
 	states := queryOne[string](t, url,
 		`select string_agg(id || ' ' || state, ', ' order by id) from audit.messages`)
@@ -106,10 +117,30 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 		{"b", "taken", "1 a refused 0, 2 b accepted 28000, accepted"},
 	} {
 		got := ambiguous(t, url, exitOK, "settle", "--channel", step.channel, "--all", "--as",
-			step.as, "--reason", "in its log").out
+			step.as, "--reason", "in its log", "--yes").out
 		if got != "1 of 1 messages are settled as "+step.as+".\n" || outcomes() != step.want {
 			t.Errorf("%s%s, want %s", got, outcomes(), step.want)
 		}
+	}
+}
+
+// TestManyAmbiguousMessagesAreSettledPageByPage, also when what cannot be settled fills pages.
+func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	ids := make([]string, 9)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s-%d", map[bool]string{true: "part", false: "open"}[i%2 == 0], i)
+	}
+	ambiguousMessages(t, l, ids...)
+	moveAmbiguous(t, url, ids...)
+	f := &settleFlags{as: "not_taken", reason: "r", author: "ann"}
+	result, calls := settledMany{}, 0
+	err := settlePages(t.Context(), &database{Ledger: l}, f, &ledger.AmbiguousFilter{}, 2, &result,
+		func(int64) { calls++ })
+	if err != nil || result.Settled != 4 || len(result.Left) != 5 || calls != len(ids) {
+		t.Errorf("%+v after %d calls, %v", result, calls, err)
 	}
 }
 
@@ -135,7 +166,8 @@ func TestAFilterAndAnIDExcludeEachOther(t *testing.T) {
 	for want, args := range map[string][]string{
 		"exclude each other":           {"settle", "m1", "--channel", "a"},
 		"name the id of a message, or": {"settle"},
-		"--before: write a time":       {"settle", "--before", "yesterday"},
+		"--until: write a time":        {"settle", "--before", "yesterday"},
+		"--dry-run and --yes exclude":  {"settle", "--channel", "a", "--dry-run", "--yes"},
 		"--reference goes with":        {"settle", "--channel", "a", "--reference", "x"},
 	} {
 		got := ambiguous(t, url, exitUsage, append(args, "--as", "taken", "--reason", "r")...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +17,14 @@ import (
 type settleFlags struct {
 	as, reference, reason, author string
 	filter                        ambiguousFilter
-	dryRun                        bool
+	dryRun, yes                   bool
 	format                        format
 }
 
 func (c *cli) ambiguousSettleCommand() *cobra.Command {
 	f := settleFlags{format: formatTable}
 	cmd := &cobra.Command{
-		Use:   "settle ID | settle --channel NAME --before TIME",
+		Use:   "settle ID | settle --channel NAME --until TIME",
 		Short: "Record what became of an ambiguous message, or of all that a filter finds",
 		Long: `Records what became of a message that a provider may or may not have taken, as
 you know it from the provider's own log:
@@ -34,13 +35,16 @@ you know it from the provider's own log:
   --as final       nobody will know: it stays unknown, counts as possibly billable and is never sent
                    again
 
-In place of an id, --channel, --lane and --before name many at once; --dry-run counts them and
-changes nothing. Each is settled by itself: one that cannot be is left as it is and listed, and
-the exit code is 1.`,
+In place of an id, --channel, --lane, --tenant, --code, --since and --until name many at once.
+--dry-run counts them and changes nothing, and --yes settles them. Each is settled by itself: one
+that cannot be is left as it is and listed, and the exit code is 1. What was settled before the
+command is interrupted stays settled. --outcome is the same as --as.`,
 		Example: `  dispatcher ambiguous settle order-7731-otp --as taken --reference 8a71 \
       --reason "in the carrier's log of today"
-  dispatcher ambiguous settle --channel b --before 2026-11-21T10:00:00Z --as final \
-      --reason "b keeps no log" --dry-run`,
+  dispatcher ambiguous settle --channel b --until 2026-11-21T10:00:00Z --as final \
+      --reason "b keeps no log" --dry-run
+  dispatcher ambiguous settle --channel b --until 2026-11-21T10:00:00Z --as final \
+      --reason "b keeps no log" --yes`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if err := f.check(len(args) == 1); err != nil {
@@ -64,6 +68,7 @@ the exit code is 1.`,
 	f.filter.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false,
 		"with a filter: only count what would be settled")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "with a filter: settle what --dry-run counts")
 	cmd.Flags().Var(&f.format, "format", "output format, with a filter")
 	return cmd
 }
@@ -76,7 +81,7 @@ var verdicts = map[string]ledger.ResolvedAs{
 
 func (f *settleFlags) check(named bool) error {
 	_, known := verdicts[f.as]
-	_, err := f.filter.parse()
+	_, err := f.filter.parse(time.Now())
 	switch {
 	case !known:
 		return errors.New("--as must be taken, not_taken or final")
@@ -87,19 +92,24 @@ func (f *settleFlags) check(named bool) error {
 		return errors.New("--author is empty: name who decides")
 	case f.reference != "" && (f.as != "taken" || !named):
 		return errors.New("--reference goes with --as taken and one id")
-	case named && (f.filter.given() || f.filter.all || f.dryRun):
-		return errors.New("an id and --channel, --lane, --before, --all or --dry-run exclude " +
-			"each other")
+	case named && (f.filter.given() || f.filter.all || f.dryRun || f.yes):
+		return errors.New("an id and a filter, --all, --dry-run or --yes exclude each other")
 	case !named && !f.filter.given():
-		return errors.New("name the id of a message, or at least one of --channel, --lane and " +
-			"--before")
+		return errors.New("name the id of a message, or at least one of --channel, --lane, " +
+			"--tenant, --code, --since and --until")
+	case f.dryRun && f.yes:
+		return errors.New("--dry-run and --yes exclude each other")
 	}
 	return err
 }
 
 // settleOne settles the message with an id and says what became of it.
 func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFlags) error {
-	attempt, why, err := settle(ctx, l, id, 0, f)
+	now, err := l.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	attempt, why, err := settle(ctx, l, id, 0, f, now)
 	switch {
 	case err != nil:
 		return err
@@ -119,7 +129,7 @@ func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFl
 // settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
 // Where that cannot be, why completes the sentence "message ID ...".
 func settle(
-	ctx context.Context, l *database, id string, number int, f *settleFlags,
+	ctx context.Context, l *database, id string, number int, f *settleFlags, now time.Time,
 ) (attempt ledger.Attempt, why string, err error) {
 	open, err := l.Ambiguities.Of(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
@@ -133,10 +143,6 @@ func settle(
 	}
 	if verdicts[f.as] == ledger.NotTaken && open.Partly {
 		return attempt, "is known to have been taken in part: settle it as taken, or as final", nil
-	}
-	now, err := l.Clock(ctx)
-	if err != nil {
-		return attempt, "", err
 	}
 	if verdicts[f.as] == ledger.NotTaken && open.Message.Envelope == nil &&
 		open.Message.ExpiresAt.After(now) {
@@ -168,39 +174,77 @@ type leftOpen struct {
 	Why string `json:"why"`
 }
 
+// settlePage is how many submissions are read at a time.
+const settlePage = 500
+
 // settleMany settles each message that the filter finds, in the order in which they became
-// ambiguous. What was settled before it fails or is interrupted stays settled.
+// ambiguous, those of before its begin. What was settled before it fails or is interrupted stays
+// settled.
 func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error {
-	filter, err := f.filter.parse()
+	now, err := l.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	filter, err := f.filter.parse(now)
 	if err != nil {
 		return misused(err)
 	}
-	found, err := l.Ambiguities.List(ctx, &filter, 0)
-	if err != nil {
+	if filter.Before.IsZero() {
+		filter.Before = now
+	}
+	result := settledMany{As: f.as, DryRun: f.dryRun, Left: []leftOpen{}}
+	if result.Matched, err = l.Ambiguities.Count(ctx, &filter); err != nil {
 		return err
 	}
-	result := settledMany{
-		As: f.as, DryRun: f.dryRun, Matched: int64(len(found)),
-		Left: []leftOpen{},
+	switch {
+	case f.dryRun:
+		return c.printSettled(&result, f)
+	case !f.yes && result.Matched > 0:
+		return usage(fmt.Errorf("%s would be settled as %s, and nothing was changed: list them "+
+			"with \"dispatcher ambiguous list\" and the same filter, then settle them with --yes",
+			counted(result.Matched, "message", "messages"), f.as))
 	}
-	for i := range found {
-		if f.dryRun {
-			break
+	show, wipe := c.progress("settling", result.Matched)
+	err = settlePages(ctx, l, f, &filter, settlePage, &result, show)
+	wipe()
+	if printed := c.printSettled(&result, f); err != nil || printed != nil {
+		return errors.Join(printed, err)
+	}
+	if len(result.Left) > 0 {
+		return &codedError{code: exitFailed} // the list of those left has said it
+	}
+	return nil
+}
+
+// settlePages settles page by page of that size, so that memory is bounded however many there are.
+func settlePages(
+	ctx context.Context, l *database, f *settleFlags, filter *ledger.AmbiguousFilter, size int,
+	result *settledMany, show func(done int64),
+) error {
+	last := ledger.AmbiguityRecord{}
+	for {
+		page, err := l.Ambiguities.After(ctx, filter, &last, size)
+		if err != nil || len(page) == 0 {
+			return err
 		}
-		_, why, err := settle(ctx, l, found[i].ID, found[i].Last, f)
-		switch {
-		case err != nil:
-			return errors.Join(c.printSettled(&result, f), err)
-		case why != "":
-			result.Left = append(result.Left, leftOpen{found[i].ID, why})
-		default:
-			result.Settled++
+		now, err := l.Clock(ctx)
+		if err != nil {
+			return err
 		}
+		for i := range page {
+			_, why, err := settle(ctx, l, page[i].ID, page[i].Last, f, now)
+			switch {
+			case err != nil:
+				return err
+			case why != "":
+				result.Left = append(result.Left, leftOpen{page[i].ID, why})
+			default:
+				result.Settled++
+			}
+			show(result.Settled + int64(len(result.Left)))
+		}
+		last = page[len(page)-1]
 	}
-	if err := c.printSettled(&result, f); err != nil || len(result.Left) == 0 {
-		return err
-	}
-	return &codedError{code: exitFailed} // the list of those left has said it
 }
 
 func leftSheet(r *settledMany, as format) sheet {
@@ -219,7 +263,7 @@ func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
 		left.draw(c.out)
 	}
 	if r.DryRun {
-		fmt.Fprintf(c.out, "%d messages would be settled as %s; without --dry-run they are.\n",
+		fmt.Fprintf(c.out, "%d messages would be settled as %s; with --yes in place of --dry-run they are.\n",
 			r.Matched, r.As)
 	} else {
 		fmt.Fprintf(c.out, "%d of %d messages are settled as %s.\n", r.Settled, r.Matched, r.As)

@@ -97,20 +97,20 @@ func (f *deadFilter) parse(now time.Time) (parsed ledger.DeadFilter, err error) 
 	}
 	parsed = ledger.DeadFilter{Lane: f.lane, Topic: f.topic, Reason: f.reason}
 	if f.since != "" {
-		parsed.Since, err = sinceTime(f.since, now)
+		parsed.Since, err = timeOrAgo("since", f.since, now)
 	}
 	return parsed, err
 }
 
-// sinceTime reads a time with its zone, or how long ago it was.
-func sinceTime(text string, now time.Time) (time.Time, error) {
+// timeOrAgo reads the value of a flag that is a time with its zone, or how long ago it was.
+func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
 		return now.Add(-ago), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, errors.New("--since: write a time with its zone, such as " +
-			"2026-11-21T10:00:00Z, or for how long, such as 2h")
+		return at, fmt.Errorf("--%s: write a time with its zone, such as 2026-11-21T10:00:00Z, or "+
+			"how long ago it was, such as 2h", flag)
 	}
 	return at, nil
 }
