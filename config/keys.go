@@ -201,14 +201,14 @@ var routePart = &Part{"route", []Key{
 	{"name", "", required, "appears in records and reports"},
 	{"match", "", "all messages", "which messages the route takes: [match](#match)"},
 	{"mode", "", "`weighted`", "how the first choice is made: `weighted`, `round_robin`, " +
-		"`longest_idle` or `best_worker`. See [modes](#modes)"},
+		"`longest_idle`, `best_worker` or `order`. See [modes](#modes)"},
 	{"weights", "", "", "mapping from channel to weight: a decimal with at most nine digits " +
 		"after the point. Weights need not add up to 100. A channel of weight 0 is never drawn. " +
 		"Required by `weighted` and `redraw`"},
 	{"channels", "", "", "list of channels, in place of `weights`, for a route that does not draw"},
-	{"fallback", "", "`load_ratio`", "how the other channels are ranked when the first choice " +
-		"cannot take the message: `load_ratio`, `best_worker`, `round_robin` or `redraw`. See " +
-		"[fallbacks](#fallbacks)"},
+	{"fallback", "", "`load_ratio`, with mode `order` `order`", "how the other channels are " +
+		"ranked when the first choice cannot take the message: `load_ratio`, `best_worker`, " +
+		"`round_robin`, `redraw` or `order`. See [fallbacks](#fallbacks)"},
 	{"wait", "", "`0s`", "`weighted` only: how long a message waits for its first choice before " +
 		"a fallback may take it, counted from its arrival or its `send_at`. The wait ends 5 s " +
 		"before the message's deadline. For a first choice that answers promptly and is only " +

@@ -23,6 +23,7 @@ type Route struct {
 	// is known to be valid.
 	Weights []Weight
 	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
+	// ParseRouting fills in InOrder for mode InOrderMode.
 	Fallback Ranker
 	// Scoring is how a ranking by best worker scores the members.
 	Scoring Scoring
@@ -51,6 +52,7 @@ const (
 	RoundRobinMode Mode = "round_robin"
 	LongestIdle    Mode = "longest_idle"
 	BestWorkerMode Mode = "best_worker"
+	InOrderMode    Mode = "order" // the first in the order of listing that can have the message
 )
 
 // Ranker is how channels are ordered.
@@ -63,6 +65,7 @@ const (
 	BestWorker Ranker = "best_worker"
 	RoundRobin Ranker = "round_robin"
 	Redraw     Ranker = "redraw"
+	InOrder    Ranker = "order" // of listing
 )
 
 // Match says which messages a route takes. An empty list takes all; a list takes a
@@ -137,6 +140,9 @@ func readRoute(f fields, known *scope) Route {
 	}
 	if v, ok := f.get("mode"); ok {
 		r.Mode, _ = wordOf(v, "mode", modes)
+	}
+	if r.Mode == InOrderMode {
+		r.Fallback = InOrder
 	}
 	if v, ok := f.get("fallback"); ok {
 		r.Fallback, _ = wordOf(v, "fallback", fallbacks)

@@ -21,8 +21,12 @@ func readRoute(t *testing.T, keys string) config.Route {
 
 func TestEveryModeAndFallbackIsRead(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"weighted", "round_robin", "longest_idle", "best_worker"} {
-		for _, fallback := range []string{"load_ratio", "best_worker", "round_robin", "redraw"} {
+	for _, mode := range []string{
+		"weighted", "round_robin", "longest_idle", "best_worker", "order",
+	} {
+		for _, fallback := range []string{
+			"load_ratio", "best_worker", "round_robin", "redraw", "order",
+		} {
 			r := readRoute(t, "mode: "+mode+", fallback: "+fallback+", weights: {b: 1, a: 2.5, c: 0}")
 			if string(r.Mode) != mode || string(r.Fallback) != fallback {
 				t.Errorf("mode %s, fallback %s, want %s, %s", r.Mode, r.Fallback, mode, fallback)
@@ -42,6 +46,9 @@ func TestEveryModeAndFallbackIsRead(t *testing.T) {
 				t.Errorf("weights %v\n%s", r.Weights, diff)
 			}
 		}
+	}
+	if r := readRoute(t, "mode: order, channels: [c, a]"); r.Fallback != config.InOrder {
+		t.Errorf("the fallback of mode order is %s", r.Fallback)
 	}
 	if r := readRoute(t, "mode: round_robin, channels: b"); !cmp.Equal(r.Channels, []string{"b"}) {
 		t.Errorf("a single channel reads as %v", r.Channels)

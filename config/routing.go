@@ -114,8 +114,8 @@ var (
 		"smpp", "sandbox", "aws", "bird", "httpapi", "infobip", "plivo", "sinch",
 		"telnyx", "twilio", "vonage",
 	}
-	modes      = []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode}
-	fallbacks  = []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw}
+	modes      = []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode, InOrderMode}
+	fallbacks  = []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw, InOrder}
 	untils     = []string{untilSubmit, untilReceipt}
 	policies   = []string{"even", "curve", "counter", exactPolicy}
 	states     = []State{Enabled, Draining, Disabled}

@@ -113,8 +113,9 @@ func TestExampleShowsEveryModeFallbackAndScoring(t *testing.T) {
 		shown["health"] = shown["health"] || r.Health != nil
 	}
 	for _, want := range []string{
-		"mode weighted", "mode round_robin", "mode longest_idle", "mode best_worker",
+		"mode weighted", "mode round_robin", "mode longest_idle", "mode best_worker", "mode order",
 		"fallback load_ratio", "fallback best_worker", "fallback round_robin", "fallback redraw",
+		"fallback order",
 		"scoring default", "scoring expression", "scoring function", "health",
 	} {
 		if !shown[want] {

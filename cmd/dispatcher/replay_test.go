@@ -35,12 +35,13 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		"mode: round_robin, channels: [b, a, c]",
 		"mode: longest_idle, channels: [a, b, c]",
 		"mode: best_worker, weights: {b: 1, a: 2, c: 3}, fallback: redraw",
+		"mode: order, channels: [b, a, c]",
 	} {
 		document := strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", route, 1)
 		o.send(fmt.Sprintf("r%d", i), document, each)
 	}
 	// Health weighting lowers a weight, and the next document keeps that.
-	o.send("r8", testRouting, each)
+	o.send("r9", testRouting, each)
 	stored, err := o.ledger.Routing.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +53,10 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.send("r9", testRouting, each)
+	o.send("r10", testRouting, each)
 
 	folder := o.export()
-	as := regexp.MustCompile(`^10000 messages and \d{5} attempts derived again; ` +
+	as := regexp.MustCompile(`^11000 messages and \d{5} attempts derived again; ` +
 		`every choice is as it is on record\n$`)
 	out, code := replay(t, folder, "--keys", folder+"/draw.key")
 	if code != 0 || !as.MatchString(out) {
@@ -75,6 +76,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		{"order: stored", `(?m)^(r6-.*""line"": "")(a [^,]*),(b [^,]*),`, "$1$3,$2,"},
 		{"order: stored", `(?m)^(r5-.*""after"": )0`, "${1}1"},
 		{"order: stored", `(?m)^(r5-.*""after"": )2`, "${1}3"},
+		{"order: stored", `(?m)^(r8-.*""line"": "")b `, "${1}a "},
 		{"draw_key: stored", `(?m)^(r1-000009,.*),[0-9a-f]{8},`, "$1,00000000,"},
 		{"version: stored", `(?m)^(r1-000009,default),2,`, "$1,99,"},
 		{"ranking: stored", `(?m)^(r3-.*,fallback),"\{.*$`, "$1,"},

@@ -95,7 +95,7 @@ class Ranking:
         self.after = stored.get("after")
         self.key_id = stored.get("key_id")
         self.trouble = stored.get("trouble", "")
-        stateless = self.by in ("round_robin", "redraw")
+        stateless = self.by in ("round_robin", "redraw", "order")
         scored = self.by == "best_worker"
         loaded = not stateless and not scored
         if stored.get("scoring") == "expression" or self.trouble == "expression_failed":
@@ -216,6 +216,8 @@ class Replay:
                 return [f"no member at place {ranking.after}"]
             turn = route.members[ranking.after + 1:] + route.members[:ranking.after + 1]
             return [member for member in turn if member != first]
+        if ranking.by == "order":
+            return [member for member in route.members if member != first]
         if ranking.by == "redraw":
             if self.keys is None:
                 return None

@@ -163,11 +163,11 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) decide.Route {
 		MaxSegments: 10,
 		Mode: rapid.SampledFrom([]decide.Mode{
 			decide.Weighted, decide.RoundRobinMode,
-			decide.LongestIdle, decide.BestWorkerMode,
+			decide.LongestIdle, decide.BestWorkerMode, decide.InOrderMode,
 		}).Draw(t, "mode"),
 		Fallback: rapid.SampledFrom([]decide.Ranker{
 			decide.LoadRatio, decide.BestWorker,
-			decide.RoundRobin, decide.Redraw,
+			decide.RoundRobin, decide.Redraw, decide.InOrder,
 		}).Draw(t, "fallback"),
 		BypassSelectors: rapid.Bool().Draw(t, "bypass"),
 		HoldThrottled:   rapid.Bool().Draw(t, "hold"),

@@ -284,7 +284,7 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 				ch.attempt, whatDrawKey, r.KeyID, own,
 			) // a message keeps the key that first drew for it
 		}
-	case decide.LoadRatio, decide.BestWorker:
+	case decide.LoadRatio, decide.BestWorker, decide.InOrder:
 	}
 	return true
 }

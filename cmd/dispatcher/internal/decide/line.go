@@ -99,7 +99,7 @@ func (a *assigner) basis(t *Task, l *line, first int) basis {
 		drawer := a.keys.of(t.Row.Plan.KeyID)
 		l.keyID = drawer.KeyID()
 		return basis{drawn: t.Route.Table.Redraw(drawer, t.Row.ID, first)}
-	case LoadRatio:
+	case LoadRatio, InOrder:
 	}
 	return basis{}
 }
@@ -184,11 +184,11 @@ func (a *assigner) record(t *Task, l *line) []byte {
 
 // stored is how many candidates of the line are stored. What was considered before a channel was
 // taken is stored whole. Those behind it are as far as maxRanked allows when the order went by
-// their state: by turn and by draw it tells itself.
+// their state: by turn, by draw and by listing it tells itself.
 func (l *line) stored() int {
 	n := min(len(l.candidates), MaxRanked)
 	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&
-		(considered > n || l.by == RoundRobin || l.by == Redraw) {
+		(considered > n || l.by == RoundRobin || l.by == Redraw || l.by == InOrder) {
 		return considered
 	}
 	return n

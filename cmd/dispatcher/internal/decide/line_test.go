@@ -20,10 +20,11 @@ import (
 func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 	mode := rapid.SampledFrom([]Mode{
 		"", Weighted, RoundRobinMode, LongestIdle,
-		BestWorkerMode,
+		BestWorkerMode, InOrderMode,
 	}).Draw(t, "mode")
-	fallback := rapid.SampledFrom([]Ranker{"", LoadRatio, BestWorker, RoundRobin, Redraw}).Draw(t,
-		"fallback")
+	fallback := rapid.SampledFrom([]Ranker{
+		"", LoadRatio, BestWorker, RoundRobin, Redraw, InOrder,
+	}).Draw(t, "fallback")
 	n := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(30, 40)).Draw(t, "channels")
 	w := wideWorld(tb, n, mode, fallback)
 	w.routing.Routes[0].BypassSelectors = rapid.Bool().Draw(t, "bypass")

@@ -36,6 +36,7 @@ func order(by Ranker, candidates []selector.Candidate, b basis) {
 		byDraws(candidates, b.drawn)
 	case LoadRatio:
 		selector.ByLoadRatio(candidates)
+	case InOrder: // they are
 	}
 }
 

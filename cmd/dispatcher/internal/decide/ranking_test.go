@@ -28,7 +28,7 @@ func rankings() *rapid.Generator[Ranking] {
 			Version: rapid.Int64Min(0).Draw(t, "version"),
 			By: rapid.SampledFrom([]string{
 				"load_ratio", "best_worker", "round_robin",
-				"redraw", "wait",
+				"redraw", "order", "wait",
 			}).Draw(t, "by"),
 			Attempts: rapid.IntRange(0, 1000).Draw(t, "attempts"),
 			Cursor:   optional.Draw(t, "cursor"),

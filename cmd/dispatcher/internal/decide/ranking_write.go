@@ -19,11 +19,11 @@ import (
 //	load_ratio, wait          load idle
 //	best_worker               score idle
 //	the same by expression    score load idle
-//	round_robin, redraw       nothing: turn and draw do not depend on the channels' state
+//	round_robin, redraw, order  nothing: they do not depend on the channels' state
 //
 // load is active/capacity, without the capacity when that is the one before it. idle is how many
 // microseconds before "latest" it got its last attempt, or - for never. score is a number, = for
-// the one before it, or - for none. Rankings by round_robin and redraw end with the chosen one.
+// the one before it, or - for none. Rankings by round_robin, redraw and order end with the chosen one.
 //
 // Every fallback stores one, and every message of a route that does not draw. PostgreSQL takes
 // apart each value of a JSON document, so one text for all candidates costs half of what a list of
@@ -54,7 +54,7 @@ type fields struct{ score, load, idle bool }
 
 func fieldsOf(r *Ranking) fields {
 	switch Ranker(r.By) {
-	case RoundRobin, Redraw:
+	case RoundRobin, Redraw, InOrder:
 		return fields{}
 	case BestWorker: // an expression may go by the load
 		return fields{
@@ -69,8 +69,8 @@ func fieldsOf(r *Ranking) fields {
 // HoldsLoad reports whether candidates are stored with their load.
 func (r *Ranking) HoldsLoad() bool { return fieldsOf(r).load }
 
-// Stateless reports whether the order depends on a turn or on draws, and not on the channels'
-// state.
+// Stateless reports whether the order does not depend on the channels' state, but on a turn, on draws
+// or on the document alone.
 func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 
 // stateless reports whether the order follows without any state of the channels.

@@ -139,7 +139,7 @@ func (r *Replay) Rank(t *Task, k *Ranking, candidates []selector.Candidate) {
 			first = t.First
 		}
 		b.drawn = t.Route.Table.Redraw(r.a.keys.of(k.KeyID), t.Row.ID, first)
-	case LoadRatio:
+	case LoadRatio, InOrder:
 	}
 	// A ranker takes them in configured order.
 	slices.SortFunc(candidates, func(x, y selector.Candidate) int { return x.Index - y.Index })

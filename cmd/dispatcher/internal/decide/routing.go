@@ -111,11 +111,13 @@ const (
 	RoundRobinMode = config.RoundRobinMode
 	LongestIdle    = config.LongestIdle
 	BestWorkerMode = config.BestWorkerMode
+	InOrderMode    = config.InOrderMode
 
 	LoadRatio  = config.LoadRatio
 	BestWorker = config.BestWorker
 	RoundRobin = config.RoundRobin
 	Redraw     = config.Redraw
+	InOrder    = config.InOrder
 )
 
 // Prepare indexes what the pipeline looks up for every message. Without it all works the same,
@@ -162,6 +164,8 @@ func (r *Route) Ranker(attempts int) Ranker {
 		return RoundRobin
 	case r.Mode == BestWorkerMode:
 		return BestWorker
+	case r.Mode == InOrderMode:
+		return InOrder
 	}
 	return LoadRatio
 }

@@ -83,7 +83,7 @@ type Interval struct {
 
 // Basis is what an order of candidates depended on.
 type Basis struct {
-	// RankedBy is load_ratio, best_worker, round_robin, redraw, or wait: nobody was ranked.
+	// RankedBy is load_ratio, best_worker, round_robin, redraw, order, or wait: nobody was ranked.
 	RankedBy string `json:"ranked_by,omitempty"`
 	// RankedVersion is the routing version that the candidates come from.
 	RankedVersion int64 `json:"ranked_version,omitempty"`

@@ -137,6 +137,21 @@ func recordsOfModes() map[string]told {
 				},
 			}))},
 	}
+	out["order"] = told{mode: "order", record: undrawn(choice("a", ledger.ByFirstChoice,
+		&decide.Ranking{By: "order", More: 2, Candidates: []decide.Ranked{ranked("a", 0, "")}}))}
+	second := choice("b", ledger.ByFirstChoice, &decide.Ranking{
+		By: "order", More: 1,
+		Candidates: []decide.Ranked{ranked("a", 0, "breaker_open"), ranked("b", 0, "")},
+	})
+	second.Outcome, second.Code = outcomeRefused, "dial"
+	second.Segments, second.PriceMicros, second.Reference = 0, 0, ""
+	out["order-second-then-third"] = told{mode: "order", record: undrawn(second,
+		choice("c", ledger.ByFallback, &decide.Ranking{
+			By: "order", Attempts: 1, Candidates: []decide.Ranked{
+				ranked("a", 0, "breaker_open"), ranked("b", 0, "already_tried"), ranked("c", 0, ""),
+			},
+		}),
+	)}
 	out["state-mode-then-fallback"] = told{mode: "round_robin", record: undrawn(
 		attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
 		choice("c", ledger.ByFallback, &decide.Ranking{

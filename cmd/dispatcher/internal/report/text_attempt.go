@@ -102,7 +102,7 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 		route := routeNamed(p.doc, p.Route)
 		r.Lowest = route != nil && route.Scoring.Ascending &&
 			b.Trouble == ""
-	case decide.RoundRobin, decide.Redraw:
+	case decide.RoundRobin, decide.Redraw, decide.InOrder:
 		return r
 	default:
 		return nil

@@ -1,0 +1,83 @@
+package decide
+
+import (
+	"slices"
+	"testing"
+
+	"dispatcher/ledger"
+)
+
+// TestOrderTakesTheFirstThatCan: whatever load and age of the channels, mode order takes the first
+// of the listed ones that nothing excludes, and says in the ranking why those before were not taken.
+func TestOrderTakesTheFirstThatCan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+		listed []string
+	}{
+		"all can": {func(*world) {}, "a", []string{"a"}},
+		"the first is loaded": {
+			func(w *world) { w.seen.Channels[0].Gate.Active.Count = 99 }, "a", []string{"a"},
+		},
+		"the first was assigned last": {
+			func(w *world) { w.seen.Channels[0].LastAssigned = noon }, "a", []string{"a"},
+		},
+		"the first is down": {
+			func(w *world) { w.unready[0] = "connecting" }, "b", []string{"a connecting", "b"},
+		},
+		"two are away": {func(w *world) {
+			w.unready[0], w.routing.Channels[1].State = "breaker_open", Draining
+		}, "c", []string{"a breaker_open", "b draining", "c"}},
+	} {
+		w := modal(t, InOrderMode, InOrder)
+		c.change(w)
+		d := w.decide(w.fresh())
+		if d.State != ledger.Sending || d.Attempt.Channel != c.want ||
+			d.Attempt.Reason != ledger.ByFirstChoice || d.Plan.FirstChoice != c.want ||
+			d.Plan.Size != 0 {
+			t.Errorf("%s: decision %+v", name, d)
+			continue
+		}
+		r := decoded(t, d)
+		var listed []string
+		for _, one := range r.Candidates {
+			text := one.Channel
+			if one.Reason != "" {
+				text += " " + one.Reason
+			}
+			listed = append(listed, text)
+		}
+		if !slices.Equal(listed, c.listed) || r.By != "order" || r.More != 3-len(listed) {
+			t.Errorf("%s: ranking %+v", name, r)
+		}
+	}
+}
+
+// TestOrderGoesOnBehindARefusal: the fallback order skips what was tried in the round, and never
+// goes back before it.
+func TestOrderGoesOnBehindARefusal(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{InOrderMode, RoundRobinMode} {
+		w := modal(t, mode, InOrder)
+		w.seen.Channels[1].Gate.Active.Count = 99
+		task := w.fresh()
+		task.tried("a")
+		if d := w.decide(task); d.Attempt.Channel != "b" || d.Attempt.Reason != ledger.ByFallback {
+			t.Errorf("after a: %+v", d)
+		}
+		task = w.fresh()
+		task.tried("a", "b")
+		if d := w.decide(task); d.Attempt.Channel != "c" {
+			t.Errorf("after a and b: %+v", d)
+		}
+	}
+	w := newWorld(t) // weighted: the drawn one, then the others as they are listed
+	w.routing.Routes[0].Fallback = InOrder
+	w.unready[2] = "connecting"
+	w.seen.Channels[0].Gate.Active.Count = 99
+	if d := w.decide(w.task("c")); d.Attempt.Channel != "a" ||
+		d.Attempt.Reason != ledger.ByFallback {
+		t.Errorf("behind the drawn c: %+v", d)
+	}
+}
