@@ -27,6 +27,8 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 		now() + interval '1 hour', now() - n * interval '1 minute' from generate_series(1, 3) n`)
 	store(t, db, "id, lane, state, next_at", `select 's', 'otp', 'scheduled',
 		now() + interval '1 hour'`)
+	store(t, db, "id, lane, state, reason, next_at", `select 'p', 'bulk', 'waiting', 'paused',
+		now() + interval '1 hour'`)
 	store(t, db, "id, lane, state, finished_at, detail, received_at", `select 'd' || n, 'otp',
 		'dead', now(), 'no JSON', now() - n * interval '20 hours' from generate_series(0, 2) n`)
 	got, err := l.Reports.Recent(t.Context(), 5*time.Minute)
@@ -43,12 +45,12 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 			{"b", "", "", 2},
 			{"b", "accepted", "", 1},
 		},
-		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Received}},
+		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Received, 0, 1}, {"otp", 0, nil, 1, 0}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if age := got.Now.Sub(got.Queues[0].Received); age < time.Minute || age > time.Hour {
+	if age := got.Now.Sub(*got.Queues[0].Received); age < time.Minute || age > time.Hour {
 		t.Errorf("the oldest waits for %s", age)
 	}
 }

@@ -295,8 +295,8 @@ dispatcher_receive_callbacks_total{channel="a",verdict="booked"} 0+1400x240
 dispatcher_receive_callbacks_total{channel="a",verdict="forged"} 9x240
 dispatcher_invariant_violations{guarantee="2",invariant="one_submit"} 0x240
 dispatcher_invariant_checked_timestamp_seconds 0+15x240
-dispatcher_ledger_days_ahead 2x240
-dispatcher_ledger_unclosed_days 0x240
+dispatcher_ledger_partitions_ahead 2x240
+dispatcher_ledger_unclosed_dates 0x240
 dispatcher_ledger_oldest_payloads_seconds 690000+15x240
 dispatcher_ledger_retention_seconds{what="payloads"} 604800x240
 `
@@ -384,9 +384,9 @@ func TestEachAlertFires(t *testing.T) {
 		"DispatcherAttemptsRecovered": {map[string]string{
 			"dispatcher_dispatch_recovered_attempts_total": "7x100 30x140"},
 			[]string{"DispatcherAttemptsRecovered"}},
-		"DispatcherDaysMissing": {map[string]string{"dispatcher_ledger_days_ahead": "0x240"},
+		"DispatcherDaysMissing": {map[string]string{"dispatcher_ledger_partitions_ahead": "0x240"},
 			[]string{"DispatcherDaysMissing"}},
-		"DispatcherDayUnclosed": {map[string]string{"dispatcher_ledger_unclosed_days": "1x240"},
+		"DispatcherDayUnclosed": {map[string]string{"dispatcher_ledger_unclosed_dates": "1x240"},
 			[]string{"DispatcherDayUnclosed"}},
 		"DispatcherNumbersKeptTooLong": {map[string]string{
 			"dispatcher_ledger_oldest_payloads_seconds": "780000+15x245"},

@@ -255,7 +255,8 @@ var rules = map[string]rule{
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "status": {ours: []string{
-		module + "ledger", module + "config", module + "admission", internal + "report",
+		module + "ledger", module + "config", module + "admission", module + "provider",
+		module + "provider/breaker", internal + "decide", internal + "report",
 	}},
 	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
 	internal + "outage": {others: []string{"github.com/rs/zerolog"}},

@@ -163,7 +163,7 @@ func channelSheet(version int64, channels []status.Detail, as format) sheet {
 		{key: "carried_share", only: formatCSV},
 		{key: "rate", only: formatCSV},
 		{key: "codes", only: formatCSV, cell: func(c *status.Detail) any {
-			return (&status.Channel{Codes: c.Codes}).ErrorWords(", ")
+			return status.CountWords(c.Codes, ", ")
 		}},
 		{key: "p50_ms", only: formatCSV},
 		{key: "p99_ms", only: formatCSV},

@@ -45,7 +45,7 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	})
 	good, sick := now.Channels[0], now.Channels[1]
 	if sick.BreakerSince == nil || sick.BreakerSince.Before(began.Add(-time.Minute)) ||
-		len(sick.Codes) == 0 || sick.Codes[0].Outcome != "refused" ||
+		len(sick.Codes) == 0 || sick.Codes[0].Code != "0x00000008" ||
 		*sick.AgreedShare != 0.6 || sick.CarriedShare == nil || *sick.CarriedShare != 0 {
 		t.Errorf("%+v", sick)
 	}
@@ -57,7 +57,10 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 		now.Processes[0].RoutingVersion != 1 {
 		t.Errorf("%+v", now)
 	}
-	for _, want := range []string{"its breaker is", "carries 0.00 %, agreed is 60.00 %"} {
+	for _, want := range []string{
+		"its breaker is", "most frequent code 0x00000008", "the provider refuses",
+		"carries 0.00 %, agreed is 60.00 %",
+	} {
 		if table := s.command("status"); !strings.Contains(strings.Join(strings.Fields(table), " "),
 			want) {
 			t.Errorf("%q is missing:\n%s", want, table)

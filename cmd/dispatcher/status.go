@@ -132,10 +132,13 @@ func statusSheet(s *status.Now, as format) sheet {
 		{key: "paused_until", only: formatCSV},
 		{key: "accepted", only: formatCSV},
 		{key: "codes", only: formatTable, head: "errors", width: 20, cell: func(c *status.Channel) any {
-			return c.ErrorWords("\n")
+			return c.ErrorWords()
 		}},
 		{key: "codes", only: formatCSV, cell: func(c *status.Channel) any {
-			return c.ErrorWords(", ")
+			return status.CountWords(c.Codes, ", ")
+		}},
+		{key: "unsent", only: formatCSV, cell: func(c *status.Channel) any {
+			return status.CountWords(c.Unsent, ", ")
 		}},
 		{
 			key: "p50_ms", head: "p50 ms", only: formatTable, right: true,
@@ -174,6 +177,8 @@ func laneSheet(s *status.Now) sheet {
 			age := time.Duration(*l.OldestSeconds * float64(time.Second))
 			return age.Round(time.Second).String()
 		}},
+		{key: "scheduled"},
+		{key: "held"},
 	}...)
 }
 

@@ -93,7 +93,8 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 
 func (a *App) start(ctx context.Context) error {
 	a.registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newBuildInfo(a.opts.Version), newConsumerGauges(a.readiness.lanes))
 	// Added first, so that it stops last: until then it shows how the other parts stop.
 	a.stopper.add("admin server", a.stopAdmin)
 	if err := a.startAdmin(ctx); err != nil {

@@ -62,11 +62,11 @@ const sandboxWindow = 200
 
 // connector opens channels as their part of the routing document says.
 type connector struct {
-	secrets *config.SecretsFolder // of the files that settings name
-	log     zerolog.Logger
-	outages *outage.Log
-	breaker func(channel string, to breaker.State) // told of each change
-	sandbox *embedded.Carriers
+	secrets  *config.SecretsFolder // of the files that settings name
+	log      zerolog.Logger
+	outages  *outage.Log
+	breakers *breakerMetrics // told of each change
+	sandbox  *embedded.Carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
 	// proof takes late responses; see smpp.Config.OnLate.
@@ -87,10 +87,11 @@ func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w", channel.Name, err)
 	}
+	c.breakers.begin(channel.Name)
 	return breaker.New(adapter, breaker.Config{
 		Name: channel.Name, AnswerWithin: c.sendTimeout,
 		OnChange: func(change breaker.Change) {
-			c.breaker(channel.Name, change.To)
+			c.breakers.set(channel.Name, change.To)
 			health.breakerChanged(change)
 		},
 	}), nil

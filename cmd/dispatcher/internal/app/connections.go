@@ -63,7 +63,14 @@ func (c *connections) change(doc *config.Routing) *transition {
 }
 
 // commit makes the transition current; the pipeline owns the opened channels from then on.
-func (c *connections) commit(t *transition) { c.live, c.troubles = t.live, t.troubles }
+func (c *connections) commit(t *transition) {
+	for name := range c.live {
+		if t.live[name] == nil {
+			c.connector.breakers.forget(name)
+		}
+	}
+	c.live, c.troubles = t.live, t.troubles
+}
 
 // closeTimeout bounds the close of channels that never carried a message.
 const closeTimeout = 2 * time.Second

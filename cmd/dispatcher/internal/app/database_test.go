@@ -2,17 +2,11 @@ package app
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -43,55 +37,3 @@ func TestStartWarnsOfCommitsThatMayBeLost(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
-
-// TestEveryMetricIsInTheGuide: docs/metrics.md names each metric of ours with its labels, and no
-// others. Metrics of the Kafka client are left out.
-func TestEveryMetricIsInTheGuide(t *testing.T) {
-	t.Parallel()
-	guide, err := os.ReadFile("../../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var documented, registered []string
-	metric := regexp.MustCompile("(?m)^\\| `(dispatcher_\\w+)(\\{[\\w, ]*\\})?` \\|")
-	for _, row := range metric.FindAllStringSubmatch(string(guide), -1) {
-		documented = append(documented, row[1]+row[2])
-	}
-	s := newStageWith(t, oneChannel, func(o *Options) {
-		text, _, err := seal.NewKey("sms.example.com")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Settings.SealKeyFile = filepath.Join(t.TempDir(), "seal.key")
-		if err := os.WriteFile(o.Settings.SealKeyFile, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}, nil)
-	descriptions := make(chan *prometheus.Desc)
-	go func() { s.app.registry.Describe(descriptions); close(descriptions) }()
-	form := regexp.MustCompile(`fqName: "(dispatcher_\w+)".*variableLabels: (\{[^}]*\})`)
-	for d := range descriptions {
-		if m := form.FindStringSubmatch(d.String()); m != nil &&
-			!strings.HasPrefix(m[1], "dispatcher_kafka_") {
-			name := m[1]
-			if m[2] != "{}" {
-				name += regexp.MustCompile(`,`).ReplaceAllString(m[2], ", ")
-			}
-			registered = append(registered, name)
-		}
-	}
-	slices.Sort(documented)
-	slices.Sort(registered)
-	if registered = slices.Compact(registered); !slices.Equal(documented, registered) {
-		for _, name := range registered {
-			if !slices.Contains(documented, name) {
-				t.Errorf("not in the guide: %s", name)
-			}
-		}
-		for _, name := range documented {
-			if !slices.Contains(registered, name) {
-				t.Errorf("no metric: %s", name)
-			}
-		}
-	}
-}

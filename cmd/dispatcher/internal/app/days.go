@@ -155,10 +155,10 @@ func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
 		return g
 	}
 	m := &daysMetrics{
-		days:    gauge("days", "Days that the ledger has partitions for."),
-		ahead:   gauge("days_ahead", "Days after today that there are partitions for."),
-		skipped: gauge("skipped_days", "Days kept for messages that have not ended."),
-		unclosed: gauge("unclosed_days",
+		days:    gauge("partitions", "Days that the ledger has partitions for."),
+		ahead:   gauge("partitions_ahead", "Days after today that there are partitions for."),
+		skipped: gauge("skipped_partitions", "Days kept for messages that have not ended."),
+		unclosed: gauge("unclosed_dates",
 			"Business days that are over and whose figures are not up to date."),
 		late: gauge("late_payloads", "Payloads kept for messages that have not ended."),
 		oldestFacts: gauge("oldest_day_seconds",
@@ -170,7 +170,7 @@ func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
 			"Size of the ledger on disk by what it holds.")), []string{"table"}),
 		retention: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("retention_seconds",
 			"How long this instance is told to keep what.")), []string{"what"}),
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts(opts("dropped_days_total",
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts(opts("dropped_partitions_total",
 			"Days that this instance dropped: payloads or facts.")), []string{"what"}),
 	}
 	registry.MustRegister(m.bytes, m.retention, m.dropped)

@@ -46,16 +46,16 @@ func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
 	d.show(t.Context())
 	got := gathered(t, registry)
 	for name, bounds := range map[string][2]float64{
-		"oldest_day_seconds":                {9 * day.Seconds(), 11 * day.Seconds()},
-		"oldest_payloads_seconds":           {0, 2 * day.Seconds()},
-		"days":                              {4, 5},
-		"days_ahead":                        {2, 2},
-		"skipped_days":                      {0, 0},
-		"late_payloads":                     {0, 0},
-		"id_turn_seconds":                   {0, 3600},
-		"dropped_days_total{what=payloads}": {1, 1},
-		"dropped_days_total{what=facts}":    {1, 1},
-		"bytes{table=messages}":             {1, 1e9},
+		"oldest_day_seconds":                      {9 * day.Seconds(), 11 * day.Seconds()},
+		"oldest_payloads_seconds":                 {0, 2 * day.Seconds()},
+		"partitions":                              {4, 5},
+		"partitions_ahead":                        {2, 2},
+		"skipped_partitions":                      {0, 0},
+		"late_payloads":                           {0, 0},
+		"id_turn_seconds":                         {0, 3600},
+		"dropped_partitions_total{what=payloads}": {1, 1},
+		"dropped_partitions_total{what=facts}":    {1, 1},
+		"bytes{table=messages}":                   {1, 1e9},
 	} {
 		if n, ok := got["dispatcher_ledger_"+name]; !ok || n < bounds[0] || n > bounds[1] {
 			t.Errorf("%s: %v, %v", name, n, ok)
@@ -106,7 +106,7 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return days, int(gathered(t, registry)["dispatcher_ledger_unclosed_days"])
+		return days, int(gathered(t, registry)["dispatcher_ledger_unclosed_dates"])
 	}
 	if days, unclosed := closed(); days != 0 || unclosed != 0 {
 		t.Errorf("before the first routing %d days were closed and %d were not", days, unclosed)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,7 +38,19 @@ func (a *App) kafkaOptions() ([]kgo.Opt, error) {
 // kafkaMetrics are the metrics of a lane's client, with the lane as label.
 func (a *App) kafkaMetrics(lane string) []kgo.Hook {
 	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"lane": lane}, a.registry)
-	return []kgo.Hook{kprom.NewMetrics("dispatcher_kafka", kprom.Registerer(labelled))}
+	return []kgo.Hook{kprom.NewMetrics("dispatcher_kafka", kprom.Registerer(namedWell{labelled}))}
+}
+
+// namedWell leaves out the gauges of the client whose names end as those of counters do, which
+// Prometheus advises against. The consumer's lag tells more than what is buffered of it.
+type namedWell struct{ prometheus.Registerer }
+
+// MustRegister registers the others.
+func (r namedWell) MustRegister(all ...prometheus.Collector) {
+	r.Registerer.MustRegister(slices.DeleteFunc(all, func(c prometheus.Collector) bool {
+		gauge, ok := c.(prometheus.GaugeFunc)
+		return ok && strings.Contains(gauge.Desc().String(), `_records_total"`)
+	})...)
 }
 
 func (a *App) startConsumer() error {

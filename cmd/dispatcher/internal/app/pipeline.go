@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/inbound"
@@ -18,7 +15,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/steer"
 	"dispatcher/config"
 	"dispatcher/ledger"
-	"dispatcher/provider/breaker"
 )
 
 // openRouting loads the current routing, applies the first one if there is none,
@@ -36,7 +32,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	a.reloader = &reloader{
 		versions: a.ledger.Routing, log: a.log, report: a.trouble, first: a.opts.Routing,
 		connections: connections{connector: connector{
-			secrets: s.Secrets(), log: a.log, outages: a.outages, breaker: breakers.set,
+			secrets: s.Secrets(), log: a.log, outages: a.outages, breakers: breakers,
 			sandbox: sandbox, receipt: batcher.Take, proof: batcher.Keep,
 			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
@@ -140,62 +136,10 @@ func (a *App) describe(breakers *breakerMetrics) func(*ledger.InstanceState, tim
 			c.Breaker, c.BreakerSince = breakers.since(name, now)
 			s.Channels[name] = c
 		}
-		consumer := a.readiness.consumer.Load()
-		if consumer == nil {
-			return
-		}
-		for _, lane := range consumer.State() {
+		for _, lane := range a.readiness.lanes() {
 			l := s.Lanes[lane.Lane]
 			l.Joined, l.Away, l.Lag = lane.Joined, lane.Away, lane.Lag
 			s.Lanes[lane.Lane] = l
 		}
 	}
-}
-
-// breakerMetrics shows the state of each channel's breaker: 0 closed, 1 half-open, 2 open.
-type breakerMetrics struct {
-	state *prometheus.GaugeVec
-
-	mu      sync.Mutex
-	changed map[string]breakerChange // guarded by mu; by channel, once its breaker has changed
-}
-
-// breakerChange is what a breaker has become, and when: a channel that is probed again and again
-// counts as not closed since it opened first.
-type breakerChange struct {
-	to    breaker.State
-	since time.Time
-}
-
-func newBreakerMetrics(registry prometheus.Registerer) *breakerMetrics {
-	m := &breakerMetrics{state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "dispatcher", Subsystem: "provider", Name: "breaker_state",
-		Help: "State of a channel's breaker: 0 closed, 1 half-open, 2 open.",
-	}, []string{"channel"}), changed: map[string]breakerChange{}}
-	registry.MustRegister(m.state)
-	return m
-}
-
-func (m *breakerMetrics) set(channel string, to breaker.State) {
-	m.state.WithLabelValues(channel).Set(float64(to))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	was, known := m.changed[channel]
-	since := time.Now()
-	if known && was.to != breaker.Closed && to != breaker.Closed {
-		since = was.since
-	}
-	m.changed[channel] = breakerChange{to, since}
-}
-
-// since is the state of a channel's breaker and since when, on a clock that shows now; nil when it
-// has never changed.
-func (m *breakerMetrics) since(channel string, now time.Time) (state string, since *time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last, known := m.changed[channel]
-	if !known {
-		return breaker.Closed.String(), nil
-	}
-	return last.to.String(), new(now.Add(-time.Since(last.since)).Round(time.Millisecond))
 }

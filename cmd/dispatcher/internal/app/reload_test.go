@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
@@ -22,7 +23,6 @@ import (
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
-	"dispatcher/provider/breaker"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -66,7 +66,7 @@ func newStation(t *testing.T) *station {
 		connections: connections{connector: connector{
 			secrets: config.NewSecretsFolder(
 				t.TempDir(),
-			), log: zerolog.Nop(), breaker: func(string, breaker.State) {},
+			), log: zerolog.Nop(), breakers: newBreakerMetrics(prometheus.NewRegistry()),
 			sandbox: &embedded.Carriers{},
 		}},
 	}

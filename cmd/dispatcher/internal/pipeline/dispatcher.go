@@ -185,6 +185,7 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 	maps.DeleteFunc(gone, func(name string, w *worker) bool { return next[name] == w })
 	d.workers = next
 	d.routing.Store(routing)
+	d.cfg.Metrics.version.Set(float64(routing.Version))
 	for _, w := range gone {
 		d.closing.Go(func() { d.retire(w) })
 	}

@@ -186,7 +186,9 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 		n := waiting[name]
 		total += n
 		coded = coded || lane.Order == 0 && n > 0
-		full[name] = n >= lane.MaxWaiting || paused.All || slices.Contains(paused.Lanes, name)
+		byOperator := paused.All || slices.Contains(paused.Lanes, name)
+		full[name] = n >= lane.MaxWaiting || byOperator
+		d.cfg.Metrics.pausedLane(name, byOperator, n >= lane.MaxWaiting)
 		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
 	}
 	for name, l := range d.loadsNow() {

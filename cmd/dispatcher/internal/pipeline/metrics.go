@@ -31,6 +31,11 @@ type Metrics struct {
 	trouble      *prometheus.CounterVec // where
 	ambiguities  *prometheus.CounterVec // verdict: taken not_taken resent final
 	waiting      *prometheus.GaugeVec   // lane
+	paused       *prometheus.GaugeVec   // lane, reason: operator full
+	queues       *queueGauges
+	version      prometheus.Gauge
+	codes        *prometheus.CounterVec // channel, outcome, code: see codeLabels
+	codeLabels   *codeLabels
 	limits       *limitGauges
 	lost         prometheus.Counter
 	released     prometheus.Counter
@@ -120,6 +125,21 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Namespace: namespace, Subsystem: room, Name: "waiting_messages",
 			Help: "Messages that wait for a channel, by lane, over all instances.",
 		}, []string{"lane"}),
+		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "lane_paused",
+			Help: "1 while this instance does not read a lane's topics: an operator has paused it, " +
+				"or too many of its messages wait.",
+		}, []string{"lane", "reason"}),
+		queues: newQueueGauges(namespace, room),
+		version: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "routing_version",
+			Help: "Version of the routing that this instance works by.",
+		}),
+		codes: counter(
+			"codes_total", "Attempts that were answered and not accepted, by the provider's code.",
+			"channel", "outcome", "code",
+		),
+		codeLabels: newCodeLabels(),
 		underWay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
 			Help: "Attempts that this instance has claimed and that are not answered, by channel.",
@@ -138,7 +158,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	registry.MustRegister(
 		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring,
 		m.outcomes, m.answer, m.toSubmit, m.unsent, m.claimSeconds, m.lockWait, m.claimSize,
-		m.settle, m.trouble, m.ambiguities, m.waiting, m.lost, m.released,
+		m.settle, m.trouble, m.ambiguities, m.waiting, m.paused, m.queues, m.version, m.codes,
+		m.lost, m.released,
 	)
 	return m
 }
@@ -200,5 +221,6 @@ func (m *Metrics) answered(channel string, result *provider.Result, took time.Du
 		outcome = "unfit"
 	}
 	m.outcomes.WithLabelValues(channel, outcome).Inc()
+	m.coded(channel, result)
 	m.answer.WithLabelValues(channel).Observe(took.Seconds())
 }

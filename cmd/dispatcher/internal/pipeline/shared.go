@@ -96,7 +96,7 @@ func (d *Dispatcher) dropWindows(ctx context.Context) error {
 	return nil
 }
 
-// present looks at limits and channels for the metrics.
+// present looks at limits, channels and queues for the metrics.
 func (d *Dispatcher) present(ctx context.Context) error {
 	p, err := d.cfg.Ledger.Limits.Present(ctx)
 	if err != nil {
@@ -105,6 +105,11 @@ func (d *Dispatcher) present(ctx context.Context) error {
 	d.cfg.Metrics.limits.latest.Store(
 		gaugeStateOf(&p, d.routing.Load(), d.instances.Load(), d.cfg.Region),
 	)
+	queues, err := d.cfg.Ledger.Reports.Queues(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the queues: %w", err)
+	}
+	d.cfg.Metrics.queues.latest.Store(queueStateOf(queues, d.routing.Load().Lanes, p.Now))
 	return nil
 }
 

@@ -47,8 +47,8 @@ func (c *Channel) find() []Finding {
 	var out []Finding
 	if c.Breaker == "open" || c.Breaker == "half_open" {
 		out = append(out, Warned(check, "its breaker is "+c.BreakerWords()+c.CodeWords(),
-			"its messages go to other channels; ask the provider, or take the channel out with "+
-				`"dispatcher channel drain"`))
+			"its messages go to other channels or wait; ask the provider, or take the channel out "+
+				`with "dispatcher channel drain"`))
 	}
 	for _, r := range c.NotReady {
 		if r.Reason == "breaker_open" || r.Reason == "probing" || r.Reason == "busy" ||
@@ -63,6 +63,7 @@ func (c *Channel) find() []Finding {
 		out = append(out, Warned(check, "submissions have no answer in time",
 			"it has half of its share in flight and no more until it answers; ask the provider"))
 	}
+	out = append(out, c.findAnswers(check)...)
 	if c.PausedUntil != nil || c.Throttled < 1 {
 		out = append(out, Warned(check, "the provider has asked to slow down: "+
 			report.Percent(c.Throttled)+" of its rate is left",

@@ -53,16 +53,20 @@ type Channel struct {
 	Limit *float64 `json:"limit"`
 	// Throttled is the part of its rate that is left after the provider asked to slow down; 1 is
 	// all. PausedUntil is as the provider asked.
-	Throttled   float64     `json:"throttled_to"`
-	PausedUntil *time.Time  `json:"paused_until"`
-	Accepted    int64       `json:"accepted"`
-	Codes       []CodeCount `json:"codes"` // of attempts that were not accepted
-	P50         *float64    `json:"p50_ms"`
-	P99         *float64    `json:"p99_ms"`
-	Unanswered  int64       `json:"unanswered"`
-	Waiting     int64       `json:"waiting"`
+	Throttled   float64    `json:"throttled_to"`
+	PausedUntil *time.Time `json:"paused_until"`
+	Accepted    int64      `json:"accepted"`
+	// Codes are those of attempts that were not accepted, Unsent those of attempts that did not
+	// leave, in words of ours: breaker_open, late and so on.
+	Codes      []CodeCount `json:"codes"`
+	Unsent     []CodeCount `json:"unsent"`
+	P50        *float64    `json:"p50_ms"`
+	P99        *float64    `json:"p99_ms"`
+	Unanswered int64       `json:"unanswered"`
+	Waiting    int64       `json:"waiting"`
 
-	share report.ShareNow
+	share    report.ShareNow
+	answered map[string]int64 // attempts that left, by outcome
 }
 
 // CodeCount counts the attempts that ended with an error.
@@ -89,8 +93,12 @@ type Lane struct {
 	Waiting int64 `json:"waiting"`
 	// OldestSeconds is the age of the oldest message that waits; null when none does.
 	OldestSeconds *float64 `json:"oldest_seconds"`
-	Readers       int      `json:"readers"` // instances in its consumer group
-	Away          string   `json:"away"`    // why it cannot be read; empty when it can
+	// Scheduled are messages whose send_at has not come, Held those that an operator has paused.
+	// Neither is among those that wait.
+	Scheduled int64  `json:"scheduled"`
+	Held      int64  `json:"held"`
+	Readers   int    `json:"readers"` // instances in its consumer group
+	Away      string `json:"away"`    // why it cannot be read; empty when it can
 
 	byOperator bool
 }
@@ -130,7 +138,8 @@ func newNow(f *facts) *Now {
 		c := &f.doc.Channels[i]
 		one := Channel{
 			Channel: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
-			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Throttled: 1,
+			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Unsent: []CodeCount{}, Throttled: 1,
+			answered: map[string]int64{},
 		}
 		if share, ok := shares[c.Name]; ok {
 			one.takeShare(share)
@@ -181,26 +190,6 @@ func (c *Channel) takeLimits(counters *Counters, channel *config.Channel) {
 	}
 }
 
-// mostCodes is how many codes of a channel are shown.
-const mostCodes = 10
-
-func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration) {
-	var attempts int64
-	for _, o := range all {
-		if o.Channel != c.Channel {
-			continue
-		}
-		attempts += o.Attempts
-		switch {
-		case o.Outcome == "accepted":
-			c.Accepted += o.Attempts
-		case o.Outcome != "" && len(c.Codes) < mostCodes:
-			c.Codes = append(c.Codes, CodeCount{cmp.Or(o.Code, o.Outcome), o.Outcome, o.Attempts})
-		}
-	}
-	c.Rate = float64(attempts) / within.Seconds()
-}
-
 // worse orders the states of a breaker.
 var worse = map[string]int{"": 0, "closed": 1, "half_open": 2, "open": 3}
 
@@ -248,9 +237,12 @@ func newLane(name string, f *facts) Lane {
 	paused := f.doc.Paused.All || slices.Contains(f.doc.Paused.Lanes, name)
 	lane := Lane{Lane: name, Paused: paused, byOperator: paused}
 	for _, q := range f.recent.Queues {
-		if q.Lane == name {
-			lane.Waiting = q.Waiting
-			lane.OldestSeconds = new(max(f.recent.Now.Sub(q.Received).Seconds(), 0))
+		if q.Lane != name {
+			continue
+		}
+		lane.Waiting, lane.Scheduled, lane.Held = q.Waiting, q.Scheduled, q.Paused
+		if q.Received != nil {
+			lane.OldestSeconds = new(max(f.recent.Now.Sub(*q.Received).Seconds(), 0))
 		}
 	}
 	for i := range f.instances {

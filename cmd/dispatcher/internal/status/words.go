@@ -33,9 +33,22 @@ func (c *Channel) WhyWords() string {
 	return strings.Join(words, ", ")
 }
 
-func (c *Channel) ErrorWords(between string) string {
+// ErrorWords are the provider's codes, and how many attempts did not leave.
+func (c *Channel) ErrorWords() string {
+	words := CountWords(c.Codes, "\n")
+	if len(c.Unsent) == 0 {
+		return words
+	}
+	if words != "" {
+		words += "\n"
+	}
+	return words + "not sent: " + CountWords(c.Unsent, ", ")
+}
+
+// CountWords are codes and how often each came.
+func CountWords(codes []CodeCount, between string) string {
 	var words []string
-	for _, code := range c.Codes {
+	for _, code := range codes {
 		words = append(words, fmt.Sprintf("%s: %d", code.Code, code.Count))
 	}
 	return strings.Join(words, between)

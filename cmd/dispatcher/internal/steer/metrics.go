@@ -9,8 +9,9 @@ import (
 // metrics are labelled by routes and channels, which the routing document bounds, and by kind:
 // ramp_step ramp_hold ramp_supersede health_down health_up.
 type metrics struct {
-	share *prometheus.GaugeVec   // route, channel
-	moves *prometheus.CounterVec // kind
+	share  *prometheus.GaugeVec   // route, channel
+	agreed *prometheus.GaugeVec   // route, channel
+	moves  *prometheus.CounterVec // kind
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -20,26 +21,34 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: namespace, Subsystem: room, Name: "effective_share",
 			Help: "Part of a route's draws that each of its channels gets, from 0 to 1.",
 		}, []string{"route", "channel"}),
+		agreed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "agreed_share",
+			Help: "Part of a route's draws that each of its channels gets by the weights of the " +
+				"document, from 0 to 1.",
+		}, []string{"route", "channel"}),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: room, Name: "moves_total",
 			Help: "Changes of weights and ramps that this process made by itself.",
 		}, []string{"kind"}),
 	}
-	registry.MustRegister(m.share, m.moves)
+	registry.MustRegister(m.share, m.agreed, m.moves)
 	return m
 }
 
-// shares shows the effective weights of the current routing, and of no other.
+// shares shows the weights of the current routing, effective and agreed, and of no other.
 func (m *metrics) shares(doc *config.Routing) {
 	m.share.Reset()
+	m.agreed.Reset()
 	for i := range doc.Routes {
 		route := &doc.Routes[i]
-		var sum float64
+		var effective, configured float64
 		for _, w := range route.Weights {
-			sum += number(w.Weight)
+			effective += number(w.Weight)
+			configured += number(w.Configured)
 		}
 		for _, w := range route.Weights {
-			m.share.WithLabelValues(route.Name, w.Channel).Set(number(w.Weight) / sum)
+			m.share.WithLabelValues(route.Name, w.Channel).Set(number(w.Weight) / effective)
+			m.agreed.WithLabelValues(route.Name, w.Channel).Set(number(w.Configured) / configured)
 		}
 	}
 }

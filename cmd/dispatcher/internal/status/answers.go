@@ -1,0 +1,100 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+	"dispatcher/provider/breaker"
+)
+
+// mostCodes is how many codes of a channel are shown.
+const mostCodes = 10
+
+func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration) {
+	var attempts int64
+	for _, o := range all {
+		if o.Channel != c.Channel {
+			continue
+		}
+		attempts += o.Attempts
+		if o.Outcome == "" {
+			continue
+		}
+		if unsent(&o) {
+			c.Unsent = append(c.Unsent, CodeCount{o.Code, o.Outcome, o.Attempts})
+			continue
+		}
+		c.answered[o.Outcome] += o.Attempts
+		switch {
+		case o.Outcome == "accepted":
+			c.Accepted += o.Attempts
+		case len(c.Codes) < mostCodes:
+			c.Codes = append(c.Codes, CodeCount{cmp.Or(o.Code, o.Outcome), o.Outcome, o.Attempts})
+		}
+	}
+	c.Rate = float64(attempts) / within.Seconds()
+}
+
+// unsent reports whether the attempts did not leave: their code is a word of ours.
+func unsent(o *ledger.RecentOutcome) bool {
+	if o.Outcome != provider.Refused.String() {
+		return false
+	}
+	switch o.Code {
+	case decide.CodeStopping, decide.CodeStale, decide.CodeLate, decide.CodeExpired,
+		breaker.CodeEnded:
+		return true
+	}
+	return provider.Unready(o.Code)
+}
+
+// Answers that are worth a finding: this part of at least so many.
+const (
+	badAnswers  = 0.2
+	someAnswers = 20
+)
+
+// findAnswers says what the provider answers to submits, when much of it is bad, and names the most
+// frequent code.
+func (c *Channel) findAnswers(check string) (out []Finding) {
+	var all int64
+	for _, n := range c.answered {
+		all += n
+	}
+	for _, bad := range []struct{ outcome, words, fix string }{
+		{
+			"refused", "the provider refuses %d of %d submits",
+			"look its code up at the provider; credit, account or sender may be at fault",
+		},
+		{
+			"rejected", "the provider rejects %d of %d messages for good",
+			"look its code up at the provider; did a producer, a sender or a country change?",
+		},
+		{
+			"throttled", "the provider asks to slow down in %d of %d answers",
+			"lower the channel's limit to what the provider allows",
+		},
+		{
+			"unknown", "%d of %d submits have no answer",
+			`ask the provider; see "dispatcher ambiguous list", and send none of them again by hand`,
+		},
+	} {
+		n := c.answered[bad.outcome]
+		if all < someAnswers || float64(n) < badAnswers*float64(all) {
+			continue
+		}
+		detail := fmt.Sprintf(bad.words, n, all)
+		for _, code := range c.Codes {
+			if code.Outcome == bad.outcome {
+				detail += fmt.Sprintf(", %d times with code %s", code.Count, code.Code)
+				break
+			}
+		}
+		out = append(out, Warned(check, detail, bad.fix))
+	}
+	return out
+}
