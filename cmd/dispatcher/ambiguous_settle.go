@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/ledger"
+	"dispatcher/cmd/dispatcher/internal/control"
 )
 
 // settleFlags are the arguments of "ambiguous settle".
@@ -73,14 +73,15 @@ command is interrupted stays settled. --outcome is the same as --as.`,
 	return cmd
 }
 
-// verdicts are the words of --as.
-var verdicts = map[string]ledger.ResolvedAs{
-	"taken": ledger.Taken, "not_taken": ledger.NotTaken,
-	"final": ledger.Unresolved,
+// settlement is what the flags say became of a message.
+func (f *settleFlags) settlement() *control.Settlement {
+	return &control.Settlement{
+		As: f.as, Reference: f.reference, By: control.By{Author: f.author, Reason: f.reason},
+	}
 }
 
 func (f *settleFlags) check(named bool) error {
-	_, known := verdicts[f.as]
+	known := slices.Contains(control.Verdicts, f.as)
 	_, err := f.filter.parse(time.Now())
 	switch {
 	case !known:
@@ -105,11 +106,7 @@ func (f *settleFlags) check(named bool) error {
 
 // settleOne settles the message with an id and says what became of it.
 func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFlags) error {
-	now, err := l.Clock(ctx)
-	if err != nil {
-		return err
-	}
-	attempt, why, err := settle(ctx, l, id, 0, f, now)
+	attempt, why, err := control.Settle(ctx, l.Ledger, id, 0, f.settlement())
 	switch {
 	case err != nil:
 		return err
@@ -124,39 +121,6 @@ func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFl
 		"%s.\n",
 		attempt.Number, id, attempt.Channel, f.as, after.Message.State)
 	return nil
-}
-
-// settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
-// Where that cannot be, why completes the sentence "message ID ...".
-func settle(
-	ctx context.Context, l *database, id string, number int, f *settleFlags, now time.Time,
-) (attempt ledger.Attempt, why string, err error) {
-	open, err := l.Ambiguities.Of(ctx, id, number)
-	if errors.Is(err, ledger.ErrNotAmbiguous) {
-		if _, err := l.Messages.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
-			return attempt, "is not in the ledger: no message has this id", nil
-		}
-		return attempt, `is not ambiguous: "dispatcher explain" tells what became of it`, nil
-	}
-	if err != nil {
-		return attempt, "", err
-	}
-	if verdicts[f.as] == ledger.NotTaken && open.Partly {
-		return attempt, "is known to have been taken in part: settle it as taken, or as final", nil
-	}
-	if verdicts[f.as] == ledger.NotTaken && open.Message.Envelope == nil &&
-		open.Message.ExpiresAt.After(now) {
-		return attempt, "cannot be sent again, because its number and text are not kept any " +
-			"more: settle it as taken, or as final", nil
-	}
-	resolution := decide.Resolve(&open, verdicts[f.as], decide.CodeOperator, f.reference, now)
-	resolution.Author, resolution.Note = f.author, f.reason
-	ended, err := l.Ambiguities.Resolve(ctx, resolution)
-	if err == nil && !ended {
-		why = "has been settled meanwhile, or is being submitted again just now: look at it once " +
-			"more in a few seconds"
-	}
-	return open.Attempt, why, err
 }
 
 // settledMany is what settling by a filter came to. The JSON names are relied on by scripts.
@@ -227,12 +191,8 @@ func settlePages(
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		now, err := l.Clock(ctx)
-		if err != nil {
-			return err
-		}
 		for i := range page {
-			_, why, err := settle(ctx, l, page[i].ID, page[i].Last, f, now)
+			_, why, err := control.Settle(ctx, l.Ledger, page[i].ID, page[i].Last, f.settlement())
 			switch {
 			case err != nil:
 				return err

@@ -258,6 +258,15 @@ var rules = map[string]rule{
 		module + "ledger", module + "config", module + "admission", module + "provider",
 		module + "provider/breaker", internal + "decide", internal + "report",
 	}},
+	internal + "control": {ours: []string{
+		module + "ledger", module + "config", module + "admission", internal + "app",
+		internal + "decide", internal + "report", internal + "status", internal + "steer",
+	}},
+	internal + "lookup": {ours: []string{
+		module + "ledger", module + "config", module + "admission", module + "selector",
+		internal + "app", internal + "control", internal + "decide", internal + "report",
+		internal + "status",
+	}},
 	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
 	internal + "outage": {others: []string{"github.com/rs/zerolog"}},
 	internal +

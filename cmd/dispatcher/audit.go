@@ -16,6 +16,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/audit"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -215,7 +216,7 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	case !errors.Is(err, ledger.ErrNoRouting):
 		return e, fmt.Errorf("routing version %d: %w", version+1, err)
 	}
-	doc, err := storedRouting(&stored)
+	doc, err := control.StoredRouting(&stored)
 	if err == nil {
 		e.Bounds = boundsOf(doc)
 		e.Routing, err = app.Compile(doc, version)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/pipeline"
@@ -117,7 +118,7 @@ func (o *office) send(story, document string, n int) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	inForce, err := storedRouting(&stored)
+	inForce, err := control.StoredRouting(&stored)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/cmd/dispatcher/internal/decide"
-	"dispatcher/ledger"
+	"dispatcher/cmd/dispatcher/internal/control"
 )
 
 func (c *cli) cancelCommand() *cobra.Command {
@@ -42,38 +41,16 @@ So is one that is still in Kafka: cancel it when it is in the ledger.`,
 	return cmd
 }
 
-// cancelTries is how often a message is looked at that changes meanwhile.
-const cancelTries = 5
-
 func (c *cli) cancelMessage(
 	ctx context.Context, l *database, id, author, reason string,
 ) error {
-	for range cancelTries {
-		record, err := l.Messages.Record(ctx, id)
-		if errors.Is(err, ledger.ErrNoMessage) {
-			return failed(fmt.Errorf("message %s is not in the ledger: no message has this id, or "+
-				"it is still in Kafka", quoted(id)))
-		}
-		if err != nil {
-			return err
-		}
-		now, err := l.Clock(ctx)
-		if err != nil {
-			return err
-		}
-		cancellation, why := decide.Cancel(&record, now)
-		if why != "" {
-			return failed(fmt.Errorf("message %s %s", quoted(id), why))
-		}
-		cancellation.Author, cancellation.Reason = author, reason
-		ended, err := l.Messages.Cancel(ctx, cancellation)
-		if err != nil {
-			return err
-		}
-		if ended {
-			fmt.Fprintf(c.out, "Message %s is cancelled. It was %s.\n", id, record.Message.State)
-			return nil
-		}
+	was, err := control.Cancel(ctx, l.Ledger, id, control.By{Author: author, Reason: reason})
+	if unknown, ok := errors.AsType[*control.Unknown](err); ok {
+		return failed(unknown.Err)
 	}
-	return failed(fmt.Errorf("message %s changes all the time: try it once more", quoted(id)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "Message %s is cancelled. It was %s.\n", id, was)
+	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -21,16 +21,12 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
-	ch := &change{
-		cli:    &cli{out: &bytes.Buffer{}},
-		ledger: &database{l, &config.Settings{PostgresURL: url}},
-		flags:  &changeFlags{reason: "mine", author: "bob", as: formatTable},
-	}
-	if err := ch.read(t.Context()); err != nil {
+	ch, err := control.Begin(t.Context(), l, nil, control.By{Reason: "mine", Author: "bob"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	mine := strings.Replace(testRouting, "b: 15", "b: 5", 1)
-	_, err := ch.make(t.Context(), func() (*config.Document, error) {
+	_, err = ch.Make(t.Context(), func() (*config.Document, error) {
 		hers := strings.Replace(testRouting, "a: 25", "a: 40", 1)
 		doc, err := config.ParseDocument("hers.yaml", []byte(hers))
 		if err != nil {
@@ -42,6 +38,7 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		}
 		return config.ParseDocument("mine.yaml", []byte(mine))
 	})
+	err = inCommands(err)
 	var coded *codedError
 	if !errors.As(err, &coded) || coded.code != exitFailed ||
 		!strings.Contains(err.Error(), `ann applied version 2`) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,30 +41,12 @@ func (c *cli) channelStateCommand(
 		Use: use + " CHANNEL --reason TEXT", Short: short, Long: long, Args: arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			return c.withRouting(ctx, f, func(ch *change) error {
-				return ch.setState(ctx, args[0], state)
+				return ch.write(ch.SetState(ctx, args[0], state))
 			})
 		}),
 	}
 	f.addTo(cmd, c)
 	return cmd
-}
-
-// setState changes the state of a channel.
-func (ch *change) setState(ctx context.Context, channel string, state config.State) error {
-	if err := ch.need(); err != nil {
-		return err
-	}
-	if names := ch.document.Routing.ChannelNames(); !slices.Contains(names, channel) {
-		return usage(fmt.Errorf("there is no channel %q; choose one of %s", channel,
-			strings.Join(names, ", ")))
-	}
-	done, err := ch.make(ctx, func() (*config.Document, error) {
-		return ch.document.SetState(channel, state)
-	})
-	if err != nil {
-		return err
-	}
-	return done.write(ch.cli, ch.flags.as)
 }
 
 func (c *cli) channelListCommand() *cobra.Command {

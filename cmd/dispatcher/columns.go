@@ -180,3 +180,11 @@ func allKeys[R any]() (columns []column[R]) {
 	}
 	return columns
 }
+
+// moment is nil for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
@@ -274,7 +275,7 @@ func (p *checker) checkTraffic(ctx context.Context, l *database, version int64) 
 }
 
 func (p *checker) storedRouting(v *ledger.RoutingVersion) []finding {
-	doc, err := storedRouting(v)
+	doc, err := control.StoredRouting(v)
 	if err != nil {
 		return problems("routing", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
@@ -37,7 +38,7 @@ func closedFindings(doc *config.Routing) []finding {
 	var out []finding
 	for i := range doc.Channels {
 		c := &doc.Channels[i]
-		if l := closing(c); l != nil && c.State == config.Enabled {
+		if l := control.Closing(c); l != nil && c.State == config.Enabled {
 			out = append(out, warned("limit "+l.Key().On(c.Name),
 				"it is 0, so channel "+c.Name+" takes nothing",
 				fmt.Sprintf(`raise it with "dispatcher limits set %s --window %s --unit %s", if `+
@@ -51,7 +52,7 @@ func closedFindings(doc *config.Routing) []finding {
 				`raise it with "dispatcher limits set --all-channels", if that is not meant`))
 		}
 	}
-	for _, route := range idleRoutes(doc) {
+	for _, route := range control.IdleRoutes(doc) {
 		out = append(out, warned("route "+route, "none of its channels takes messages: each is "+
 			"drained, switched off or closed by a limit of 0",
 			`see "dispatcher channel list" and "dispatcher limits show"; enable one or raise `+

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
 
@@ -64,80 +61,15 @@ the candidates of the latest choice; JSON has everything.`,
 
 // explain tells the record of one message.
 func (c *cli) explain(ctx context.Context, l *database, id string, as format) error {
-	record, err := l.Messages.Record(ctx, id)
-	switch {
-	case errors.Is(err, ledger.ErrNoMessage):
+	explanation, err := lookup.Explain(ctx, l.Ledger, keysIfReadable(l.settings), id)
+	if errors.Is(err, ledger.ErrNoMessage) {
 		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka "+
 			"yet, or the id is another", quoted(id)))
-	case err != nil:
-		return err
 	}
-	source, err := explainSource(ctx, l, &record)
 	if err != nil {
 		return err
 	}
-	if source.Ahead, err = beginsAhead(ctx, l, &record.Message); err != nil {
-		return err
-	}
-	source.Keys = keysIfReadable(l.settings)
-	explanation, err := report.Explain(source)
-	if err != nil {
-		return err
-	}
-	return c.printExplanation(&explanation, as)
-}
-
-// explainSource reads what the explanation of a record needs beside it. The clock is read after the
-// record, so that no wait begins after now.
-func explainSource(
-	ctx context.Context, l *database, record *ledger.Record,
-) (*report.Source, error) {
-	source := &report.Source{Record: record}
-	var err error
-	if source.Now, err = l.Clock(ctx); err != nil {
-		return nil, err
-	}
-	if source.Zone, err = zoneInForce(ctx, l); err != nil {
-		return nil, err
-	}
-	if record.Routing != nil {
-		if source.Doc, err = storedRouting(record.Routing); err != nil {
-			return nil, err
-		}
-	}
-	seen, err := decide.ReadRanking(record.Seen)
-	switch {
-	case err != nil || seen == nil:
-		return source, err
-	case record.Routing != nil && seen.Version == record.Routing.Version:
-		source.WaitDoc = source.Doc
-		return source, nil
-	}
-	stored, err := l.Routing.Version(ctx, seen.Version)
-	if errors.Is(err, ledger.ErrNoRouting) {
-		return source, nil // it is explained without what the version says of its limits
-	}
-	if err == nil {
-		source.WaitDoc, err = storedRouting(&stored)
-	}
-	return source, err
-}
-
-// zoneInForce is the business time zone of the current routing; nil before there is any. A message
-// is explained in it also when it is dead, or was planned under a document with another zone.
-func zoneInForce(ctx context.Context, l *database) (*time.Location, error) {
-	stored, err := l.Routing.Current(ctx)
-	if errors.Is(err, ledger.ErrNoRouting) {
-		return nil, nil //nolint:nilnil // There is none.
-	}
-	if err != nil {
-		return nil, err
-	}
-	doc, err := storedRouting(&stored)
-	if err != nil {
-		return nil, err
-	}
-	return doc.Timezone, nil
+	return c.printExplanation(explanation, as)
 }
 
 // printExplanation prints the paragraph, then who was considered and what was tried.
@@ -233,22 +165,4 @@ func wrapped(text string, width int) string {
 		at += n
 	}
 	return out.String()
-}
-
-// beginsAhead is when the window of the limit begins that a message waits for, if that is in the
-// future; zero otherwise.
-func beginsAhead(ctx context.Context, l *database, m *ledger.Message) (time.Time, error) {
-	channel, key, ok := admission.ParseOn(m.WaitsFor)
-	if !ok || m.State != ledger.Waiting {
-		return time.Time{}, nil
-	}
-	present, err := l.Limits.Present(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	c := (&status.Counters{Present: &present, Zone: time.UTC}).Stored(channel, key)
-	if c == nil || !c.Ahead(present.Now) {
-		return time.Time{}, nil
-	}
-	return c.Start, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/numbers"
@@ -233,7 +234,7 @@ func readState(q *decide.Question, path string, doc *config.Routing) error {
 
 // cursorOf is where the round robin of a route stands.
 func cursorOf(doc *config.Routing, name, channel string) (ledger.Cursor, error) {
-	route, err := routeOf(doc, name)
+	route, err := control.RouteOf(doc, name)
 	if err != nil {
 		return ledger.Cursor{}, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -128,18 +127,6 @@ func limitName(k admission.Key) string {
 func unknownChannel(name string, doc *config.Routing) error {
 	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name,
 		strings.Join(doc.ChannelNames(), ", ")))
-}
-
-// limitsOf are the limits of a channel, or those over all channels when none is named.
-func limitsOf(doc *config.Routing, channel string) []admission.Limit {
-	if at := slices.IndexFunc(doc.Channels,
-		func(c config.Channel) bool { return c.Name == channel }); at >= 0 {
-		return doc.Channels[at].Limits
-	}
-	if channel == "" {
-		return doc.Limits
-	}
-	return nil
 }
 
 // aheadCause is why a window begins in the future.

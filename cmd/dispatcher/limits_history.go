@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
 
@@ -116,7 +117,7 @@ func limitMoves(
 	if err != nil {
 		return nil, err
 	}
-	after, err := storedRouting(&v)
+	after, err := control.StoredRouting(&v)
 	moves := []limitMove{}
 	for found := 0; err == nil && found < limit; {
 		before, older := &config.Routing{Timezone: time.UTC}, v
@@ -126,7 +127,7 @@ func limitMoves(
 				older, err = storedVersion(ctx, l, older.Base)
 			}
 			if err == nil {
-				before, err = storedRouting(&older)
+				before, err = control.StoredRouting(&older)
 			}
 			if err != nil {
 				return nil, err
@@ -151,7 +152,7 @@ func limitMoves(
 func movesBetween(
 	before, after *config.Routing, asked func(channel string, key admission.Key) bool,
 ) []limitMove {
-	changes := diffLines(config.Diff(before, after))
+	changes := control.Lines(config.Diff(before, after))
 	var moves []limitMove
 	told := map[string]bool{}
 	tell := func(channel string, limits []admission.Limit) {
@@ -197,8 +198,8 @@ func movesBetween(
 }
 
 // below are the changes at a path, whose own is empty then, and below it.
-func below(changes []changeLine, path string) []changeLine {
-	var out []changeLine
+func below(changes []control.Line, path string) []control.Line {
+	var out []control.Line
 	for _, c := range changes {
 		if rest, within := strings.CutPrefix(c.Path+".", path+"."); within {
 			c.Path = strings.TrimSuffix(rest, ".")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
@@ -40,7 +41,7 @@ func (ch *change) restartLimit(ctx context.Context, channel string, asked admiss
 		return err
 	}
 	out := restartedLimit{
-		DryRun: ch.flags.dryRun, Version: ch.current.Version, Channel: channel,
+		DryRun: ch.flags.dryRun, Version: ch.Current.Version, Channel: channel,
 		Scope: limit.Scope.String(), Window: limit.Window.String(), Unit: limit.Unit.String(),
 	}
 	if ch.flags.dryRun {
@@ -59,10 +60,10 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 	if err := ch.need(); err != nil {
 		return nil, err
 	}
-	if channel != "" && !slices.Contains(ch.base().ChannelNames(), channel) {
-		return nil, unknownChannel(channel, ch.base())
+	if channel != "" && !slices.Contains(ch.Base().ChannelNames(), channel) {
+		return nil, unknownChannel(channel, ch.Base())
 	}
-	limits := limitsOf(ch.base(), channel)
+	limits := control.LimitsOf(ch.Base(), channel)
 	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
 	if at < 0 {
 		return nil, usage(fmt.Errorf(`there is no limit %s; see "dispatcher limits show"`,
@@ -74,14 +75,14 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 // restart does it.
 func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
 	done, err := ch.ledger.Limits.RestartWindow(ctx, ledger.Restart{
-		Channel: out.Channel, Limit: *limit, Zone: ch.base().Timezone, Expect: &ch.current.Version,
+		Channel: out.Channel, Limit: *limit, Zone: ch.Base().Timezone, Expect: &ch.Current.Version,
 		Author: ch.flags.author, Reason: ch.flags.reason,
 	})
 	if ahead, ok := errors.AsType[*ledger.NotAheadError](err); ok {
 		return ch.nothingToRestart(limit, out.Channel, ahead.Start)
 	}
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
-		return ch.overtaken(ctx, conflict)
+		return ch.Overtaken(ctx, conflict)
 	}
 	if errors.Is(err, ledger.ErrNoLimit) {
 		return withoutRow(limit, out.Channel)
@@ -103,7 +104,7 @@ func (ch *change) tryRestart(
 	if err != nil {
 		return err
 	}
-	now := &status.Counters{Present: &present, Zone: ch.base().Timezone}
+	now := &status.Counters{Present: &present, Zone: ch.Base().Timezone}
 	if now.Stored(out.Channel, limit.Key()) == nil {
 		return withoutRow(limit, out.Channel)
 	}
@@ -113,7 +114,7 @@ func (ch *change) tryRestart(
 	}
 	was := status.QuantityOf(limit, c.Granted)
 	out.Was = restartedWindow{c.Start.UTC(), &was}
-	out.Now.Start = limit.Window.Restart(now.Now, ch.base().Timezone).UTC()
+	out.Now.Start = limit.Window.Restart(now.Now, ch.Base().Timezone).UTC()
 	return nil
 }
 
@@ -133,8 +134,8 @@ func withoutRow(limit *admission.Limit, channel string) error {
 func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start time.Time) error {
 	began := "nothing was granted in it yet"
 	if start.After(time.Unix(0, 0)) {
-		began = "its window is that of " + windowWords(start, ch.base().Timezone) + " (" +
-			ch.base().Timezone.String() + ")"
+		began = "its window is that of " + windowWords(start, ch.Base().Timezone) + " (" +
+			ch.Base().Timezone.String() + ")"
 	}
 	return failed(fmt.Errorf("limit %s does not begin in the future: %s. Nothing was changed; "+
 		"started again, it would give its slots away twice",
@@ -143,7 +144,7 @@ func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start
 
 // printRestart says from which window to which.
 func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) error {
-	as, zone := ch.flags.as, ch.base().Timezone
+	as, zone := ch.flags.as, ch.Base().Timezone
 	if as != formatTable {
 		rows := []restartedLimit{*out}
 		return as.write(ch.cli.out, out, list(as, rows, []column[restartedLimit]{

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
 
@@ -113,8 +114,8 @@ func (ch *change) setLimit(
 	if err := ch.need(); err != nil {
 		return err
 	}
-	if channel != "" && !slices.Contains(ch.base().ChannelNames(), channel) {
-		return unknownChannel(channel, ch.base())
+	if channel != "" && !slices.Contains(ch.Base().ChannelNames(), channel) {
+		return unknownChannel(channel, ch.Base())
 	}
 	if remove {
 		if err := ch.needLimit(channel, l.Key()); err != nil {
@@ -126,18 +127,7 @@ func (ch *change) setLimit(
 			return err
 		}
 	}
-	done, err := ch.make(ctx, func() (doc *config.Document, err error) {
-		if remove {
-			doc, err = ch.document.DropLimit(channel, l.Key())
-		} else {
-			doc, err = ch.document.SetLimit(channel, l)
-		}
-		return doc, ch.inFlags(err)
-	})
-	if err != nil {
-		return err
-	}
-	return done.write(ch.cli, ch.flags.as)
+	return ch.write(ch.SetLimit(ctx, channel, l, remove, ch.inFlags))
 }
 
 // inFlags says in the words of the flags what would be wrong with the changed document: whoever
@@ -149,8 +139,8 @@ func (ch *change) inFlags(err error) error {
 	}
 	text := problem.Text
 	var at int
-	if n, _ := fmt.Sscanf(problem.Key, "routes[%d]", &at); n == 1 && at < len(ch.base().Routes) {
-		text = "on route " + ch.base().Routes[at].Name + " " + text
+	if n, _ := fmt.Sscanf(problem.Key, "routes[%d]", &at); n == 1 && at < len(ch.Base().Routes) {
+		text = "on route " + ch.Base().Routes[at].Name + " " + text
 	}
 	return errors.New(strings.NewReplacer(
 		"set max_segments: ", "give the route max_segments: ", "raise the limit",
@@ -161,7 +151,7 @@ func (ch *change) inFlags(err error) error {
 
 // needLimit refuses to take out a limit that is not there, and says by their flags which ones are.
 func (ch *change) needLimit(channel string, key admission.Key) error {
-	limits := limitsOf(ch.base(), channel)
+	limits := control.LimitsOf(ch.Base(), channel)
 	if slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == key }) {
 		return nil
 	}
@@ -186,13 +176,13 @@ func (ch *change) needLimit(channel string, key admission.Key) error {
 
 // needCurrency refuses a new limit in money over all channels that does not say of which.
 func (ch *change) needCurrency(l *admission.Limit) error {
-	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.base().Limits,
+	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.Base().Limits,
 		func(o admission.Limit) bool { return o.Key() == l.Key() }) {
 		return nil
 	}
 	currency := "GBP"
-	for i := range ch.base().Channels {
-		if priced := ch.base().Channels[i].Price.Currency; priced != "" {
+	for i := range ch.Base().Channels {
+		if priced := ch.Base().Channels[i].Price.Currency; priced != "" {
 			currency = priced
 			break
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/config/tier"
@@ -387,7 +388,7 @@ func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
-	set := func(args ...string) changed {
+	set := func(args ...string) control.Changed {
 		t.Helper()
 		got := dispatcher(t, "", env,
 			because("as agreed",
@@ -395,7 +396,7 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
-		return decoded[changed](t, got)
+		return decoded[control.Changed](t, got)
 	}
 	for _, step := range []struct {
 		args     []string
@@ -463,7 +464,7 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
-		return decoded[changed](t, got).Warnings
+		return decoded[control.Changed](t, got).Warnings
 	}
 	for _, step := range []struct {
 		args []string

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -30,7 +31,7 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
-		return decoded[changed](t, got).Warnings
+		return decoded[control.Changed](t, got).Warnings
 	}
 	const set, apply = "limits set a --window 1h --max 0", "routing apply"
 	for _, args := range [][]string{
@@ -90,15 +91,12 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 		t.Fatal(err)
 	}
 	t.Cleanup(slow.Close)
-	ch := &change{
-		flags:  &changeFlags{reason: "less", author: "ann"},
-		ledger: &database{slow, &config.Settings{}},
-	}
-	if err := ch.read(t.Context()); err != nil {
+	ch, err := control.Begin(t.Context(), slow, nil, control.By{Reason: "less", Author: "ann"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := ch.make(t.Context(), func() (*config.Document, error) {
-		return ch.document.SetLimit("a", admission.Limit{Window: admission.Hour})
+	done, err := ch.Make(t.Context(), func() (*config.Document, error) {
+		return ch.Document.SetLimit("a", admission.Limit{Window: admission.Hour})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,38 +131,6 @@ func granted(t *testing.T, l *ledger.Ledger) {
 	d.Attempt.PriceMicros = 1
 	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{d}}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestABurstThatCostsMostOfTheRateIsWarnedOf when the document asks for it, not where it is the
-// default.
-func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	for limit, want := range map[string]string{
-		"{window: 1m, max: 60, sliding: true, burst: 40}": "a 1m messages: burst 40, then 21 per " +
-			"1m, which is less than half of its max of 60. A smaller burst lets more through.",
-		"{window: 1m, max: 60, sliding: true, burst: 31}":      "",
-		"{window: 1m, max: 60, sliding: true}":                 "",
-		"{window: 1s, max: 12, unit: segments, sliding: true}": "", // every message has to fit
-		"{window: 1s, max: 12, unit: segments, sliding: true, burst: 11}": "a 1s segments: burst " +
-			"11, then 2 per 1s, which is less than half of its max of 12. A smaller burst lets " +
-			"more through.",
-		"{window: 1m, max: 0, sliding: true, burst: 40}": "",
-	} {
-		doc, err := config.ParseRouting("r.yaml",
-			[]byte(strings.Replace(testRouting, "a: {provider: sandbox,",
-				"a: {provider: sandbox, limits: ["+limit+"],", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := limitEdit{channel: "a", after: &doc.Channels[0].Limits[0]}
-		if got := burstWarning(doc, &e); got != want {
-			t.Errorf("%s: %q, want %q", limit, got, want)
-		}
-		e.before = e.after
-		if got := burstWarning(doc, &e); got != "" {
-			t.Errorf("%s did not change: %q", limit, got)
-		}
 	}
 }
 

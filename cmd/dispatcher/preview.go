@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
@@ -206,7 +207,7 @@ func (w *weighing) compareWith(
 	if err != nil {
 		return err
 	}
-	if w.old, err = storedRouting(&stored); err != nil {
+	if w.old, err = control.StoredRouting(&stored); err != nil {
 		return err
 	}
 	routing, err := app.Compile(w.old, version)
@@ -295,7 +296,7 @@ func trafficSentences(t *report.Traffic) []string {
 func movedSentence(t *report.Traffic) string {
 	compared := "what was recorded"
 	if t.Against != nil {
-		compared = versionName(*t.Against)
+		compared = control.VersionName(*t.Against)
 	}
 	if t.Compared == 0 {
 		return "No draw could be compared with " + compared +

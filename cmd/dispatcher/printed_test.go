@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/bench"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/demo"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/sandbox"
@@ -68,7 +69,7 @@ func printedSheets(as format) []printedSheet {
 	now := filled[status.Limits]()
 	now.Zone, now.Timezone = time.UTC, "UTC"
 	daily := filled[report.Daily]()
-	started := rampStarted{Applied: true, Ramp: filled[rampShown](), Plan: filled[[]rampStep]()}
+	started := control.RampStarted{Applied: true, Ramp: filled[control.Ramp](), Plan: filled[[]control.RampStep]()}
 	before, after := filled[report.RoutePreview](), filled[report.RoutePreview]()
 	settle := filled[settledMany]()
 	verification := filled[verification]()
@@ -88,12 +89,12 @@ func printedSheets(as format) []printedSheet {
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
 		{"preview", previewSheet(new(filled[report.Preview]()), as), ""},
 		{"traffic", trafficSheet(new(filled[report.Traffic]()), as), ""},
-		{"changes", changeSheet(filled[[]changeLine](), as), ""},
+		{"changes", changeSheet(filled[[]control.Line](), as), ""},
 		{"weights", weightSheet(&before, &after), formatTable},
-		{"history", historySheet(filled[[]historyLine](), as), ""},
-		{"ramps", rampSheet(filled[[]rampShown](), as), ""},
+		{"history", historySheet(filled[[]control.HistoryLine](), as), ""},
+		{"ramps", rampSheet(filled[[]control.Ramp](), as), ""},
 		{"plan", planSheet(&started, as), ""},
-		{"ramp moves", rampMoveSheet(filled[[]rampShown]()), formatTable},
+		{"ramp moves", rampMoveSheet(filled[[]control.Ramp]()), formatTable},
 		{"limit rows", limitSheet(&now, formatCSV), formatCSV},
 		{"limits", limitSheet(&now, formatTable), formatTable},
 		{"limits of channels", channelLimitSheet(&now), formatTable},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -71,12 +72,6 @@ for the route ends it.`,
 	return cmd
 }
 
-// Bounds of a ramp.
-const (
-	mostSteps    = 1000
-	leastBetween = time.Second // between two steps
-)
-
 // steering counts the flags that steer a ramp under way.
 func (f *rampFlags) steering() int {
 	chosen := 0
@@ -100,19 +95,29 @@ func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []
 	if err := f.checkRamp(to); err != nil {
 		return usage(err)
 	}
+	plan := control.RampPlan{
+		Route: route, To: to, Every: f.every(), Steps: f.steps, Least: f.least,
+	}
+	if plan.MaxErrors, err = parsePercent("--max-errors", f.maxErrors); err != nil {
+		return usage(err)
+	}
+	if plan.MaxDeviation, err = parsePercent("--max-deviation", f.maxDeviation); err != nil {
+		return usage(err)
+	}
 	return c.withRouting(ctx, &f.changeFlags, func(ch *change) error {
-		if err := ch.need(); err != nil {
+		started, err := ch.StartRamp(ctx, &plan)
+		if err != nil {
 			return err
 		}
-		ramp, err := f.ramp(ch.base(), route, to)
-		if err != nil {
-			return usage(err)
+		sentence := started.Ramp.Sentence() + " The running dispatchers make the steps."
+		switch {
+		case started.Nowhere:
+			sentence = fmt.Sprintf("Route %s has these weights already: there is nothing to move.",
+				route)
+		case started.DryRun:
+			sentence = "Dry run: nothing was written, no ramp was started."
 		}
-		planned, err := ch.planned(&ramp)
-		if err != nil {
-			return usage(err)
-		}
-		return ch.runRamp(ctx, ramp, planned)
+		return ch.printRamp(started, sentence)
 	})
 }
 
@@ -122,44 +127,15 @@ func (f *rampFlags) checkRamp(to []config.Weight) error {
 	case len(to) == 0:
 		return errors.New("name the weights to go to, such as a=25 b=15, or one of --hold, " +
 			"--resume and --cancel")
-	case f.steps < 1 || f.steps > mostSteps:
-		return fmt.Errorf("--steps is %d; choose a number from 1 to %d", f.steps, mostSteps)
-	case f.every() < leastBetween:
+	case f.steps < 1 || f.steps > control.MostSteps:
+		return fmt.Errorf("--steps is %d; choose a number from 1 to %d", f.steps, control.MostSteps)
+	case f.every() < control.LeastBetween:
 		return fmt.Errorf("--over %s leaves less than a second for each of %d steps; take more "+
 			"time or fewer steps", &f.over, f.steps)
 	case f.least < 0:
 		return errors.New("--least is negative")
 	}
 	return nil
-}
-
-// ramp leads from the weights that the route has to those named; the others stay.
-func (f *rampFlags) ramp(
-	doc *config.Routing, name string, to []config.Weight,
-) (ledger.Ramp, error) {
-	r := ledger.Ramp{
-		Route: name, From: map[string]string{}, To: map[string]string{}, Steps: f.steps,
-		Every: f.every(),
-		State: ledger.RampRunning, LeastMessages: f.least, Author: f.author, Reason: f.reason,
-	}
-	route, err := weightedRoute(doc, name)
-	if err != nil {
-		return r, err
-	}
-	for _, w := range route.Weights {
-		r.From[w.Channel], r.To[w.Channel] = w.Configured.String(), w.Configured.String()
-	}
-	for _, w := range to {
-		if r.From[w.Channel] == "" {
-			r.From[w.Channel] = "0"
-		}
-		r.To[w.Channel] = w.Weight.String()
-	}
-	if r.MaxErrors, err = parsePercent("--max-errors", f.maxErrors); err != nil {
-		return r, err
-	}
-	r.MaxDeviation, err = parsePercent("--max-deviation", f.maxDeviation)
-	return r, err
 }
 
 // parsePercent reads 5% or 0.05. A bare 5 could be meant either way.
@@ -182,27 +158,22 @@ func (c *cli) steerRamp(ctx context.Context, f *rampFlags, args []string) error 
 			"alone"))
 	}
 	return c.withRouting(ctx, &f.changeFlags, func(ch *change) error {
-		r, err := ch.openRamp(ctx, args[0])
+		to, done := f.wanted()
+		steered, err := ch.SteerRamp(ctx, args[0], to)
 		if err != nil {
 			return err
 		}
-		to, done := f.wanted()
-		if r.State == to {
-			return ch.printRamp(&rampStarted{
-				Version: ch.current.Version, DryRun: f.dryRun,
-				Ramp: newRampShown(r),
-			},
-				fmt.Sprintf("Ramp %d of route %s is %s already: nothing to do.", r.ID, r.Route, to))
+		r := &steered.Ramp
+		sentence := r.Sentence()
+		switch {
+		case steered.Nowhere:
+			sentence = fmt.Sprintf("Ramp %d of route %s is %s already: nothing to do.", r.ID,
+				r.Route, to)
+		case f.dryRun:
+			sentence = fmt.Sprintf("Dry run: nothing was written. Ramp %d of route %s, now %s, "+
+				"would be %s.", r.ID, r.Route, r.State, done)
 		}
-		if f.dryRun {
-			return ch.printRamp(&rampStarted{
-				Version: ch.current.Version, DryRun: true,
-				Ramp: newRampShown(r),
-			},
-				fmt.Sprintf("Dry run: nothing was written. Ramp %d of route %s, now %s, would be "+
-					"%s.", r.ID, r.Route, r.State, done))
-		}
-		return ch.setRamp(ctx, r, to)
+		return ch.printRamp(steered, sentence)
 	})
 }
 
@@ -217,59 +188,8 @@ func (f *rampFlags) wanted() (to ledger.RampState, done string) {
 	return ledger.RampCancelled, "cancelled"
 }
 
-// setRamp changes the state, unless somebody else did meanwhile.
-func (ch *change) setRamp(ctx context.Context, r *ledger.Ramp, to ledger.RampState) error {
-	err := ch.ledger.Ramps.Set(ctx, r.ID, r.State, to, ch.flags.reason, ch.flags.author)
-	switch {
-	case errors.Is(err, ledger.ErrRampMoved):
-		return failed(fmt.Errorf(`ramp %d of route %s was changed meanwhile: see "dispatcher `+
-			`weights show %s" and try again`, r.ID, r.Route, r.Route))
-	case err != nil:
-		return err
-	}
-	now, err := ch.rampNumbered(ctx, r.ID)
-	if err != nil {
-		return err
-	}
-	shown := newRampShown(now)
-	return ch.printRamp(&rampStarted{Version: ch.current.Version, Applied: true, Ramp: shown},
-		shown.sentence())
-}
-
-// openRamp finds the ramp of a route that runs or is held.
-func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, error) {
-	if err := ch.need(); err != nil {
-		return nil, err
-	}
-	if _, err := routeOf(ch.base(), route); err != nil {
-		return nil, usage(err)
-	}
-	ramps, err := ch.ledger.Ramps.List(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	if at := slices.IndexFunc(ramps,
-		func(r ledger.Ramp) bool { return r.Route == route }); at >= 0 {
-		return &ramps[at], nil
-	}
-	return nil, failed(fmt.Errorf(`no ramp of route %s runs or is held: "dispatcher routing `+
-		`history" lists the past ones`, route))
-}
-
-func (ch *change) rampNumbered(ctx context.Context, id int64) (*ledger.Ramp, error) {
-	ramps, err := ch.ledger.Ramps.List(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(ramps, func(r ledger.Ramp) bool { return r.ID == id })
-	if at < 0 {
-		return nil, fmt.Errorf("ramp %d is gone", id)
-	}
-	return &ramps[at], nil
-}
-
 // movingChannels are those whose weight the ramp changes, by name.
-func movingChannels(r *rampShown) []string {
+func movingChannels(r *control.Ramp) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.To)), func(channel string) bool {
 		return r.From[channel] == r.To[channel]
 	})

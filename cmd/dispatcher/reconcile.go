@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/reconcile"
 	"dispatcher/config"
@@ -356,10 +357,6 @@ func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
 			"have an operator give this command first, or give --leave-ambiguous",
 			counted(int64(len(proofs)), "ambiguous submission", "ambiguous submissions")))
 	}
-	now, err := r.l.Clock(ctx)
-	if err != nil {
-		return err
-	}
 	for i := range proofs {
 		p := &proofs[i]
 		how := settleFlags{as: "not_taken", author: r.author, reason: fmt.Sprintf(
@@ -370,7 +367,7 @@ func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
 		if p.Line > 0 {
 			how.reason += fmt.Sprintf(", line %d", p.Line)
 		}
-		_, why, err := settle(ctx, r.l, p.ID, p.Attempt, &how, now)
+		_, why, err := control.Settle(ctx, r.l.Ledger, p.ID, p.Attempt, how.settlement())
 		switch {
 		case err != nil:
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/config"
-	"dispatcher/ledger"
 )
 
 func (c *cli) reportCommand() *cobra.Command {
@@ -61,75 +58,6 @@ func (c *cli) daily(ctx context.Context, l *database, day string, as format) err
 		return &codedError{code: exitFailed}
 	}
 	return nil
-}
-
-// dailyFigures reads what the report is made of.
-func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures, error) {
-	current, err := currentRouting(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	f := &report.Figures{Current: current}
-	if f.Day, f.Zone, err = businessDay(ctx, l, day, now); err != nil {
-		return nil, err
-	}
-	if admission.Day.Start(f.Day, f.Zone).After(now) {
-		return nil, usage(fmt.Errorf("--day %s has not begun in %s: there is nothing to report yet",
-			day, f.Zone))
-	}
-	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
-	if f.Closings, err = l.Reports.Closings(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
-	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
-	if f.Choices, err = l.Reports.Choices(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
-	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
-	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
-		return nil, err
-	}
-	var wanted []int64
-	for i := range f.Choices {
-		wanted = append(wanted, f.Choices[i].Version)
-	}
-	for i := range f.Carried {
-		wanted = append(wanted, f.Carried[i].Version)
-	}
-	f.Versions, err = routingVersions(ctx, l, wanted)
-	return f, err
-}
-
-// routingVersions are the routing documents that figures are held against.
-func routingVersions(
-	ctx context.Context, l *database, wanted []int64,
-) (map[int64]*config.Routing, error) {
-	out := map[int64]*config.Routing{}
-	slices.Sort(wanted)
-	for _, number := range slices.Compact(wanted) {
-		version, err := l.Routing.Version(ctx, number)
-		if err != nil {
-			return nil, fmt.Errorf("routing version %d: %w", number, err)
-		}
-		if out[number], err = storedRouting(&version); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// parseDay is app.ParseDate of --day.
-func parseDay(day string, zone *time.Location) (time.Time, error) {
-	noon, err := app.ParseDate(day, zone)
-	if err != nil {
-		return noon, fmt.Errorf("--day %w", err)
-	}
-	return noon, nil
 }
 
 // dailySheet is the CSV: every figure of the rows.
@@ -330,9 +258,27 @@ func agreed(r *report.DailyRow) string {
 	return report.Percent(*r.ConfiguredShare)
 }
 
-// businessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is
-// today, in the zone of the routing in force. Before the first start that is the zone of the file
-// that will be applied then.
+// parseDay is app.ParseDate of --day.
+func parseDay(day string, zone *time.Location) (time.Time, error) {
+	noon, err := app.ParseDate(day, zone)
+	if err != nil {
+		return noon, fmt.Errorf("--day %w", err)
+	}
+	return noon, nil
+}
+
+// dailyFigures reads what the report is made of.
+func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures, error) {
+	current, err := currentRouting(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	f, err := lookup.Daily(ctx, l.Ledger, current, "--day", day, time.Now())
+	return f, inCommands(err)
+}
+
+// businessDay is noon of a day and the zone in which it is cut, see lookup.BusinessDay. Before the
+// first start that is the zone of the file that will be applied then.
 func businessDay(
 	ctx context.Context, l *database, day string, now time.Time,
 ) (time.Time, *time.Location, error) {
@@ -340,16 +286,6 @@ func businessDay(
 	if err != nil {
 		return now, nil, err
 	}
-	if day == "" {
-		return now, current.Timezone, nil
-	}
-	noon, err := parseDay(day, current.Timezone)
-	if err != nil {
-		return now, nil, usage(err)
-	}
-	found, zone, err := app.BusinessDay(ctx, l.Routing, day)
-	if errors.Is(err, ledger.ErrNoRouting) {
-		return noon, current.Timezone, nil
-	}
-	return found, zone, err
+	noon, zone, err := lookup.BusinessDay(ctx, l.Ledger, current, "--day", day, now)
+	return noon, zone, inCommands(err)
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/ledger"
 )
 
 // rangeFlags say which days a report adds up, and how.
@@ -150,54 +148,14 @@ func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error
 func rangeDays(
 	ctx context.Context, l *database, f *rangeFlags, now time.Time,
 ) ([]time.Time, error) {
-	to, zone, err := rangeEnd(ctx, l, "--to", f.to, now)
+	current, err := currentRouting(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	from := f.unit.First(to)
-	if f.from != "" {
-		if from, _, err = rangeEnd(ctx, l, "--from", f.from, now); err != nil {
-			return nil, err
-		}
-	}
-	var dates []string
-	last := to.Format(time.DateOnly)
-	// Dates, not instants: a day may have 23 or 25 hours.
-	day := time.Date(from.Year(), from.Month(), from.Day(), 12, 0, 0, 0, time.UTC)
-	for ; day.Format(time.DateOnly) <= last; day = day.AddDate(0, 0, 1) {
-		dates = append(dates, day.Format(time.DateOnly))
-	}
-	if len(dates) == 0 {
-		return nil, usage(fmt.Errorf("--from %s is after --to %s", f.from, last))
-	}
-	noons, err := app.BusinessDays(ctx, l.Routing, dates)
-	if errors.Is(err, ledger.ErrNoRouting) { // of an empty database: see businessDay
-		noons = nil
-		for _, date := range dates {
-			noon, err := app.ParseDate(date, zone)
-			if err != nil {
-				return nil, err
-			}
-			noons = append(noons, noon)
-		}
-		return noons, nil
-	}
-	return noons, err
-}
-
-// rangeEnd is noon of the first or last day of a range, no day in the future.
-func rangeEnd(
-	ctx context.Context, l *database, flag, date string, now time.Time,
-) (time.Time, *time.Location, error) {
-	noon, zone, err := businessDay(ctx, l, date, now)
-	if err != nil {
-		return noon, zone, err
-	}
-	if admission.Day.Start(noon, zone).After(now) {
-		return noon, zone, usage(fmt.Errorf("%s %s has not begun in %s: there is nothing to report yet",
-			flag, date, zone))
-	}
-	return noon.In(zone), zone, nil
+	days, err := lookup.Days(ctx, l.Ledger, current, f.unit, &lookup.Between{
+		From: f.from, To: f.to, FromName: "--from", ToName: "--to", DayName: "--day",
+	}, now)
+	return days, inCommands(err)
 }
 
 // readRange adds what the ledger has of the days, told apart by hour too where plots need it.
@@ -208,30 +166,5 @@ func readRange(
 	if f.Current, err = currentRouting(ctx, l); err != nil {
 		return nil, err
 	}
-	days := make([]ledger.RangeDay, len(f.Days))
-	for i, noon := range f.Days {
-		days[i] = ledger.RangeDay{
-			BusinessDay: ledger.NewBusinessDay(noon, noon.Location()), Period: f.Unit.Period(noon),
-		}
-	}
-	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
-		return nil, err
-	}
-	f.Complete = !days[len(days)-1].To.After(time.Now())
-	split := report.SplitOf(f.By)
-	split.Hour = split.Hour || hours
-	if f.Ledger, err = l.Reports.Range(ctx, days, split, done); err != nil {
-		return nil, err
-	}
-	var wanted []int64
-	for i := range f.Ledger.Parts {
-		for _, c := range f.Ledger.Parts[i].Choices {
-			wanted = append(wanted, c.Version)
-		}
-		for _, c := range f.Ledger.Parts[i].Carried {
-			wanted = append(wanted, c.Version)
-		}
-	}
-	f.Versions, err = routingVersions(ctx, l, wanted)
-	return f, err
+	return lookup.Range(ctx, l.Ledger, f, hours, done)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -45,13 +45,9 @@ after version N, which yours was made from.`,
 		Args: arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			return c.withRouting(ctx, f, func(ch *change) error {
-				done, err := ch.make(ctx, func() (*config.Document, error) {
+				return ch.write(ch.Make(ctx, func() (*config.Document, error) {
 					return c.readDocument(args[0])
-				})
-				if err != nil {
-					return err
-				}
-				return done.write(c, f.as)
+				}))
 			})
 		}),
 	}
@@ -73,17 +69,7 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 				return usage(err)
 			}
 			return c.withRouting(ctx, f, func(ch *change) error {
-				done, err := ch.make(ctx, func() (*config.Document, error) {
-					old, err := ch.version(ctx, version)
-					if err != nil {
-						return nil, err
-					}
-					return usableAgain(version, []byte(old.Document))
-				})
-				if err != nil {
-					return err
-				}
-				return done.write(c, f.as)
+				return ch.write(ch.Rollback(ctx, version))
 			})
 		}),
 	}
@@ -91,38 +77,11 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 	return cmd
 }
 
-// usableAgain reads an old document by the rules of today: one that was applied before channels of
-// a least-cost route needed prices, for example, would choose a channel without a price as the
-// cheapest. Old documents stay readable for reports and the audit.
-func usableAgain(version int64, text []byte) (*config.Document, error) {
-	doc, err := config.ParseDocument(versionName(version), text)
-	if err != nil {
-		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a "+
-			"file with \"dispatcher routing show --version %d > routing.yaml\", correct that, "+
-			"and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
-	}
-	return doc, nil
-}
-
-// version reads one version of the history.
-func (ch *change) version(ctx context.Context, version int64) (ledger.RoutingVersion, error) {
-	return storedVersion(ctx, ch.ledger, version)
-}
-
+// storedVersion reads one version of the history.
 func storedVersion(ctx context.Context, l *database, version int64) (ledger.RoutingVersion, error) {
-	v, err := l.Routing.Version(ctx, version)
-	switch {
-	case errors.Is(err, ledger.ErrNoRouting):
-		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing `+
-			`history" lists them`, version))
-	case err != nil:
-		return v, err
-	}
-	return v, nil
+	v, err := control.Version(ctx, l.Ledger, version)
+	return v, inCommands(err)
 }
-
-// versionName is what a version's document is called in sentences.
-func versionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
 
 // maxDocument is more than a routing document may have.
 const maxDocument = 2 << 20

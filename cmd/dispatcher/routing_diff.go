@@ -8,14 +8,15 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
 
 // comparison is what differs between two routing documents.
 type comparison struct {
-	From    string       `json:"from"` // a version's number or a file's name
-	To      string       `json:"to"`
-	Changes []changeLine `json:"changes"`
+	From    string         `json:"from"` // a version's number or a file's name
+	To      string         `json:"to"`
+	Changes []control.Line `json:"changes"`
 	// Unified is the difference of the texts, as patch takes it.
 	Unified string `json:"unified"`
 }
@@ -108,7 +109,7 @@ func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) 
 	if err != nil {
 		return nil, err
 	}
-	doc, routing, err := storedDocument(&v)
+	doc, routing, err := control.Stored(&v)
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +120,11 @@ func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) 
 }
 
 // changesTo compares two versions with their effects, and a file with the document of a version.
-func (s *side) changesTo(other *side) []changeLine {
+func (s *side) changesTo(other *side) []control.Line {
 	if s.file || other.file {
-		return versionDiff(s.plain, other.plain)
+		return control.VersionDiff(s.plain, other.plain)
 	}
-	return versionDiff(s.routing, other.routing)
+	return control.VersionDiff(s.routing, other.routing)
 }
 
 // isVersion tells a version's number from a file's name.

@@ -4,30 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/config"
-	"dispatcher/ledger"
+	"dispatcher/cmd/dispatcher/internal/control"
 )
-
-// historyLine is one version without its document.
-type historyLine struct {
-	Version   int64     `json:"version"`
-	Base      int64     `json:"base"`
-	CreatedAt time.Time `json:"created_at"`
-	Author    string    `json:"author"`
-	Reason    string    `json:"reason"`
-	// EffectsOnly is whether the version only changed effective weights.
-	EffectsOnly bool         `json:"effects_only"`
-	Changes     []changeLine `json:"changes"`
-}
 
 // history is what the command prints.
 type history struct {
-	Versions []historyLine `json:"versions"` // newest first
-	Ramps    []rampShown   `json:"ramps"`
+	Versions []control.HistoryLine `json:"versions"` // newest first
+	Ramps    []control.Ramp        `json:"ramps"`
 }
 
 func (c *cli) routingHistoryCommand() *cobra.Command {
@@ -54,11 +40,11 @@ changed effective weights, as health weighting does, says which version's docume
 }
 
 func (c *cli) printHistory(ctx context.Context, l *database, limit int, as format) error {
-	lines, err := historyLines(ctx, l, limit)
+	lines, err := control.History(ctx, l.Ledger, limit)
 	if err != nil {
-		return err
+		return inCommands(err)
 	}
-	h := history{Versions: lines, Ramps: []rampShown{}}
+	h := history{Versions: lines, Ramps: []control.Ramp{}}
 	ramps, err := l.Ramps.List(ctx, true)
 	if err != nil {
 		return err
@@ -68,8 +54,8 @@ func (c *cli) printHistory(ctx context.Context, l *database, limit int, as forma
 		if err != nil {
 			return err
 		}
-		shown := newRampShown(&ramps[i])
-		shown.Moves = rampMoves(moves)
+		shown := control.NewRamp(&ramps[i])
+		shown.Moves = control.RampMoves(moves)
 		h.Ramps = append(h.Ramps, shown)
 	}
 	if err := as.write(c.out, h, historySheet(h.Versions, as)); err != nil {
@@ -88,10 +74,10 @@ func (c *cli) printHistory(ctx context.Context, l *database, limit int, as forma
 
 // rampMoveSheet lists what was done about ramps beside their steps, which are versions: who held,
 // resumed or ended one, and why.
-func rampMoveSheet(ramps []rampShown) sheet {
+func rampMoveSheet(ramps []control.Ramp) sheet {
 	type row struct {
 		ramp int64
-		rampMove
+		control.RampMove
 	}
 	var rows []row
 	for i := range ramps {
@@ -111,93 +97,16 @@ func rampMoveSheet(ramps []rampShown) sheet {
 	}...)
 }
 
-// historyLines compares each of the newest versions with the one before it. Versions are read
-// one by one: a document may be large, and health weighting makes many versions of it.
-func historyLines(ctx context.Context, l *database, limit int) ([]historyLine, error) {
-	v, err := l.Routing.Current(ctx)
-	if errors.Is(err, ledger.ErrNoRouting) {
-		return []historyLine{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	lines := []historyLine{}
-	after, err := storedRouting(&v)
-	for err == nil {
-		lines = append(lines, historyLine{
-			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author,
-			Reason: v.Reason, EffectsOnly: v.Base != v.Version,
-			Changes: []changeLine{},
-		})
-		if v.Version == 1 {
-			break
-		}
-		if v, err = storedVersion(ctx, l, v.Version-1); err != nil {
-			break
-		}
-		var before *config.Routing
-		if before, err = storedRouting(&v); err != nil {
-			break
-		}
-		lines[len(lines)-1].Changes = versionDiff(before, after)
-		if len(lines) == limit {
-			break
-		}
-		after = before
-	}
-	return lines, err
-}
-
-// versionDiff compares two versions as diffLines does. An effective weight is told as a move from
-// or to the configured one, which is what draws went by without it.
-func versionDiff(before, after *config.Routing) []changeLine {
-	lines := diffLines(config.Diff(before, after))
-	configured := func(doc *config.Routing) map[string]string {
-		weights := map[string]string{}
-		for i := range doc.Routes {
-			for _, w := range doc.Routes[i].Weights {
-				path := "routes." + doc.Routes[i].Name + ".effective_weights." + w.Channel
-				weights[path] = w.Configured.String()
-			}
-		}
-		return weights
-	}
-	old, now := configured(before), configured(after)
-	for i := range lines {
-		if lines[i].From == nil {
-			lines[i].From = present(old[lines[i].Path])
-		}
-		if lines[i].To == nil {
-			lines[i].To = present(now[lines[i].Path])
-		}
-	}
-	return lines
-}
-
 // historySheet has who and when in one column where room is scarce.
-func historySheet(lines []historyLine, as format) sheet {
-	return list(as, lines, []column[historyLine]{
+func historySheet(lines []control.HistoryLine, as format) sheet {
+	return list(as, lines, []column[control.HistoryLine]{
 		{key: "version"},
 		{key: "created_at", only: formatCSV},
 		{key: "author", only: formatCSV},
-		{head: "created_at, author", only: formatTable, width: 23, cell: func(h *historyLine) any {
+		{head: "created_at, author", only: formatTable, width: 23, cell: func(h *control.HistoryLine) any {
 			return h.CreatedAt.Format(instant) + "\n" + h.Author
 		}},
 		{key: "reason", width: 30},
-		{key: "changes", width: 46, cell: func(h *historyLine) any { return h.summary() }},
+		{key: "changes", width: 46, cell: func(h *control.HistoryLine) any { return h.Summary() }},
 	}...)
-}
-
-// summary says in a few words what a version changed.
-func (h *historyLine) summary() string {
-	words := summary(h.Changes)
-	switch {
-	case h.EffectsOnly:
-		return fmt.Sprintf("effect on version %d: %s", h.Base, words)
-	case words == "" && h.Version == 1:
-		return "the first document"
-	case words == "":
-		return "only comments or the layout"
-	}
-	return words
 }

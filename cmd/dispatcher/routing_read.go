@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -36,25 +37,6 @@ func checkedRouting(flag, path string) (*config.Routing, error) {
 	return doc, nil
 }
 
-// storedRouting reads one version of the routing from the ledger.
-func storedRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
-	_, routing, err := storedDocument(v)
-	return routing, err
-}
-
-// storedDocument is the document of a version, and its routing with the effects of the version.
-func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
-	doc, err := config.ParseApplied(versionName(v.Version), []byte(v.Document))
-	var effects config.Effects
-	if err == nil {
-		effects, err = config.ParseEffects(v.Effects)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
-	}
-	return doc, doc.Routing.With(effects), nil
-}
-
 // currentVersion is the version in force; it has been applied.
 func currentVersion(ctx context.Context, l *database) (ledger.RoutingVersion, error) {
 	v, err := l.Routing.Current(ctx)
@@ -73,7 +55,7 @@ func inForce(ctx context.Context, l *database) (ledger.RoutingVersion, *config.R
 	if err != nil {
 		return v, nil, err
 	}
-	doc, err := storedRouting(&v)
+	doc, err := control.StoredRouting(&v)
 	return v, doc, err
 }
 
@@ -87,7 +69,7 @@ func currentRouting(ctx context.Context, l *database) (*config.Routing, error) {
 	v, err := l.Routing.Current(ctx)
 	switch {
 	case err == nil:
-		return storedRouting(&v)
+		return control.StoredRouting(&v)
 	case !errors.Is(err, ledger.ErrNoRouting):
 		return nil, err
 	case l.settings.RoutingFile != "":

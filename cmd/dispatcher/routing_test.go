@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -58,9 +59,9 @@ func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
 	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
 	got := dispatcher(t, "", env,
 		because("a is cheaper", "routing", "apply", file, "--format", "json")...)
-	done := decoded[changed](t, got)
+	done := decoded[control.Changed](t, got)
 	from, to := "25", "40"
-	want := []changeLine{{Path: "routes.default.weights.a", From: &from, To: &to}}
+	want := []control.Line{{Path: "routes.default.weights.a", From: &from, To: &to}}
 	if got.code != exitOK || done.Version != 2 || done.Previous != 1 || !done.Applied ||
 		done.DryRun || !cmp.Equal(done.Changes, want) {
 		t.Errorf("%+v", got)
@@ -362,27 +363,27 @@ func TestTheAuthorIsWhoIsLoggedIn(t *testing.T) {
 
 func TestSummariesAreShort(t *testing.T) {
 	t.Parallel()
-	p := present
-	for want, changes := range map[string][]changeLine{
+	p := control.Present
+	for want, changes := range map[string][]control.Line{
 		"": nil,
 		"routes.default.weights.a 25 → 40, c 60 → 45": {
-			{"routes.default.weights.a", p("25"), p("40")},
-			{"routes.default.weights.c", p("60"), p("45")},
+			{Path: "routes.default.weights.a", From: p("25"), To: p("40")},
+			{Path: "routes.default.weights.c", From: p("60"), To: p("45")},
 		},
 		"timezone UTC → CET; channels.d.provider added (smpp)": {
-			{"timezone", p("UTC"), p("CET")}, {"channels.d.provider", nil, p("smpp")},
+			{Path: "timezone", From: p("UTC"), To: p("CET")}, {Path: "channels.d.provider", From: nil, To: p("smpp")},
 		},
 		"a removed; b removed; c removed; d removed; 1 more": {
-			{"a", p("1"), nil},
-			{"b", p("1"), nil},
-			{"c", p("1"), nil},
-			{"d", p("1"), nil},
-			{"e", p("1"), nil},
+			{Path: "a", From: p("1"), To: nil},
+			{Path: "b", From: p("1"), To: nil},
+			{Path: "c", From: p("1"), To: nil},
+			{Path: "d", From: p("1"), To: nil},
+			{Path: "e", From: p("1"), To: nil},
 		},
 		"x added (" + strings.Repeat("y", 39) +
-			"…)": {{"x", nil, p(strings.Repeat("y", 400))}},
+			"…)": {{Path: "x", From: nil, To: p(strings.Repeat("y", 400))}},
 	} {
-		if got := summary(changes); got != want {
+		if got := control.Summary(changes); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -400,7 +401,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	if with == testRouting {
 		t.Fatal("the document has changed")
 	}
-	first := decoded[changed](t,
+	first := decoded[control.Changed](t,
 		dispatcher(t, "", env,
 			because("a carrier", "routing", "apply", write(t, "next.yaml", with),
 				"--format", "json")...))
@@ -410,7 +411,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 				"machine") {
 		t.Errorf("%+v", first)
 	}
-	then := decoded[changed](t,
+	then := decoded[control.Changed](t,
 		dispatcher(t, "", env,
 			because("weights", "routing", "apply",
 				write(t, "next.yaml",

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 )
@@ -23,15 +24,15 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP",
 		NoReceipt: 12345,
 	}
-	var weights []changeLine
+	var weights []control.Line
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		weights = append(weights,
-			changeLine{
-				Path: "routes.transactional.weights." + name, From: present("33.333"),
-				To: present(long),
+			control.Line{
+				Path: "routes.transactional.weights." + name, From: control.Present("33.333"),
+				To: control.Present(long),
 			})
 	}
-	ramp := rampShown{
+	ramp := control.Ramp{
 		ID: 1234, Route: "transactional", To: map[string]string{
 			"provider-east": "33.333", "provider-west": "66.667",
 		}, State: "superseded", Step: 12, Steps: 144,
@@ -48,12 +49,12 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 				PValue: new(float64),
 			},
 			[]report.DailyRow{row, row}),
-		"history": historySheet([]historyLine{{
+		"history": historySheet([]control.HistoryLine{{
 			Version: 123456,
 			Author:  "ann@operations-7.example.net", Reason: long, Changes: weights,
 		}},
 			formatTable),
-		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
+		"ramps":   rampSheet([]control.Ramp{ramp}, formatTable),
 		"changes": changeSheet(weights, formatTable),
 		"channels": channelSheet(7, []status.Detail{{
 			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000,
@@ -61,21 +62,21 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			Limits: []status.DetailLimit{
 				{
 					Window: "1s", Unit: "messages", Currency: "",
-					Max: status.Quantity{Units: 1000, Money: false},
+					Max:           status.Quantity{Units: 1000, Money: false},
 					ConfiguredMax: status.Quantity{Units: 900, Money: false},
-					Granted: status.Quantity{Units: 1000, Money: false},
+					Granted:       status.Quantity{Units: 1000, Money: false},
 				},
 				{
 					Window: "1d", Unit: "segments", Currency: "",
-					Max: status.Quantity{Units: 1000000, Money: false},
+					Max:           status.Quantity{Units: 1000000, Money: false},
 					ConfiguredMax: status.Quantity{Units: 1000000, Money: false},
-					Granted: status.Quantity{Units: 999999, Money: false},
+					Granted:       status.Quantity{Units: 999999, Money: false},
 				},
 				{
 					Window: "1d", Unit: "money", Currency: "GBP",
-					Max: status.Quantity{Units: 250_000_000, Money: true},
+					Max:           status.Quantity{Units: 250_000_000, Money: true},
 					ConfiguredMax: status.Quantity{Units: 250_000_000, Money: true},
-					Granted: status.Quantity{Units: 12_345_678, Money: true},
+					Granted:       status.Quantity{Units: 12_345_678, Money: true},
 				},
 			}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
@@ -88,7 +89,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			key: admission.Key{
 				Window: admission.Day, Unit: admission.Segments,
 				Scope: admission.Scope{Tenant: "a-large-tenant"},
-			}, From: present("100%"), To: present("1000000.123456 GBP"),
+			}, From: control.Present("100%"), To: control.Present("1000000.123456 GBP"),
 		}}, formatTable),
 		"attempts": attemptSheet([]report.Attempt{{
 			Number: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled",

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -154,7 +155,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 			v, err := l.Routing.Current(ctx)
 			switch {
 			case err == nil:
-				return storedRouting(&v)
+				return control.StoredRouting(&v)
 			case !errors.Is(err, ledger.ErrNoRouting):
 				return nil, l.told(err)
 			}

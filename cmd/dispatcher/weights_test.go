@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
@@ -16,7 +17,7 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 	l, env := seeded(t)
 	got := dispatcher(t, "", env,
 		because("a is cheaper", "weights", "set", "default", "a=40", "--format", "json")...)
-	done := decoded[changed](t, got)
+	done := decoded[control.Changed](t, got)
 	if got.code != exitOK || done.Version != 2 || done.Route != "default" ||
 		done.Before.Size != 100 || done.After.Size != 115 {
 		t.Fatalf("%+v", got)
@@ -40,8 +41,8 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 
 // shownWeights is what weights show prints.
 type shownWeights struct {
-	Version int64          `json:"version"`
-	Routes  []routeWeights `json:"routes"`
+	Version int64                  `json:"version"`
+	Routes  []control.RouteWeights `json:"routes"`
 }
 
 func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
@@ -53,7 +54,7 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 			"--steps", "3",
 			"--max-errors", "2.5%", "--max-deviation", "0.1", "--least", "50",
 			"--format", "json")...)
-	started := decoded[rampStarted](t, got)
+	started := decoded[control.RampStarted](t, got)
 	if got.code != exitOK || !started.Applied || started.Version != 1 || len(started.Plan) != 3 ||
 		started.Plan[2].Weights["a"] != "40" || started.Plan[0].Weights["a"] != "30" {
 		t.Fatalf("%+v", got)
@@ -254,7 +255,7 @@ func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 			t.Errorf("%q is not in %s", want, dry.out)
 		}
 	}
-	done := decoded[changed](t,
+	done := decoded[control.Changed](t,
 		dispatcher(t, "", env,
 			because("more", "weights", "set", "default", "a=31", "--format", "json")...))
 	c := done.After.Intervals[2]
@@ -263,7 +264,7 @@ func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	v := current(t, l)
-	doc, err := storedRouting(&v)
+	doc, err := control.StoredRouting(&v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ func TestARampMayLastDays(t *testing.T) {
 	_, env := seeded(t)
 	got := dispatcher(t, "", env, "weights", "ramp", "default", "a=40", "--over", "400d",
 		"--steps", "4", "--dry-run", "--format", "json")
-	if started := decoded[rampStarted](t, got); started.Ramp.EverySeconds != 100*24*3600 {
+	if started := decoded[control.RampStarted](t, got); started.Ramp.EverySeconds != 100*24*3600 {
 		t.Errorf("%+v", got)
 	}
 	var f overFlag

@@ -1,4 +1,4 @@
-package main
+package control
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type limitEdit struct {
 func limitEdits(before, after *config.Routing) []limitEdit {
 	var edits []limitEdit
 	compare := func(channel string, limits []admission.Limit) {
-		old := limitsOf(before, channel)
+		old := LimitsOf(before, channel)
 		for i := range limits {
 			e := limitEdit{channel: channel, after: &limits[i]}
 			if at := slices.IndexFunc(old,
@@ -55,31 +55,31 @@ func (e *limitEdit) closes() bool {
 // warnOfLimits notes what the limits of a changed document let nothing through to, and what a burst
 // leaves. Every command that applies a document says the same, and so does its dry run; see
 // warnOfGranted for the rest.
-func (ch *change) warnOfLimits(done *changed) {
-	edits := limitEdits(ch.base(), done.after)
+func (d *Draft) warnOfLimits(done *Changed) {
+	edits := limitEdits(d.Base(), done.Routing)
 	for i := range edits {
 		e := &edits[i]
 		if e.closes() {
 			done.Warnings = append(done.Warnings, closedBy(e.channel, e.after.Scope)...)
 		}
-		if words := burstWarning(done.after, e); words != "" {
+		if words := burstWarning(done.Routing, e); words != "" {
 			done.Warnings = append(done.Warnings, words)
 		}
 	}
-	done.Warnings = append(done.Warnings, idleWarnings(ch.base(), done.after)...)
+	done.Warnings = append(done.Warnings, idleWarnings(d.Base(), done.Routing)...)
 }
 
 // warnOfGranted notes what the running windows of lowered limits have granted already. It is to be
 // read when the change is in force: until then more is granted.
-func (ch *change) warnOfGranted(ctx context.Context, done *changed) error {
-	granted, err := ch.grantedAlready(ctx, done.after, limitEdits(ch.base(), done.after))
+func (d *Draft) warnOfGranted(ctx context.Context, done *Changed) error {
+	granted, err := d.grantedAlready(ctx, done.Routing, limitEdits(d.Base(), done.Routing))
 	done.Warnings = append(done.Warnings, granted...)
 	return err
 }
 
 // grantedAlready says of each lowered limit whose running window is beyond it that nothing more
 // goes until it ends. Seconds are over before anybody reads this.
-func (ch *change) grantedAlready(
+func (d *Draft) grantedAlready(
 	ctx context.Context, after *config.Routing, edits []limitEdit,
 ) ([]string, error) {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e limitEdit) bool {
@@ -88,7 +88,7 @@ func (ch *change) grantedAlready(
 	if len(edits) == 0 {
 		return nil, nil
 	}
-	present, err := ch.ledger.Limits.Present(ctx)
+	present, err := d.ledger.Limits.Present(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func burstWarning(doc *config.Routing, e *limitEdit) string {
 // before.
 func idleWarnings(before, after *config.Routing) []string {
 	var warnings []string
-	for _, route := range idleRoutes(after) {
-		if was, err := routeOf(before, route); err != nil || !isIdle(before, was) {
+	for _, route := range IdleRoutes(after) {
+		if was, err := RouteOf(before, route); err != nil || !isIdle(before, was) {
 			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes "+
 				"messages: they wait until one does.", route))
 		}
@@ -149,8 +149,8 @@ func idleWarnings(before, after *config.Routing) []string {
 	return warnings
 }
 
-// idleRoutes are the names of the routes that have no channel which takes messages.
-func idleRoutes(doc *config.Routing) []string {
+// IdleRoutes are the names of the routes that have no channel which takes messages.
+func IdleRoutes(doc *config.Routing) []string {
 	var idle []string
 	for i := range doc.Routes {
 		if isIdle(doc, &doc.Routes[i]) {
@@ -167,11 +167,11 @@ func isIdle(doc *config.Routing, route *config.Route) bool {
 // takes reports whether a channel is enabled and no limit of all its messages is 0.
 func takes(doc *config.Routing, name string) bool {
 	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	return at >= 0 && doc.Channels[at].State == config.Enabled && closing(&doc.Channels[at]) == nil
+	return at >= 0 && doc.Channels[at].State == config.Enabled && Closing(&doc.Channels[at]) == nil
 }
 
-// closing is the limit of 0 that closes a channel; nil when there is none.
-func closing(c *config.Channel) *admission.Limit {
+// Closing is the limit of 0 that closes a channel; nil when there is none.
+func Closing(c *config.Channel) *admission.Limit {
 	for i := range c.Limits {
 		if l := &c.Limits[i]; l.Max == 0 && l.Scope == (admission.Scope{}) {
 			return l
@@ -182,18 +182,21 @@ func closing(c *config.Channel) *admission.Limit {
 
 // warnOfFiles notes the files that new or changed settings of channels name and that are not on
 // this machine. They may lie where the dispatchers run, so that is no fault.
-func (ch *change) warnOfFiles(done *changed) {
-	for i := range done.after.Channels {
-		c := &done.after.Channels[i]
-		if c.Test || c.Provider == "sandbox" || sameSettings(ch.base(), c) {
+func (d *Draft) warnOfFiles(done *Changed) {
+	if d.secrets == nil {
+		return
+	}
+	for i := range done.Routing.Channels {
+		c := &done.Routing.Channels[i]
+		if c.Test || c.Provider == "sandbox" || sameSettings(d.Base(), c) {
 			continue
 		}
-		if missing := missingFiles(c, ch.ledger.settings.Secrets().Read); len(missing) > 0 {
+		if missing := missingFiles(c, d.secrets.Read); len(missing) > 0 {
 			done.Warnings = append(done.Warnings, fmt.Sprintf(
 				"Channel %s names %s, which cannot be read in the secrets folder of this machine, "+
 					"%s (DISPATCHER_SECRETS_DIR): "+
 					"see that it lies in that of the dispatchers, or the channel will not connect.",
-				c.Name, strings.Join(missing, ", "), ch.ledger.settings.Secrets().Path()))
+				c.Name, strings.Join(missing, ", "), d.secrets.Path()))
 		}
 	}
 }

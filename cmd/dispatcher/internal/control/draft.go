@@ -1,0 +1,203 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// By says who makes a change, and why.
+type By struct {
+	Author, Reason string
+	// Expect is the version that the change was made from; nil for whatever is current, 0 for
+	// "there is none yet".
+	Expect *int64
+	DryRun bool
+	Force  bool // apply also what means nothing new
+}
+
+// Edit makes the new document.
+type Edit func() (*config.Document, error)
+
+// Draft is one change of the routing under way.
+type Draft struct {
+	ledger  *ledger.Ledger
+	secrets *config.SecretsFolder
+	by      By
+
+	Current ledger.RoutingVersion // the zero version when there is none
+	// Document is that of Current, without its effects: a change is one of the document. nil when
+	// there is none.
+	Document *config.Document
+	InForce  *config.Routing // its routing with the effects
+}
+
+// Begin takes the routing in force as the base of a change. Files that channels name are looked for
+// in the folder of secrets; with nil they are not.
+func Begin(
+	ctx context.Context, l *ledger.Ledger, secrets *config.SecretsFolder, by By,
+) (*Draft, error) {
+	d := &Draft{ledger: l, secrets: secrets, by: by}
+	var err error
+	d.Current, err = l.Routing.Current(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
+		d.Current = ledger.RoutingVersion{}
+	case err != nil:
+		return nil, err
+	default:
+		if d.Document, d.InForce, err = Stored(&d.Current); err != nil {
+			return nil, err
+		}
+	}
+	if e := by.Expect; e != nil && (*e < d.Current.Base || *e > d.Current.Version) {
+		return nil, d.conflict(ctx, *e)
+	}
+	return d, nil
+}
+
+// need refuses a change of a routing that does not exist.
+func (d *Draft) need() error {
+	if d.Document == nil {
+		return ErrNoRouting
+	}
+	return nil
+}
+
+// Make edits the document, checks it and applies it, unless it is a dry run or changes nothing.
+func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
+	document, err := edit()
+	if err != nil {
+		return nil, refuse(err)
+	}
+	after := document.Routing
+	if err := app.CheckChannels(document.Name, after); err != nil {
+		return nil, refuse(err)
+	}
+	done := &Changed{
+		Version: d.Current.Version, Previous: d.Current.Version, DryRun: d.by.DryRun,
+		Changes: Lines(config.Diff(d.Base(), after)), Warnings: []string{}, Routing: after,
+		InForce: d.withEffects(after),
+	}
+	done.Forced = d.by.Force
+	done.Relaid = len(done.Changes) == 0 && string(document.Text) != d.Current.Document
+	if len(done.Changes) == 0 && (!done.Relaid || !d.by.Force) {
+		return done, nil
+	}
+	if err := d.warn(ctx, done); err != nil {
+		return done, err
+	}
+	if d.by.DryRun {
+		return done, d.warnOfGranted(ctx, done)
+	}
+	done.Version, err = d.ledger.Routing.Apply(ctx, app.NewRouting(document, d.InForce,
+		d.by.Author, d.by.Reason, &d.Current.Version))
+	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
+		return nil, d.Overtaken(ctx, conflict)
+	}
+	if err != nil {
+		return nil, err
+	}
+	done.Applied = true
+	if err := d.warnOfGranted(ctx, done); err != nil {
+		done.Warnings = append(done.Warnings,
+			`What running windows have granted already could not be read; see "dispatcher `+
+				`limits show".`)
+	}
+	return done, nil
+}
+
+// withEffects is the new routing with the effects of health weighting that it takes over.
+func (d *Draft) withEffects(after *config.Routing) *config.Routing {
+	if d.InForce == nil {
+		return after
+	}
+	return after.With(config.KeepEffects(d.InForce, after))
+}
+
+// Base is what the change is compared with; an empty routing before the first.
+func (d *Draft) Base() *config.Routing {
+	if d.Document == nil {
+		return &config.Routing{Timezone: time.UTC}
+	}
+	return d.Document.Routing
+}
+
+// warn notes what the one who makes the change should know.
+func (d *Draft) warn(ctx context.Context, done *Changed) error {
+	ramps, err := d.endedRamps(ctx, done.Routing)
+	if err != nil {
+		return err
+	}
+	done.Warnings = append(done.Warnings, ramps...)
+	if before, now := d.Base().
+		Timezone.String(), done.Routing.Timezone.String(); d.Document != nil && before != now {
+		done.Warnings = append(done.Warnings, fmt.Sprintf(
+			"The business day is cut in %s from now on, no longer in %s: limits per day begin "+
+				"with what was claimed since the latest midnight there, and reports of today and "+
+				"later count from midnight there.", now, before))
+	}
+	d.warnOfFiles(done)
+	d.warnOfLimits(done)
+	return nil
+}
+
+// endedRamps says which ramps end because the change sets the weights of their route.
+func (d *Draft) endedRamps(ctx context.Context, after *config.Routing) ([]string, error) {
+	ramps, err := d.ledger.Ramps.List(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	var warnings []string
+	for i := range ramps {
+		r := &ramps[i]
+		before, _ := RouteOf(d.Base(), r.Route) // nil when it is gone: the ramp has ended already
+		now, _ := RouteOf(after, r.Route)
+		if before != nil && (now == nil || !slices.Equal(before.Weights, now.Weights)) {
+			warnings = append(warnings, fmt.Sprintf("Ramp %d of route %s ends with that, at step "+
+				"%d of %d.", r.ID, r.Route, r.Step, r.Steps))
+		}
+	}
+	return warnings, nil
+}
+
+// Overtaken says who was quicker than this change.
+func (d *Draft) Overtaken(ctx context.Context, conflict *ledger.VersionConflictError) error {
+	var err error
+	if d.Current, err = d.ledger.Routing.Current(ctx); err != nil {
+		return conflict
+	}
+	return d.conflict(ctx, conflict.Expected)
+}
+
+// conflict says who changed the document after the expected version.
+func (d *Draft) conflict(ctx context.Context, expected int64) error {
+	c := &Conflict{Expected: expected, Current: d.Current.Version}
+	if expected > d.Current.Version {
+		return c
+	}
+	var err error
+	c.Newer, err = d.ledger.Routing.Version(ctx, d.Current.Base)
+	if err != nil {
+		return err
+	}
+	return c
+}
+
+// RouteOf finds a route by name, or says which there are.
+func RouteOf(doc *config.Routing, name string) (*config.Route, error) {
+	names := make([]string, len(doc.Routes))
+	for i := range doc.Routes {
+		if names[i] = doc.Routes[i].Name; names[i] == name {
+			return &doc.Routes[i], nil
+		}
+	}
+	return nil, unknownf("there is no route %q; choose one of %s", name, strings.Join(names, ", "))
+}

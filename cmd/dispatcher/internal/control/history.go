@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// HistoryLine is one version without its document.
+type HistoryLine struct {
+	Version   int64     `json:"version"`
+	Base      int64     `json:"base"`
+	CreatedAt time.Time `json:"created_at"`
+	Author    string    `json:"author"`
+	Reason    string    `json:"reason"`
+	// EffectsOnly is whether the version only changed effective weights.
+	EffectsOnly bool   `json:"effects_only"`
+	Changes     []Line `json:"changes"`
+}
+
+// StoredRouting reads one version of the routing from the ledger.
+func StoredRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
+	_, routing, err := Stored(v)
+	return routing, err
+}
+
+// Stored is the document of a version, and its routing with the effects of the version.
+func Stored(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
+	doc, err := config.ParseApplied(VersionName(v.Version), []byte(v.Document))
+	var effects config.Effects
+	if err == nil {
+		effects, err = config.ParseEffects(v.Effects)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
+	}
+	return doc, doc.Routing.With(effects), nil
+}
+
+// Version reads one version.
+func Version(ctx context.Context, l *ledger.Ledger, version int64) (ledger.RoutingVersion, error) {
+	v, err := l.Routing.Version(ctx, version)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return v, unknownf(`there is no routing version %d: "dispatcher routing history" lists `+
+			`them`, version)
+	}
+	return v, err
+}
+
+// VersionName is what a version's document is called in sentences.
+func VersionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
+
+// InForce is the current version with its routing, as draws go by it.
+func InForce(
+	ctx context.Context, l *ledger.Ledger,
+) (ledger.RoutingVersion, *config.Routing, error) {
+	v, err := l.Routing.Current(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return v, nil, ErrNoRouting
+	}
+	if err != nil {
+		return v, nil, err
+	}
+	doc, err := StoredRouting(&v)
+	return v, doc, err
+}
+
+// usableAgain reads an old document by the rules of today: one that was applied before channels of
+// a least-cost route needed prices, for example, would choose a channel without a price as the
+// cheapest. Old documents stay readable for reports and the audit.
+func usableAgain(version int64, text []byte) (*config.Document, error) {
+	doc, err := config.ParseDocument(VersionName(version), text)
+	if err != nil {
+		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a "+
+			"file with \"dispatcher routing show --version %d > routing.yaml\", correct that, "+
+			"and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
+	}
+	return doc, nil
+}
+
+// Rollback applies the document of an old version as a new one.
+func (d *Draft) Rollback(ctx context.Context, version int64) (*Changed, error) {
+	old, err := Version(ctx, d.ledger, version)
+	if err != nil {
+		return nil, err
+	}
+	return d.Make(ctx, func() (*config.Document, error) {
+		return usableAgain(version, []byte(old.Document))
+	})
+}
+
+// History compares each of the newest versions with the one before it. Versions are read
+// one by one: a document may be large, and health weighting makes many versions of it.
+func History(ctx context.Context, l *ledger.Ledger, limit int) ([]HistoryLine, error) {
+	v, err := l.Routing.Current(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return []HistoryLine{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines := []HistoryLine{}
+	after, err := StoredRouting(&v)
+	for err == nil {
+		lines = append(lines, HistoryLine{
+			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author,
+			Reason: v.Reason, EffectsOnly: v.Base != v.Version,
+			Changes: []Line{},
+		})
+		if v.Version == 1 {
+			break
+		}
+		if v, err = Version(ctx, l, v.Version-1); err != nil {
+			break
+		}
+		var before *config.Routing
+		if before, err = StoredRouting(&v); err != nil {
+			break
+		}
+		lines[len(lines)-1].Changes = VersionDiff(before, after)
+		if len(lines) == limit {
+			break
+		}
+		after = before
+	}
+	return lines, err
+}
+
+// VersionDiff compares two versions as Lines does. An effective weight is told as a move from
+// or to the configured one, which is what draws went by without it.
+func VersionDiff(before, after *config.Routing) []Line {
+	lines := Lines(config.Diff(before, after))
+	configured := func(doc *config.Routing) map[string]string {
+		weights := map[string]string{}
+		for i := range doc.Routes {
+			for _, w := range doc.Routes[i].Weights {
+				path := "routes." + doc.Routes[i].Name + ".effective_weights." + w.Channel
+				weights[path] = w.Configured.String()
+			}
+		}
+		return weights
+	}
+	old, now := configured(before), configured(after)
+	for i := range lines {
+		if lines[i].From == nil {
+			lines[i].From = Present(old[lines[i].Path])
+		}
+		if lines[i].To == nil {
+			lines[i].To = Present(now[lines[i].Path])
+		}
+	}
+	return lines
+}
+
+// Summary says in a few words what a version changed.
+func (h *HistoryLine) Summary() string {
+	words := Summary(h.Changes)
+	switch {
+	case h.EffectsOnly:
+		return fmt.Sprintf("effect on version %d: %s", h.Base, words)
+	case words == "" && h.Version == 1:
+		return "the first document"
+	case words == "":
+		return "only comments or the layout"
+	}
+	return words
+}

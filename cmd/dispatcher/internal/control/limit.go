@@ -1,0 +1,53 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+// SetLimit changes, adds or takes out one limit of a channel, or of all channels when none is named.
+// A problem of the document goes through words, which may be nil.
+func (d *Draft) SetLimit(
+	ctx context.Context, channel string, l admission.Limit, remove bool, words func(error) error,
+) (*Changed, error) {
+	if err := d.need(); err != nil {
+		return nil, err
+	}
+	if channel != "" {
+		if err := knownChannel(d.Base(), channel); err != nil {
+			return nil, err
+		}
+	}
+	there := slices.ContainsFunc(LimitsOf(d.Base(), channel), func(o admission.Limit) bool {
+		return o.Key() == l.Key()
+	})
+	if remove && !there {
+		return nil, unknownf("there is no such limit")
+	}
+	return d.Make(ctx, func() (doc *config.Document, err error) {
+		if remove {
+			doc, err = d.Document.DropLimit(channel, l.Key())
+		} else {
+			doc, err = d.Document.SetLimit(channel, l)
+		}
+		if err != nil && words != nil {
+			err = words(err)
+		}
+		return doc, err
+	})
+}
+
+// LimitsOf are the limits of a channel, or those over all channels when none is named.
+func LimitsOf(doc *config.Routing, channel string) []admission.Limit {
+	if at := slices.IndexFunc(doc.Channels,
+		func(c config.Channel) bool { return c.Name == channel }); at >= 0 {
+		return doc.Channels[at].Limits
+	}
+	if channel == "" {
+		return doc.Limits
+	}
+	return nil
+}

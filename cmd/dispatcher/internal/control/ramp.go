@@ -1,0 +1,107 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// instant writes a time in a sentence.
+const instant = "2006-01-02 15:04:05 UTC"
+
+// Ramp is a ramp as the commands print it.
+type Ramp struct {
+	ID    int64  `json:"id"`
+	Route string `json:"route"`
+	State string `json:"state"` // running, held, done, cancelled or superseded
+	// why it does not go on, when it is held; empty else
+	Held string `json:"held"`
+	// why it came into its state: held, cancelled or superseded
+	Why          string            `json:"why"`
+	From         map[string]string `json:"from"`
+	To           map[string]string `json:"to"`
+	Steps        int               `json:"steps"`
+	Step         int               `json:"step"` // so many have been made
+	EverySeconds float64           `json:"every_seconds"`
+	NextAt       *time.Time        `json:"next_at"` // null unless it runs
+	MaxErrors    float64           `json:"max_errors"`
+	MaxDeviation float64           `json:"max_deviation"`
+	Least        int64             `json:"least_messages"`
+	Author       string            `json:"author"`
+	Reason       string            `json:"reason"`
+	ChangedBy    string            `json:"changed_by"`
+	ChangedAt    *time.Time        `json:"changed_at"`
+	CreatedAt    *time.Time        `json:"created_at"`
+	Version      int64             `json:"version"` // of the last step; 0 before the first
+	// Moves is what happened to it, in order; only routing history tells.
+	Moves []RampMove `json:"moves,omitempty"`
+}
+
+// RampMove is one thing that happened to a ramp.
+type RampMove struct {
+	At      time.Time `json:"at"`
+	Author  string    `json:"author"`
+	Move    string    `json:"move"` // started, step, done, held, resumed, cancelled or superseded
+	Step    int       `json:"step"` // so many had been made
+	Version int64     `json:"version"`
+	Reason  string    `json:"reason"`
+}
+
+func RampMoves(moves []ledger.RampMove) []RampMove {
+	out := make([]RampMove, len(moves))
+	for i, m := range moves {
+		out[i] = RampMove(m)
+	}
+	return out
+}
+
+func NewRamp(r *ledger.Ramp) Ramp {
+	held := ""
+	if r.State == ledger.RampHeld {
+		held = r.Held
+	}
+	return Ramp{
+		ID: r.ID, Route: r.Route, State: string(r.State), Held: held, Why: r.Held, From: r.From,
+		To: r.To, Steps: r.Steps, Step: r.Step,
+		EverySeconds: r.Every.Seconds(), NextAt: moment(r.NextAt), MaxErrors: r.MaxErrors,
+		MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
+		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: moment(r.ChangedAt),
+		CreatedAt: moment(r.CreatedAt), Version: r.Version,
+	}
+}
+
+// moment is nil for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Sentence says where the ramp stands.
+func (r *Ramp) Sentence() string {
+	s := fmt.Sprintf("Ramp %d of route %s to %s is %s", r.ID, r.Route, r.Target(), r.State)
+	if r.Step < r.Steps {
+		s += fmt.Sprintf(" at step %d of %d", r.Step, r.Steps)
+	}
+	switch {
+	case r.NextAt != nil:
+		s += ", the next step is due at " + r.NextAt.UTC().Format(instant)
+	case r.Why != "":
+		s += " (" + r.Why + ")"
+	}
+	return s + "."
+}
+
+// Target lists the weights that the ramp leads to.
+func (r *Ramp) Target() string {
+	words := make([]string, 0, len(r.To))
+	for channel, weight := range r.To {
+		words = append(words, channel+"="+weight)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,61 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// Settlement says what became of an ambiguous submission, as somebody knows it from the provider's
+// own log.
+type Settlement struct {
+	As        string // one of Verdicts
+	Reference string // the provider's id of the message, if it has been taken
+	By        By
+}
+
+// Verdicts are the words for what became of a submission.
+var Verdicts = []string{"taken", "not_taken", "final"}
+
+var verdicts = map[string]ledger.ResolvedAs{
+	"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.Unresolved,
+}
+
+// Settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
+// Where that cannot be, why completes the sentence "message ID ...".
+func Settle(
+	ctx context.Context, l *ledger.Ledger, id string, number int, s *Settlement,
+) (attempt ledger.Attempt, why string, err error) {
+	open, err := l.Ambiguities.Of(ctx, id, number)
+	if errors.Is(err, ledger.ErrNotAmbiguous) {
+		if _, err := l.Messages.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
+			return attempt, "is not in the ledger: no message has this id", nil
+		}
+		return attempt, `is not ambiguous: "dispatcher explain" tells what became of it`, nil
+	}
+	if err != nil {
+		return attempt, "", err
+	}
+	if verdicts[s.As] == ledger.NotTaken && open.Partly {
+		return attempt, "is known to have been taken in part: settle it as taken, or as final", nil
+	}
+	now, err := l.Clock(ctx)
+	if err != nil {
+		return attempt, "", err
+	}
+	if verdicts[s.As] == ledger.NotTaken && open.Message.Envelope == nil &&
+		open.Message.ExpiresAt.After(now) {
+		return attempt, "cannot be sent again, because its number and text are not kept any " +
+			"more: settle it as taken, or as final", nil
+	}
+	resolution := decide.Resolve(&open, verdicts[s.As], decide.CodeOperator, s.Reference, now)
+	resolution.Author, resolution.Note = s.By.Author, s.By.Reason
+	ended, err := l.Ambiguities.Resolve(ctx, resolution)
+	if err == nil && !ended {
+		why = "has been settled meanwhile, or is being submitted again just now: look at it once " +
+			"more in a few seconds"
+	}
+	return open.Attempt, why, err
+}

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// SetWeights changes some weights of a route, and tells its intervals before and after.
+func (d *Draft) SetWeights(
+	ctx context.Context, route string, weights []config.Weight,
+) (*Changed, error) {
+	if err := d.need(); err != nil {
+		return nil, err
+	}
+	before, err := WeightedRoute(d.InForce, route)
+	if err != nil {
+		return nil, err
+	}
+	done, err := d.Make(ctx, func() (*config.Document, error) {
+		return d.Document.SetWeights(route, weights)
+	})
+	if err != nil {
+		return nil, err
+	}
+	after, err := RouteOf(done.InForce, route)
+	if err != nil {
+		return nil, err
+	}
+	done.Warnings = append(done.Warnings, loweredWeights(after)...)
+	if done.Before, err = report.PreviewRoute(before); err != nil {
+		return nil, err
+	}
+	if done.After, err = report.PreviewRoute(after); err != nil {
+		return nil, err
+	}
+	done.Route = route
+	return done, nil
+}
+
+// loweredWeights say which weights of a route health weighting keeps below those of the document.
+func loweredWeights(route *config.Route) []string {
+	var warnings []string
+	for _, w := range route.Weights {
+		if w.Weight != w.Configured {
+			warnings = append(warnings, fmt.Sprintf(
+				"Because of failures health weighting keeps %s at the effective weight %s instead "+
+					"of %s: draws go by that, and so do the intervals.", w.Channel, w.Weight,
+				w.Configured))
+		}
+	}
+	return warnings
+}
+
+// WeightedRoute finds a route that has weights.
+func WeightedRoute(doc *config.Routing, name string) (*config.Route, error) {
+	route, err := RouteOf(doc, name)
+	if err == nil && route.Weights == nil {
+		err = refusef(`route %s has no weights: its mode is %s; give it weights with `+
+			`"dispatcher routing apply"`, name, route.Mode)
+	}
+	return route, err
+}
+
+// RouteWeights is what one route draws by.
+type RouteWeights struct {
+	Route    string          `json:"route"`
+	Mode     string          `json:"mode"`
+	Channels []ChannelWeight `json:"channels"`
+	Ramp     *Ramp           `json:"ramp"` // null when none runs or is held
+}
+
+// ChannelWeight is one channel's part of it. A route without weights has only names.
+type ChannelWeight struct {
+	Channel    string       `json:"channel"`
+	Configured *json.Number `json:"configured"`
+	Effective  *json.Number `json:"effective"`
+	// of the draws, by the effective weights; null when the route does not draw
+	Share *float64 `json:"share"`
+}
+
+// Weights lists the weights in force of one route, or of all when it has no name, with the ramps
+// under way.
+func Weights(
+	ctx context.Context, l *ledger.Ledger, route string,
+) (version int64, routes []RouteWeights, err error) {
+	v, doc, err := InForce(ctx, l)
+	if err != nil {
+		return 0, nil, err
+	}
+	ramps, err := l.Ramps.List(ctx, false)
+	if err != nil {
+		return 0, nil, err
+	}
+	if routes, err = WeightsOf(doc, route); err != nil {
+		return 0, nil, err
+	}
+	for i := range routes {
+		for j := range ramps {
+			if ramps[j].Route == routes[i].Route {
+				shown := NewRamp(&ramps[j])
+				routes[i].Ramp = &shown
+			}
+		}
+	}
+	return v.Version, routes, nil
+}
+
+// WeightsOf lists the weights of one route, or of all when it has no name.
+func WeightsOf(doc *config.Routing, name string) ([]RouteWeights, error) {
+	var out []RouteWeights
+	if name != "" {
+		if _, err := RouteOf(doc, name); err != nil {
+			return nil, err
+		}
+	}
+	for i := range doc.Routes {
+		route := &doc.Routes[i]
+		if name != "" && route.Name != name {
+			continue
+		}
+		preview, err := report.PreviewRoute(route)
+		if err != nil {
+			return nil, err
+		}
+		shown := RouteWeights{Route: route.Name, Mode: string(route.Mode)}
+		for j, iv := range preview.Intervals {
+			w := ChannelWeight{Channel: iv.Channel, Effective: iv.Weight, Share: iv.Share}
+			if route.Weights != nil {
+				configured := json.Number(route.Weights[j].Configured.String())
+				w.Configured = &configured
+			}
+			shown.Channels = append(shown.Channels, w)
+		}
+		out = append(out, shown)
+	}
+	return out, nil
+}

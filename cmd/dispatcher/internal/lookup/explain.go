@@ -1,0 +1,113 @@
+// Package lookup reads from the ledger what explanations of messages and reports of days are made
+// of. What they say is for the package report.
+package lookup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Explain tells from the record why a message went where it went. Keys are those of the draws; without
+// them the explanation cannot tell second draws. The error is ledger.ErrNoMessage when no message has
+// the id.
+func Explain(
+	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string,
+) (*report.Explanation, error) {
+	record, err := l.Messages.Record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	source, err := explainSource(ctx, l, &record)
+	if err != nil {
+		return nil, err
+	}
+	if source.Ahead, err = beginsAhead(ctx, l, &record.Message); err != nil {
+		return nil, err
+	}
+	source.Keys = keys
+	explanation, err := report.Explain(source)
+	if err != nil {
+		return nil, err
+	}
+	return &explanation, nil
+}
+
+// explainSource reads what the explanation of a record needs beside it. The clock is read after the
+// record, so that no wait begins after now.
+func explainSource(
+	ctx context.Context, l *ledger.Ledger, record *ledger.Record,
+) (*report.Source, error) {
+	source := &report.Source{Record: record}
+	var err error
+	if source.Now, err = l.Clock(ctx); err != nil {
+		return nil, err
+	}
+	if source.Zone, err = zoneInForce(ctx, l); err != nil {
+		return nil, err
+	}
+	if record.Routing != nil {
+		if source.Doc, err = control.StoredRouting(record.Routing); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := decide.ReadRanking(record.Seen)
+	switch {
+	case err != nil || seen == nil:
+		return source, err
+	case record.Routing != nil && seen.Version == record.Routing.Version:
+		source.WaitDoc = source.Doc
+		return source, nil
+	}
+	stored, err := l.Routing.Version(ctx, seen.Version)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return source, nil // it is explained without what the version says of its limits
+	}
+	if err == nil {
+		source.WaitDoc, err = control.StoredRouting(&stored)
+	}
+	return source, err
+}
+
+// zoneInForce is the business time zone of the current routing; nil before there is any. A message
+// is explained in it also when it is dead, or was planned under a document with another zone.
+func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
+	stored, err := l.Routing.Current(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := control.StoredRouting(&stored)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Timezone, nil
+}
+
+// beginsAhead is when the window of the limit begins that a message waits for, if that is in the
+// future; zero otherwise.
+func beginsAhead(ctx context.Context, l *ledger.Ledger, m *ledger.Message) (time.Time, error) {
+	channel, key, ok := admission.ParseOn(m.WaitsFor)
+	if !ok || m.State != ledger.Waiting {
+		return time.Time{}, nil
+	}
+	present, err := l.Limits.Present(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	c := (&status.Counters{Present: &present, Zone: time.UTC}).Stored(channel, key)
+	if c == nil || !c.Ahead(present.Now) {
+		return time.Time{}, nil
+	}
+	return c.Start, nil
+}

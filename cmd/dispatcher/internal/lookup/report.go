@@ -1,0 +1,198 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// notBegun refuses a day of which there is nothing to report yet.
+func notBegun(name, day string, zone *time.Location) error {
+	return &control.Refused{Err: fmt.Errorf(
+		"%s %s has not begun in %s: there is nothing to report yet", name, day, zone)}
+}
+
+// BusinessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is today,
+// in the zone of the current routing. Name is what errors call the day.
+func BusinessDay(
+	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
+) (time.Time, *time.Location, error) {
+	if day == "" {
+		return now, current.Timezone, nil
+	}
+	noon, err := app.ParseDate(day, current.Timezone)
+	if err != nil {
+		return now, nil, &control.Refused{Err: fmt.Errorf("%s %w", name, err)}
+	}
+	found, zone, err := app.BusinessDay(ctx, l.Routing, day)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return noon, current.Timezone, nil
+	}
+	return found, zone, err
+}
+
+// Daily reads what the report of a day is made of; no day is today.
+func Daily(
+	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
+) (*report.Figures, error) {
+	f := &report.Figures{Current: current}
+	var err error
+	if f.Day, f.Zone, err = BusinessDay(ctx, l, current, name, day, now); err != nil {
+		return nil, err
+	}
+	if admission.Day.Start(f.Day, f.Zone).After(now) {
+		return nil, notBegun(name, day, f.Zone)
+	}
+	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
+	if f.Closings, err = l.Reports.Closings(ctx, f.Day, f.Zone); err != nil {
+		return nil, err
+	}
+	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
+		return nil, err
+	}
+	if f.Choices, err = l.Reports.Choices(ctx, f.Day, f.Zone); err != nil {
+		return nil, err
+	}
+	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
+		return nil, err
+	}
+	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
+		return nil, err
+	}
+	var wanted []int64
+	for i := range f.Choices {
+		wanted = append(wanted, f.Choices[i].Version)
+	}
+	for i := range f.Carried {
+		wanted = append(wanted, f.Carried[i].Version)
+	}
+	f.Versions, err = routingVersions(ctx, l, wanted)
+	return f, err
+}
+
+// routingVersions are the routing documents that figures are held against.
+func routingVersions(
+	ctx context.Context, l *ledger.Ledger, wanted []int64,
+) (map[int64]*config.Routing, error) {
+	out := map[int64]*config.Routing{}
+	slices.Sort(wanted)
+	for _, number := range slices.Compact(wanted) {
+		version, err := l.Routing.Version(ctx, number)
+		if err != nil {
+			return nil, fmt.Errorf("routing version %d: %w", number, err)
+		}
+		if out[number], err = control.StoredRouting(&version); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Between names the days of a range, and what errors call them. To is today when it is empty, From
+// the first day of the unit that To lies in.
+type Between struct {
+	From, To                  string
+	FromName, ToName, DayName string
+}
+
+// Days are noons of the days of a range.
+func Days(
+	ctx context.Context, l *ledger.Ledger, current *config.Routing, unit report.Unit, b *Between,
+	now time.Time,
+) ([]time.Time, error) {
+	to, zone, err := rangeEnd(ctx, l, current, b.DayName, b.ToName, b.To, now)
+	if err != nil {
+		return nil, err
+	}
+	from := unit.First(to)
+	if b.From != "" {
+		if from, _, err = rangeEnd(ctx, l, current, b.DayName, b.FromName, b.From, now); err != nil {
+			return nil, err
+		}
+	}
+	var dates []string
+	last := to.Format(time.DateOnly)
+	// Dates, not instants: a day may have 23 or 25 hours.
+	day := time.Date(from.Year(), from.Month(), from.Day(), 12, 0, 0, 0, time.UTC)
+	for ; day.Format(time.DateOnly) <= last; day = day.AddDate(0, 0, 1) {
+		dates = append(dates, day.Format(time.DateOnly))
+	}
+	if len(dates) == 0 {
+		return nil, &control.Refused{Err: fmt.Errorf("%s %s is after %s %s", b.FromName, b.From,
+			b.ToName, last)}
+	}
+	noons, err := app.BusinessDays(ctx, l.Routing, dates)
+	if errors.Is(err, ledger.ErrNoRouting) { // of an empty database: see businessDay
+		noons = nil
+		for _, date := range dates {
+			noon, err := app.ParseDate(date, zone)
+			if err != nil {
+				return nil, err
+			}
+			noons = append(noons, noon)
+		}
+		return noons, nil
+	}
+	return noons, err
+}
+
+// rangeEnd is noon of the first or last day of a range, no day in the future.
+func rangeEnd(
+	ctx context.Context, l *ledger.Ledger, current *config.Routing, day, name, date string,
+	now time.Time,
+) (time.Time, *time.Location, error) {
+	noon, zone, err := BusinessDay(ctx, l, current, day, date, now)
+	if err != nil {
+		return noon, zone, err
+	}
+	if admission.Day.Start(noon, zone).After(now) {
+		return noon, zone, notBegun(name, date, zone)
+	}
+	return noon.In(zone), zone, nil
+}
+
+// Range adds what the ledger has of the days, told apart by hour too where plots need it. done may be
+// nil; it is told how many days have been added up.
+func Range(
+	ctx context.Context, l *ledger.Ledger, f *report.RangeFigures, hours bool, done func(int64),
+) (*report.RangeFigures, error) {
+	if done == nil {
+		done = func(int64) {}
+	}
+	var err error
+	days := make([]ledger.RangeDay, len(f.Days))
+	for i, noon := range f.Days {
+		days[i] = ledger.RangeDay{
+			BusinessDay: ledger.NewBusinessDay(noon, noon.Location()), Period: f.Unit.Period(noon),
+		}
+	}
+	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
+		return nil, err
+	}
+	f.Complete = !days[len(days)-1].To.After(time.Now())
+	split := report.SplitOf(f.By)
+	split.Hour = split.Hour || hours
+	if f.Ledger, err = l.Reports.Range(ctx, days, split, done); err != nil {
+		return nil, err
+	}
+	var wanted []int64
+	for i := range f.Ledger.Parts {
+		for _, c := range f.Ledger.Parts[i].Choices {
+			wanted = append(wanted, c.Version)
+		}
+		for _, c := range f.Ledger.Parts[i].Carried {
+			wanted = append(wanted, c.Version)
+		}
+	}
+	f.Versions, err = routingVersions(ctx, l, wanted)
+	return f, err
+}
