@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 // settleFlags are the arguments of "ambiguous settle".

@@ -4,19 +4,81 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
+// TestTheTopicOfAPausedLaneIsNotRead, by none of two processes: what a poll had in hand waits in the
+// ledger, all else stays in Kafka, and other lanes go on.
+func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
+		"  bulk: {topics: [%s.bulk], ttl: 24h}\n"})
+	s.runAll(2)
+	s.joined(2)
+	s.command("pause", "--lane", "bulk", "--reason", "wrong text", "--author", "ann")
+	if said := s.command("pause", "--lane", "bulk", "--reason", "once more"); said !=
+		"Nothing is changed, as it is paused already: lane bulk.\n" {
+		t.Error(said)
+	}
+	eventually(t, stepTimeout, "both processes have paused the lane", func() bool {
+		return s.count(`select count(*) from dispatcher.instances
+			where (state -> 'lanes' -> 'bulk' ->> 'paused')::boolean`) == 2
+	})
+	// The poll that each process had under way takes what comes first.
+	bulk := s.publish("bulk", short("first", 100))
+	eventually(t, stepTimeout, "no poll is under way any more", func() bool {
+		read := map[int32]bool{}
+		for _, p := range query(t, s.postgres, pgx.RowTo[int32],
+			`select distinct kafka_partition from audit.messages where lane = 'bulk'`) {
+			read[p] = true
+		}
+		for _, own := range s.assignments() {
+			if !overlap(own, read) {
+				return false
+			}
+		}
+		return true
+	})
+	later := s.publish("bulk", short("later", 100))
+	codes := s.publish("otp", short("codes", 30))
+	eventually(t, stepTimeout, "the codes are accepted", func() bool {
+		return s.count(`select count(*) from audit.messages
+			where lane = 'otp' and state = 'accepted'`) == int64(len(codes))
+	})
+	if n := s.count(`select count(*) from audit.messages where id = any($1)`, later); n != 0 {
+		t.Errorf("%d records of a paused lane were read", n)
+	}
+	if n := s.submitted(); n != len(codes) {
+		t.Errorf("%d messages were sent, want the %d codes alone", n, len(codes))
+	}
+	s.command("resume", "--lane", "bulk", "--reason", "go on")
+	all := slices.Concat(bulk, later, codes)
+	s.settled(len(all), stepTimeout)
+	s.checkNoneTwice()
+	s.checkAllArrived(all)
+}
+
+// overlap reports whether two sets have an element in common.
+func overlap(a, b map[int32]bool) bool {
+	for key := range a {
+		if b[key] {
+			return true
+		}
+	}
+	return false
+}
+
 // TestWhatIsPausedWaitsAndLosesNothing: a tenant is paused while messages stream, then everything.
-// A process is killed meanwhile, and its successor sends nothing that is paused either. Then both
-// are resumed, and all messages arrive once.
+// One of two processes is killed meanwhile, and its successor sends nothing that is paused either.
+// Then both are resumed, and all messages arrive once.
 func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plot{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
 		"  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 20}\n"})
-	p := s.run("dispatcher 1")
-	p.says(t, "dispatcher is running")
-	s.joined(1)
+	p := s.runAll(2)[0]
+	s.joined(2)
 	story := func(name, tenant string, n int) []envelope.Message {
 		all := short(name, n)
 		for i := range all {
@@ -48,7 +110,7 @@ func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 	}
 	s.command("pause", "--all", "--reason", "stop", "--author", "ann")
 	p.kill(t)
-	s.run("dispatcher 2").says(t, "dispatcher is running")
+	s.run("dispatcher 3").says(t, "dispatcher is running")
 	later := s.publish("bulk", story("later", "quiet", 30))
 	later = append(later, s.publish("otp", story("codes", "quiet", 5))...)
 	now := s.status()

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ type pauseFlags struct {
 
 func (c *cli) pauseCommand() *cobra.Command {
 	return c.pausingCommand("pause", "Stop sending a lane, a route, a tenant or everything",
+		"wrong text in the campaign",
 		`Messages of what is paused wait, in the ledger or in Kafka, and lose nothing but time; what
 is on its way is finished. At its deadline a message fails, as any other. All instances stop within
 a second, and what is paused stays so over restarts, until "dispatcher resume". It is a change of
@@ -26,7 +29,7 @@ the routing document: the history has author and reason, and a document without 
 }
 
 func (c *cli) resumeCommand() *cobra.Command {
-	return c.pausingCommand("resume", "Send again what was paused",
+	return c.pausingCommand("resume", "Send again what was paused", "the text is corrected",
 		`What waited is considered at once. --all ends every pause, also those of single lanes,
 routes and tenants.`,
 		(*control.Draft).Resume)
@@ -34,20 +37,25 @@ routes and tenants.`,
 
 // pausingCommand changes what is paused. apply changes what is paused now by what is asked for.
 func (c *cli) pausingCommand(
-	use, short, long string, apply func(*control.Draft, context.Context, *config.Paused) (*control.Changed, error),
+	use, short, why, long string,
+	apply func(*control.Draft, context.Context, *config.Paused) (*control.Changed, error),
 ) *cobra.Command {
 	f := &pauseFlags{}
 	cmd := &cobra.Command{
 		Use:   use + " --lane NAME | --route NAME | --tenant NAME | --all",
 		Short: short, Long: long,
-		Example: `  dispatcher ` + use + ` --lane bulk --reason "wrong text in the campaign"`,
+		Example: `  dispatcher ` + use + ` --lane bulk --reason "` + why + `"`,
 		Args:    cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if !f.paused.Any() {
 				return misused(errors.New("name what is meant: --lane, --route, --tenant or --all"))
 			}
 			return c.withRouting(ctx, &f.changeFlags, func(ch *change) error {
-				return ch.write(apply(ch.Draft, ctx, &f.paused))
+				done, err := apply(ch.Draft, ctx, &f.paused)
+				if err != nil {
+					return err
+				}
+				return writePaused(ch, done, use, &f.paused)
 			})
 		}),
 	}
@@ -59,4 +67,23 @@ func (c *cli) pausingCommand(
 	flags.BoolVar(&f.paused.All, "all", false, "everything")
 	f.addTo(cmd, c)
 	return cmd
+}
+
+// writePaused prints what a pause or its end changed.
+func writePaused(ch *change, done *control.Changed, use string, by *config.Paused) error {
+	if ch.flags.as == formatTable && len(done.Changes) == 0 {
+		state := "paused already"
+		if use == "resume" {
+			state = "not paused"
+		}
+		fmt.Fprintf(ch.cli.out, "Nothing is changed, as it is %s: %s.\n", state,
+			strings.Join(by.Words(), ", "))
+		return nil
+	}
+	if err := ch.write(done, nil); err != nil || use == "resume" ||
+		ch.flags.as != formatTable || !done.Applied {
+		return err
+	}
+	fmt.Fprintln(ch.cli.out, `What is on its way is finished. "dispatcher resume" ends the pause.`)
+	return nil
 }

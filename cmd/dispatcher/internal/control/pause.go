@@ -3,13 +3,14 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"dispatcher/config"
 )
 
 // Pause stops what is named, besides what is paused already.
 func (d *Draft) Pause(ctx context.Context, more *config.Paused) (*Changed, error) {
-	return d.setPaused(ctx, func(now *config.Paused) {
+	return d.setPaused(ctx, more, func(now *config.Paused) {
 		now.All = now.All || more.All
 		for _, list := range pausedLists(now, more) {
 			for _, name := range *list[1] {
@@ -23,7 +24,7 @@ func (d *Draft) Pause(ctx context.Context, more *config.Paused) (*Changed, error
 
 // Resume ends the pauses that are named; with All every pause.
 func (d *Draft) Resume(ctx context.Context, less *config.Paused) (*Changed, error) {
-	return d.setPaused(ctx, func(now *config.Paused) {
+	return d.setPaused(ctx, less, func(now *config.Paused) {
 		if less.All {
 			*now = config.Paused{}
 		}
@@ -42,11 +43,14 @@ func pausedLists(a, b *config.Paused) [][2]*[]string {
 	}
 }
 
-// setPaused changes what is paused.
+// setPaused changes what is paused, by what is asked for.
 func (d *Draft) setPaused(
-	ctx context.Context, apply func(now *config.Paused),
+	ctx context.Context, by *config.Paused, apply func(now *config.Paused),
 ) (*Changed, error) {
 	if err := d.need(); err != nil {
+		return nil, err
+	}
+	if err := pausable(d.Document.Routing, by); err != nil {
 		return nil, err
 	}
 	return d.Make(ctx, func() (*config.Document, error) {
@@ -56,4 +60,24 @@ func (d *Draft) setPaused(
 		apply(&now)
 		return d.Document.SetPaused(now)
 	})
+}
+
+// pausable refuses lanes and routes that the document does not have. Of tenants none are known.
+func pausable(doc *config.Routing, p *config.Paused) error {
+	routes := make([]string, len(doc.Routes))
+	for i := range doc.Routes {
+		routes[i] = doc.Routes[i].Name
+	}
+	for _, list := range []struct {
+		kind         string
+		given, known []string
+	}{{"lane", p.Lanes, doc.LaneNames()}, {"route", p.Routes, routes}} {
+		for _, name := range list.given {
+			if !slices.Contains(list.known, name) {
+				return unknownf("there is no %s %q; choose one of %s", list.kind, name,
+					strings.Join(list.known, ", "))
+			}
+		}
+	}
+	return nil
 }
