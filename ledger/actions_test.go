@@ -1,0 +1,23 @@
+package ledger_test
+
+import (
+	"testing"
+)
+
+func TestActionsOfOperatorsAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	rig := lend(t)
+	execute(t, rig.db, `insert into dispatcher.operator_actions (at, author, reason, action, subject)
+		select now() - n * interval '1 minute', 'ann', 'wrong day', 'cancel', 'm' || n
+		from generate_series(1, 3) n`)
+	got, err := rig.l.Audits.Actions(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Subject != "m1" || got[1].Subject != "m2" {
+		t.Fatalf("%+v", got)
+	}
+	if a := got[0]; a.Author != "ann" || a.Login == "" || a.Name != "cancel" || a.Reason != "wrong day" {
+		t.Errorf("%+v", a)
+	}
+}
