@@ -268,6 +268,9 @@ var rules = map[string]rule{
 		internal + "status",
 	}},
 	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
+	internal + "plots": {
+		ours: []string{internal + "report"}, others: []string{"github.com/go-analyze/charts"},
+	},
 	internal + "outage": {others: []string{"github.com/rs/zerolog"}},
 	internal +
 		"report": {

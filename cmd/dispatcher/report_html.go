@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"dispatcher/cmd/dispatcher/internal/plots"
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
@@ -36,7 +37,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		Keep        string
 		Checkpoint  string
 		Sentences   []string
-		Plots       []reportPlot
+		Plots       []plots.Plot
 		Table       htmlTable
 		More        int
 	}{
@@ -49,7 +50,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		hours.By = []report.Dimension{report.ByHour}
 		byChannel, byHour := report.NewRange(&channels), report.NewRange(&hours)
 		var err error
-		if page.Plots, err = rangePlots(&byChannel, &byHour); err != nil {
+		if page.Plots, err = plots.Range(&byChannel, &byHour); err != nil {
 			return err
 		}
 		page.Sentences = rangeSentences(r)

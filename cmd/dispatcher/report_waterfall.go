@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dispatcher/cmd/dispatcher/internal/plots"
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
@@ -23,10 +24,10 @@ func waterfallTables(r *report.Range) (tables []sheet) {
 			header: []string{"channel", "step", "messages"}, right: []int{3}, wrap: map[int]int{},
 			tight: true,
 		}
-		for _, w := range report.SumWaterfalls(waterfallsOf(r, route)) {
+		for _, w := range report.SumWaterfalls(plots.Waterfalls(r, route)) {
 			s.rows = append(s.rows, []string{w.Channel, "agreed", number(w.Agreed)})
 			for _, step := range w.Steps {
-				s.rows = append(s.rows, []string{"", stepName(&step), fmt.Sprintf("%+d", step.Messages)})
+				s.rows = append(s.rows, []string{"", plots.StepName(&step), fmt.Sprintf("%+d", step.Messages)})
 			}
 			s.rows = append(s.rows, []string{"", "carried", number(w.Carried)})
 		}

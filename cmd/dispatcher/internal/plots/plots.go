@@ -1,4 +1,6 @@
-package main
+// Package plots draws reports as SVG: shares, the way from agreed to carried, hours and costs. It is
+// pure.
+package plots
 
 import (
 	"fmt"
@@ -12,8 +14,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// reportPlot is one plot of the page, for a light and for a dark screen.
-type reportPlot struct {
+// Plot is one plot of a page, for a light and for a dark screen.
+type Plot struct {
 	Title, Note string
 	Light, Dark template.HTML
 }
@@ -52,8 +54,8 @@ func theme(dark bool, colours ...string) charts.ColorPalette {
 // plotted draws a plot twice.
 func plotted(
 	title, note string, height int, draw func(p *charts.Painter, dark bool) error,
-) (reportPlot, error) {
-	out := reportPlot{Title: title, Note: note}
+) (Plot, error) {
+	out := Plot{Title: title, Note: note}
 	for _, dark := range []bool{false, true} {
 		p := charts.NewPainter(charts.PainterOptions{
 			OutputFormat: charts.ChartOutputSVG, Width: plotWidth, Height: height,
@@ -85,20 +87,20 @@ func scalable(svg string, height int) string {
 	return strings.Replace(svg, size, view, 1)
 }
 
-// rangePlots are those of a range. byChannel has its periods by route and channel, hours by hour.
-func rangePlots(byChannel, hours *report.Range) (plots []reportPlot, err error) {
-	add := func(p reportPlot, failed error) {
+// Range draws those of a range. byChannel has its periods by route and channel, hours by hour.
+func Range(byChannel, hours *report.Range) (plots []Plot, err error) {
+	add := func(p Plot, failed error) {
 		if err == nil && failed == nil {
 			plots = append(plots, p)
 		} else if err == nil {
 			err = failed
 		}
 	}
-	for _, route := range routesOf(byChannel) {
+	for _, route := range routesIn(byChannel) {
 		add(sharePlot(byChannel, route))
 	}
-	for _, route := range routesOf(byChannel) {
-		for _, w := range report.SumWaterfalls(waterfallsOf(byChannel, route)) {
+	for _, route := range routesIn(byChannel) {
+		for _, w := range report.SumWaterfalls(Waterfalls(byChannel, route)) {
 			if len(w.Steps) > 0 {
 				add(waterfallPlot(route, &w))
 			}
@@ -111,8 +113,8 @@ func rangePlots(byChannel, hours *report.Range) (plots []reportPlot, err error) 
 	return plots, err
 }
 
-// routesOf are the routes on which something was carried.
-func routesOf(r *report.Range) (routes []string) {
+// routesIn are the routes on which something was carried.
+func routesIn(r *report.Range) (routes []string) {
 	for i := range r.Rows {
 		if row := &r.Rows[i]; row.Carried > 0 && !slices.Contains(routes, row.Route) {
 			routes = append(routes, row.Route)
@@ -132,7 +134,8 @@ func currenciesOf(r *report.Range) (currencies []string) {
 	return currencies
 }
 
-func waterfallsOf(r *report.Range, route string) (all []report.Waterfall) {
+// Waterfalls are those of a route, period by period.
+func Waterfalls(r *report.Range, route string) (all []report.Waterfall) {
 	for i := range r.Routes {
 		if r.Routes[i].Route == route {
 			all = append(all, r.Routes[i].Waterfall...)
@@ -207,7 +210,7 @@ func coloured(n int, from []string) []string {
 }
 
 // sharePlot shows what the channels of a route carried beside what was agreed.
-func sharePlot(r *report.Range, route string) (reportPlot, error) {
+func sharePlot(r *report.Range, route string) (Plot, error) {
 	carried := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
 		return row.Channel, 100 * row.CarriedShare, row.Route == route
 	})
@@ -248,7 +251,7 @@ func sharePlot(r *report.Range, route string) (reportPlot, error) {
 // shareBars are the shares of one period, channel by channel.
 func shareBars(
 	title, note string, channels []string, agreed, carried [][]float64,
-) (reportPlot, error) {
+) (Plot, error) {
 	values := make([][]float64, 2)
 	for i := range channels {
 		values[0], values[1] = append(values[0], agreed[i][0]), append(values[1], carried[i][0])
@@ -270,7 +273,7 @@ func percent(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " 
 
 // waterfallPlot leads from what was agreed for a channel to what it carried. Bars float on one that
 // is not drawn.
-func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
+func waterfallPlot(route string, w *report.Waterfall) (Plot, error) {
 	n := len(w.Steps) + 2
 	base, whole := make([]float64, n), make([]float64, n)
 	up, down := make([]float64, n), make([]float64, n)
@@ -281,7 +284,7 @@ func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
 		before := level
 		level += s.Messages
 		base[i+1] = float64(min(before, level))
-		labels[i+1] = stepName(&s)
+		labels[i+1] = StepName(&s)
 		if s.Messages > 0 {
 			up[i+1] = float64(s.Messages)
 		} else {
@@ -302,8 +305,8 @@ func waterfallPlot(route string, w *report.Waterfall) (reportPlot, error) {
 		})
 }
 
-// stepName is short enough to stand below a bar.
-func stepName(s *report.WaterfallStep) string {
+// StepName is short enough to stand below a bar.
+func StepName(s *report.WaterfallStep) string {
 	name := strings.ReplaceAll(s.Cause, "_", " ")
 	switch {
 	case s.Channel == "":
@@ -318,7 +321,7 @@ func stepName(s *report.WaterfallStep) string {
 func waterfallNote(w *report.Waterfall) string {
 	words := []string{fmt.Sprintf("Messages: agreed %d", w.Agreed)}
 	for _, s := range w.Steps {
-		words = append(words, fmt.Sprintf("%s %+d", stepName(&s), s.Messages))
+		words = append(words, fmt.Sprintf("%s %+d", StepName(&s), s.Messages))
 	}
 	return strings.Join(append(words, fmt.Sprintf("carried %d", w.Carried)), ", ") + "."
 }
@@ -329,7 +332,7 @@ func wholeNumber(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
 const mostHeatRows = 62
 
 // heatPlot shows when messages were carried.
-func heatPlot(r *report.Range) (reportPlot, error) {
+func heatPlot(r *report.Range) (Plot, error) {
 	g := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
 		return strconv.Itoa(*row.Hour), float64(row.Carried), true
 	})
@@ -357,7 +360,7 @@ func heatPlot(r *report.Range) (reportPlot, error) {
 }
 
 // costPlot shows what the channels cost in one currency.
-func costPlot(r *report.Range, currency string) (reportPlot, error) {
+func costPlot(r *report.Range, currency string) (Plot, error) {
 	g := gridOf(r, func(row *report.RangeRow) (string, float64, bool) {
 		return row.Channel, float64(row.CostMicros) / 1e6,
 			row.Currency == currency && row.CostMicros > 0
