@@ -271,6 +271,17 @@ var rules = map[string]rule{
 	internal + "plots": {
 		ours: []string{internal + "report"}, others: []string{"github.com/go-analyze/charts"},
 	},
+	internal + "pages": {
+		ours: []string{
+			module + "ledger", module + "config", module + "selector", internal + "access",
+			internal + "control", internal + "lookup", internal + "plots", internal + "report",
+			internal + "status",
+		},
+		others: []string{
+			"github.com/aymanbagabas/go-udiff", "github.com/go-analyze/charts",
+			"github.com/rs/zerolog",
+		},
+	},
 	internal + "outage": {others: []string{"github.com/rs/zerolog"}},
 	internal +
 		"report": {

@@ -1,0 +1,107 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/config"
+)
+
+// channelPage is one channel with the forms to change its state.
+type channelPage struct {
+	status.Detail
+	Version  int64
+	Filled   []limitNow
+	Findings []status.Finding
+	Price    string
+	Errors   int64 // attempts of the last minutes that were not accepted
+	// Next are the states that it may be given.
+	Next []stateButton
+}
+
+// stateButton offers a state.
+type stateButton struct{ State, Text, Help string }
+
+func (s *Server) channels(w http.ResponseWriter, r *request) error {
+	v, err := s.channelsNow(r)
+	if err != nil {
+		return err
+	}
+	return s.show(w, r, "channels", "Channels", v)
+}
+
+func (s *Server) channelsNow(r *request) (any, error) {
+	now, err := s.facts.read(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return now.channels, nil
+}
+
+func (s *Server) channel(w http.ResponseWriter, r *request) error {
+	now, err := s.facts.read(r.Context())
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("channel")
+	at := slices.IndexFunc(now.channels, func(c status.Detail) bool { return c.Channel == name })
+	if at < 0 {
+		return notFound{fmt.Sprintf("There is no channel %q.", name)}
+	}
+	p := &channelPage{
+		Detail: now.channels[at], Version: now.version.Version,
+		Filled: limitsOf(now.channels[at : at+1]), Next: stateButtons(now.channels[at].State),
+	}
+	for _, f := range now.status.Findings {
+		if f.Check == "traffic of "+name {
+			p.Findings = append(p.Findings, f)
+		}
+	}
+	for _, c := range p.Codes {
+		p.Errors += c.Count
+	}
+	p.Price = priceWords(&now.doc.Channels[at].Price)
+	return s.show(w, r, "channel", "Channel "+name, p)
+}
+
+// priceWords are what a segment costs by default.
+func priceWords(p *config.Price) string {
+	if p.Currency == "" {
+		return "not in the document"
+	}
+	return money(p.Lists[len(p.Lists)-1].Default, p.Currency) + " a segment by default"
+}
+
+// stateButtons are the states other than the present one.
+func stateButtons(now string) []stateButton {
+	all := []stateButton{
+		{string(config.Enabled), "Enable", "It takes messages again."},
+		{string(config.Draining), "Drain", "It gets no message any more; what it has is finished."},
+		{
+			string(config.Disabled), "Disable",
+			"As drained; the word says that it is meant to stay so.",
+		},
+	}
+	return slices.DeleteFunc(all, func(b stateButton) bool { return b.State == now })
+}
+
+func (s *Server) setState(w http.ResponseWriter, r *request) error {
+	name, state := r.PathValue("channel"), config.State(r.PostFormValue("state"))
+	switch state {
+	case config.Enabled, config.Draining, config.Disabled:
+	default:
+		return refuse("choose a state")
+	}
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	done, err := draft.SetState(r.Context(), name, state)
+	if err != nil {
+		return err
+	}
+	return s.changed(w, r, "/channels/"+url.PathEscape(name), done)
+}

@@ -1,0 +1,141 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-analyze/charts"
+
+	"dispatcher/ledger"
+)
+
+const (
+	chartWidth  = 920
+	chartHeight = 220
+)
+
+// Colours that the library draws with and that the style sheet replaces: they stand for the text
+// and the lines of the page, light or dark.
+const (
+	textColour = "#1B1F24"
+	lineColour = "#D0D7DE"
+)
+
+// series are colours that are told apart by brightness too (Okabe and Ito).
+var series = []string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"}
+
+// throughputChart draws what the channels sent each second, over the last minutes.
+func throughputChart(
+	counts []ledger.Throughput, channels []string, now time.Time, within, interval time.Duration,
+) (template.HTML, error) {
+	from := now.Add(-within).Truncate(interval)
+	n := int(within / interval)
+	labels := make([]string, n)
+	for i := range labels {
+		labels[i] = from.Add(time.Duration(i) * interval).Format("15:04")
+	}
+	values := make([][]float64, len(channels))
+	for i, name := range channels {
+		values[i] = make([]float64, n)
+		for _, c := range counts {
+			if at := int(c.At.Sub(from) / interval); c.Channel == name && at >= 0 && at < n {
+				values[i][at] = float64(c.Attempts) / interval.Seconds()
+			}
+		}
+	}
+	p := charts.NewPainter(charts.PainterOptions{
+		OutputFormat: charts.ChartOutputSVG, Width: chartWidth, Height: chartHeight,
+	})
+	colours := make([]charts.Color, len(channels))
+	for i := range colours {
+		colours[i] = charts.ParseColor(series[i%len(series)])
+	}
+	opt := charts.NewLineChartOptionWithData(values)
+	opt.Theme = charts.MakeTheme(charts.ThemeOption{
+		AxisStrokeColor:    charts.ParseColor(lineColour),
+		AxisSplitLineColor: charts.ParseColor(lineColour), BackgroundColor: charts.ColorTransparent,
+		TextColor: charts.ParseColor(textColour), SeriesColors: colours,
+	})
+	opt.XAxis.Labels, opt.XAxis.LabelCount = labels, 6
+	opt.XAxis.LabelFontStyle.FontSize = 10
+	opt.Legend.SeriesNames = channels
+	opt.Symbol.Shape, opt.LineStrokeWidth = charts.SymbolNone, 2
+	opt.YAxis = []charts.YAxisOption{{Min: charts.Ptr(0.0), LabelFontStyle: charts.FontStyle{FontSize: 10}}}
+	opt.Padding = charts.NewBox(4, 4, 12, 0)
+	if err := p.LineChart(opt); err != nil {
+		return "", fmt.Errorf("plot of the throughput: %w", err)
+	}
+	svg, err := p.Bytes()
+	if err != nil {
+		return "", fmt.Errorf("plot of the throughput: %w", err)
+	}
+	return inline(string(svg)), nil
+}
+
+var (
+	styles   = regexp.MustCompile(` style="([^"]*)"`)
+	property = regexp.MustCompile(`^(fill|stroke|stroke-width|stroke-dasharray|fill-opacity|` +
+		`stroke-opacity|font-size|font-family|text-anchor|opacity|stroke-linecap|stroke-linejoin)$`)
+	size    = regexp.MustCompile(`<svg([^>]*) width="(\d+)" height="(\d+)"`)
+	colours = strings.NewReplacer("rgb(27,31,36)", "var(--text)", "rgb(208,215,222)", "var(--line)",
+		"rgb(0,114,178)", "var(--s0)", "rgb(230,159,0)", "var(--s1)", "rgb(0,158,115)", "var(--s2)",
+		"rgb(204,121,167)", "var(--s3)", "rgb(86,180,233)", "var(--s4)", "rgb(213,94,0)", "var(--s5)")
+)
+
+// inline makes a drawing of the library a part of a page. The content policy forbids styles in the
+// page, so they become attributes, which mean the same; text and lines take the page's colours; and
+// the drawing takes the width that the page gives it. It is hidden from screen readers: a table
+// beside it has the figures.
+func inline(svg string) template.HTML {
+	svg = styles.ReplaceAllStringFunc(svg, func(style string) string {
+		var out strings.Builder
+		for one := range strings.SplitSeq(styles.FindStringSubmatch(style)[1], ";") {
+			name, value, ok := strings.Cut(one, ":")
+			name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+			if ok && property.MatchString(name) {
+				fmt.Fprintf(&out, ` %s="%s"`, name, colours.Replace(strings.ReplaceAll(value, ", ", ",")))
+			}
+		}
+		return out.String()
+	})
+	svg = size.ReplaceAllStringFunc(svg, func(open string) string {
+		m := size.FindStringSubmatch(open)
+		if strings.Contains(open, "viewBox") {
+			return "<svg" + m[1]
+		}
+		return fmt.Sprintf(`<svg%s viewBox="0 0 %s %s"`, m[1], m[2], m[3])
+	})
+	svg = strings.Replace(svg, "<svg", `<svg class="plot" aria-hidden="true" focusable="false"`, 1)
+	return template.HTML(svg) //nolint:gosec // The library escapes what it writes.
+}
+
+// bar is a horizontal bar of a part between 0 and 1, with a mark at another part: what is agreed.
+func bar(part, mark any, class string) template.HTML {
+	value, ok := partOf(part)
+	if !ok {
+		value = 0
+	}
+	out := fmt.Sprintf(`<svg class="bar %s" viewBox="0 0 100 8" preserveAspectRatio="none" `+
+		`aria-hidden="true" focusable="false"><rect class="back" width="100" height="8"/>`+
+		`<rect class="fill" width="%.1f" height="8"/>`, class, 100*value)
+	if at, ok := partOf(mark); ok {
+		out += fmt.Sprintf(`<line class="mark" x1="%.1f" x2="%.1f" y1="0" y2="8"/>`, 100*at, 100*at)
+	}
+	return template.HTML(out + `</svg>`) //nolint:gosec // Numbers, and a class of our templates.
+}
+
+// partOf reads a share, between 0 and 1; false for none.
+func partOf(v any) (float64, bool) {
+	switch p := v.(type) {
+	case float64:
+		return min(max(p, 0), 1), true
+	case *float64:
+		if p != nil {
+			return min(max(*p, 0), 1), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,120 @@
+package pages
+
+import (
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+)
+
+// policy lets a page load what we serve and nothing else: no script and no style in the page, no
+// other host, no frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// secure sets the headers of every answer. A referrer policy of no-referrer would blank the header
+// Origin, which forms are checked by.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// request is one request of somebody who is signed in.
+type request struct {
+	*http.Request
+	who     access.Principal
+	session *session
+}
+
+// may reports whether templates show what needs the action.
+func (r *request) may(a access.Action) bool { return r.who.Role.May(a) }
+
+// handle serves a page to those whose role allows the action. Requests that change something must
+// come from a form of ours.
+func (s *Server) handle(
+	action access.Action, serve func(w http.ResponseWriter, r *request) error,
+) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in, err := s.signedIn(r)
+		switch {
+		case errors.Is(err, access.ErrUnavailable):
+			s.fail(w, &request{Request: r}, http.StatusServiceUnavailable, err.Error())
+			return
+		case err != nil:
+			s.askToSignIn(w, r)
+			return
+		}
+		if !in.may(action) {
+			s.fail(w, in, http.StatusForbidden, "Your role, "+in.who.Role.String()+
+				", does not allow that.")
+			return
+		}
+		if r.Method == http.MethodPost {
+			r.Body = http.MaxBytesReader(w, r.Body, largestForm)
+			if !s.isOurs(in) {
+				s.fail(w, in, http.StatusForbidden, "This form was not sent from a page of "+
+					"this console, or the page is from another session. Reload the page and try "+
+					"again.")
+				return
+			}
+		}
+		if err := serve(w, in); err != nil {
+			s.failed(w, in, err)
+		}
+	})
+}
+
+// largestForm is more than any form needs.
+const largestForm = 64 << 10
+
+// isOurs reports whether a form comes from a page of this session: the browser says that the
+// page is of our origin, and the form has the session's secret.
+func (s *Server) isOurs(r *request) bool {
+	if s.origin.Check(r.Request) != nil {
+		return false
+	}
+	sent := r.PostFormValue("csrf")
+	return subtle.ConstantTimeCompare([]byte(sent), []byte(r.session.CSRF)) == 1
+}
+
+// signedIn says who has the session of a request.
+func (s *Server) signedIn(r *http.Request) (*request, error) {
+	c, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return nil, access.ErrUnauthenticated
+	}
+	of := s.sealer.open(c.Value, time.Now())
+	if of == nil {
+		return nil, access.ErrUnauthenticated
+	}
+	who, err := s.cfg.Gate.Token(r.Context(), of.Token)
+	if err != nil {
+		return nil, err
+	}
+	return &request{r, who, of}, nil
+}
+
+// askToSignIn leads to the form, and from there back to the page.
+func (s *Server) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || r.Header.Get("Accept") == "text/event-stream" {
+		http.Error(w, "sign in first", http.StatusUnauthorized)
+		return
+	}
+	to := "/login"
+	if r.URL.RequestURI() != "/" {
+		to += "?" + url.Values{"to": {r.URL.RequestURI()}}.Encode()
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}

@@ -1,0 +1,186 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
+)
+
+// mostVersions is how many versions one page lists.
+const mostVersions = 25
+
+// versionsPage lists versions of the routing, newest first.
+type versionsPage struct {
+	Versions []versionLine
+	Before   int64 // where the next page begins; 0 for the last page
+}
+
+// versionLine is one version with what it changed.
+type versionLine struct {
+	Version     int64
+	Author      string
+	Reason      string
+	CreatedAt   time.Time
+	EffectsOnly bool
+	Changes     []control.Line
+	Current     bool
+}
+
+// versionPage compares a version with another one and offers to go back to it.
+type versionPage struct {
+	versionLine
+	Current int64
+	// Since are the changes from this version to the one in force, Lines the same as text.
+	Since []control.Line
+	Lines []diffLine
+	Back  []control.Line // what going back would change
+}
+
+// diffLine is a line of a difference, with the class that it is shown in.
+type diffLine struct{ Class, Text string }
+
+func (s *Server) versions(w http.ResponseWriter, r *request) error {
+	from, err := s.cfg.Ledger.Routing.Current(r.Context())
+	if err != nil {
+		return err
+	}
+	current := from.Version
+	if before, err := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64); err == nil &&
+		before > 1 && before <= current {
+		if from, err = s.cfg.Ledger.Routing.Version(r.Context(), before-1); err != nil {
+			return err
+		}
+	}
+	p := &versionsPage{}
+	if p.Versions, err = s.versionLines(r.Context(), from, mostVersions); err != nil {
+		return err
+	}
+	for i := range p.Versions {
+		p.Versions[i].Current = p.Versions[i].Version == current
+	}
+	if last := p.Versions[len(p.Versions)-1].Version; last > 1 {
+		p.Before = last
+	}
+	return s.show(w, r, "versions", "Routing versions", p)
+}
+
+// versionLines compares each version with the one before it. They are read one by one: a document
+// may be large.
+func (s *Server) versionLines(
+	ctx context.Context, v ledger.RoutingVersion, most int,
+) ([]versionLine, error) {
+	after, err := control.StoredRouting(&v)
+	if err != nil {
+		return nil, err
+	}
+	var lines []versionLine
+	for {
+		line := newVersionLine(&v)
+		if v.Version == 1 {
+			return append(lines, line), nil
+		}
+		if v, err = s.cfg.Ledger.Routing.Version(ctx, v.Version-1); err != nil {
+			return nil, err
+		}
+		before, err := control.StoredRouting(&v)
+		if err != nil {
+			return nil, err
+		}
+		line.Changes = control.VersionDiff(before, after)
+		if lines = append(lines, line); len(lines) == most {
+			return lines, nil
+		}
+		after = before
+	}
+}
+
+func newVersionLine(v *ledger.RoutingVersion) versionLine {
+	return versionLine{
+		Version: v.Version, Author: v.Author, Reason: v.Reason, CreatedAt: v.CreatedAt,
+		EffectsOnly: v.Base != v.Version,
+	}
+}
+
+// versionOf reads the version that a path names.
+func (s *Server) versionOf(r *request) (ledger.RoutingVersion, error) {
+	number, err := strconv.ParseInt(r.PathValue("version"), 10, 64)
+	if err != nil {
+		return ledger.RoutingVersion{}, notFound{"A version is a number."}
+	}
+	v, err := s.cfg.Ledger.Routing.Version(r.Context(), number)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return v, notFound{fmt.Sprintf("There is no routing version %d.", number)}
+	}
+	return v, err
+}
+
+func (s *Server) version(w http.ResponseWriter, r *request) error {
+	v, err := s.versionOf(r)
+	if err != nil {
+		return err
+	}
+	current, err := s.cfg.Ledger.Routing.Current(r.Context())
+	if err != nil {
+		return err
+	}
+	lines, err := s.versionLines(r.Context(), v, 1)
+	if err != nil {
+		return err
+	}
+	p := &versionPage{versionLine: lines[0], Current: current.Version}
+	then, err := control.StoredRouting(&v)
+	if err != nil {
+		return err
+	}
+	now, err := control.StoredRouting(&current)
+	if err != nil {
+		return err
+	}
+	p.Since, p.Back = control.VersionDiff(then, now), control.VersionDiff(now, then)
+	p.Lines = diffLines(udiff.Unified(control.VersionName(current.Version), control.VersionName(v.Version),
+		current.Document, v.Document))
+	return s.show(w, r, "version", "Routing version "+strconv.FormatInt(v.Version, 10), p)
+}
+
+// diffLines are the lines of a unified difference.
+func diffLines(unified string) []diffLine {
+	var out []diffLine
+	for line := range strings.Lines(unified) {
+		one := diffLine{Text: strings.TrimSuffix(line, "\n")}
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "@@"):
+			one.Class = "at"
+		case strings.HasPrefix(line, "+"):
+			one.Class = "add"
+		case strings.HasPrefix(line, "-"):
+			one.Class = "del"
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (s *Server) rollback(w http.ResponseWriter, r *request) error {
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	v, err := s.versionOf(r)
+	if err != nil {
+		return err
+	}
+	done, err := draft.Rollback(r.Context(), v.Version)
+	if err != nil {
+		return err
+	}
+	return s.changed(w, r, "/routing", done)
+}

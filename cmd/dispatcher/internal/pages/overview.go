@@ -1,0 +1,175 @@
+package pages
+
+import (
+	"html/template"
+	"net/http"
+	"slices"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/config"
+)
+
+// overviewPage is the first page: what an operator looks at first.
+type overviewPage struct {
+	*status.Now
+	Rate     float64 // attempts a second over the last full interval
+	Lag      int64
+	Queued   int64 // messages that wait
+	Chart    template.HTML
+	Routes   []routeNow
+	Limits   []limitNow
+	Channels []status.Detail
+}
+
+// routeNow is what a route drew and carried of late.
+type routeNow struct {
+	Name, Mode string
+	Match      string
+	Fallback   string
+	Paused     bool
+	Messages   int64 // received
+	Channels   []channelNow
+	Ramp       *rampNow
+}
+
+// channelNow is one channel of it. Shares are nil where there is nothing to count.
+type channelNow struct {
+	Name, Weight, Configured string
+	Agreed, Drawn, Carried   *float64
+	FirstChoice, Accepted    int64
+}
+
+// limitNow is a limit with how far it is filled.
+type limitNow struct {
+	Channel string
+	status.DetailLimit
+	Filled float64
+	Level  string // class of the bar
+}
+
+func (s *Server) overview(w http.ResponseWriter, r *request) error {
+	v, err := s.overviewNow(r)
+	if err != nil {
+		return err
+	}
+	return s.show(w, r, "overview", "Overview", v)
+}
+
+func (s *Server) overviewNow(r *request) (any, error) {
+	now, err := s.facts.read(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	p := &overviewPage{Now: now.status, Routes: routesOf(now), Channels: now.channels}
+	p.Limits = limitsOf(now.channels)
+	for i := range now.status.Lanes {
+		lane := &now.status.Lanes[i]
+		p.Queued += lane.Waiting
+		if lane.Lag != nil {
+			p.Lag += *lane.Lag
+		}
+	}
+	last := now.status.Now.Truncate(chartInterval).Add(-chartInterval)
+	for _, t := range now.throughput {
+		if t.At.Equal(last) {
+			p.Rate += float64(t.Attempts) / chartInterval.Seconds()
+		}
+	}
+	p.Chart, err = throughputChart(now.throughput, now.doc.ChannelNames(), now.status.Now,
+		chartWithin, chartInterval)
+	return p, err
+}
+
+// routesOf are the routes in the order of listing.
+func routesOf(now *snapshot) []routeNow {
+	routes := make([]routeNow, 0, len(now.doc.Routes))
+	for i := range now.doc.Routes {
+		routes = append(routes, routeOf(now, &now.doc.Routes[i]))
+	}
+	return routes
+}
+
+func routeOf(now *snapshot, route *config.Route) routeNow {
+	out := routeNow{
+		Name: route.Name, Mode: modeWord(route), Fallback: string(route.Fallback),
+		Match:  matchWords(&route.Match),
+		Paused: now.doc.Paused.All || slices.Contains(now.doc.Paused.Routes, route.Name),
+	}
+	for i := range now.ramps {
+		if now.ramps[i].Route == route.Name {
+			out.Ramp = newRampNow(&now.ramps[i])
+		}
+	}
+	agreed := report.Shares(now.doc, route.Name)
+	var drawn, accepted int64
+	for _, c := range now.carried[route.Name] {
+		drawn, accepted = drawn+c.FirstChoice, accepted+c.Accepted
+	}
+	out.Messages = drawn
+	for _, name := range route.Channels {
+		c := channelNow{Name: name}
+		for _, w := range route.Weights {
+			if w.Channel == name {
+				c.Weight, c.Configured = w.Weight.String(), w.Configured.String()
+			}
+		}
+		if share, ok := agreed[name]; ok {
+			c.Agreed = &share
+		}
+		for _, counted := range now.carried[route.Name] {
+			if counted.Channel == name {
+				c.FirstChoice, c.Accepted = counted.FirstChoice, counted.Accepted
+			}
+		}
+		c.Drawn, c.Carried = partOfAll(c.FirstChoice, drawn), partOfAll(c.Accepted, accepted)
+		out.Channels = append(out.Channels, c)
+	}
+	return out
+}
+
+// partOfAll is nil of nothing.
+func partOfAll(n, of int64) *float64 {
+	if of == 0 {
+		return nil
+	}
+	return new(float64(n) / float64(of))
+}
+
+// modeWord is how a route picks the first choice.
+func modeWord(route *config.Route) string {
+	if route.Mode == "" {
+		return "weighted"
+	}
+	return string(route.Mode)
+}
+
+// limitsOf lists the limits of channels, the fullest first.
+func limitsOf(channels []status.Detail) []limitNow {
+	var out []limitNow
+	for i := range channels {
+		for _, l := range channels[i].Limits {
+			one := limitNow{Channel: channels[i].Channel, DetailLimit: l, Filled: 1}
+			if l.Max.Units > 0 {
+				one.Filled = float64(l.Granted.Units) / float64(l.Max.Units)
+			}
+			switch {
+			case one.Filled >= 1:
+				one.Level = "bad"
+			case one.Filled >= 0.8:
+				one.Level = "warn"
+			}
+			out = append(out, one)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b limitNow) int {
+		switch {
+		case a.Filled > b.Filled:
+			return -1
+		case a.Filled < b.Filled:
+			return 1
+		}
+		return 0
+	})
+	return out
+}

@@ -1,0 +1,136 @@
+// Package pages is the console: what operators and finance see in a browser, on the admin address.
+// Pages are made on the server; a small script replaces the parts of a page that change and shows
+// the effect of a change before it is made. Who may see and do what is said by the package access,
+// and every change goes the way of the commands and of the API.
+//
+// No page shows a phone number or a text.
+package pages
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Config is what the pages are made from.
+type Config struct {
+	Gate   *access.Gate
+	Ledger *ledger.Ledger
+	// Keys are those of draws: with them the explanation of a message can show second draws.
+	Keys []selector.Key
+	// Secret seals sessions. Instances with the same secret take each other's.
+	Secret []byte
+	// Once lets one browser in without a token; nil lets none.
+	Once *Once
+	// DeadAfter is how long an instance is silent before it counts as gone.
+	DeadAfter time.Duration
+	Version   string
+	Log       zerolog.Logger
+}
+
+// Server serves the pages.
+type Server struct {
+	cfg    Config
+	mux    *http.ServeMux
+	origin *http.CrossOriginProtection
+	sealer *sealer
+	pages  templates
+	facts  facts
+
+	closing chan struct{} // closed by Close: streams end
+	once    sync.Once
+}
+
+//go:embed assets
+var assets embed.FS
+
+// New makes the pages.
+func New(cfg Config) (*Server, error) {
+	if len(cfg.Secret) == 0 {
+		return nil, errors.New("the sessions of the console need a secret")
+	}
+	sealer, err := newSealer(cfg.Secret)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(),
+		sealer: sealer, closing: make(chan struct{}),
+	}
+	s.facts.server = s
+	if s.pages, err = parseTemplates(); err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		return nil, err
+	}
+	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
+	s.mux.HandleFunc("GET /login", s.loginForm)
+	s.mux.HandleFunc("POST /login", s.login)
+	s.mux.HandleFunc("POST /logout", s.logout)
+	for _, e := range s.endpoints() {
+		s.mux.Handle(e.pattern, s.handle(e.action, e.serve))
+	}
+	return s, nil
+}
+
+// ServeHTTP serves a page.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(s.mux).ServeHTTP(w, r)
+}
+
+// Close ends the streams of pages that are open, so that the HTTP server can stop.
+func (s *Server) Close() { s.once.Do(func() { close(s.closing) }) }
+
+// endpoint is a page or a form, with what its user must be allowed to do.
+type endpoint struct {
+	pattern string
+	action  access.Action
+	serve   func(w http.ResponseWriter, r *request) error
+}
+
+func (s *Server) endpoints() []endpoint {
+	return []endpoint{
+		{"GET /{$}", access.View, s.overview},
+		{"GET /live/{page}", access.View, s.live},
+
+		{"GET /routes", access.View, s.routes},
+		{"GET /routes/{route}", access.View, s.route},
+		{"POST /routes/{route}/preview", access.Operate, s.previewWeights},
+		{"POST /routes/{route}/weights", access.Operate, s.setWeights},
+		{"POST /routes/{route}/ramp", access.Operate, s.startRamp},
+		{"POST /routes/{route}/steer", access.Operate, s.steerRamp},
+
+		{"GET /routing", access.View, s.versions},
+		{"GET /routing/{version}", access.View, s.version},
+		{"POST /routing/{version}/rollback", access.Operate, s.rollback},
+
+		{"GET /channels", access.View, s.channels},
+		{"GET /channels/{channel}", access.View, s.channel},
+		{"POST /channels/{channel}/state", access.Operate, s.setState},
+
+		{"GET /pauses", access.View, s.pauses},
+		{"POST /pauses", access.Operate, s.pause},
+
+		{"GET /messages", access.View, s.findMessage},
+		{"GET /messages/{id}", access.View, s.message},
+		{"POST /messages/{id}/cancel", access.Operate, s.cancel},
+
+		{"GET /ambiguous", access.View, s.ambiguous},
+		{"POST /ambiguous", access.Operate, s.settle},
+
+		{"GET /reports", access.Report, s.reports},
+		{"GET /audit", access.Audit, s.audit},
+		{"GET /instances", access.View, s.instances},
+	}
+}

@@ -1,0 +1,467 @@
+package pages
+
+import (
+	"bufio"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+)
+
+// paths are addresses of all patterns, by pattern.
+var paths = strings.NewReplacer("{$}", "", "{page}", "overview", "{route}", "default", "{version}", "1",
+	"{channel}", "a", "{id}", "known")
+
+func TestRolesDecideWhatIsServed(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	for _, role := range []access.Role{access.None, access.Viewer, access.Operator, access.Finance} {
+		name := role.String()
+		if role == access.None {
+			name = ""
+		}
+		b := c.client(t, name)
+		for _, e := range (&Server{}).endpoints() {
+			method, path, _ := strings.Cut(paths.Replace(e.pattern), " ")
+			if strings.HasPrefix(path, "/live/") && role.May(e.action) {
+				continue // it does not end
+			}
+			var got answer
+			if method == http.MethodPost {
+				got = b.send(path, url.Values{})
+			} else {
+				got = b.get(path)
+			}
+			allowed := got.StatusCode != http.StatusForbidden &&
+				got.StatusCode != http.StatusUnauthorized && got.StatusCode != http.StatusSeeOther
+			if allowed != role.May(e.action) {
+				t.Errorf("%s %s as %s: %d", method, path, role, got.StatusCode)
+			}
+		}
+	}
+}
+
+func TestOnlyOperatorsSeeForms(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	viewer, operator := c.client(t, "viewer"), c.client(t, "operator")
+	for _, path := range []string{
+		"/routes/default", "/channels/a", "/pauses", "/messages/known",
+	} {
+		if body := viewer.get(path).body; strings.Contains(body, `name="csrf"`) {
+			t.Errorf("a viewer sees a form on %s", path)
+		}
+		if body := operator.get(path).body; !strings.Contains(body, `name="csrf"`) {
+			t.Errorf("an operator sees no form on %s", path)
+		}
+	}
+	if body := operator.get("/").body; strings.Contains(body, "/audit") {
+		t.Error("an operator is shown the way to the audit log")
+	}
+	if body := c.client(t, "finance").get("/audit").body; strings.Contains(body, `href="/channels"`) {
+		t.Error("finance is shown the way to the channels")
+	}
+}
+
+func TestAForgedFormIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	form := func(csrf string) url.Values {
+		return url.Values{
+			"csrf": {csrf}, "version": {"1"}, "reason": {"forged"}, "kind": {"lane"}, "name": {"bulk"},
+			"move": {"pause"},
+		}
+	}
+	for name, got := range map[string]answer{
+		"of another site, with the secret": b.post("/pauses", form(b.csrf),
+			map[string]string{"Sec-Fetch-Site": "cross-site"}),
+		"of another port of this host": b.post("/pauses", form(b.csrf),
+			map[string]string{"Sec-Fetch-Site": "same-site"}),
+		"of an old browser on another site": b.post("/pauses", form(b.csrf),
+			map[string]string{"Origin": "https://elsewhere.example"}),
+		"without the secret": b.post("/pauses", form(""), nil),
+		"of another session": b.post("/pauses", form(c.client(t, "admin").csrf), nil),
+		"to sign in": b.post("/login", url.Values{"token": {c.tokens["admin"]}},
+			map[string]string{"Sec-Fetch-Site": "cross-site"}),
+		"to sign out": b.post("/logout", nil, map[string]string{"Sec-Fetch-Site": "cross-site"}),
+	} {
+		if got.StatusCode != http.StatusForbidden {
+			t.Errorf("a form %s: %d", name, got.StatusCode)
+		}
+	}
+	if v, err := c.ledger.Routing.Current(t.Context()); err != nil || v.Version != 1 {
+		t.Errorf("version %d is in force, %v", v.Version, err)
+	}
+	if got := b.send("/pauses", form("")); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("a form of ours: %d %s", got.StatusCode, got.body)
+	}
+}
+
+func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	got := b.send("/routes/default/weights", url.Values{
+		"version": {"1"}, "reason": {"b is cheaper"}, "author": {"somebody else"},
+		"weight-a": {"10"}, "weight-b": {"30"}, "weight-c": {"60"},
+	})
+	if got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	v, err := c.ledger.Routing.Current(t.Context())
+	if err != nil || v.Version != 2 || v.Author != "anna-operator" || v.Reason != "b is cheaper" {
+		t.Errorf("%d %s %s %v", v.Version, v.Author, v.Reason, err)
+	}
+	if page := b.get(got.Header.Get("Location")); !strings.Contains(page.body, "Version 2 is in force") {
+		t.Error("the page does not say what was done")
+	}
+	// The sentence stands in the address, and only we can write one.
+	if page := b.get("/routes/default?done=Send+money&by=x"); strings.Contains(page.body, "Send money") {
+		t.Error("the page says what a link made it say")
+	}
+}
+
+func TestAChangeFromAnOldPageIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	weights := func() url.Values {
+		return url.Values{"version": {"1"}, "reason": {"more"}, "weight-a": {"30"}}
+	}
+	for name, c := range map[string]struct {
+		form   url.Values
+		status int
+	}{
+		"no reason":  {url.Values{"version": {"1"}, "weight-a": {"30"}}, http.StatusUnprocessableEntity},
+		"no version": {url.Values{"reason": {"x"}, "weight-a": {"30"}}, http.StatusUnprocessableEntity},
+		"no weight": {
+			url.Values{"version": {"1"}, "reason": {"x"}, "weight-a": {"many"}},
+			http.StatusUnprocessableEntity,
+		},
+	} {
+		if got := b.send("/routes/default/weights", c.form); got.StatusCode != c.status {
+			t.Errorf("%s: %d", name, got.StatusCode)
+		}
+	}
+	if got := b.send("/routes/default/weights", weights()); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the first: %d %s", got.StatusCode, got.body)
+	}
+	if got := b.send("/routes/default/weights", weights()); got.StatusCode != http.StatusConflict ||
+		!strings.Contains(got.body, "anna-operator") {
+		t.Errorf("the second: %d %s", got.StatusCode, got.body)
+	}
+}
+
+func TestThePreviewShowsIntervalsAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	form := url.Values{"weight-a": {"50"}, "weight-b": {"25"}, "weight-c": {"25"}}
+	got := b.send("/routes/default/preview", form)
+	if got.Header.Get("X-Part") != "preview" {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	for _, want := range []string{"50.0 %", "0–49", "1000 segments cost 31.25 GBP", "before 29.80 GBP"} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("the preview does not say %s:\n%s", want, got.body)
+		}
+	}
+	form.Set("weight-a", "x")
+	if got := b.send("/routes/default/preview", form); !strings.Contains(got.body, "Channel a:") {
+		t.Errorf("a weight that is none: %s", got.body)
+	}
+	if v, err := c.ledger.Routing.Current(t.Context()); err != nil || v.Version != 1 {
+		t.Errorf("version %d is in force, %v", v.Version, err)
+	}
+}
+
+// largestPaint is what the first view of a page may load, in bytes without compression.
+const largestPaint = 100_000
+
+func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "admin")
+	assets := 0
+	for _, asset := range []string{"console.css", "console.js", "icon.svg"} {
+		got := b.get("/assets/" + asset)
+		if got.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d", asset, got.StatusCode)
+		}
+		assets += len(got.body)
+	}
+	for _, e := range (&Server{}).endpoints() {
+		method, path, _ := strings.Cut(paths.Replace(e.pattern), " ")
+		if method != http.MethodGet || strings.HasPrefix(path, "/live/") {
+			continue
+		}
+		got := b.get(path)
+		if got.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+		}
+		if size := len(got.body) + assets; size > largestPaint {
+			t.Errorf("%s loads %d bytes", path, size)
+		}
+		for _, inline := range []string{"<style", " style=", "<script>", "onclick=", "javascript:"} {
+			if strings.Contains(got.body, inline) {
+				t.Errorf("%s has %s in it", path, inline)
+			}
+		}
+		headers := got.Header
+		if csp := headers.Get("Content-Security-Policy"); csp != policy ||
+			!strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") ||
+			!strings.Contains(csp, "frame-ancestors 'none'") {
+			t.Errorf("%s: policy %q", path, csp)
+		}
+		if headers.Get("X-Content-Type-Options") != "nosniff" ||
+			headers.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: headers %v", path, headers)
+		}
+	}
+}
+
+func TestSessionsEndWithTheirTokens(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "viewer")
+	if got := b.get("/messages"); got.StatusCode != http.StatusOK {
+		t.Fatalf("%d", got.StatusCode)
+	}
+	if err := os.WriteFile(c.file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.get("/messages?id=x"); got.StatusCode != http.StatusSeeOther ||
+		got.Header.Get("Location") != "/login?to="+url.QueryEscape("/messages?id=x") {
+		t.Errorf("%d %s", got.StatusCode, got.Header.Get("Location"))
+	}
+}
+
+func TestTheCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "")
+	got := b.post("/login", url.Values{"token": {c.tokens["viewer"]}}, nil)
+	cookies := got.Cookies()
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode ||
+		cookies[0].Secure || cookies[0].MaxAge != int(sessionLife.Seconds()) ||
+		strings.Contains(cookies[0].Value, c.tokens["viewer"]) {
+		t.Fatalf("%+v", cookies)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/login",
+		strings.NewReader(url.Values{"token": {c.tokens["viewer"]}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "sms.example.com"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if cookies := b.do(r).Cookies(); len(cookies) != 1 || !cookies[0].Secure ||
+		!strings.HasPrefix(cookies[0].Name, "__Host-") {
+		t.Errorf("away from loopback: %+v", cookies)
+	}
+}
+
+func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	seal, err := newSealer([]byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := seal.seal(newSession("token", now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of := seal.open(sealed, now); of == nil || of.Token != "token" {
+		t.Errorf("%+v", of)
+	}
+	other, err := newSealer([]byte("another secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]*session{
+		"expired":           seal.open(sealed, now.Add(sessionLife)),
+		"changed":           seal.open("A"+sealed, now),
+		"of another secret": other.open(sealed, now),
+		"of something else": seal.open("nothing", now),
+		"that is empty":     seal.open("", now),
+	} {
+		if of != nil {
+			t.Errorf("a session %s is taken", name)
+		}
+	}
+	if _, err := seal.seal(newSession(strings.Repeat("x", 4000), now)); err == nil {
+		t.Error("a token that no cookie can hold is taken")
+	}
+}
+
+func TestTheCodeLetsOneBrowserInOnce(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	if got := c.client(t, "").get("/login?code=another"); got.StatusCode != http.StatusForbidden {
+		t.Errorf("another code: %d", got.StatusCode)
+	}
+	b := c.client(t, "")
+	if got := b.get("/login?code=the-code"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the code: %d", got.StatusCode)
+	}
+	if got := b.get("/audit"); got.StatusCode != http.StatusOK {
+		t.Errorf("with the session: %d", got.StatusCode)
+	}
+	if got := c.client(t, "").get("/login?code=the-code"); got.StatusCode != http.StatusForbidden {
+		t.Errorf("once more: %d", got.StatusCode)
+	}
+}
+
+func TestSigningInLeadsBackToThisHostAlone(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"/channels/a?x=1": "/channels/a?x=1", "//elsewhere.example": "/", "/\\elsewhere": "/",
+		"https://elsewhere": "/", "": "/", "/a\r\nb": "/", "/": "/",
+	} {
+		if got := localPath(to); got != want {
+			t.Errorf("%q leads to %q", to, got)
+		}
+	}
+}
+
+// TestAnotherTabIsTold: a stream sends the page again after a change that somebody else made.
+func TestAnotherTabIsTold(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	viewer, operator := c.client(t, "viewer"), c.client(t, "operator")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/live/routes", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := viewer.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close() //nolint:errcheck // It does not end by itself.
+	if stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %v", stream.StatusCode, stream.Header)
+	}
+	lines := bufio.NewScanner(stream.Body)
+	until := func(want string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("the stream ends without %q: %v", want, lines.Err())
+	}
+	until(">25<")
+	if got := operator.send("/routes/default/weights", url.Values{
+		"version": {"1"}, "reason": {"more"}, "weight-a": {"77"},
+	}); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	until(">77<")
+	// A token that is taken out of the file ends the stream.
+	if err := os.WriteFile(c.file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until("event: signout")
+}
+
+func TestStyleSheetAndScriptAreReadByHand(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"console.css", "console.js"} {
+		text, err := os.ReadFile(filepath.Join("assets", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if len(line) > 120 {
+				t.Errorf("%s:%s is %d long", name, strconv.Itoa(i+1), len(line))
+			}
+		}
+	}
+}
+
+func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	page := b.get("/messages/known").body
+	if strings.Contains(page, "447700900123") || !strings.Contains(page, "Cancel the message") {
+		t.Errorf("the page of the message:\n%s", page)
+	}
+	form := func() url.Values { return url.Values{"reason": {"wrong day"}} }
+	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/messages/known").body; strings.Contains(page, "Cancel the message") {
+		t.Error("it can be cancelled once more")
+	}
+	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusConflict {
+		t.Errorf("once more: %d", got.StatusCode)
+	}
+	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "cancel known") ||
+		!strings.Contains(log, "anna-operator") {
+		t.Errorf("the audit log:\n%s", log)
+	}
+	if got := b.send("/messages/none/cancel", form()); got.StatusCode != http.StatusNotFound {
+		t.Errorf("a message that is not there: %d", got.StatusCode)
+	}
+}
+
+func TestGoingBackAppliesTheOldDocumentAgain(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	if got := b.send("/channels/c/state", url.Values{
+		"version": {"1"}, "reason": {"maintenance"}, "state": {"draining"},
+	}); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	page := b.get("/routing/1").body
+	if !strings.Contains(page, "channels.c.state") || !strings.Contains(page, "Apply version 1 again") {
+		t.Errorf("the page of version 1:\n%s", page)
+	}
+	if got := b.send("/routing/1/rollback", url.Values{
+		"version": {"2"}, "reason": {"it is over"},
+	}); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	v, err := c.ledger.Routing.Current(t.Context())
+	if err != nil || v.Version != 3 || v.Document != document {
+		t.Errorf("version %d: %v\n%s", v.Version, err, v.Document)
+	}
+}
+
+func TestARampIsStartedAndEnded(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	form := url.Values{
+		"version": {"1"}, "reason": {"a has more"}, "weight-a": {"50"}, "weight-b": {"15"},
+		"weight-c": {"35"}, "minutes": {"60"}, "steps": {"5"}, "errors": {"5"},
+	}
+	if got := b.send("/routes/default/ramp", form); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/routes/default").body; !strings.Contains(page, "step 0 of 5") {
+		t.Errorf("the page of the route:\n%s", page)
+	}
+	if got := b.send("/routes/default/steer", url.Values{
+		"reason": {"changed my mind"}, "move": {"cancel"},
+	}); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/routes/default").body; !strings.Contains(page, "Past ramps") {
+		t.Errorf("the page of the route afterwards:\n%s", page)
+	}
+	if got := b.send("/routes/default/steer", url.Values{
+		"reason": {"again"}, "move": {"cancel"},
+	}); got.StatusCode != http.StatusConflict {
+		t.Errorf("without a ramp: %d", got.StatusCode)
+	}
+}

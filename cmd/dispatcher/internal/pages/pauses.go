@@ -1,0 +1,72 @@
+package pages
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"dispatcher/config"
+)
+
+// pausesPage shows what is paused, and what may be.
+type pausesPage struct {
+	Version int64
+	Paused  config.Paused
+	Items   []pauseItem
+}
+
+// pauseItem is a lane, a route or a tenant.
+type pauseItem struct {
+	Kind, Name string
+	Paused     bool
+}
+
+func (s *Server) pauses(w http.ResponseWriter, r *request) error {
+	now, err := s.facts.read(r.Context())
+	if err != nil {
+		return err
+	}
+	p := &pausesPage{Version: now.version.Version, Paused: now.doc.Paused}
+	p.Items = append(p.Items, pauseItem{"all", "everything", now.doc.Paused.All})
+	for _, name := range now.doc.LaneNames() {
+		p.Items = append(p.Items, pauseItem{"lane", name, slices.Contains(now.doc.Paused.Lanes, name)})
+	}
+	for i := range now.doc.Routes {
+		name := now.doc.Routes[i].Name
+		p.Items = append(p.Items,
+			pauseItem{"route", name, slices.Contains(now.doc.Paused.Routes, name)})
+	}
+	for _, name := range now.doc.Paused.Tenants {
+		p.Items = append(p.Items, pauseItem{"tenant", name, true})
+	}
+	return s.show(w, r, "pauses", "Pauses", p)
+}
+
+// pause changes one pause.
+func (s *Server) pause(w http.ResponseWriter, r *request) error {
+	name := strings.TrimSpace(r.PostFormValue("name"))
+	which := map[string]*config.Paused{
+		"all": {All: true}, "lane": {Lanes: []string{name}}, "route": {Routes: []string{name}},
+		"tenant": {Tenants: []string{name}},
+	}[r.PostFormValue("kind")]
+	if which == nil || name == "" {
+		return refuse("name what is to be paused or resumed")
+	}
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	change := draft.Pause
+	switch r.PostFormValue("move") {
+	case "pause":
+	case "resume":
+		change = draft.Resume
+	default:
+		return refuse("choose to pause or to resume")
+	}
+	done, err := change(r.Context(), which)
+	if err != nil {
+		return err
+	}
+	return s.changed(w, r, "/pauses", done)
+}

@@ -1,0 +1,406 @@
+package pages
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"math"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are the pages, each with the layout.
+type templates map[string]*template.Template
+
+func parseTemplates() (templates, error) {
+	layout, err := template.New("layout.html").Funcs(functions).ParseFS(templateFiles,
+		"templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	out := templates{}
+	for _, name := range names {
+		base := path.Base(name)
+		if base == "layout.html" || base == "parts.html" {
+			continue
+		}
+		page, err := template.Must(layout.Clone()).ParseFS(templateFiles, name)
+		if err != nil {
+			return nil, err
+		}
+		out[strings.TrimSuffix(base, ".html")] = page
+	}
+	return out, nil
+}
+
+// shown is what every template gets.
+type shown struct {
+	Title   string
+	Page    string
+	Tab     string // the page of the navigation that it belongs to
+	Version string
+	Who     *access.Principal // nil on the form to sign in
+	CSRF    string
+	Notice  string // what was done
+	Live    string // the stream that keeps the page up to date; empty for none
+	V       any    // what the page itself shows
+}
+
+// May reports whether the user may do what the page offers.
+func (p *shown) May(action string) bool {
+	for _, a := range access.Actions() {
+		if a.String() == action {
+			return p.Who != nil && p.Who.Role.May(a)
+		}
+	}
+	return false
+}
+
+// tabs are the pages of the navigation that other pages belong to.
+var tabs = map[string]string{
+	"route": "routes", "versions": "routes", "version": "routes", "channel": "channels",
+	"message": "messages", "pauses": "overview",
+}
+
+// livePages are those with a part that is kept up to date.
+var livePages = map[string]bool{"overview": true, "channels": true, "routes": true, "instances": true}
+
+func (s *Server) shown(r *request, page, title string, value any) *shown {
+	p := &shown{Title: title, Page: page, Tab: page, Version: s.cfg.Version, V: value}
+	if tab := tabs[page]; tab != "" {
+		p.Tab = tab
+	}
+	if r.session != nil {
+		p.Who, p.CSRF = &r.who, r.session.CSRF
+		if livePages[page] {
+			p.Live = "/live/" + page
+		}
+		p.Notice = r.URL.Query().Get("done")
+		if p.Notice != "" && !s.isNotice(r, p.Notice) {
+			p.Notice = ""
+		}
+	}
+	return p
+}
+
+// render writes a page, all of it or an error.
+func (s *Server) render(
+	w http.ResponseWriter, r *request, status int, page, title string, value any,
+) {
+	var out bytes.Buffer
+	if err := s.pages[page].Execute(&out, s.shown(r, page, title, value)); err != nil {
+		s.cfg.Log.Error().Err(err).Str("page", page).Msg("a page of the console cannot be made")
+		http.Error(w, "this page cannot be made: see the log", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // the browser has gone
+}
+
+// show answers with a page.
+func (s *Server) show(w http.ResponseWriter, r *request, page, title string, value any) error {
+	s.render(w, r, http.StatusOK, page, title, value)
+	return nil
+}
+
+// part is one template of a page, alone.
+func (s *Server) part(r *request, page, name string, value any) ([]byte, error) {
+	var out bytes.Buffer
+	err := s.pages[page].ExecuteTemplate(&out, name, s.shown(r, page, "", value))
+	return out.Bytes(), err
+}
+
+// fail answers that something cannot be done, and why.
+func (s *Server) fail(w http.ResponseWriter, r *request, status int, why string) {
+	s.render(w, r, status, "problem", http.StatusText(status), why)
+}
+
+// notFound names what there is not.
+type notFound struct{ what string }
+
+func (n notFound) Error() string { return n.what }
+
+// failed answers with what went wrong: what the user can do something about in words, anything else
+// in the log.
+func (s *Server) failed(w http.ResponseWriter, r *request, err error) {
+	if missing, ok := errors.AsType[notFound](err); ok {
+		s.fail(w, r, http.StatusNotFound, missing.what)
+		return
+	}
+	if status := statusOf(err); status != 0 {
+		s.fail(w, r, status, sentence(err.Error()))
+		return
+	}
+	if r.Context().Err() != nil {
+		return
+	}
+	s.cfg.Log.Warn().Err(err).Str("path", r.Pattern).Msg("a page of the console failed")
+	if ledger.Unavailable(err) {
+		s.fail(w, r, http.StatusServiceUnavailable, "The database does not answer. Nothing is lost: "+
+			"messages wait in Kafka. Try again in a few seconds.")
+		return
+	}
+	s.fail(w, r, http.StatusInternalServerError, "That did not work. The log says why.")
+}
+
+// statusOf is the status of an error that its user can do something about; 0 for others.
+func statusOf(err error) int {
+	if is[*control.Refused](err) {
+		return http.StatusUnprocessableEntity
+	}
+	if is[*control.Unknown](err) {
+		return http.StatusNotFound
+	}
+	for _, known := range []func(error) bool{
+		is[*control.Conflict], is[*control.Impossible], is[*control.NoRamp], is[*control.RampRunning],
+		is[*control.RampMoved],
+	} {
+		if known(err) {
+			return http.StatusConflict
+		}
+	}
+	return 0
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// sentence makes an error one.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"time":    timeCell,
+	"ago":     ago,
+	"age":     age,
+	"percent": percent,
+	"number":  number,
+	"rate":    rate,
+	"ms":      milliseconds,
+	"cents":   func(micros int64) string { return grouped(strconv.FormatFloat(float64(micros)/1e6, 'f', 2, 64)) },
+	"str": func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	},
+	"money":   money,
+	"words":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"why":     report.WaitWords,
+	"bar":     bar,
+	"deref":   deref,
+	"plural":  plural,
+	"dict":    dict,
+	"join":    strings.Join,
+	"short":   func(s *string) string { return shortened(*s) },
+	"seconds": func(s float64) string { return duration(time.Duration(s * float64(time.Second))) },
+	"yes":     func(b *bool) bool { return b != nil && *b },
+	"list":    func(items ...string) []string { return items },
+	"part":    func(n, of int64) float64 { return float64(n) / float64(max(of, 1)) },
+}
+
+// number groups the digits of a count, which may be nil.
+func number(n any) string {
+	if p, ok := n.(*int64); ok {
+		if p == nil {
+			return "–"
+		}
+		n = *p
+	}
+	return grouped(fmt.Sprint(n))
+}
+
+// money is an amount with its currency.
+func money(micros int64, currency string) string {
+	return strings.TrimSpace(report.Money(micros) + " " + currency)
+}
+
+// plural is a count with its word.
+func plural(n any, word string) string {
+	text := fmt.Sprint(n)
+	if text == "1" {
+		return "1 " + word
+	}
+	return grouped(text) + " " + word + "s"
+}
+
+// dict hands several values to a template.
+func dict(pairs ...any) (map[string]any, error) {
+	out := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		key, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("key %v is no text", pairs[i])
+		}
+		out[key] = pairs[i+1]
+	}
+	return out, nil
+}
+
+// deref is the value of a pointer to a number; 0 for nil.
+func deref(p *float64) float64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+const minute = "15:04:05"
+
+// timeCell is an instant in UTC: the time alone on the day itself.
+func timeCell(at any) template.HTML {
+	t, ok := instant(at)
+	if !ok {
+		return "–"
+	}
+	t = t.UTC()
+	text := t.Format("2 Jan 15:04:05")
+	if t.Format(time.DateOnly) == time.Now().UTC().Format(time.DateOnly) {
+		text = t.Format(minute)
+	} else if t.Year() != time.Now().UTC().Year() {
+		text = t.Format("2 Jan 2006 15:04")
+	}
+	// Digits and letters of Format alone.
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, //nolint:gosec // See above.
+		t.Format(time.RFC3339), t.Format("2 January 2006 15:04:05"), text))
+}
+
+// instant reads a time or a pointer to one; false without one.
+func instant(at any) (time.Time, bool) {
+	switch t := at.(type) {
+	case time.Time:
+		return t, !t.IsZero()
+	case *time.Time:
+		if t == nil {
+			return time.Time{}, false
+		}
+		return *t, !t.IsZero()
+	}
+	return time.Time{}, false
+}
+
+// ago is how long something was ago, in one unit.
+func ago(at any) string {
+	t, ok := instant(at)
+	if !ok {
+		return "–"
+	}
+	return duration(time.Since(t)) + " ago"
+}
+
+// age is a number of seconds in one unit.
+func age(seconds *float64) string {
+	if seconds == nil {
+		return "–"
+	}
+	return duration(time.Duration(*seconds * float64(time.Second)))
+}
+
+func duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + " s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + " h"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + " days"
+}
+
+// percent is a share with one digit; a dash for none.
+func percent(share any) string {
+	switch v := share.(type) {
+	case *float64:
+		if v != nil {
+			return strconv.FormatFloat(100**v, 'f', 1, 64) + " %"
+		}
+	case float64:
+		return strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
+	}
+	return "–"
+}
+
+// rate is a number a second, with as many digits as tell something.
+func rate(v any) string {
+	var r float64
+	switch of := v.(type) {
+	case float64:
+		r = of
+	case *float64:
+		if of == nil {
+			return "–"
+		}
+		r = *of
+	}
+	digits := 1
+	switch {
+	case r == math.Trunc(r) && r >= 10:
+		digits = 0
+	case r > 0 && r < 1:
+		digits = 2
+	}
+	return grouped(strconv.FormatFloat(r, 'f', digits, 64))
+}
+
+// milliseconds has a digit behind the point where it tells something.
+func milliseconds(v *float64) string {
+	switch {
+	case v == nil:
+		return "–"
+	case *v < 10:
+		return strconv.FormatFloat(*v, 'f', 1, 64)
+	}
+	return grouped(strconv.FormatFloat(*v, 'f', 0, 64))
+}
+
+// grouped puts a thin space between thousands.
+func grouped(digits string) string {
+	whole, rest, point := strings.Cut(digits, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	if _, err := strconv.ParseUint(whole, 10, 64); err != nil {
+		return digits
+	}
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "\u2009" + whole[at:]
+	}
+	if point {
+		whole += "." + rest
+	}
+	return sign + whole
+}

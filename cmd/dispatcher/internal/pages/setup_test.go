@@ -1,0 +1,209 @@
+package pages
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+const document = `timezone: Europe/London
+channels:
+  a: {provider: sandbox, price: {currency: GBP, default: "0.031"}, limits: [{window: 1s, max: 50}]}
+  b: {provider: sandbox, price: {currency: GBP, default: "0.035"}}
+  c: {provider: sandbox, price: {currency: GBP, default: "0.028"}}
+routes:
+  - {name: default, match: {}, mode: weighted, weights: {a: 25, b: 15, c: 60}, fallback: load_ratio}
+lanes:
+  otp: {topics: [sms.otp], ttl: 10m}
+  bulk: {topics: [sms.bulk], ttl: 72h}
+`
+
+// console is one that is served, with a token for each role.
+type console struct {
+	url    string
+	ledger *ledger.Ledger
+	tokens map[string]string
+	once   *Once
+	file   string // of tokens
+}
+
+func newConsole(t *testing.T) *console {
+	t.Helper()
+	c := &console{tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "tokens")}
+	var lines strings.Builder
+	for _, role := range []access.Role{access.Viewer, access.Operator, access.Finance, access.Admin} {
+		token, entry, err := access.NewToken("anna-"+role.String(), role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.tokens[role.String()] = token
+		lines.WriteString(entry.String() + "\n")
+	}
+	if err := os.WriteFile(c.file, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gate, err := access.New(access.Config{TokensFile: c.file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.ledger.Close)
+	doc, err := config.ParseDocument("first", []byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ledger.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "dispatcher",
+		"first start", nil)); err != nil {
+		t.Fatal(err)
+	}
+	storeMessage(t, c.ledger)
+	c.once = &Once{Code: "the-code", Token: c.tokens["admin"]}
+	s, err := New(Config{
+		Gate: gate, Ledger: c.ledger, Secret: []byte("secret"),
+		Once: c.once, DeadAfter: time.Minute, Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(s.Close)
+	c.url = server.URL
+	return c
+}
+
+// client is a browser that does not follow redirects.
+type client struct {
+	t    *testing.T
+	url  string
+	http *http.Client
+	csrf string
+}
+
+// client signs in with a role; an empty one does not.
+func (c *console) client(t *testing.T, role string) *client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &client{t: t, url: c.url, http: &http.Client{
+		Jar:           jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if role == "" {
+		return b
+	}
+	if r := b.post("/login", url.Values{"token": {c.tokens[role]}}, nil); r.StatusCode != http.StatusSeeOther {
+		t.Fatalf("signing in as %s: %d %s", role, r.StatusCode, r.body)
+	}
+	home := "/messages"
+	if role == "finance" {
+		home = "/audit"
+	}
+	if role == "operator" || role == "admin" {
+		home = "/pauses"
+	}
+	if found := regexp.MustCompile(`name="csrf" value="(\w+)"`).FindStringSubmatch(
+		b.get(home).body); found != nil {
+		b.csrf = found[1]
+	}
+	return b
+}
+
+// answer is a response with its body.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (b *client) do(r *http.Request) answer {
+	b.t.Helper()
+	response, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // It was read to its end.
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer{response, string(body)}
+}
+
+func (b *client) get(path string) answer {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.url+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.do(r)
+}
+
+func (b *client) post(path string, form url.Values, headers map[string]string) answer {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.url+path,
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	return b.do(r)
+}
+
+// send is a form of the session, with its secret.
+func (b *client) send(path string, form url.Values) answer {
+	b.t.Helper()
+	form.Set("csrf", b.csrf)
+	return b.post(path, form, map[string]string{"Sec-Fetch-Site": "same-origin"})
+}
+
+func TestMain(m *testing.M) { ledgertest.Main(m) }
+
+// storeMessage stores a message with the id known, which waits.
+func storeMessage(t *testing.T, l *ledger.Ledger) {
+	t.Helper()
+	if err := l.Instances.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(time.Hour)
+	message := ledger.Message{
+		ID: "known", Lane: "otp", Envelope: []byte(`{"id":"known","to":"+447700900123","text":"x"}`),
+		State: ledger.Sending, ExpiresAt: until, ReceivedAt: time.Now(),
+		Plan: ledger.Plan{Route: "default", Version: 1, FirstChoice: "a", Segments: 1},
+	}
+	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{
+		Messages: []ledger.Message{message}, Channels: []string{"a", "b", "c"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{{
+		State: ledger.Waiting, Reason: "no_slot", WaitsFor: "a 1s messages", NextAt: until,
+		Plan: message.Plan,
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,195 @@
+package pages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// weightField is the beginning of the names of the fields of weights.
+const weightField = "weight-"
+
+// weightsOf reads the weights of a form, in the order of the route's channels.
+func weightsOf(form url.Values, route *config.Route) ([]config.Weight, error) {
+	var out []config.Weight
+	for _, channel := range route.Channels {
+		text := strings.TrimSpace(form.Get(weightField + channel))
+		if text == "" {
+			continue
+		}
+		w, err := selector.ParseWeight(text)
+		if err != nil {
+			return nil, &control.Refused{Err: fmt.Errorf("channel %s: %w", channel, err)}
+		}
+		out = append(out, config.Weight{Channel: channel, Weight: w, Configured: w})
+	}
+	if len(out) == 0 {
+		return nil, refuse("the form names no weight")
+	}
+	return out, nil
+}
+
+// previewWeights shows what the weights of the form would come to, and changes nothing. The script
+// asks for the preview alone.
+func (s *Server) previewWeights(w http.ResponseWriter, r *request) error {
+	effect, err := s.effectOfForm(r)
+	if problem, ok := errors.AsType[*control.Refused](err); ok {
+		effect, err = &effectPage{Problem: sentence(problem.Error())}, nil
+	}
+	if err != nil {
+		return err
+	}
+	part, err := s.part(r, "route", "effect", effect)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("X-Part", "preview")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, err = bytes.NewReader(part).WriteTo(w)
+	return err
+}
+
+func (s *Server) effectOfForm(r *request) (*effectPage, error) {
+	now, err := s.facts.read(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	before, err := routeNamed(now.doc, r.PathValue("route"))
+	if err != nil {
+		return nil, err
+	}
+	weights, err := weightsOf(r.PostForm, before)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := control.Begin(r.Context(), s.cfg.Ledger, nil, control.By{
+		Author: r.who.Name, DryRun: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	changed, err := draft.SetWeights(r.Context(), before.Name, weights)
+	if err != nil {
+		return nil, err
+	}
+	after, err := routeNamed(changed.InForce, before.Name)
+	if err != nil {
+		return nil, err
+	}
+	effect, err := effectOf(now, before, after)
+	if err == nil {
+		effect.Warnings = append(effect.Warnings, changed.Warnings...)
+	}
+	return effect, err
+}
+
+func (s *Server) setWeights(w http.ResponseWriter, r *request) error {
+	route, weights, err := s.formWeights(r)
+	if err != nil {
+		return err
+	}
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	done, err := draft.SetWeights(r.Context(), route, weights)
+	if err != nil {
+		return err
+	}
+	return s.changed(w, r, routePath(route), done)
+}
+
+func routePath(route string) string { return "/routes/" + url.PathEscape(route) }
+
+func (s *Server) formWeights(r *request) (string, []config.Weight, error) {
+	now, err := s.facts.read(r.Context())
+	if err != nil {
+		return "", nil, err
+	}
+	route, err := routeNamed(now.doc, r.PathValue("route"))
+	if err != nil {
+		return "", nil, err
+	}
+	weights, err := weightsOf(r.PostForm, route)
+	return route.Name, weights, err
+}
+
+// startRamp moves the weights of the form in steps.
+func (s *Server) startRamp(w http.ResponseWriter, r *request) error {
+	route, weights, err := s.formWeights(r)
+	if err != nil {
+		return err
+	}
+	plan := &control.RampPlan{Route: route, To: weights, MaxDeviation: 0.05, Least: 100}
+	if plan.Steps, err = strconv.Atoi(r.PostFormValue("steps")); err != nil || plan.Steps < 1 {
+		return refuse("write in how many steps")
+	}
+	minutes, err := strconv.ParseFloat(r.PostFormValue("minutes"), 64)
+	if err != nil || !(minutes > 0 && minutes <= longestRamp.Minutes()) {
+		return refuse("write over how many minutes, up to 30 days")
+	}
+	plan.Every = time.Duration(minutes*float64(time.Minute)) / time.Duration(plan.Steps)
+	failing, err := strconv.ParseFloat(r.PostFormValue("errors"), 64)
+	if err != nil || !(failing >= 0 && failing <= 100) {
+		return refuse("write from how many percent of errors on the ramp is held")
+	}
+	plan.MaxErrors = failing / 100
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	started, err := draft.StartRamp(r.Context(), plan)
+	if err != nil {
+		return err
+	}
+	return s.ramped(w, r, route, started)
+}
+
+// longestRamp is the longest that the form takes.
+const longestRamp = 30 * 24 * time.Hour
+
+func (s *Server) ramped(
+	w http.ResponseWriter, r *request, route string, done *control.RampStarted,
+) error {
+	s.facts.forget()
+	if done.Nowhere {
+		return s.done(w, r, routePath(route), "There was nothing to do.")
+	}
+	return s.done(w, r, routePath(route), done.Ramp.Sentence())
+}
+
+// rampMoves are the words of the buttons.
+var rampMoves = map[string]ledger.RampState{
+	"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
+}
+
+func (s *Server) steerRamp(w http.ResponseWriter, r *request) error {
+	to, ok := rampMoves[r.PostFormValue("move")]
+	if !ok {
+		return refuse("choose to hold, resume or cancel the ramp")
+	}
+	by, err := byOf(r)
+	if err != nil {
+		return err
+	}
+	by.Expect = nil // a step of the ramp makes a new version
+	draft, err := control.Begin(r.Context(), s.cfg.Ledger, nil, *by)
+	if err != nil {
+		return err
+	}
+	done, err := draft.SteerRamp(r.Context(), r.PathValue("route"), to)
+	if err != nil {
+		return err
+	}
+	return s.ramped(w, r, r.PathValue("route"), done)
+}
