@@ -243,7 +243,7 @@ var rules = map[string]rule{
 	},
 	internal + "pipeline": {
 		ours: []string{
-			internal + "decide", internal + "envelope",
+			internal + "decide", internal + "envelope", internal + "tracing",
 			module + "provider", module + "selector", module + "admission", module + "ledger",
 		},
 		others: []string{"github.com/prometheus/client_golang"},
@@ -316,9 +316,15 @@ var rules = map[string]rule{
 	},
 	internal +
 		"receive": {
-		ours:   []string{module + "ledger", module + "provider", internal + "envelope"},
+		ours: []string{
+			module + "ledger", module + "provider", internal + "envelope", internal + "tracing",
+		},
 		others: []string{"github.com/prometheus/client_golang"},
 	},
+	internal + "tracing": {others: []string{
+		"go.opentelemetry.io/otel", "github.com/twmb/franz-go", "github.com/exaring/otelpgx",
+		"github.com/jackc/pgx/v5",
+	}},
 	internal + "numbers": {others: []string{"github.com/nyaruka/phonenumbers"}},
 	internal +
 		"console": {

@@ -18,6 +18,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider/smpp/smpptest"
@@ -43,6 +44,8 @@ type Options struct {
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
 	// Sandbox is how sandbox carriers behave; nil is embedded.QuickCarrier.
 	Sandbox *smpptest.Behaviour
+	// Tracer records traces; nil is what the OTEL_* environment asks for.
+	Tracer *tracing.Tracer
 }
 
 // App is a running process.
@@ -60,6 +63,7 @@ type App struct {
 	webhooks  *receive.Webhooks
 	registry  *prometheus.Registry
 	reloader  *reloader
+	tracer    *tracing.Tracer // nil when no traces are asked for
 	stopper   stopper
 
 	background context.Context // ended at the beginning of Stop
@@ -92,6 +96,9 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 }
 
 func (a *App) start(ctx context.Context) error {
+	if err := a.startTraces(ctx); err != nil {
+		return err
+	}
 	a.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		newBuildInfo(a.opts.Version), newConsumerGauges(a.readiness.lanes))

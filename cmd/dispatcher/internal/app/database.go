@@ -35,7 +35,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	a.ledger, err = ledger.Connect(ctx, ledger.Config{
 		URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region, Host: host,
 		Version: a.opts.Version,
-		Tracer:  newRoundTrips(a.registry),
+		Tracer:  a.tracer.Database(newRoundTrips(a.registry)),
 	})
 	if err != nil {
 		return err

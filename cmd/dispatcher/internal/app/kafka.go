@@ -67,13 +67,15 @@ func (a *App) startConsumer() error {
 	for _, lane := range a.reloader.lanes() {
 		lanes = append(lanes, kafka.Lane{Name: lane.Name, Topics: lane.Topics})
 	}
-	c, err := kafka.NewConsumer(kafka.ConsumerConfig{
+	cfg := kafka.ConsumerConfig{
 		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Instance: a.memberName(),
 		Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
 		Rewrite: region.Rewrite, Batch: min(s.Batch, a.dispatch.Batch()),
 		Handle: a.dispatch.Handle, Paused: a.dispatch.Paused,
 		Log: a.log, Outages: a.outages, Hooks: a.kafkaMetrics,
-	})
+	}
+	a.traced(&cfg)
+	c, err := kafka.NewConsumer(cfg)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
 		Metrics: metrics, Trouble: a.trouble, Begin: a.begin, Describe: a.describe(breakers),
+		Tracer: a.tracer,
 	})
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (a *App) startReceipts() (*receive.Batcher, error) {
 	batcher, err := receive.New(receive.Config{
 		Store: a.ledger.Receipts, Open: references.Open,
 		Freed:   func(slots int) { a.dispatch.Freed(slots) },
-		Trouble: a.trouble, Registry: a.registry,
+		Trouble: a.trouble, Registry: a.registry, Tracer: a.tracer,
 	})
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ type Attempt struct {
 
 	Lane, tenant, route string
 	metadata            map[string]string
+	Traceparent         string // of the message; empty unless it is traced
 	pinned              string
 	duplicate           bool
 	mayBeTaken          bool // an earlier attempt may have been taken
@@ -57,7 +58,8 @@ func newAttempt(t *Task, d *decision) Attempt {
 		refunds: d.refunds, Produced: t.produced, Expires: t.Row.ExpiresAt,
 		Segments: a.Segments, Price: a.PriceMicros,
 		Lane: t.Row.Lane, tenant: t.Row.Tenant, route: t.Row.Plan.Route, metadata: t.msg.Metadata,
-		pinned: t.Row.Pinned, duplicate: t.Row.PossibleDuplicate, mayBeTaken: t.Row.MayBeTaken,
+		Traceparent: t.msg.Traceparent,
+		pinned:      t.Row.Pinned, duplicate: t.Row.PossibleDuplicate, mayBeTaken: t.Row.MayBeTaken,
 		holdThrottled: t.Route.HoldThrottled, Search: searchOf(&t.Lane),
 	}
 	f.Submission = provider.Submission{
@@ -93,7 +95,7 @@ func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt 
 		Search: searchOf(lane), RepeatUntil: m.SameKeyUntil,
 	}
 	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
-		f.metadata = msg.Metadata
+		f.metadata, f.Traceparent = msg.Metadata, msg.Traceparent
 	}
 	return f
 }

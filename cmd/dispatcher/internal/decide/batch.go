@@ -309,8 +309,8 @@ type Job struct {
 	Produced time.Time
 	// Raw is the record's value, untouched.
 	Raw []byte
-	// Rewritten is the value with its recipient in E.164, which is what is stored; nil when it was
-	// so already.
+	// Rewritten is the value with its recipient in E.164 and with its trace, which is what is
+	// stored; nil when it was so already.
 	Rewritten []byte
 	// Message is the decoded envelope; when Problem is set only its ID may be filled in.
 	Message envelope.Message

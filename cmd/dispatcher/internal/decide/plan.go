@@ -39,6 +39,9 @@ type Task struct {
 	Scores    *Scores // what the route's scoring function answered; nil when it was not asked
 }
 
+// Traceparent is the trace that the message belongs to; empty for none.
+func (t *Task) Traceparent() string { return t.msg.Traceparent }
+
 // counted is how the channel that was asked about last cuts the text.
 type counted struct {
 	channel  *Channel

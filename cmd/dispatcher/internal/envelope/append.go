@@ -24,6 +24,7 @@ func (m Message) Append(dst []byte) []byte {
 		o.buf = append(appendMicros(append(o.buf, '"'), *m.MaxPrice), '"')
 	}
 	o.texts("metadata", m.Metadata)
+	o.optional(traceparent, m.Traceparent)
 	return append(o.buf, '}')
 }
 

@@ -61,6 +61,7 @@ const (
 	fieldExpiresAt
 	fieldMaxPrice
 	fieldMetadata
+	fieldTraceparent
 )
 
 func fieldNamed(name string) field {
@@ -87,6 +88,8 @@ func fieldNamed(name string) field {
 		return fieldMaxPrice
 	case "metadata":
 		return fieldMetadata
+	case traceparent:
+		return fieldTraceparent
 	}
 	return 0
 }

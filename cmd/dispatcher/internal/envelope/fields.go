@@ -41,6 +41,9 @@ func (r *reader) set(f field, value string) {
 		r.setMaxPrice(value)
 	case fieldMetadata:
 		r.setMetadata(value)
+	case fieldTraceparent:
+		r.Traceparent = r.word(value, 0, maxWord,
+			"traceparent is not a string of at most 64 printable characters")
 	}
 }
 

@@ -39,6 +39,10 @@ type Message struct {
 	MaxPrice *int64
 	// Metadata is echoed in every status event and otherwise not looked at.
 	Metadata map[string]string
+	// Traceparent is the trace that the message belongs to, as the header of W3C Trace Context has
+	// it; empty for none. It is no part of the message: one that comes again with another is the
+	// same message.
+	Traceparent string
 }
 
 // Labels and selectors are the vocabulary of package selector, which evaluates them.

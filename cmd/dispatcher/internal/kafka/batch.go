@@ -50,7 +50,23 @@ func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) decide.Job {
 	if problem != nil && problem.Code == envelope.BadNumber && cfg.Rewrite != nil {
 		rewrite(&job, cfg)
 	}
+	if cfg.Traceparent != nil && job.Problem == nil && job.Message.Traceparent == "" {
+		trace(&job, cfg.Traceparent(record))
+	}
 	return job
+}
+
+// trace stores the trace of a job with it. The digest of a message does not depend on it.
+func trace(job *decide.Job, traceparent string) {
+	if traceparent == "" {
+		return
+	}
+	value := job.Raw
+	if job.Rewritten != nil {
+		value = job.Rewritten
+	}
+	job.Message.Traceparent = traceparent
+	job.Rewritten = envelope.WithTraceparent(value, traceparent)
 }
 
 // rewrite decodes the record once more with its recipient in E.164. The rewritten record is

@@ -52,6 +52,9 @@ type ConsumerConfig struct {
 	// Rewrite gets a record whose recipient is not in E.164, and returns it with the recipient
 	// in that form, or unchanged when it cannot. Nil leaves all records unchanged.
 	Rewrite func(record []byte) []byte
+	// Traceparent is the trace that a fetched record belongs to, which is stored with it; empty for
+	// none. Nil traces nothing.
+	Traceparent func(*kgo.Record) string
 	// Batch is the most records that one call of Handle gets.
 	Batch int
 	// Handle makes the jobs of one lane durable, in order, and blocks until they are. Each lane

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -65,6 +66,8 @@ type Config struct {
 	// Describe adds to the state of this process what the pipeline does not know: of its breakers
 	// and of Kafka. now is the database's clock. Nil adds nothing.
 	Describe func(s *ledger.InstanceState, now time.Time)
+	// Tracer records what happens to messages that are traced; nil records nothing.
+	Tracer *tracing.Tracer
 	// Begin is closed when due rows may be picked up; nil means at once.
 	Begin <-chan struct{}
 	// Trouble is told of every failure that is tried again. It must not block.

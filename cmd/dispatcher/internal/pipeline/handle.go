@@ -200,13 +200,17 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*cl
 // transact locks, decides and commits. The claim decides with the room that its channels have now,
 // and its attempts count as under way before the next claim decides. Notes are taken of what the
 // transaction tells about the database: its clock, and how long it takes to write.
-func (d *Dispatcher) transact(ctx context.Context, r *claim, request ledger.Claim) error {
+func (d *Dispatcher) transact(
+	ctx context.Context, r *claim, request ledger.Claim,
+) (err error) {
 	began, lane := time.Now(), laneOf(r.plan.Jobs)
 	state := &decide.Snapshot{
 		Unready: r.unready, CommitLatency: d.commitLatencies.get(lane, began),
 		Worker:    admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
 		Instances: d.instances.Load(),
 	}
+	ctx, span := d.traceClaim(ctx, r)
+	defer func() { span.End(err) }()
 	defer d.watchLocks(ctx)()
 	tx, err := d.cfg.Ledger.Claims.Lock(ctx, request)
 	if err != nil {
@@ -239,6 +243,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *claim, request ledger.Clai
 	d.answers.used(decided)
 	d.neededScopes.note(decided.Needed, wrote)
 	d.cfg.Metrics.claimed(r, time.Since(began), seen.LockWait)
+	d.traceDecisions(r, span, began)
 	return nil
 }
 

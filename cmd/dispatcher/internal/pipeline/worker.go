@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/provider"
 )
 
@@ -32,6 +33,7 @@ type worker struct {
 	concurrency int32
 	heartbeat   *heartbeat
 	metrics     *Metrics
+	tracer      *tracing.Tracer // nil records nothing
 	answers     chan<- answered
 
 	inbox    chan *openAttempt // room for Config.MaxUnsettled attempts, so that a send never blocks
@@ -69,7 +71,7 @@ func newWorker(
 		concurrency: int32(
 			max(1, min(c.Concurrency, cfg.MaxUnsettled)),
 		), //nolint:gosec // Some hundreds.
-		heartbeat: heart, metrics: cfg.Metrics, answers: answers, load: load,
+		heartbeat: heart, metrics: cfg.Metrics, tracer: cfg.Tracer, answers: answers, load: load,
 		inbox: make(chan *openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
@@ -220,7 +222,9 @@ func (w *worker) send(f *openAttempt) provider.Result {
 	defer cancel()
 	submission := f.Submission
 	submission.Latest = f.latest
+	ctx, span := w.tracer.Send(ctx, f.Traceparent, w.name, submission.Attempt)
 	result := w.channel.Send(ctx, submission)
+	span.Answered(result.Outcome.String(), result.Code, result.Outcome == provider.Accepted)
 	if decide.Unsent(&result) && !decide.AnyAccepted(result.Parts) {
 		return w.unsent(f, result.Code, time.Now())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -66,6 +67,8 @@ type Config struct {
 	// Trouble is called with what went wrong; the batcher goes on.
 	Trouble  func(where string, err error)
 	Registry prometheus.Registerer
+	// Tracer records what receipts make of messages that are traced; nil records nothing.
+	Tracer *tracing.Tracer
 }
 
 // Validate reports what is missing.

@@ -112,7 +112,7 @@ func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	for i := range batch {
 		receipts[i] = batch[i].receipt
 	}
-	var closed tally
+	closed, began := tally{traced: d.cfg.Tracer != nil}, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	got, err := d.cfg.Store.Receive(ctx, receipts, closed.tell)
@@ -121,6 +121,7 @@ func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	}
 	tellAll(batch, true)
 	d.metrics.booked(&got, &closed)
+	d.trace(&closed, began)
 	d.logDiscrepancies(got.Oddities)
 	if got.Freed > 0 {
 		d.cfg.Freed(int(got.Freed))

@@ -1,6 +1,8 @@
 package receive
 
 import (
+	"time"
+
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 )
@@ -8,7 +10,7 @@ import (
 // status is the event of a message that a receipt, or the want of one, brings to a state. Its
 // metadata is that of the stored envelope, which was read once before; one that cannot be read any
 // more is told without.
-func status(c *ledger.Closing) *ledger.Notice {
+func status(c *ledger.Closing) (notice *ledger.Notice, traceparent string) {
 	message, problem := envelope.Decode(c.Envelope, true)
 	if problem != nil {
 		message.Metadata = nil
@@ -20,11 +22,21 @@ func status(c *ledger.Closing) *ledger.Notice {
 		Segments:  c.Segments, PossibleDuplicate: c.PossibleDuplicate, Metadata: message.Metadata,
 	}
 	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: envelope.AppendStatus(make([]byte,
-		0, 256), event)}
+		0, 256), event)}, message.Traceparent
 }
 
 // tally counts the messages of one transaction by the state that they come to.
-type tally struct{ states map[ledger.State]int }
+type tally struct {
+	states map[ledger.State]int
+	traced bool      // whether traces are recorded
+	traces []brought // of the messages that are traced
+}
+
+// brought is a message that is traced, and what it has come to.
+type brought struct {
+	traceparent, channel, state, cause, code string
+	attempt                                  int
+}
 
 // tell is the ledger.Tell of the transaction.
 func (t *tally) tell(c *ledger.Closing) *ledger.Notice {
@@ -32,5 +44,19 @@ func (t *tally) tell(c *ledger.Closing) *ledger.Notice {
 		t.states = map[ledger.State]int{}
 	}
 	t.states[c.State]++
-	return status(c)
+	notice, traceparent := status(c)
+	if t.traced && traceparent != "" {
+		t.traces = append(t.traces, brought{
+			traceparent, c.Channel, string(c.State), string(c.Cause), c.Code, c.Attempt,
+		})
+	}
+	return notice
+}
+
+// trace records a transaction that has been committed.
+func (d *Batcher) trace(t *tally, began time.Time) {
+	for i := range t.traces {
+		c := &t.traces[i]
+		d.cfg.Tracer.Receipt(c.traceparent, c.channel, c.state, c.cause, c.code, c.attempt, began)
+	}
 }

@@ -58,7 +58,7 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 
 // look closes what is due now. An early receipt frees the slot that its attempt was settled with.
 func (d *Batcher) look(ctx context.Context) {
-	var closed tally
+	closed, began := tally{traced: d.cfg.Tracer != nil}, time.Now()
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	swept, err := d.cfg.Store.Overdue(looking, sweepSize, closed.tell)
@@ -67,6 +67,7 @@ func (d *Batcher) look(ctx context.Context) {
 	}
 	if err == nil {
 		d.metrics.swept(&closed)
+		d.trace(&closed, began)
 	}
 	d.metrics.odd(swept.Contradictory, swept.OtherID)
 	d.logDiscrepancies(swept.Oddities)

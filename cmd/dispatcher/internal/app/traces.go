@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/tracing"
+)
+
+// startTraces begins to record traces when the environment asks for them. They are exported until
+// everything else has stopped.
+func (a *App) startTraces(ctx context.Context) (err error) {
+	if a.tracer = a.opts.Tracer; a.tracer == nil {
+		a.tracer, err = tracing.FromEnvironment(ctx, a.opts.Version, a.trouble)
+	}
+	if err != nil || a.tracer == nil {
+		return err
+	}
+	a.stopper.add("traces", a.tracer.Close)
+	a.log.Info().Msg("traces are exported")
+	return nil
+}
+
+// traced adds traces to the consumer, if they are recorded.
+func (a *App) traced(c *kafka.ConsumerConfig) {
+	if a.tracer == nil {
+		return
+	}
+	metrics := c.Hooks
+	c.Traceparent = tracing.Received
+	c.Hooks = func(lane string) []kgo.Hook {
+		return append(metrics(lane), a.tracer.Hooks(kafka.Group(c.Group, lane))...)
+	}
+}

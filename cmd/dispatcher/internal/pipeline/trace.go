@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/tracing"
+	"dispatcher/ledger"
+)
+
+// traceClaim begins the span of a claim when jobs of it are traced. Traces of due rows are not known
+// yet.
+func (d *Dispatcher) traceClaim(
+	ctx context.Context, r *claim,
+) (context.Context, *tracing.Span) {
+	if d.cfg.Tracer == nil {
+		return ctx, nil
+	}
+	var of []string
+	for i := range r.plan.Jobs {
+		if text := r.plan.Jobs[i].Message.Traceparent; text != "" {
+			of = append(of, text)
+		}
+	}
+	return d.cfg.Tracer.Claim(ctx, laneOf(r.plan.Jobs), of)
+}
+
+// intakes are the words for what the ledger made of a record.
+var intakes = map[ledger.Intake]string{
+	ledger.Fresh: "fresh", ledger.Duplicate: "duplicate", ledger.Conflict: "conflict",
+}
+
+// traceDecisions records what a committed claim decided about the messages that are traced.
+func (d *Dispatcher) traceDecisions(r *claim, batch *tracing.Span, began time.Time) {
+	if d.cfg.Tracer == nil {
+		return
+	}
+	ended := time.Now()
+	for i := range r.decided.Tasks {
+		t, decision := &r.decided.Tasks[i], &r.decided.Decisions[i]
+		text := t.Traceparent()
+		if text == "" {
+			continue
+		}
+		c := tracing.Claimed{
+			Traceparent: text, Lane: t.Row.Lane, Route: t.Row.Plan.Route,
+			State: string(decision.State), Reason: decision.Reason,
+			Intake: intakes[r.decided.Intakes[i]], RoutingVersion: r.plan.Routing.Version,
+			Began: began, Ended: ended,
+		}
+		if decision.State == ledger.Sending {
+			c.Channel, c.Attempt = decision.Attempt.Channel, decision.Attempt.Number
+			c.Reason = string(decision.Attempt.Reason)
+		}
+		d.cfg.Tracer.Claimed(&c, batch)
+	}
+}

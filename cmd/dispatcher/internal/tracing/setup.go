@@ -1,0 +1,86 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Configured reports whether the environment asks for traces: it names an OTLP endpoint or the
+// exporter "otlp", and does not switch the SDK off.
+func Configured(getenv func(string) string) bool {
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	switch getenv("OTEL_TRACES_EXPORTER") {
+	case "none":
+		return false
+	case "":
+		return getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
+			getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	}
+	return true
+}
+
+// FromEnvironment is a Tracer as the OTEL_* variables of the OpenTelemetry specification say; nil
+// unless they ask for traces. Sampler, limits, headers, certificates and the batches are read by the
+// SDK. Failures of the export are told to trouble, which must not block.
+func FromEnvironment(
+	ctx context.Context, version string, trouble func(where string, err error),
+) (*Tracer, error) {
+	if !Configured(os.Getenv) {
+		return nil, nil
+	}
+	client, err := client(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	exporter, err := otlptrace.New(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("exporter of traces: %w", err)
+	}
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "sms-dispatcher"),
+			attribute.String("service.version", version)),
+		resource.WithHost(), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { trouble("traces", err) }))
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
+	t := New(provider)
+	t.stop = provider.Shutdown
+	return t, nil
+}
+
+// client speaks the protocol that the environment names.
+func client(getenv func(string) string) (otlptrace.Client, error) {
+	if name := getenv("OTEL_TRACES_EXPORTER"); name != "" && name != "otlp" {
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q: otlp and none are known", name)
+	}
+	protocol := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
+	if protocol == "" {
+		protocol = getenv("OTEL_EXPORTER_OTLP_PROTOCOL")
+	}
+	switch protocol {
+	case "", "http/protobuf":
+		return otlptracehttp.NewClient(), nil
+	case "grpc":
+		return otlptracegrpc.NewClient(), nil
+	}
+	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: http/protobuf and grpc are known",
+		protocol)
+}
+
+// errKey keeps keys of records out of attributes: they are ids or numbers of producers.
+var errKey = errors.New("keys are not shown")
