@@ -178,7 +178,7 @@ func TestBrokerKilledMidStream(t *testing.T) {
 
 // TestWhatIsStoredGoesOutWithoutKafka: the broker is away, and messages that are scheduled, that
 // wait for a limit, and that a carrier throttled still go out, also when the process is restarted
-// meanwhile. What became of them is told when the broker is back.
+// meanwhile. The time of those that are scheduled comes while the broker is away. What became of them is told when the broker is back.
 func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	t.Parallel()
 	const each = 20
@@ -189,22 +189,26 @@ func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})
 	p := s.run("before")
 	s.joined(1)
-	var ids []string
-	for i, name := range []string{"waiting", "scheduled"} {
-		all := messages(name, each)
-		for j := range all {
-			all[j].SendAt = time.Now().Add(time.Duration(i) * 10 * time.Second)
-		}
-		ids = append(ids, s.publish("bulk", all)...)
+	waiting, scheduled := messages("waiting", each), messages("scheduled", each)
+	for i := range scheduled {
+		scheduled[i].SendAt = time.Now().Add(time.Hour)
 	}
-	eventually(t, time.Minute, "all messages are stored, and one was throttled", func() bool {
-		return s.count(`select count(*) from audit.messages`) == 2*each && s.submitted() > 0
+	ids := append(s.publish("bulk", waiting), s.publish("bulk", scheduled)...)
+	const throttled = `exists (select from audit.attempts a
+		where a.message_id = m.id and a.outcome = 'throttled')`
+	eventually(t, time.Minute, "messages are scheduled, throttled, and wait for the limit", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'scheduled'`) == each &&
+			s.count(`select count(*) from audit.messages m
+				where state in ('waiting', 'retry') and `+throttled) > 0 &&
+			s.count(`select count(*) from audit.messages m
+				where state = 'waiting' and not `+throttled) > 0
 	})
 
 	b.kill()
 	p.stop(t)
 	s.run("after")
 	s.carriers["good"].SetBehaviour(quick())
+	s.execute(`update dispatcher.messages set next_at = now() where state = 'scheduled'`)
 	s.settled(2*each, 2*time.Minute)
 	s.checkAllArrived(ids)
 	s.checkNoneTwice()
