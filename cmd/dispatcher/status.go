@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -122,7 +123,7 @@ func statusSheet(s *status.Now, as format) sheet {
 		{key: "rate", head: "rate/s", only: formatTable, right: true, cell: func(c *status.Channel) any {
 			words := strconv.FormatFloat(c.Rate, 'f', 1, 64)
 			if c.Limit != nil {
-				words += " of " + strconv.FormatFloat(*c.Limit, 'f', -1, 64)
+				words += " of " + strconv.FormatFloat(math.Round(*c.Limit*100)/100, 'f', -1, 64)
 			}
 			return words
 		}},
