@@ -282,6 +282,12 @@ dispatcher_dispatch_claim_seconds_bucket{le="0.032"} 0+10x240
 dispatcher_dispatch_claim_seconds_bucket{le="2.048"} 0+10x240
 dispatcher_dispatch_claim_seconds_bucket{le="+Inf"} 0+10x240
 dispatcher_dispatch_waiting_messages{lane="otp"} 120x240
+dispatcher_dispatch_oldest_waiting_seconds{lane="otp"} 0x240
+dispatcher_dispatch_lane_paused{lane="otp",reason="operator"} 0x240
+dispatcher_dispatch_routing_version{instance="a"} 4x240
+dispatcher_dispatch_routing_version{instance="b"} 4x240
+dispatcher_consumer_lag_records{lane="otp",instance="a"} 90x240
+dispatcher_consumer_lag_records{lane="otp",instance="b"} 90x240
 dispatcher_dispatch_channel_rate_ratio{channel="a"} 1x240
 dispatcher_dispatch_limit_granted{channel="a",scope="",window="1d",unit="messages"} 0+300x240
 dispatcher_dispatch_limit_max{channel="a",scope="",window="1d",unit="messages"} 100000x240
@@ -340,6 +346,17 @@ func TestEachAlertFires(t *testing.T) {
 		"DispatcherWaitingMany": {map[string]string{
 			"dispatcher_dispatch_waiting_messages": "0+100x240"},
 			[]string{"DispatcherWaitingMany otp"}},
+		"DispatcherCodesWait": {map[string]string{
+			"dispatcher_dispatch_oldest_waiting_seconds": "0x40 0+15x200"},
+			[]string{"DispatcherCodesWait"}},
+		"DispatcherLag": {map[string]string{"dispatcher_consumer_lag_records": "0+100x240"},
+			[]string{"DispatcherLag otp"}},
+		"DispatcherLanePaused": {map[string]string{
+			"dispatcher_dispatch_lane_paused": "0x40 1x200"},
+			[]string{"DispatcherLanePaused otp"}},
+		"DispatcherRoutingDiffers": {map[string]string{
+			`dispatcher_dispatch_routing_version{instance="a"`: "4x40 5x200"},
+			[]string{"DispatcherRoutingDiffers"}},
 		"DispatcherDeadLetters": {map[string]string{
 			`dispatcher_dispatch_records_total{lane="otp",fate="dead"`: "4x100 5x140"},
 			[]string{"DispatcherDeadLetters otp"}},
