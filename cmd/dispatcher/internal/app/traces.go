@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 
+	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/cmd/dispatcher/internal/tracing"
 )
 
@@ -13,7 +15,7 @@ import (
 // everything else has stopped.
 func (a *App) startTraces(ctx context.Context) (err error) {
 	if a.tracer = a.opts.Tracer; a.tracer == nil {
-		a.tracer, err = tracing.FromEnvironment(ctx, a.opts.Version, a.trouble)
+		a.tracer, err = tracing.FromEnvironment(ctx, a.opts.Version, a.tracesFailed)
 	}
 	if err != nil || a.tracer == nil {
 		return err
@@ -21,6 +23,17 @@ func (a *App) startTraces(ctx context.Context) (err error) {
 	a.stopper.add("traces", a.tracer.Close)
 	a.log.Info().Msg("traces are exported")
 	return nil
+}
+
+// tracesFailed reports that spans were dropped. Nothing else depends on them.
+func (a *App) tracesFailed(err error) {
+	a.outages.Fault(outage.Report{
+		What: "traces", Reporter: "traces",
+		// As a field it does not make each error a fault of its own.
+		Fields: func(e *zerolog.Event) { e.AnErr("cause", err) },
+		Sentence: "traces are not exported and are dropped: check the collector that the " +
+			"OTEL_EXPORTER_OTLP_... variables name",
+	})
 }
 
 // traced adds traces to the consumer, if they are recorded.

@@ -34,9 +34,9 @@ func Configured(getenv func(string) string) bool {
 
 // FromEnvironment is a Tracer as the OTEL_* variables of the OpenTelemetry specification say; nil
 // unless they ask for traces. Sampler, limits, headers, certificates and the batches are read by the
-// SDK. Failures of the export are told to trouble, which must not block.
+// SDK. Failures of the export are told to failed, which must not block.
 func FromEnvironment(
-	ctx context.Context, version string, trouble func(where string, err error),
+	ctx context.Context, version string, failed func(error),
 ) (*Tracer, error) {
 	if !Configured(os.Getenv) {
 		return nil, nil
@@ -56,7 +56,7 @@ func FromEnvironment(
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { trouble("traces", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(failed))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	t := New(provider)
 	t.stop = provider.Shutdown
