@@ -431,13 +431,13 @@ func TestEachAlertFires(t *testing.T) {
 // one and then all of its carriers were away.
 func TestAlertsOfARecordedIncident(t *testing.T) {
 	up := "  up{job=\"dispatcher\",instance=\"a\"} 1x71\n"
-	got := fired(t, string(read(t, ".ci/deploy/testdata/incident.test"))+up,
+	got := fired(t, string(read(t, ".ci/deploy/testdata/incident.txt"))+up,
 		71*15*time.Second, 15*time.Second)
 	for name, f := range got {
 		t.Logf("%s from %s to %s", name, f.first, f.last)
 	}
 	// What went wrong when, and until when its alert has to fire.
-	const premium, poison, all, back = 180, 300, 540, 780
+	const premium, poison, all, back = 180, 295, 540, 780
 	for name, want := range map[string]struct{ cause, from, to time.Duration }{
 		"DispatcherBreakerOpen premium": {premium, 3 * 60, back},
 		"DispatcherFallbacksMany":       {premium, 8 * 60, back},
@@ -445,6 +445,7 @@ func TestAlertsOfARecordedIncident(t *testing.T) {
 		"DispatcherBreakerOpen cheap":   {all, 3 * 60, back},
 		"DispatcherNothingAccepted":     {all, 4 * 60, back - 15},
 		"DispatcherCodesLate":           {all, 5 * 60, back},
+		"DispatcherCodesWait":           {all, 4 * 60, back},
 	} {
 		f, ok := got[name]
 		if !ok || f.first <= want.cause*time.Second ||

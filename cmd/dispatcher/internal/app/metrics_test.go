@@ -107,7 +107,7 @@ func lint(t *testing.T, page io.Reader) {
 // lists them.
 func labelWords(constant, variable string) string {
 	var names []string
-	for _, pair := range strings.Split(constant, ",") {
+	for pair := range strings.SplitSeq(constant, ",") {
 		if name, _, ok := strings.Cut(pair, "="); ok {
 			names = append(names, name)
 		}

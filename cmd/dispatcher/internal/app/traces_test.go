@@ -60,7 +60,7 @@ func ofTrace(all tracetest.SpanStubs, id trace.TraceID) map[string]tracetest.Spa
 func attributes(s *tracetest.SpanStub) map[string]string {
 	all := map[string]string{}
 	for _, a := range s.Attributes {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }
@@ -145,11 +145,11 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	for _, span := range spans.GetSpans() {
 		words := span.Name + span.Status.Description
 		for _, a := range span.Attributes {
-			words += " " + a.Value.Emit()
+			words += " " + a.Value.String()
 		}
 		for _, e := range span.Events {
 			for _, a := range e.Attributes {
-				words += " " + a.Value.Emit()
+				words += " " + a.Value.String()
 			}
 		}
 		for _, secret := range []string{tracedNumber[1:], tracedText, "traced-1"} {

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
@@ -88,11 +89,9 @@ func (c *Channel) findAnswers(check string) (out []Finding) {
 			continue
 		}
 		detail := fmt.Sprintf(bad.words, n, all)
-		for _, code := range c.Codes {
-			if code.Outcome == bad.outcome {
-				detail += fmt.Sprintf(", %d times with code %s", code.Count, code.Code)
-				break
-			}
+		of := func(code CodeCount) bool { return code.Outcome == bad.outcome }
+		if i := slices.IndexFunc(c.Codes, of); i >= 0 {
+			detail += fmt.Sprintf(", %d times with code %s", c.Codes[i].Count, c.Codes[i].Code)
 		}
 		out = append(out, Warned(check, detail, bad.fix))
 	}

@@ -22,8 +22,8 @@ func (t *Tracer) Database(other pgx.QueryTracer) pgx.QueryTracer {
 		otelpgx.WithDisableConnectionDetailsInAttributes())})
 }
 
-// within records the round trips of a claim, and no others: those of background work would each be a
-// trace. Of errors it tells the code, because their words may hold values.
+// within records the round trips of a claim, and no others: those of background work would each be
+// a trace. Of errors it tells the code, because their words may hold values.
 type within struct{ tracer *otelpgx.Tracer }
 
 var (

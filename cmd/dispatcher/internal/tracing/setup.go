@@ -33,8 +33,8 @@ func Configured(getenv func(string) string) bool {
 }
 
 // FromEnvironment is a Tracer as the OTEL_* variables of the OpenTelemetry specification say; nil
-// unless they ask for traces. Sampler, limits, headers, certificates and the batches are read by the
-// SDK. Failures of the export are told to failed, which must not block.
+// unless they ask for traces. Sampler, limits, headers, certificates and the batches are read by
+// the SDK. Failures of the export are told to failed, which must not block.
 func FromEnvironment(
 	ctx context.Context, version string, failed func(error),
 ) (*Tracer, error) {
