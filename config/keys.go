@@ -186,7 +186,8 @@ var limitPart = &Part{"limit", []Key{
 	{"reserve", "", none, "parts of each window that are kept for lanes, `{otp: 20%}`: 1 to 100 " +
 		"%, together at most 100 %. Each shrinks to nothing in the last tenth of the window, so " +
 		"that nothing is wasted. Not on a sliding limit, whose burst any lane may take"},
-	{"tenant", "", "all", "counts only the messages of this tenant. Over all channels, `tenant` " +
+	{"tenant", "", "all", "counts only the messages of this tenant. `\"*\"` means that [each " +
+		"tenant](#a-limit-of-each-tenant) has such a limit. Over all channels, `tenant` " +
 		"or `prefix` is required"},
 	{"prefix", "", "all", "counts only messages to numbers that begin so, `\"+44\"`. Not " +
 		"together with `tenant`"},

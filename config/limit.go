@@ -237,6 +237,8 @@ func limitWords(k admission.Key) string {
 // ofScope says whose messages a limit counts; nothing for one that counts all.
 func ofScope(s admission.Scope) string {
 	switch {
+	case s.Each():
+		return " of each tenant"
 	case s.Tenant != "":
 		return " of tenant " + plain(s.Tenant)
 	case s.Prefix != "":

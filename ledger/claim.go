@@ -23,6 +23,9 @@ type Claim struct {
 	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
 	// without a limit is shown without counters.
 	Scopes []ScopeRef
+	// EachTenant is set when there are limits of each tenant: those of tenants among Scopes that
+	// have no row yet are made.
+	EachTenant bool
 	// Lanes ranks the lanes, most urgent first: when more rows have come due than are asked for,
 	// they are picked up in that order, and within a lane in fair turns between tenants, the oldest
 	// of each first. Lanes that are not named come last.

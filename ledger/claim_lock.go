@@ -123,6 +123,9 @@ func (t *Tx) open(ctx context.Context) error {
 func (t *Tx) queueLimits(batch *pgx.Batch) {
 	switch {
 	case len(t.request.Scopes) > 0:
+		if t.request.EachTenant {
+			batch.Queue(makeTenantLimits, tenantArrays(t.request.Scopes)...)
+		}
 		batch.Queue(lockScopes, scopeArrays(t.request.Channels, t.request.Scopes)...)
 	case len(t.request.Channels) > 0:
 		batch.Queue(lockLimits, t.request.Channels)
@@ -267,6 +270,11 @@ func (t *Tx) readChannels(results pgx.BatchResults) error {
 		t.seen.Scoped = make([]ScopeState, len(t.request.Scopes))
 		for i, ref := range t.request.Scopes {
 			t.seen.Scoped[i].ScopeRef = ref
+		}
+	}
+	if t.request.EachTenant && len(t.request.Scopes) > 0 {
+		if _, err := results.Exec(); err != nil {
+			return err
 		}
 	}
 	rows, err := results.Query()

@@ -20,6 +20,9 @@ type beginning struct {
 	now   time.Time
 	from  time.Time // every attempt that was claimed before had been committed when counting began
 	added []addition
+	// limits are all that the document brings: its own, and those of tenants that only its limits
+	// of each tenant count.
+	limits []ownLimit
 }
 
 // addition is a limit that is added, or one whose window is cut anew.
@@ -27,8 +30,11 @@ type addition struct {
 	ownLimit
 	at      int  // its position among the limits of the document
 	recut   bool // it is there, and its window does not begin when the running one does
+	late    bool // it was found under the locks, and nothing is counted yet
 	start   time.Time
 	counted int64
+	// byTenant is what each tenant has taken, for a limit of each.
+	byTenant map[string]int64
 }
 
 // startOfCounting reads when the oldest claim or settlement under way began, which has not
@@ -51,19 +57,41 @@ func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*b
 	if err != nil {
 		return nil, err
 	}
-	for i, l := range limits {
+	b.limits = withTenants(limits, there)
+	b.find(there, 0)
+	return b, b.first(ctx, tx)
+}
+
+// find adds the limits from one on that are not there, or whose window is cut anew.
+func (b *beginning) find(there map[limitKey]limitWindow, from int) {
+	for i, l := range b.limits[from:] {
 		if l.Window == admission.Second || l.Window == admission.Day && b.zone == nil {
 			continue
 		}
-		w, found := there[limitKey{
-			l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(),
-			l.Currency,
-		}]
+		k := l.place()
+		k.currency = l.Currency
+		w, found := there[k]
 		if !found || w.recut(l.Window, b.zone) {
-			b.added = append(b.added, addition{ownLimit: l, at: i, recut: found})
+			b.added = append(b.added, addition{
+				ownLimit: l, at: from + i, recut: found, late: from > 0,
+			})
 		}
 	}
-	return b, b.first(ctx, tx)
+}
+
+// findLate does so for the rows of tenants that claims have made since; all channels are locked.
+func (b *beginning) findLate(ctx context.Context, tx pgx.Tx) error {
+	if eachTenant(b.limits) == nil {
+		return nil
+	}
+	there, err := readWindows(ctx, tx)
+	if err != nil {
+		return err
+	}
+	from := len(b.limits)
+	b.limits = withTenants(b.limits, there)
+	b.find(there, from)
+	return nil
 }
 
 // limitKey tells limits apart that count for themselves.
@@ -134,19 +162,25 @@ func (b *beginning) finish(ctx context.Context, tx pgx.Tx, now time.Time) error 
 	for i := range b.added {
 		a := &b.added[i]
 		if start := a.Window.Start(now, b.zone); start.After(a.start) {
-			a.start, a.counted = start, 0
+			a.start, a.counted, a.byTenant = start, 0, nil
 		}
 	}
-	return b.count(ctx, tx, func(a *addition) (from, to time.Time) {
-		if a.start.After(b.from) {
+	err := b.count(ctx, tx, func(a *addition) (from, to time.Time) {
+		if a.late || a.start.After(b.from) {
 			return a.start, time.Time{}
 		}
 		return b.from, time.Time{}
 	})
+	if err != nil {
+		return err
+	}
+	b.addCounted()
+	return nil
 }
 
-// arguments are what upsertLimits takes of it, for n limits.
-func (b *beginning) arguments(n int) []any {
+// arguments are what upsertLimits takes of it, for all limits.
+func (b *beginning) arguments() []any {
+	n := len(b.limits)
 	starts, counted := make([]pgtype.Timestamptz, n), make([]int64, n)
 	for i := range b.added {
 		if a := &b.added[i]; a.counted > 0 {
@@ -244,20 +278,32 @@ func (b *beginning) count(
 func (a *addition) add(all []taken) {
 	for i := range all {
 		t := &all[i]
-		if a.channel != "" && a.channel != t.Channel || !a.covers(t) {
+		if a.channel != "" && a.channel != t.Channel {
 			continue
 		}
-		switch a.Unit {
-		case admission.Messages:
-			a.counted += t.Messages
-		case admission.Segments:
-			a.counted += t.Segments
-		case admission.Money:
-			if a.Currency == t.Currency {
-				a.counted += t.Micros
+		if a.Scope.Each() && t.Tenant != "" {
+			if a.byTenant == nil {
+				a.byTenant = map[string]int64{}
 			}
+			a.byTenant[t.Tenant] += a.units(t)
+		}
+		if a.covers(t) {
+			a.counted += a.units(t)
 		}
 	}
+}
+
+// units is what was taken in the unit of the limit.
+func (a *addition) units(t *taken) int64 {
+	switch {
+	case a.Unit == admission.Segments:
+		return t.Segments
+	case a.Unit == admission.Messages:
+		return t.Messages
+	case a.Currency == t.Currency:
+		return t.Micros
+	}
+	return 0
 }
 
 // covers reports whether the scope of the limit covers what was taken.

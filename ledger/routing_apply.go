@@ -78,12 +78,11 @@ func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err er
 	if n.Effects != nil && current.Version > 0 {
 		effects = n.Effects(current) // before a channel is locked: reading a document takes a while
 	}
-	limits := n.allLimits()
-	beginning, err := begin(ctx, tx, n, limits) // likewise
+	beginning, err := begin(ctx, tx, n, n.allLimits()) // likewise
 	if err != nil {
 		return 0, err
 	}
-	turns, err := writeDocument(ctx, tx, version, n, effects, limits, beginning)
+	turns, err := writeDocument(ctx, tx, version, n, effects, beginning)
 	if err != nil {
 		return 0, err
 	}
@@ -144,17 +143,19 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 // writeDocument writes channels first, in the lock order of claims, then their limits, and
 // returns the cursors of the routes that stay, locked, with the rotations they stand in.
 func writeDocument(
-	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit,
-	b *beginning,
+	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, b *beginning,
 ) (turns []rotation, err error) {
 	now, err := lockAll(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
+	if err := b.findLate(ctx, tx); err != nil {
+		return nil, err
+	}
 	if err := b.finish(ctx, tx, now); err != nil {
 		return nil, err
 	}
-	channels, specs, windows := channelSpecs(n.Channels), limitSpecs(limits), running(now, n.Zone)
+	channels, specs, windows := channelSpecs(n.Channels), limitSpecs(b.limits), running(now, n.Zone)
 	batch := &pgx.Batch{}
 	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, append([]RouteSpec{}, n.Routes...),
 		string(effects), n.wakes())
@@ -164,7 +165,7 @@ func writeDocument(
 	batch.Queue(recutWindows, b.recut()...)
 	batch.Queue(closeWindows, windows...)
 	batch.Queue(retireLimits, specs[:5]...)
-	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments(len(limits)))...)
+	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments())...)
 	batch.Queue(dropCursors, n.routeNames())
 	batch.Queue(lockRotations).Query(func(rows pgx.Rows) error {
 		turns, err = pgx.CollectRows(rows, scanRotation)

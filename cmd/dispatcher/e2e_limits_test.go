@@ -131,6 +131,40 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	s.checkVerified(n)
 }
 
+// TestALimitOfEachTenantHoldsOverAllChannels: two processes make the counters of two tenants that
+// the document does not name. One that it names has its own.
+func TestALimitOfEachTenantHoldsOverAllChannels(t *testing.T) {
+	tier.LongOnly(t)
+	t.Parallel()
+	const most, n = 40, 600
+	s := newStage(t, plot{limits: `[{tenant: "*", window: 1d, max: 40},
+  {tenant: bank, window: 1d, max: 9000}]`})
+	s.joined(len(s.runAll(2)))
+	ids := s.publish("bulk", among(short("each", n), "shop", "other", "bank"))
+	s.rest(n-(n/3-most), "tenant:shop 1d messages")
+	for _, tenant := range []string{"shop", "other"} {
+		eventually(t, stepTimeout, "the limit of "+tenant+" is used up", func() bool {
+			got := s.tenantLimit(tenant, "messages", "count(*)")
+			return got.Granted == most && got.Attempts == most
+		})
+	}
+	eventually(t, stepTimeout, "the tenant with a limit of its own is done", func() bool {
+		return s.count(`select count(*) from audit.messages
+			where tenant = 'bank' and state = 'accepted'`) == n/3
+	})
+	s.edit("max: 40", "max: 4000")
+	s.settled(n, stepTimeout)
+	for _, tenant := range []string{"shop", "other", "bank"} {
+		if got := s.tenantLimit(tenant, "messages", "count(*)"); got.Granted != got.Attempts ||
+			got.Granted != n/3 {
+			t.Errorf("%s: %+v after the limit was raised", tenant, got)
+		}
+	}
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkVerified(n)
+}
+
 // TestAPrefixLimitClosesOneChannelToOneCountry: what is above it goes to the other channel, and
 // messages to other countries do not notice.
 func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {

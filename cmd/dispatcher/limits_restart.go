@@ -64,12 +64,12 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 		return nil, unknownChannel(channel, ch.Base())
 	}
 	limits := control.LimitsOf(ch.Base(), channel)
-	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
-	if at < 0 {
+	limit, ok := admission.Find(limits, key)
+	if !ok {
 		return nil, usage(fmt.Errorf(`there is no limit %s; see "dispatcher limits show"`,
 			key.On(channel)))
 	}
-	return &limits[at], nil
+	return &limit, nil
 }
 
 // restart does it.

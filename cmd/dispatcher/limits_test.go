@@ -218,6 +218,38 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 }
 
+// TestLimitsShowTheTenantsOfALimitOfEach behind it, once they have sent something.
+func TestLimitsShowTheTenantsOfALimitOfEach(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r.yaml", []byte(`channels: {a: {provider: sandbox}}
+routes: [{name: r, weights: {a: 1}}]
+limits:
+  - {window: 1d, max: 5, tenant: "*"}
+  - {window: 1d, max: 50, tenant: bank}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := &ledger.Present{Now: time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)}
+	for tenant, granted := range map[string]int64{"*": 0, "bank": 7, "shop": 4} {
+		c := admission.Counter{
+			Limit: doc.Limits[0].Own(tenant), Max: 5, Granted: granted,
+			Start: time.Date(2026, 7, 21, 0, 0, 0, 0, time.UTC),
+		}
+		present.Scoped = append(present.Scoped, ledger.ScopeState{
+			ScopeRef: ledger.ScopeRef{Scope: c.Scope}, Counters: []admission.Counter{c},
+		})
+	}
+	var got []string
+	for _, l := range newLimitsNow(2, doc, present, nil).Limits {
+		got = append(got, fmt.Sprintf("%s %d of %d", l.Scope, l.Granted.units, l.ConfiguredMax.units))
+	}
+	want := []string{"tenant:* 0 of 5", "tenant:shop 4 of 5", "tenant:bank 7 of 50"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestWhoWaitsIsCountedOnceWhereItIsStopped with why and until when; for a named channel, only
 // those for it.
 func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {

@@ -26,7 +26,7 @@ type Snapshot struct {
 
 // counters are those that one claim locked, as accounts.
 type counters struct {
-	index *scopeIndex
+	index scopes
 	own   [][]admission.Account // by channel: of its own limits; nil until it is asked for
 	// narrower has the scopes that the claim locked, by their place in the index.
 	narrower map[int]*ledger.ScopeState
@@ -35,20 +35,20 @@ type counters struct {
 // newCounters moves every counter of a claim on to its moment, and tells it what only the routing
 // knows.
 func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
-	b := counters{index: r.scopeIndex(), own: make([][]admission.Account, len(r.Channels))}
+	b := counters{index: r.scopes(), own: make([][]admission.Account, len(r.Channels))}
 	if len(seen.Scoped) == 0 {
 		return b
 	}
 	b.narrower = make(map[int]*ledger.ScopeState, len(seen.Scoped))
 	for i := range seen.Scoped {
 		s := &seen.Scoped[i]
-		place, known := b.index.places[s.ScopeRef]
+		place, known := b.index.place(s.ScopeRef)
 		if !known {
 			continue // the claim is of this version, so nobody asks for its counters either
 		}
 		b.narrower[place] = s
 		for k := range s.Counters {
-			CompleteCounter(&s.Counters[k], b.index.narrower[place].limits)
+			CompleteCounter(&s.Counters[k], b.index.at(place).limits)
 			m.Roll(&s.Counters[k])
 		}
 	}
@@ -82,12 +82,12 @@ func (a *assigner) accounts(
 	}
 	var memory [8]int
 	dst = b.add(
-		dst, b.index.on[c].find(memory[:0], t.Row.Tenant, t.msg.To),
+		dst, b.index.find(memory[:0], b.index.on[c], t.Row.Tenant, t.msg.To),
 		a.states[c].Gate.Ease.RateAt(a.now),
 	)
 	over = len(dst)
 	// One channel that was asked to slow down slows no other.
-	return b.add(dst, b.index.over.find(memory[:0], t.Row.Tenant, t.msg.To), 1), over
+	return b.add(dst, b.index.find(memory[:0], b.index.over, t.Row.Tenant, t.msg.To), 1), over
 }
 
 // add appends the counters of scopes. They are divided among processes by no policy.

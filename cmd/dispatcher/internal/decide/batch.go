@@ -37,7 +37,7 @@ type Plan struct {
 	Now     time.Time // the database's clock as it was known when the jobs were planned
 
 	planner *planner
-	scopes  *scopeIndex
+	scopes  scopes
 }
 
 // Decided is what was decided about one claim.
@@ -65,7 +65,7 @@ type Decided struct {
 // NewPlan plans the jobs. now is the database's clock as this process knows it.
 func NewPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *Plan {
 	p := &planner{routing: routing, keys: newDrawers(keys), now: now}
-	r := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopeIndex()}
+	r := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopes()}
 	r.Tasks = make([]Task, len(jobs))
 	for i := range jobs {
 		r.Tasks[i] = p.plan(&jobs[i])
@@ -106,6 +106,7 @@ func (r *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
 	slices.Sort(req.Channels)
 	slices.Sort(req.Cursors)
 	req.Scopes = r.touched(due, dueScopes)
+	req.EachTenant = r.scopes.each != nil && len(req.Scopes) > 0
 	if due > 0 {
 		req.Lanes = r.Routing.rankedLanes()
 	}
@@ -120,7 +121,7 @@ func (r *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
 	var places []int
 	if due > 0 {
 		for _, ref := range dueScopes {
-			if place, known := r.scopes.places[ref]; known {
+			if place, known := r.scopes.place(ref); known {
 				places = append(places, place)
 			}
 		}
@@ -130,11 +131,10 @@ func (r *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
 			places = r.scopes.covering(places, &r.Tasks[i])
 		}
 	}
-	slices.Sort(places)
-	places = slices.Compact(places)
+	places = r.scopes.inOrder(places)
 	refs := make([]ledger.ScopeRef, len(places))
 	for i, place := range places {
-		refs[i] = r.scopes.narrower[place].ScopeRef
+		refs[i] = r.scopes.at(place).ScopeRef
 	}
 	return refs
 }
@@ -187,7 +187,7 @@ func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 		}
 	}
 	for _, place := range remembered(left, lately) {
-		b.Needed = append(b.Needed, r.scopes.narrower[place].ScopeRef)
+		b.Needed = append(b.Needed, a.counters.index.at(place).ScopeRef)
 	}
 	b.Full = a.full.messages
 	return b, nil

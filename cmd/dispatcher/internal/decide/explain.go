@@ -164,15 +164,24 @@ func (q *Question) states() []ledger.ChannelState {
 // scoped completes the state of the limits of tenants and prefixes with unused ones, copied as
 // well.
 func (q *Question) scoped() []ledger.ScopeState {
+	x := q.Routing.scopes()
+	for c := range q.Routing.Channels {
+		x.madeFor(nil, c, q.Job.Message.Tenant)
+	}
 	var states []ledger.ScopeState
-	for _, n := range q.Routing.scopeIndex().narrower {
+	for place := range len(x.narrower) + len(x.made) {
+		n := x.at(place)
 		state := ledger.ScopeState{ScopeRef: n.ScopeRef}
-		for _, limit := range n.limits {
-			state.Counters = append(state.Counters, admission.Counter{Limit: limit, Max: limit.Max})
-		}
 		for _, given := range q.Scoped {
 			if given.ScopeRef == n.ScopeRef {
 				state.Counters = slices.Clone(given.Counters)
+			}
+		}
+		for _, limit := range n.limits {
+			if !slices.ContainsFunc(state.Counters, func(c admission.Counter) bool {
+				return c.Key() == limit.Key()
+			}) {
+				state.Counters = append(state.Counters, admission.Counter{Limit: limit, Max: limit.Max})
 			}
 		}
 		states = append(states, state)

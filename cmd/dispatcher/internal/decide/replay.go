@@ -90,7 +90,7 @@ func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
 // Limits lists the limits of the version that count a message on channel c, or may count it, if its
 // payload is gone.
 func (r *Replay) Limits(t *Task, c int) []admission.Limit {
-	x := r.a.counters.index
+	x := &r.a.counters.index
 	all := slices.Clone(x.own[c])
 	if t.withoutPayload {
 		for i := range x.narrower {
@@ -101,11 +101,14 @@ func (r *Replay) Limits(t *Task, c int) []admission.Limit {
 				all = append(all, n.limits...)
 			}
 		}
+		for _, place := range x.madeFor(nil, c, t.Row.Tenant) {
+			all = append(all, x.at(place).limits...)
+		}
 		return all
 	}
-	onChannel := x.on[c].find(nil, t.Row.Tenant, t.msg.To)
-	for _, place := range x.over.find(onChannel, t.Row.Tenant, t.msg.To) {
-		all = append(all, x.narrower[place].limits...)
+	onChannel := x.find(nil, x.on[c], t.Row.Tenant, t.msg.To)
+	for _, place := range x.find(onChannel, x.over, t.Row.Tenant, t.msg.To) {
+		all = append(all, x.at(place).limits...)
 	}
 	return all
 }

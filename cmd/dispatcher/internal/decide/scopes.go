@@ -18,6 +18,8 @@ type scopeIndex struct {
 	places   map[ledger.ScopeRef]int
 	over     *scopeTable   // over all channels; nil when there are none
 	on       []*scopeTable // by channel; nil where there are none
+	// each has the limits of each tenant by the name of their channel; nil when there are none.
+	each map[string]*eachTenant
 }
 
 // narrower is a scope that has limits.
@@ -32,7 +34,8 @@ type narrower struct {
 type scopeTable struct {
 	tenants  map[string]int
 	prefixes map[string]int
-	lengths  []int // of the prefixes, ascending and distinct
+	lengths  []int       // of the prefixes, ascending and distinct
+	each     *eachTenant // nil when there are none
 }
 
 // newScopeIndex indexes the limits of a routing.
@@ -82,7 +85,11 @@ func (x *scopeIndex) list(found map[ledger.ScopeRef]*narrower) {
 			*table = &scopeTable{tenants: map[string]int{}, prefixes: map[string]int{}}
 		}
 		(*table).add(ref.Scope, place)
+		if ref.Scope.Each() {
+			x.addEach(*table, n)
+		}
 	}
+	x.completeTenants()
 }
 
 func (s *scopeTable) add(scope admission.Scope, place int) {
@@ -96,14 +103,17 @@ func (s *scopeTable) add(scope admission.Scope, place int) {
 	}
 }
 
-// find appends the places of the scopes that cover a message of this tenant to this number.
-func (s *scopeTable) find(dst []int, tenant, number string) []int {
+// find appends the places of the scopes of a table that cover a message of this tenant to this
+// number.
+func (x *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
 	if s == nil {
 		return dst
 	}
 	if tenant != "" {
 		if place, ok := s.tenants[tenant]; ok {
 			dst = append(dst, place)
+		} else if s.each != nil {
+			dst = append(dst, x.tenant(s.each, tenant))
 		}
 	}
 	for _, n := range s.lengths {
@@ -119,14 +129,14 @@ func (s *scopeTable) find(dst []int, tenant, number string) []int {
 
 // covering appends the places of the scopes that count a task on any member of its route: these are
 // locked before it can be decided upon.
-func (x *scopeIndex) covering(dst []int, t *Task) []int {
+func (x *scopes) covering(dst []int, t *Task) []int {
 	if len(x.narrower) == 0 || t.Route == nil {
 		return dst
 	}
-	dst = x.over.find(dst, t.Row.Tenant, t.msg.To)
+	dst = x.find(dst, x.over, t.Row.Tenant, t.msg.To)
 	for _, c := range t.Route.Members {
 		if x.on[c] != nil {
-			dst = x.on[c].find(dst, t.Row.Tenant, t.msg.To)
+			dst = x.find(dst, x.on[c], t.Row.Tenant, t.msg.To)
 		}
 	}
 	return dst

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -135,7 +136,7 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 func gaugeStateOf(
 	p *ledger.Present, r *decide.Routing, f *decide.Instances, region string,
 ) *gaugeState {
-	s := &gaugeState{waiting: p.Waiting}
+	s := &gaugeState{waiting: boundedWaiters(p.Waiting, r)}
 	eases := make(map[string]admission.Ease, len(p.Channels))
 	for i := range p.Channels {
 		state := &p.Channels[i]
@@ -171,6 +172,9 @@ func gaugeStateOf(
 			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
 		for k := range scoped.Counters {
+			if scoped.Scope.Tenant != "" && madeForTenant(limits, scoped.Counters[k].Key()) {
+				continue // the document bounds the labels
+			}
 			s.limits = append(
 				s.limits,
 				limitGaugeOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone),
@@ -178,6 +182,35 @@ func gaugeStateOf(
 		}
 	}
 	return s
+}
+
+// madeForTenant reports whether a limit of a tenant is there by one of each tenant alone.
+func madeForTenant(limits []admission.Limit, k admission.Key) bool {
+	return slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Scope.Each() }) &&
+		!slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == k })
+}
+
+// boundedWaiters counts those who wait for what a tenant has by a limit of each tenant under that
+// limit, so that the labels stay bounded.
+func boundedWaiters(waiting []ledger.Waiters, r *decide.Routing) []ledger.Waiters {
+	type reason struct{ on, why string }
+	at := make(map[reason]int, len(waiting))
+	out := make([]ledger.Waiters, 0, len(waiting))
+	for _, w := range waiting {
+		if channel, k, ok := admission.ParseOn(w.On); ok {
+			w.On = r.DocumentedLimit(channel, k).On(channel)
+		}
+		if i, known := at[reason{w.On, w.Reason}]; known {
+			out[i].Messages += w.Messages
+			if w.Next.Before(out[i].Next) {
+				out[i].Next = w.Next
+			}
+			continue
+		}
+		at[reason{w.On, w.Reason}] = len(out)
+		out = append(out, w)
+	}
+	return out
 }
 
 // limitGaugeOf is that of one counter, undivided.

@@ -259,6 +259,43 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	}
 }
 
+// TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName: any producer may name some.
+func TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName(t *testing.T) {
+	t.Parallel()
+	r := testRouting(t)
+	r.Zone = time.UTC
+	each := admission.Limit{
+		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 5,
+	}
+	r.Limits = []admission.Limit{each, each.Own("bank")}
+	p := &ledger.Present{Now: noon}
+	for _, tenant := range []string{admission.EachTenant, "bank", "news", "shop"} {
+		own := each.Own(tenant)
+		p.Scoped = append(p.Scoped, ledger.ScopeState{
+			ScopeRef: ledger.ScopeRef{Scope: own.Scope},
+			Counters: []admission.Counter{{Limit: own, Max: 5}},
+		})
+		p.Waiting = append(p.Waiting, ledger.Waiters{
+			On: own.Key().On(""), Reason: decide.TenantLimit, Messages: 2,
+		})
+	}
+	s := gaugeStateOf(p, r, nil, "test")
+	var scopes []string
+	for _, l := range s.limits {
+		scopes = append(scopes, l.labels[1])
+	}
+	if diff := cmp.Diff([]string{"tenant:*", "tenant:bank"}, scopes); diff != "" {
+		t.Error(diff)
+	}
+	want := []ledger.Waiters{
+		{On: "tenant:* 1d messages", Reason: decide.TenantLimit, Messages: 6},
+		{On: "tenant:bank 1d messages", Reason: decide.TenantLimit, Messages: 2},
+	}
+	if diff := cmp.Diff(want, s.waiting); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only
 // pauses.
 func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {

@@ -93,7 +93,21 @@ func (d *Dispatcher) dropWindows(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("drop past windows: %w", err)
 	}
-	return nil
+	return d.dropIdleTenants(ctx)
+}
+
+// dropIdleTenants drops the limits that were made for tenants that send nothing any more.
+func (d *Dispatcher) dropIdleTenants(ctx context.Context) error {
+	r := d.routing.Load()
+	if r == nil {
+		return nil
+	}
+	channels := make([]ledger.ChannelSpec, len(r.Channels))
+	for i := range r.Channels {
+		channels[i] = ledger.ChannelSpec{Name: r.Channels[i].Name, Limits: r.Channels[i].Limits}
+	}
+	_, err := d.cfg.Ledger.Limits.DropIdleTenants(ctx, r.Version, channels, r.Limits)
+	return err
 }
 
 // present looks at limits, channels and queues for the metrics.

@@ -113,10 +113,11 @@ func (k *completion) closed(candidates []Candidate) {
 			continue
 		}
 		for _, on := range []string{c.Channel, ""} {
-			limits := limitsOn(k.doc, on)
+			limits := admission.Covering(
+				limitsOn(k.doc, on), k.message.Tenant, decide.Recipient(k.message),
+			)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
-				return concerns(c.Reason, &l) && k.never(&l, ch) != "" &&
-					l.Scope.Covers(k.message.Tenant, decide.Recipient(k.message))
+				return concerns(c.Reason, &l) && k.never(&l, ch) != ""
 			})
 			if at >= 0 {
 				c.Limit, c.Never = limits[at].Key().On(on), k.never(&limits[at], ch)

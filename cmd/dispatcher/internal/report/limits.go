@@ -21,12 +21,11 @@ func limitsOn(doc *config.Routing, channel string) []admission.Limit {
 
 // limitOn finds a limit; nil when the document is not known or has none like it.
 func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.Limit {
-	limits := limitsOn(doc, channel)
-	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
-	if at < 0 {
+	l, ok := admission.Find(limitsOn(doc, channel), key)
+	if !ok {
 		return nil
 	}
-	return &limits[at]
+	return &l
 }
 
 func channelNamed(doc *config.Routing, name string) *config.Channel {
@@ -83,6 +82,8 @@ func covered(channel string, scope admission.Scope) string {
 
 func scopeWords(s admission.Scope) string {
 	switch {
+	case s.Each():
+		return "each tenant"
 	case s.Tenant != "":
 		return "tenant " + s.Tenant
 	case s.Prefix != "":

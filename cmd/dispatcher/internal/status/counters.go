@@ -51,6 +51,29 @@ func (n *Counters) Stored(channel string, key admission.Key) *admission.Counter 
 	return &counters[at]
 }
 
+// withTenants are the limits of a channel, or those over all, with each that tenants have by a
+// limit of each tenant behind it.
+func (n *Counters) withTenants(channel string, limits []admission.Limit) []admission.Limit {
+	var all []admission.Limit
+	for i := range limits {
+		all = append(all, limits[i])
+		if !limits[i].Scope.Each() {
+			continue
+		}
+		for _, s := range n.Scoped {
+			own := limits[i].Own(s.Scope.Tenant)
+			if s.Channel == channel && s.Scope.Tenant != "" && !s.Scope.Each() &&
+				n.Stored(channel, own.Key()) != nil &&
+				!slices.ContainsFunc(limits, func(l admission.Limit) bool {
+					return l.Key() == own.Key()
+				}) {
+				all = append(all, own)
+			}
+		}
+	}
+	return all
+}
+
 // Channel is the state of one; nil when it has been applied between the two looks.
 func (n *Counters) Channel(name string) *ledger.ChannelState {
 	at := slices.IndexFunc(n.Channels, func(s ledger.ChannelState) bool { return s.Name == name })

@@ -99,9 +99,9 @@ func NewLimits(
 			out.Channels = append(out.Channels, n.ofChannel(c))
 		}
 	}
-	for i := range doc.Limits {
-		if len(named) == 0 {
-			out.Limits = append(out.Limits, n.Limit("", &doc.Limits[i], admission.Ease{}))
+	if len(named) == 0 {
+		for _, l := range n.withTenants("", doc.Limits) {
+			out.Limits = append(out.Limits, n.Limit("", &l, admission.Ease{}))
 		}
 	}
 	return out
@@ -129,8 +129,8 @@ func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
 	if ease.Until.After(n.Now) {
 		out.PausedUntil = moment(ease.Until.UTC())
 	}
-	for i := range c.Limits {
-		out.Limits = append(out.Limits, n.Limit(c.Name, &c.Limits[i], ease))
+	for _, l := range n.withTenants(c.Name, c.Limits) {
+		out.Limits = append(out.Limits, n.Limit(c.Name, &l, ease))
 	}
 	return out
 }

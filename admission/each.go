@@ -1,0 +1,52 @@
+package admission
+
+import "slices"
+
+// EachTenant as the tenant of a limit's scope says that each tenant has such a limit of its own,
+// unless it has one of the same window and unit. Messages without a tenant are not counted.
+const EachTenant = "*"
+
+// Each reports whether the scope stands for one scope per tenant.
+func (s Scope) Each() bool { return s.Tenant == EachTenant }
+
+// Own is a limit of each tenant as that of one of them.
+func (l *Limit) Own(tenant string) Limit {
+	own := *l
+	own.Scope = Scope{Tenant: tenant}
+	return own
+}
+
+// Covering are those of one channel, or over all, that count a message of a tenant to a number. One
+// of each tenant is shown as the tenant's own.
+func Covering(limits []Limit, tenant, number string) []Limit {
+	var out []Limit
+	for i := range limits {
+		l := limits[i]
+		if l.Scope.Each() && tenant != "" && tenant != EachTenant {
+			l = l.Own(tenant)
+			if slices.ContainsFunc(limits, func(o Limit) bool { return o.Key() == l.Key() }) {
+				continue
+			}
+		}
+		if l.Scope.Covers(tenant, number) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Find is the limit of a key among those of one channel, or over all. For a tenant that has none
+// of its own it is that of each tenant, as the tenant's own. It is false when there is none.
+func Find(limits []Limit, k Key) (Limit, bool) {
+	at := slices.IndexFunc(limits, func(l Limit) bool { return l.Key() == k })
+	if at >= 0 {
+		return limits[at], true
+	}
+	if k.Scope.Tenant == "" || k.Scope.Each() {
+		return Limit{}, false
+	}
+	each := k
+	each.Scope = Scope{Tenant: EachTenant}
+	l, ok := Find(limits, each)
+	return l.Own(k.Scope.Tenant), ok
+}

@@ -1,0 +1,142 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// eachTenant are the limits that each tenant has of its own on a channel, or over all.
+type eachTenant struct {
+	name    string // of the channel; empty over all
+	channel int    // of the routing; -1 over all channels
+	limits  []admission.Limit
+}
+
+// addEach notes the limits of each tenant of one table.
+func (x *scopeIndex) addEach(s *scopeTable, n *narrower) {
+	if x.each == nil {
+		x.each = map[string]*eachTenant{}
+	}
+	s.each = &eachTenant{name: n.Channel, channel: n.channel, limits: n.limits}
+	x.each[n.Channel] = s.each
+}
+
+// completeTenants gives tenants with limits of their own those of each tenant as well, but for
+// windows and units that they have.
+func (x *scopeIndex) completeTenants() {
+	for i := range x.narrower {
+		n := &x.narrower[i]
+		each := x.each[n.Channel]
+		if each == nil || n.Scope.Tenant == "" || n.Scope.Each() {
+			continue
+		}
+		for k := range each.limits {
+			own := each.limits[k].Own(n.Scope.Tenant)
+			if !slices.ContainsFunc(n.limits, func(l admission.Limit) bool {
+				return l.Key() == own.Key()
+			}) {
+				n.limits = append(n.limits, own)
+			}
+		}
+	}
+}
+
+// scopes are those of a routing, and those of tenants that only the limits of each tenant count.
+// The latter are made when a message of such a tenant is met. They have places behind those of the
+// index, and belong to one claim.
+type scopes struct {
+	*scopeIndex
+	made   []narrower
+	placed map[ledger.ScopeRef]int // those that were made
+}
+
+// scopes are those of the routing, for one claim.
+func (r *Routing) scopes() scopes { return scopes{scopeIndex: r.scopeIndex()} }
+
+// at is the scope at a place.
+func (x *scopes) at(place int) *narrower {
+	if place < len(x.narrower) {
+		return &x.narrower[place]
+	}
+	return &x.made[place-len(x.narrower)]
+}
+
+// place is that of a scope; false when no limit has it.
+func (x *scopes) place(ref ledger.ScopeRef) (place int, known bool) {
+	if place, known = x.places[ref]; known || x.each == nil || ref.Scope.Tenant == "" {
+		return place, known
+	}
+	if each := x.each[ref.Channel]; each != nil {
+		return x.tenant(each, ref.Scope.Tenant), true
+	}
+	return 0, false
+}
+
+// tenant is the place of the scope of one tenant that has only the limits of each.
+func (x *scopes) tenant(each *eachTenant, tenant string) int {
+	ref := ledger.ScopeRef{Channel: each.name, Scope: admission.Scope{Tenant: tenant}}
+	if place, known := x.placed[ref]; known {
+		return place
+	}
+	n := narrower{ScopeRef: ref, text: ref.Scope.String(), channel: each.channel}
+	for i := range each.limits {
+		n.limits = append(n.limits, each.limits[i].Own(tenant))
+	}
+	if x.placed == nil {
+		x.placed = map[ledger.ScopeRef]int{}
+	}
+	place := len(x.narrower) + len(x.made)
+	x.made, x.placed[ref] = append(x.made, n), place
+	return place
+}
+
+// madeFor appends the places of the scopes that a tenant has on a channel, and over all, by the
+// limits of each tenant alone.
+func (x *scopes) madeFor(dst []int, c int, tenant string) []int {
+	for _, s := range [...]*scopeTable{x.on[c], x.over} {
+		if s == nil || s.each == nil || tenant == "" {
+			continue
+		}
+		if _, own := s.tenants[tenant]; !own {
+			dst = append(dst, x.tenant(s.each, tenant))
+		}
+	}
+	return dst
+}
+
+// inOrder sorts places as claims lock their scopes, each once.
+func (x *scopes) inOrder(places []int) []int {
+	if len(x.made) == 0 {
+		slices.Sort(places)
+	} else {
+		slices.SortFunc(places, func(a, b int) int {
+			m, n := x.at(a), x.at(b)
+			return cmp.Or(cmp.Compare(m.Channel, n.Channel), cmp.Compare(m.text, n.text))
+		})
+	}
+	return slices.Compact(places)
+}
+
+// DocumentedLimit is the key under which the document has the limit of a channel, or over all: that
+// of each tenant for a tenant that has none of its own.
+func (r *Routing) DocumentedLimit(channel string, k admission.Key) admission.Key {
+	limits := r.Limits
+	if c := r.Channel(channel); c >= 0 {
+		limits = r.Channels[c].Limits
+	}
+	for _, each := range []bool{false, true} {
+		documented := k
+		if each && k.Scope.Tenant != "" {
+			documented.Scope.Tenant = admission.EachTenant
+		}
+		if slices.ContainsFunc(limits, func(l admission.Limit) bool {
+			return l.Key() == documented
+		}) {
+			return documented
+		}
+	}
+	return k
+}

@@ -1,0 +1,230 @@
+package ledger_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/config/tier"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// eachTenant is a limit that each tenant has.
+func eachTenant(window admission.Window, most int64) admission.Limit {
+	return scoped(tenant(admission.EachTenant), window, most)
+}
+
+// sendOf claims n messages of a tenant under its limits over all channels, and returns how many
+// were sent.
+func sendOf(t testing.TB, l *ledger.Ledger, name string, n int) int {
+	t.Helper()
+	return sendUnder(t, l, name, n, nil)
+}
+
+// sendUnder is sendOf with what only the routing says of limits.
+func sendUnder(
+	t testing.TB, l *ledger.Ledger, name string, n int, extra func(*admission.Counter),
+) int {
+	t.Helper()
+	sent := 0
+	err := runClaim(t.Context(), l, ledger.Claim{
+		Messages: of(name, n), Channels: []string{"a"}, EachTenant: true,
+		Scopes: []ledger.ScopeRef{{Scope: tenant(name)}},
+	}, func(s *ledger.Seen) (ledger.Decisions, error) {
+		if len(s.Scoped[0].Counters) == 0 {
+			t.Errorf("tenant %s has no limit", name)
+		}
+		d, err := giveScoped(extra)(s)
+		for i := range d.Each {
+			if d.Each[i].State == ledger.Sending {
+				sent++
+			}
+		}
+		return d, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+func wantGranted(t testing.TB, r *rig, want string) {
+	t.Helper()
+	if got := granted(t, r.db); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestARowIsMadeForEachTenantThatClaims, but for one that the document names.
+func TestARowIsMadeForEachTenantThatClaims(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	document := []admission.Limit{
+		eachTenant(admission.Day, 3), scoped(tenant("bank"), admission.Day, 5),
+	}
+	applyLimits(t, r.l, nil, document...)
+	for name, want := range map[string]int{"shop": 3, "bank": 5, "news": 3} {
+		if got := sendOf(t, r.l, name, 7); got != want {
+			t.Errorf("%d of tenant %s were sent, want %d", got, name, want)
+		}
+	}
+	wantGranted(t, r, "tenant:bank 86400 messages 5 of 5, tenant:news 86400 messages 3 of 3, "+
+		"tenant:shop 86400 messages 3 of 3")
+
+	since := func() string {
+		return scalar[string](t, r.db, `select since::text from dispatcher.limits
+			where scope = 'tenant:shop'`)
+	}
+	began := since()
+	document[0].Max = 4 // acts on the rows that were made
+	applyLimits(t, r.l, nil, document...)
+	if now := since(); now != began { // or money of before would not come back
+		t.Errorf("the limit began at %s, and now at %s", began, now)
+	}
+	if got := sendOf(t, r.l, "shop", 7); got != 1 {
+		t.Errorf("%d more were sent after the limit was raised by 1", got)
+	}
+	document = append(document[:1], scoped(tenant("news"), admission.Day, 9))
+	applyLimits(t, r.l, nil, document...)
+	wantGranted(t, r, "tenant:bank 86400 messages 5 of 5, tenant:news 86400 messages 3 of 9, "+
+		"tenant:shop 86400 messages 4 of 4")
+	if got := sendOf(t, r.l, "bank", 7); got != 0 {
+		t.Errorf("%d were sent of a tenant that has more than the limit of each", got)
+	}
+}
+
+// TestALimitOfEachTenantBeginsWithWhatTheyHaveTaken, when it is added and when it comes back.
+func TestALimitOfEachTenantBeginsWithWhatTheyHaveTaken(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply := func(limits ...admission.Limit) {
+		t.Helper()
+		_, err := r.l.Routing.Apply(t.Context(), ledger.NewRouting{
+			Author: "test", Document: "routes: []", Limits: limits, Zone: time.UTC,
+			Channels: []ledger.ChannelSpec{{Name: "a"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply()
+	for _, name := range []string{"shop", "shop", ""} {
+		err := runClaim(t.Context(), r.l, ledger.Claim{
+			Messages: of(name, 2), Channels: []string{"a"},
+		}, giveScoped(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		apply(eachTenant(admission.Day, 5))
+		wantGranted(t, r, "tenant:shop 86400 messages 4 of 5")
+		apply() // and gone again
+	}
+	apply(eachTenant(admission.Day, 6))
+	if got := sendOf(t, r.l, "shop", 9); got != 2 {
+		t.Errorf("%d were sent, 4 of 6 had been taken", got)
+	}
+}
+
+// TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain: removing the limit of each tenant
+// and adding it again gives nobody a second burst.
+func TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	limit := eachTenant(admission.Second, 1)
+	slides := func(c *admission.Counter) { c.Sliding, c.Burst = true, 1 }
+	applyLimits(t, r.l, nil, limit)
+	sendUnder(t, r.l, "shop", 1, slides)
+	execute(t, r.db, `update dispatcher.limits set next_at = now() + interval '1 hour', pace = null
+		where scope = 'tenant:shop'`)
+	for range 2 {
+		applyLimits(t, r.l, nil)
+		applyLimits(t, r.l, nil, limit)
+		if got := sendUnder(t, r.l, "shop", 1, slides); got != 0 {
+			t.Error("it was sent an hour before its release time")
+		}
+	}
+	if got := scalar[int](t, r.db, `select count(*) from dispatcher.limits
+		where scope = 'tenant:shop' and next_at > now() + interval '50 minutes'`); got != 1 {
+		t.Errorf("%d rows of the tenant with its release time", got)
+	}
+}
+
+// TestClaimsOfNewTenantsAreExact: rows are made by several claims at once, in two processes, while
+// the routing comes again and rows are dropped.
+func TestClaimsOfNewTenantsAreExact(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	instances := []*ledger.Ledger{
+		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+		connect(t, ledger.Config{URL: url, MaxConns: 8}),
+	}
+	document := []admission.Limit{eachTenant(admission.Day, 15)}
+	applyLimits(t, instances[0], nil, document...)
+	rounds := tier.Size(6, 20)
+	var workers sync.WaitGroup
+	for worker := range 8 {
+		l := instances[worker%2]
+		workers.Go(func() {
+			for round := range rounds {
+				sendOf(t, l, fmt.Sprintf("t%d", (worker/4+round)%rounds), 4)
+			}
+		})
+	}
+	for range rounds {
+		applyLimits(t, instances[0], nil, document...)
+		if _, err := instances[1].Limits.DropIdleTenants(t.Context(), 1, nil, document); err != nil {
+			t.Error(err)
+		}
+	}
+	workers.Wait()
+	if got := amiss(t, db, books...); got != "" {
+		t.Error(got)
+	}
+	if got, want := scalar[int64](t, db, `select sum(granted) from audit.limit_windows`),
+		scalar[int64](t, db, `select count(*) from dispatcher.attempts`); got != want ||
+		want != int64(15*rounds) {
+		t.Errorf("%d granted, %d attempts, want %d", got, want, 15*rounds)
+	}
+}
+
+// TestRowsOfIdleTenantsAreDropped, and are made again. What the document names stays.
+func TestRowsOfIdleTenantsAreDropped(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	document := []admission.Limit{
+		eachTenant(admission.Day, 3), scoped(tenant("bank"), admission.Day, 5),
+	}
+	applyLimits(t, r.l, nil, document...)
+	for _, name := range []string{"shop", "bank", "news"} {
+		sendOf(t, r.l, name, 2)
+	}
+	execute(t, r.db, `update dispatcher.limits set window_start = now() - interval '49 hours',
+		since = now() - interval '50 hours' where scope <> 'tenant:news'`)
+	drop := func(version, want int64) {
+		t.Helper()
+		got, err := r.l.Limits.DropIdleTenants(t.Context(), version, nil, document)
+		if err != nil || got != want {
+			t.Errorf("dropped %d, %v, want %d", got, err, want)
+		}
+	}
+	drop(7, 0) // another version may name others
+	drop(1, 1)
+	drop(1, 0)
+	if got := scalar[string](t, r.db, `select string_agg(scope, ' ' order by scope)
+		from dispatcher.limits`); got != "tenant:* tenant:bank tenant:news" {
+		t.Errorf("left are %s", got)
+	}
+	if got := scalar[int](t, r.db, `select count(*) from dispatcher.limit_history
+		where scope = 'tenant:shop' and granted = 2`); got != 1 {
+		t.Errorf("%d windows of the tenant on record", got)
+	}
+	if got := sendOf(t, r.l, "shop", 7); got != 3 {
+		t.Errorf("%d were sent in a new window, want 3", got)
+	}
+}
