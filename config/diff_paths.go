@@ -29,6 +29,7 @@ func pathsOf(r *Routing) []pathValue {
 	pathsOfLimits(root.below("limits"), r.Limits)
 	pathsOfRates(root.below("rates"), &r.Rates)
 	pathsOfBlocked(root.below("blocked"), &r.Blocked)
+	pathsOfAllowed(root.below("allowed"), &r.Allowed)
 	pathsOfPaused(root.below("paused"), &r.Paused)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())
@@ -177,6 +178,7 @@ func pathsOfRoute(l paths, r *Route) {
 		pathsOfHealth(l.below("health"), r.Health)
 	}
 	l.below("wait").setDefault(period(r.Wait), "0s")
+	l.below("allowed_countries").setWords(r.AllowedCountries)
 	l.below("bypass_selectors").setDefault(strconv.FormatBool(r.BypassSelectors), "false")
 	l.below("max_segments").setDefault(number(r.MaxSegments), number(defaultMaxSegments))
 	for _, currency := range slices.Sorted(maps.Keys(r.PriceCap)) {

@@ -76,6 +76,7 @@ func full(t *testing.T) *config.Routing {
 			},
 			Wait: time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, HoldThrottled: true,
 			PriceCap: map[string]int64{"EUR": 100_000}, Tolerance: 3_000_000,
+			AllowedCountries: []string{"gb"},
 		}},
 		Rates:  config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
 		Limits: []admission.Limit{limit()},
@@ -83,6 +84,10 @@ func full(t *testing.T) *config.Routing {
 			Lanes: []string{"bulk"}, Routes: []string{"default"}, Tenants: []string{"shop"},
 		},
 		Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
+		Allowed: config.Allowed{
+			Countries: []string{"gb"},
+			Tenants:   []config.TenantCountries{{Tenant: "x", Countries: []string{"fr"}}},
+		},
 		Lanes: []config.Lane{
 			{
 				Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never",

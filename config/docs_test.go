@@ -110,6 +110,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"senders":  channel("senders: {zzzzzzzz: 1}"),
 		"rule":     channel("senders: {rules: [{zzzzzzzz: 1}]}"),
 		"blocked":  "blocked: {zzzzzzzz: 1}",
+		"allowed":  "allowed: {zzzzzzzz: 1}",
 		"paused":   "paused: {zzzzzzzz: 1}",
 		"lane":     lanes("otp: {zzzzzzzz: 1}"),
 		"inbound":  "inbound: {zzzzzzzz: 1}",
@@ -125,7 +126,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		list, _, _ = strings.Cut(list, "\n")
 		for key := range strings.SplitSeq(list, ", ") {
 			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "route", "id"}, key) &&
-				slices.Contains([]string{"match", "blocked", "rule", "paused"}, name)
+				slices.Contains([]string{"match", "blocked", "allowed", "rule", "paused"}, name)
 			if !plural && !strings.Contains(string(doc), key+"`") &&
 				!strings.Contains(string(doc), "`"+key+".") && !strings.Contains(string(doc), "{"+key+": ") {
 				t.Errorf("docs/configuration.md does not explain the key %s of a %s", key, name)

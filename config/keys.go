@@ -40,7 +40,7 @@ func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, expressionPart, functionPart,
-		healthPart, lanePart, ratesPart, blockedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
+		healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -82,6 +82,8 @@ var documentPart = &Part{"document", []Key{
 		"prefix"},
 	{"rates", "", none, "[rates](#rates) that convert prices of several currencies, so that they " +
 		"can be compared"},
+	{"allowed", "", none, "the only countries that messages are sent to: [allowed countries]" +
+		"(#allowed-countries)"},
 	{"blocked", "", none, "numbers that get no message: [blocked numbers](#blocked-numbers)"},
 	{"paused", "", none, "what is not sent for now: [paused](#paused)"},
 	{"inbound", "", "", "to which tenant a message from a subscriber belongs: [inbound](#inbound)"},
@@ -229,6 +231,8 @@ var routePart = &Part{"route", []Key{
 	{"price_cap", "", none, "the most that one **message** may cost, all its segments together, " +
 		"by currency: `{EUR: \"0.20\"}`. A channel that would cost more is passed over with " +
 		"`price_cap`"},
+	{"allowed_countries", "allowed_country", "all", "two-letter codes of the only countries that " +
+		"the route carries messages to: [allowed countries](#allowed-countries)"},
 	{"throttled", "", code(throttleds[0]), "when a channel says \"slow down\": `next` tries " +
 		"another channel, `wait` keeps the message for this one"},
 	{"tolerance", "", "`2`", "0 to 100 percentage points: how far a channel may be from its " +
@@ -311,6 +315,12 @@ var blockedPart = &Part{"blocked", []Key{
 	{"countries", "country", none, "two-letter codes of [countries](#countries)"},
 	{"premium", "", code(false), "`true` blocks premium-rate numbers, whose owner earns from " +
 		"each call or text, as far as the numbering plans of this release know them"},
+}}
+
+var allowedPart = &Part{"allowed", []Key{
+	{"countries", "country", "all", "two-letter codes of [countries](#countries)"},
+	{"tenants", "", none, "mapping from tenant to the countries that it may send to in place of " +
+		"these, `{shop: [GB, IE]}`"},
 }}
 
 var pausedPart = &Part{"paused", []Key{

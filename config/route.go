@@ -36,6 +36,9 @@ type Route struct {
 	// PriceCap is the most that one message may cost, in micros by currency; nil caps nothing. It
 	// names the currency of every member.
 	PriceCap map[string]int64
+	// AllowedCountries are the only ones that the route carries messages to, in lower case; nil
+	// allows all.
+	AllowedCountries []string
 	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
 	HoldThrottled bool
 	// Tolerance is how far carried shares may be from the agreed ones before a report says so.
@@ -148,6 +151,7 @@ func readRoute(f fields, known *scope) Route {
 		r.Fallback, _ = wordOf(v, "fallback", fallbacks)
 	}
 	r.Wait = readWait(f, r)
+	r.AllowedCountries = readAllowedCountries(f, "allowed_countries", "allowed_country")
 	if v, ok := f.get("bypass_selectors"); ok {
 		r.BypassSelectors = v.flag()
 	}

@@ -23,6 +23,8 @@ type Routing struct {
 	Rates Rates
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
+	// Allowed says to which countries alone messages are sent.
+	Allowed Allowed
 	// Paused says what is not sent for now.
 	Paused Paused
 	// Inbound says whose the messages are that subscribers send.
@@ -48,6 +50,9 @@ func readRouting(root value, applied bool) *Routing {
 	}
 	if v, ok := top.get("blocked"); ok {
 		routing.Blocked = readBlocked(v)
+	}
+	if v, ok := top.get("allowed"); ok {
+		routing.Allowed = readAllowed(v)
 	}
 	if v, ok := top.get("rates"); ok {
 		routing.Rates = readRates(v, routing.Channels)

@@ -20,6 +20,7 @@ func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 		Zone:    doc.Timezone,
 		Limits:  doc.Limits,
 		Paused:  doc.Paused,
+		Allowed: doc.Allowed,
 		Lanes:   make(map[string]decide.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of, CallingCode: numbers.CallingCode,
 		Blocked: decide.Blocked{

@@ -40,7 +40,7 @@ func (c *check) message() {
 // after.
 func rejectedByList(row *ledger.Message) bool {
 	return row.State == ledger.Rejected &&
-		(row.Reason == decide.ReasonOptedOut || row.Reason == string(envelope.BlockedNumber))
+		(row.Reason == decide.ReasonOptedOut || envelope.Code(row.Reason).Rejects())
 }
 
 // endsOtherwise returns the outcomes that the state of the message demands when its attempts have

@@ -62,6 +62,12 @@ func drawnRouting(t *rapid.T) *decide.Routing {
 	if rapid.IntRange(0, 15).Draw(t, "blocked") == 0 {
 		r.Blocked.Countries = []string{"gb"}
 	}
+	switch rapid.IntRange(0, 15).Draw(t, "allowed") {
+	case 0:
+		r.Allowed.Countries = []string{"fr"}
+	case 1:
+		r.Routes[0].AllowedCountries = []string{"fr"}
+	}
 	return r
 }
 

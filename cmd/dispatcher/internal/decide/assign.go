@@ -114,7 +114,7 @@ func newAssigner(
 
 // endOf is the state of a message that can no longer be sent.
 func endOf(problem envelope.Code) ledger.State {
-	if problem == envelope.BlockedNumber {
+	if problem.Rejects() {
 		return ledger.Rejected
 	}
 	return ledger.Failed

@@ -36,7 +36,8 @@ const (
 	used
 )
 
-// asksCountry reports whether a price, a rule about senders or a block depends on countries.
+// asksCountry reports whether a price, a rule about senders, a block or a list of what is allowed
+// depends on countries.
 func (r *Routing) asksCountry() bool {
 	if r.countries == useUnknown {
 		return r.lookForCountries() == used // not prepared: an explanation, or a test
@@ -45,8 +46,13 @@ func (r *Routing) asksCountry() bool {
 }
 
 func (r *Routing) lookForCountries() countryUse {
-	if len(r.Blocked.Countries) > 0 {
+	if len(r.Blocked.Countries) > 0 || r.Allowed.Any() {
 		return used
+	}
+	for i := range r.Routes {
+		if r.Routes[i].AllowedCountries != nil {
+			return used
+		}
 	}
 	for i := range r.Channels {
 		if r.Channels[i].Price.byCountry() || r.Channels[i].Senders.ByCountry() {
@@ -72,6 +78,26 @@ func (t *Task) replaces(ch *Channel) bool {
 // it.
 func (t *Task) sender(ch *Channel) (sender string, ok bool) {
 	return ch.Senders.For(t.msg.From, t.to.Country)
+}
+
+// excludes is why nothing may be sent to the number of a task, on whatever route; nil when it may.
+func (r *Routing) excludes(t *Task) *envelope.Problem {
+	switch {
+	case r.Blocked.stops(&t.to):
+		return &envelope.Problem{
+			Code: envelope.BlockedNumber, Detail: "nothing is sent to such numbers",
+		}
+	case r.Allowed.Any() && !r.Allowed.Allows(t.Row.Tenant, t.to.Country):
+		return countryNotAllowed()
+	}
+	return nil
+}
+
+func countryNotAllowed() *envelope.Problem {
+	return &envelope.Problem{
+		Code:   envelope.CountryNotAllowed,
+		Detail: "the country of its number is none of those that are allowed",
+	}
 }
 
 // Blocked says to which numbers nothing is sent. The zero value blocks none.

@@ -144,7 +144,7 @@ func (p *planner) plan(job *Job) Task {
 	t.Row.ExpiresAt = deadline(&job.Message, job.Produced, t.Lane)
 	switch problem := p.choose(&t); {
 	case problem == nil:
-	case problem.Code == envelope.BlockedNumber:
+	case problem.Code.Rejects():
 		t.Row.State, t.Row.Reason = ledger.Rejected, string(problem.Code)
 		return t
 	default:
@@ -183,7 +183,7 @@ func (p *planner) planDue(row ledger.Message) Task {
 	t.msg = msg
 	kept := row.Plan
 	if problem := p.choose(&t); problem != nil &&
-		(problem.Code == envelope.TooManySegments || problem.Code == envelope.BlockedNumber) {
+		(problem.Code == envelope.TooManySegments || problem.Code.Rejects()) {
 		t.problem = problem.Code // the routing allows less than when it came
 	}
 	if row.Attempts > 0 {
@@ -216,9 +216,10 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 	}
 	t.At = p.now
 	t.to = p.routing.destination(&t.msg)
-	if t.whole() && !p.begun && p.routing.Blocked.stops(&t.to) {
-		return &envelope.Problem{
-			Code: envelope.BlockedNumber, Detail: "nothing is sent to such numbers",
+	starts := t.whole() && !p.begun
+	if starts {
+		if problem := p.routing.excludes(t); problem != nil {
+			return problem
 		}
 	}
 	route := p.routing.route(&t.msg, t.Row.Lane)
@@ -226,6 +227,9 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 		return &envelope.Problem{
 			Code: envelope.NoRoute, Detail: "no route of the routing document matches it",
 		}
+	}
+	if starts && !route.AllowsCountry(t.to.Country) {
+		return countryNotAllowed()
 	}
 	t.text = t.msg.Text
 	if route.Substitute {

@@ -27,6 +27,8 @@ type Routing struct {
 	Limits []admission.Limit
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
+	// Allowed says to which countries alone messages are sent.
+	Allowed config.Allowed
 	// Paused says what is not sent for now.
 	Paused config.Paused
 	// Country names the ISO 3166 region of a number in lower case. It is called only

@@ -25,6 +25,9 @@ const (
 	BlockedNumber   Code = "blocked_number"    // nothing is sent to such numbers
 	Conflict        Code = "conflict"          // the id was used before for a different message
 	Unstorable      Code = "unstorable"        // the ledger refused it although it decoded well
+	// CountryNotAllowed says that the routing document allows some countries, and the number is of
+	// none of them.
+	CountryNotAllowed Code = "country_not_allowed"
 )
 
 // Problem is why a record cannot be used.
@@ -34,6 +37,10 @@ type Problem struct {
 	// holds a phone number or a text.
 	Detail string
 }
+
+// Rejects reports whether the message is rejected because of where it goes: the record itself is
+// good.
+func (c Code) Rejects() bool { return c == BlockedNumber || c == CountryNotAllowed }
 
 // String is for logs: the code and the detail.
 func (p *Problem) String() string { return string(p.Code) + ": " + p.Detail }

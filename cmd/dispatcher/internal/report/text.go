@@ -162,23 +162,28 @@ func (p *page) CountryMatters() bool {
 func (p *page) CountryCode() string { return *p.Country }
 
 // Blocked reports whether nothing is sent to the number.
-func (p *page) Blocked() bool { return p.Reason == string(envelope.BlockedNumber) }
+func (p *page) Blocked() bool { return envelope.Code(p.Reason).Rejects() }
 
 // BlocksCountries reports whether a country may be blocked: the document of a blocked message is
 // not always known.
-func (p *page) BlocksCountries() bool { return p.doc == nil || len(p.doc.Blocked.Countries) > 0 }
+func (p *page) BlocksCountries() bool {
+	return p.Reason != string(envelope.CountryNotAllowed) &&
+		(p.doc == nil || len(p.doc.Blocked.Countries) > 0)
+}
 
 // usesCountries reports whether anything in a document depends on the country of a number: a block,
 // a route's match, a price or a rule about senders.
 func usesCountries(doc *config.Routing) bool {
 	price := func(l config.PriceList) bool { return len(l.Countries) > 0 }
 	sender := func(r config.SenderRule) bool { return len(r.Countries) > 0 }
-	match := func(r config.Route) bool { return len(r.Match.Countries) > 0 }
+	match := func(r config.Route) bool {
+		return len(r.Match.Countries)+len(r.AllowedCountries) > 0
+	}
 	channel := func(c config.Channel) bool {
 		return slices.ContainsFunc(c.Price.Lists, price) || slices.ContainsFunc(c.Senders.Rules,
 			sender)
 	}
-	return doc != nil && (len(doc.Blocked.Countries) > 0 ||
+	return doc != nil && (len(doc.Blocked.Countries) > 0 || doc.Allowed.Any() ||
 		slices.ContainsFunc(doc.Channels, channel) || slices.ContainsFunc(doc.Routes, match))
 }
 

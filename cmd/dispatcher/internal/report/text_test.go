@@ -32,6 +32,7 @@ func TestEveryRecordIsExplained(t *testing.T) {
 			"", "no_slot", "reserved", "no_share", "tenant_limit", "no_budget", "connecting",
 			"selector",
 			"expired", "cut_otherwise", "all_tried", "opted_out", "blocked_number", "no_channel",
+			"country_not_allowed",
 			"never_heard_of",
 		}
 		on := []string{"", "a", "a 1s messages", "a 1d money", "tenant:shop 1m segments"}

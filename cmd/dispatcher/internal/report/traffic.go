@@ -143,6 +143,14 @@ func notHonored(doc *config.Routing) []string {
 	if b := &doc.Blocked; b.Premium || len(b.Prefixes)+len(b.Countries) > 0 {
 		keys = append(keys, "blocked")
 	}
+	if doc.Allowed.Any() {
+		keys = append(keys, "allowed")
+	}
+	if slices.ContainsFunc(doc.Routes, func(r config.Route) bool {
+		return r.AllowedCountries != nil
+	}) {
+		keys = append(keys, "allowed_countries")
+	}
 	return keys
 }
 

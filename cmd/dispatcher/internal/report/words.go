@@ -86,7 +86,8 @@ var deadWords = map[string]string{
 
 // rejectedWords say why the dispatcher itself rejects a message, to follow "because".
 var rejectedWords = map[string]string{
-	"blocked_number": "nothing is sent to such numbers",
+	"blocked_number":      "nothing is sent to such numbers",
+	"country_not_allowed": "its country is none of those that are allowed",
 }
 
 // scoringWords say why a route's own scoring did not count, to follow "because".
