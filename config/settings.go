@@ -32,6 +32,7 @@ type Settings struct {
 	StatusTopic           string   `split_words:"true" default:"sms.status" desc:"topic of state changes"`
 	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of dead letters: records that are no usable messages"`
 	InboundTopic          string   `split_words:"true" default:"sms.inbound" desc:"topic of messages that subscribers send"`
+	ControlTopic          string   `split_words:"true" desc:"topic of records that cancel messages, such as sms.control; none is read if unset"`
 	DefaultRegion         string   `split_words:"true" desc:"country, such as GB, of numbers without a country code, the same on all instances; such numbers are refused if unset"`
 	AllowUnknownFields    bool     `split_words:"true" default:"false" desc:"accept envelopes with unknown fields"`
 

@@ -49,8 +49,11 @@ func (s *Settings) checkKafka(c *checker) {
 		c.address("KAFKA_BROKERS", b, "kafka-1:9092")
 	}
 	c.require("KAFKA_GROUP", s.KafkaGroup, "unset it for the default dispatcher")
-	topics := []string{s.StatusTopic, s.DeadTopic, s.InboundTopic}
-	for i, name := range []string{"STATUS_TOPIC", "DEAD_TOPIC", "INBOUND_TOPIC"} {
+	topics := []string{s.StatusTopic, s.DeadTopic, s.InboundTopic, s.ControlTopic}
+	for i, name := range []string{"STATUS_TOPIC", "DEAD_TOPIC", "INBOUND_TOPIC", "CONTROL_TOPIC"} {
+		if name == "CONTROL_TOPIC" && topics[i] == "" {
+			continue // it is optional
+		}
 		if why := topicProblem(topics[i]); why != "" {
 			c.fail(name, "%q %s; choose another name", topics[i], why)
 		}

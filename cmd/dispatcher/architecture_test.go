@@ -260,7 +260,8 @@ var rules = map[string]rule{
 	}},
 	internal + "control": {ours: []string{
 		module + "ledger", module + "config", module + "admission", internal + "app",
-		internal + "decide", internal + "report", internal + "status", internal + "steer",
+		internal + "decide", internal + "pipeline", internal + "report", internal + "status",
+		internal + "steer",
 	}},
 	internal + "lookup": {ours: []string{
 		module + "ledger", module + "config", module + "admission", module + "selector",

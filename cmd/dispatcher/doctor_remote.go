@@ -44,6 +44,9 @@ func (p *checker) checkKafka(ctx context.Context) []finding {
 // checkTopics asks for every topic that is read or written.
 func (p *checker) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
 	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic, p.settings.InboundTopic}
+	if p.settings.ControlTopic != "" {
+		topics = append(topics, p.settings.ControlTopic)
+	}
 	if p.routing != nil {
 		var in []string
 		for _, lane := range p.routing.Lanes {

@@ -187,6 +187,9 @@ func wantedTopics(s *config.Settings, lanes []config.Lane) []topicState {
 	add(s.StatusTopic, "status")
 	add(s.DeadTopic, "dead")
 	add(s.InboundTopic, "inbound")
+	if s.ControlTopic != "" {
+		add(s.ControlTopic, "control")
+	}
 	return all
 }
 

@@ -125,6 +125,9 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.startConsumer(); err != nil {
 		return err
 	}
+	if err := a.startControl(); err != nil {
+		return err
+	}
 	a.log.Info().
 		Str("url", a.admin.URL()).
 		Int64("instance", a.ledger.Instances.ID()).

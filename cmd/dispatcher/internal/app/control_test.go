@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/ledger"
+)
+
+// TestARecordOfTheControlTopicCancelsWhatHasNotLeft: one that comes before its message waits for
+// it, one that cannot be used is passed over, and a message that has left is not touched.
+func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
+	t.Parallel()
+	s := newStageWith(t, oneChannel, func(o *Options) {
+		o.Settings.ControlTopic = "sms.control"
+	}, []kfake.Opt{kfake.SeedTopics(1, "sms.control")})
+	put := func(topic, value string) {
+		t.Helper()
+		if err := s.producer.ProduceSync(t.Context(), &kgo.Record{
+			Topic: topic, Value: []byte(value),
+		}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.publish(1)
+	s.settled()
+	put("sms.control", `{"cancel":"early","author":"shop","reason":"withdrawn"}`)
+	put("sms.control", `what is this`)
+	put("sms.control", `{"cancel":"m-00001"}`)
+	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	for _, id := range []string{"early", "kept", "later"} {
+		put("sms.transactional", fmt.Sprintf(
+			`{"id":"%s","to":"+447700900123","text":"Hello","send_at":"%s"}`, id, tomorrow))
+	}
+	put("sms.control", `{"cancel":"later"}`)
+	state := func(id string) (ledger.State, string) {
+		r, err := s.app.Ledger().Messages.Record(t.Context(), id)
+		if err != nil {
+			return "", ""
+		}
+		return r.Message.State, r.Message.Reason
+	}
+	for _, id := range []string{"early", "later"} {
+		s.until(id+" is cancelled", func() bool {
+			is, reason := state(id)
+			return is == ledger.Failed && reason == ledger.ReasonCancelled
+		})
+	}
+	if is, _ := state("kept"); is != ledger.Scheduled {
+		t.Errorf("the other message is %s", is)
+	}
+	if is, _ := state("m-00001"); is == ledger.Failed {
+		t.Error("a message that had left was cancelled")
+	}
+	conn, err := pgx.Connect(t.Context(), s.app.opts.Settings.PostgresURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
+	var acts string
+	if err := conn.QueryRow(t.Context(), `
+		select string_agg(concat_ws(' ', subject, author), ', ' order by subject)
+		from audit.operator_actions`).Scan(&acts); err != nil {
+		t.Fatal(err)
+	}
+	if want := "early topic sms.control: shop, later topic sms.control"; acts != want {
+		t.Errorf("on record: %s, want %s", acts, want)
+	}
+	told, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),
+		kgo.ConsumeTopics("sms.status"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	cancelled := map[string]bool{}
+	s.until("both status events", func() bool {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		told.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if strings.Contains(string(r.Value), `"reason":"cancelled"`) {
+				cancelled[string(r.Key)] = true
+			}
+		})
+		return len(cancelled) == 2
+	})
+	if !cancelled["early"] || !cancelled["later"] {
+		t.Errorf("told of %v", cancelled)
+	}
+}

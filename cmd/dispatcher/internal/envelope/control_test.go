@@ -1,0 +1,37 @@
+package envelope_test
+
+import (
+	"strings"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+)
+
+func TestControlRecordsAreStrict(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]envelope.Code{
+		`{"cancel":"order-1"}`:                                "",
+		`{"cancel":"order-1","author":"shop","reason":"why"}`: "",
+		``:                             envelope.BadJSON,
+		`null`:                         envelope.BadID,
+		`{"cancel":"order-1"`:          envelope.BadJSON,
+		`{"cancel":"order-1"} x`:       envelope.BadJSON,
+		`{"cancel":"a"}{"cancel":"b"}`: envelope.BadJSON,
+		`{"cancel":7}`:                 envelope.BadField,
+		`{"cancel":"a","resend":"a"}`:  envelope.BadField,
+		`{"cancel":""}`:                envelope.BadID,
+		`{"author":"shop"}`:            envelope.BadID,
+		`["cancel"]`:                   envelope.BadField,
+		`{"cancel":"a","reason":"` + strings.Repeat("x", 257) + `"}`:  envelope.BadField,
+		`{"cancel":"` + strings.Repeat("x", envelope.MaxBytes) + `"}`: envelope.TooLarge,
+	} {
+		c, problem := envelope.DecodeControl([]byte(raw))
+		got := envelope.Code("")
+		if problem != nil {
+			got = problem.Code
+		}
+		if got != want || (got == "") != (c.Cancel == "order-1") {
+			t.Errorf("%.60s: %q, want %q; %+v", raw, got, want, c)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+)
+
+// cancelTries is how often a message is looked at that changes meanwhile.
+const cancelTries = 5
+
+// ErrChanging says that a message could not be cancelled because it changes all the time.
+var ErrChanging = errors.New("the message changes all the time")
+
+// Cancel ends a message that has not left, and returns the state that it was in. Where it cannot be
+// cancelled, why completes the sentence "message ID ...". It returns ledger.ErrNoMessage for an id
+// that is not in the ledger, and ErrChanging.
+func Cancel(
+	ctx context.Context, l *ledger.Ledger, id, author, reason string,
+) (was ledger.State, why string, err error) {
+	for range cancelTries {
+		record, err := l.Messages.Record(ctx, id)
+		if err != nil {
+			return "", "", err
+		}
+		now, err := l.Clock(ctx)
+		if err != nil {
+			return "", "", err
+		}
+		cancellation, why := decide.Cancel(&record, now)
+		if why != "" {
+			return record.Message.State, why, nil
+		}
+		cancellation.Author, cancellation.Reason = author, reason
+		ended, err := l.Messages.Cancel(ctx, cancellation)
+		if err != nil || ended {
+			return record.Message.State, "", err
+		}
+	}
+	return "", "", ErrChanging
+}
