@@ -40,7 +40,8 @@ func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, expressionPart, functionPart,
-		healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
+		healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart, inboundPart,
+		sourcePart, keywordsPart,
 	}
 }
 

@@ -82,7 +82,8 @@ func (r *Route) checkMoney(v value, l *admission.Limit, lanes []string, c *Chann
 // meets reports whether the route may carry messages that a limit counts. Which countries a
 // prefix belongs to is not known here, so they rule nothing out.
 func (r *Route) meets(s admission.Scope) bool {
-	if s.Tenant != "" && !s.Each() && len(r.Match.Tenants) > 0 && !slices.Contains(r.Match.Tenants, s.Tenant) {
+	if s.Tenant != "" && !s.Each() && len(r.Match.Tenants) > 0 &&
+		!slices.Contains(r.Match.Tenants, s.Tenant) {
 		return false
 	}
 	return len(r.numbers(s)) > 0
