@@ -44,6 +44,7 @@ func programs(t *testing.T) []program {
 	writePrograms(t, folder)
 	in := func(name string) string { return filepath.Join(folder, name) }
 	return []program{
+		{name: "franz-go", command: []string{goProgram(t, in("follow.go"))}},
 		{name: "confluent-kafka", command: []string{python(t), in("follow_confluent.py")}},
 		{name: "kafka-python", command: []string{python(t), in("follow_kafka_python.py")}},
 		{

@@ -19,7 +19,7 @@ const installTimeout = 5 * time.Minute
 // Validators that the schemas are held to, beside the libraries of the guide.
 var (
 	pythonValidators = []string{"jsonschema==4.26.0", "rfc3339-validator==0.1.4"}
-	nodeValidators   = []string{"ajv@8.20.0", "ajv-formats@3.0.1"}
+	nodeValidators   = []string{"ajv@8.20.0", "ajv-formats@3.0.1", "@asyncapi/parser@3.6.6"}
 )
 
 // installed are the libraries, kept in bin/clients from one run to the next.
@@ -49,6 +49,40 @@ func node(t *testing.T) string {
 	return installed.node.fill(t, "node", strings.Join(packages, "\n"), func(folder string) {
 		run(t, "npm", append([]string{"install", "--silent", "--no-audit", "--no-fund", "--prefix", folder}, packages...)...)
 	})
+}
+
+// goProgram builds a program of the guide in a module of its own, with the versions of this one,
+// which are those that the guide names.
+func goProgram(t *testing.T, file string) string {
+	t.Helper()
+	mod, err := os.ReadFile(root + "/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range installLines(t, "go get") {
+		if !strings.Contains(string(mod), "\t"+strings.Replace(named, "@", " ", 1)+"\n") {
+			t.Errorf("%s names %s, which is not the version of go.mod", guide, named)
+		}
+	}
+	folder := t.TempDir()
+	sums, err := os.ReadFile(root + "/go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "go.mod"), strings.Replace(string(mod), "module dispatcher", "module shop", 1))
+	write(t, filepath.Join(folder, "go.sum"), string(sums))
+	write(t, filepath.Join(folder, "follow.go"), string(source))
+	program := filepath.Join(folder, "follow")
+	run(t, "go", "-C", folder, "vet", ".")
+	run(t, "go", "-C", folder, "build", "-o", program, ".")
+	if wrong := run(t, "gofmt", "-l", file); wrong != "" {
+		t.Errorf("%s: a program is not formatted: %s", guide, wrong)
+	}
+	return program
 }
 
 // java is a folder with the jars that the guide's dependencies need.

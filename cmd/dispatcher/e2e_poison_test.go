@@ -90,6 +90,7 @@ func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 // checkLetters reads the topic of dead letters until it has one for each position.
 func (s *stage) checkLetters(want map[string]poison) {
 	s.t.Helper()
+	schema := compiledSchema(s.t, "schema/dead.schema.json")
 	readTopic(s.t, s.kafka, s.topic("dead"), func(r *kgo.Record) bool {
 		h := map[string]string{}
 		for _, header := range r.Headers {
@@ -103,6 +104,9 @@ func (s *stage) checkLetters(want map[string]poison) {
 			return false
 		}
 		delete(want, position)
+		if err := schema.Validate(asJSON(h)); err != nil {
+			s.t.Errorf("the headers of a record that is %s: %v", p.reason, err)
+		}
 		if h["reason"] != p.reason || h["lane"] != "bulk" || h["detail"] == "" ||
 			string(r.Key) != p.id {
 			s.t.Errorf("the dead letter of a record that is %s with id %q has key %q and "+

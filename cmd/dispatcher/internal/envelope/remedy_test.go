@@ -1,8 +1,10 @@
 package envelope_test
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +12,7 @@ import (
 )
 
 // TestRemediesAreThoseOfTheDocs: the table of dead letters in docs/kafka.md has each code with the
-// words that commands print.
+// words that commands print, and so has the schema of dead letters.
 func TestRemediesAreThoseOfTheDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/kafka.md")
@@ -28,6 +30,23 @@ func TestRemediesAreThoseOfTheDocs(t *testing.T) {
 		if got := envelope.Code(row[1]).Remedy(); got != want {
 			t.Errorf("%s: %q, and in the docs %q", row[1], got, want)
 		}
+	}
+	raw, err := os.ReadFile(schemaFolder + "dead.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct{ Reason struct{ Enum []string } }
+	}
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	listed := make([]string, len(rows))
+	for i, row := range rows {
+		listed[i] = row[1]
+	}
+	if !slices.Equal(listed, schema.Properties.Reason.Enum) {
+		t.Errorf("the schema has %v, the docs %v", schema.Properties.Reason.Enum, listed)
 	}
 	if got := envelope.Code("no such code").Remedy(); got != "" {
 		t.Errorf("%q", got)
