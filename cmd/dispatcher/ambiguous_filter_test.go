@@ -47,7 +47,9 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 		t.Error(said)
 	}
 	for _, none := range [][]string{
-		{"--lane", "no-such-lane"}, {"--tenant", "no-such-tenant"}, {"--code", "no-such-code"},
+		{"--lane", "no-such-lane"},
+		{"--tenant", "no-such-tenant"},
+		{"--code", "no-such-code"},
 		{"--since", "30m"},
 	} {
 		said := settleWith(exitOK, append(none, "--yes")...).out

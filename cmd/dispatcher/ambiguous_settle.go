@@ -224,8 +224,8 @@ func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
 		left.draw(c.out)
 	}
 	if r.DryRun {
-		fmt.Fprintf(c.out, "%d messages would be settled as %s; with --yes in place of --dry-run they are.\n",
-			r.Matched, r.As)
+		fmt.Fprintf(c.out, "%d messages would be settled as %s; with --yes in place of --dry-run "+
+			"they are.\n", r.Matched, r.As)
 	} else {
 		fmt.Fprintf(c.out, "%d of %d messages are settled as %s.\n", r.Settled, r.Matched, r.As)
 	}

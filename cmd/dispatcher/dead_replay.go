@@ -36,7 +36,7 @@ replayed it, when and why is on record. A record that was replayed is refused; -
 once more under the same id, when it was lost on its way to Kafka: no id is ever sent twice.
 
 RECORD is an id, or a position as "dead list" shows it. --set and --file go with one record.`,
-		Example: `  dispatcher dead replay sms.otp/3/17 --set to=+447700900123 --reason "typo of the shop" --dry-run
+		Example: `  dispatcher dead replay sms.otp/3/17 --set to=+447700900123 --reason "typo" --dry-run
   dispatcher dead replay order-7731-otp --file corrected.json --reason "corrected by the shop"
   dispatcher dead list --reason no_route --format csv | tail -n +2 | cut -d, -f1 |
       xargs dispatcher dead replay --reason "route for +44 added"`,

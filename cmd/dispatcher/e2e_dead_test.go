@@ -121,8 +121,10 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 		t.Errorf("%d messages were submitted, want 3", n)
 	}
 	// The event of the dead record stands before those of what was published under its id.
-	events := s.statuses(map[string]string{"number": "accepted", unnamed.ID: "accepted",
-		"whole": "accepted"})["number"]
+	events := s.statuses(map[string]string{
+		"number": "accepted", unnamed.ID: "accepted",
+		"whole": "accepted",
+	})["number"]
 	if len(events) != 3 || events[0].State != "dead" || events[1].State != "sending" {
 		t.Errorf("%+v", events)
 	}

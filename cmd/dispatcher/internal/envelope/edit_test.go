@@ -27,7 +27,8 @@ func TestEditChangesWhatItIsTold(t *testing.T) {
 			`{"to":"1"}`, []envelope.Change{set("to", "2"), set("to", "3")}, `{"to":"3"}`,
 		},
 		"left out": {
-			`{"colour":"blue","id":"m"}`, []envelope.Change{{Field: "colour", Remove: true}},
+			`{"colour":"blue","id":"m"}`,
+			[]envelope.Change{{Field: "colour", Remove: true}},
 			`{"id":"m"}`,
 		},
 		"not there": {`{"id":"m"}`, []envelope.Change{{Field: "from", Remove: true}}, `{"id":"m"}`},

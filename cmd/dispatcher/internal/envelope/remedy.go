@@ -3,7 +3,7 @@ package envelope
 // Remedy says what to do about a record that cannot be used; docs/kafka.md has the same words. It
 // is empty for an unknown code.
 func (c Code) Remedy() string {
-	switch c {
+	switch c { //nolint:exhaustive // A number that is blocked is rejected, and no dead record.
 	case TooLarge:
 		return "keep the record under 64 KiB"
 	case BadJSON:
