@@ -104,13 +104,12 @@ func payloadTrouble(err error) error {
 
 // deadFacts are the facts of one record, one a row.
 func deadFacts(d *deadShown) sheet {
-	s := sheet{header: []string{"", ""}, wrap: map[int]int{2: 90}}
+	s := sheet{header: []string{"record", d.Record}, wrap: map[int]int{2: 90}}
 	add := func(name, value string) {
 		if value != "" {
 			s.rows = append(s.rows, []string{name, value})
 		}
 	}
-	add("record", d.Record)
 	add("id", d.ID)
 	if d.ID == "" {
 		add("id", "none that can be used")

@@ -3,7 +3,7 @@ package envelope
 // Remedy says what to do about a record that cannot be used; docs/kafka.md has the same words. It
 // is empty for an unknown code.
 func (c Code) Remedy() string {
-	switch c { //nolint:exhaustive // A number that is blocked is rejected, and no dead record.
+	switch c {
 	case TooLarge:
 		return "keep the record under 64 KiB"
 	case BadJSON:
@@ -33,6 +33,7 @@ func (c Code) Remedy() string {
 		return "give the second message an id of its own"
 	case Unstorable:
 		return "the database refused the row; its log says why"
+	case BlockedNumber: // such a message is rejected: it is no dead record
 	}
 	return ""
 }
