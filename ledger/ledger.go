@@ -106,6 +106,7 @@ type Ledger struct {
 
 	Reconciliations *Reconciliations
 	Seals           *Seals
+	Requests        *Requests
 }
 
 // newLedger has no pools yet.
@@ -130,6 +131,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Audits = &Audits{d}
 	l.Reconciliations = &Reconciliations{d}
 	l.Seals = &Seals{d}
+	l.Requests = &Requests{d}
 	return l
 }
 

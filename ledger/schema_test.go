@@ -285,7 +285,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"kafka_offset replayed_at replayed_by replayed_as",
 		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
-		"routing_versions": "version author reason created_at document effects base",
+		"routing_versions": "version author reason created_at document effects base login",
 		"reconciliations": "id channel file_digest from_at to_at revision complete at author login " +
 			"reason lines matched ours_only theirs_only differences ambiguous resolved",
 		"reconciliation_differences": "reconciliation kind message_id attempt line reference at " +

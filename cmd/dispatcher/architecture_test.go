@@ -268,6 +268,17 @@ var rules = map[string]rule{
 		internal + "app", internal + "control", internal + "decide", internal + "report",
 		internal + "status",
 	}},
+	internal + "api": {
+		ours: []string{
+			module + "ledger", module + "config", module + "admission", module + "selector",
+			internal + "access", internal + "control", internal + "decide", internal + "lookup",
+			internal + "numbers", internal + "report", internal + "status",
+		},
+		others: []string{
+			"github.com/danielgtaylor/huma/v2", "github.com/rs/zerolog",
+			"github.com/jackc/pgx/v5",
+		},
+	},
 	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
 	internal + "plots": {
 		ours: []string{internal + "report"}, others: []string{"github.com/go-analyze/charts"},

@@ -81,7 +81,7 @@ func (f *eraseFlags) erasure(c *cli) (*ledger.Erasure, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--default-region %w", err))
 	}
-	number, ok := recipient(region, f.number)
+	number, ok := numbers.Typed(region, f.number)
 	if !ok {
 		return nil, usage(errors.New("--number is no number: write it with plus and country " +
 			"code, such as +447700900000, or give --default-region"))

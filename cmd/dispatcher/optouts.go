@@ -235,7 +235,7 @@ func (f *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, err
 	}
 	out := make([]string, len(args))
 	for i, arg := range args {
-		n, ok := recipient(r, arg)
+		n, ok := numbers.Typed(r, arg)
 		if !ok {
 			return nil, usage(fmt.Errorf("argument %d is no number: write it with plus and "+
 				"country code, such as +447700900000, or give --default-region", i+1))

@@ -18,29 +18,6 @@ import (
 	"dispatcher/ledger"
 )
 
-// recipient reads a number as people write it: with blanks, dots, dashes or brackets between its
-// digits. It is false for what is no number with a country code then.
-func recipient(r numbers.Region, text string) (number string, ok bool) {
-	text = strings.Map(func(c rune) rune {
-		if strings.ContainsRune(" \u00a0\t.-/()", c) {
-			return -1
-		}
-		return c
-	}, text)
-	if rest, found := strings.CutPrefix(text, "00"); found && r == "" {
-		text = "+" + rest
-	}
-	number = r.E164(text)
-	digits := strings.TrimPrefix(number, "+")
-	switch {
-	case digits == number || len(digits) < 7 || len(digits) > 15 || digits[0] == '0':
-		return "", false
-	case strings.Trim(digits, "0123456789") != "":
-		return "", false
-	}
-	return number, true
-}
-
 // listFlags say who changes a list, and why.
 type listFlags struct {
 	whom
@@ -270,7 +247,7 @@ func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int
 		line, _ := rows.FieldPos(0)
 		// as spreadsheets separate columns where the comma is the decimal point
 		column, _, _ := strings.Cut(row[0], ";")
-		n, ok := recipient(r, column)
+		n, ok := numbers.Typed(r, column)
 		switch {
 		case ok:
 			recipients = append(recipients, n)

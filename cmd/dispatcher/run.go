@@ -89,6 +89,11 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 		}
 		opts.Keys = keys
 	}
+	gate, err := c.gate(&settings, f.embedded)
+	if err != nil {
+		return usage(err)
+	}
+	serveAPI(&opts, gate)
 	firstRouting(&opts, f.embedded)
 	if settings.ReportsURL != "" {
 		opts.DaysClosed = publishing(&settings, &log)

@@ -154,6 +154,9 @@ grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_ap
 -- What operators did. It stays what it is.
 grant insert on dispatcher.operator_actions to dispatcher_app;
 
+-- Answers to requests of the API, which are given again when a request comes again.
+grant insert, delete, update (status, header, body) on dispatcher.api_requests to dispatcher_app;
+
 -- Processes, and notices on their way to Kafka.
 grant insert, delete, update (last_seen, beating_since, oldest_open_at, left_at, counts, state)
   on dispatcher.instances to dispatcher_app;

@@ -7,7 +7,9 @@ package app
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,6 +44,9 @@ type Options struct {
 	// DaysClosed is called at the start, and after this process has closed or corrected a business
 	// day; again where it failed. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
+	// Handler makes what answers below /api/ on the admin server, once the database is there;
+	// closing ends what would keep the server from stopping. It may be nil.
+	Handler func(l *ledger.Ledger) (handler http.Handler, closing func(), err error)
 	// Sandbox is how sandbox carriers behave; nil is embedded.QuickCarrier.
 	Sandbox *smpptest.Behaviour
 	// Tracer records traces; nil is what the OTEL_* environment asks for.
@@ -60,6 +65,8 @@ type App struct {
 	begin     chan struct{} // closed when this process may take messages
 	dispatch  *pipeline.Dispatcher
 	admin     *console.Server
+	handler   atomic.Pointer[http.Handler] // of Options.Handler; nil until the database is there
+	closing   func()                       // ends its streams; nil as long as handler
 	webhooks  *receive.Webhooks
 	registry  *prometheus.Registry
 	reloader  *reloader
@@ -108,6 +115,9 @@ func (a *App) start(ctx context.Context) error {
 		return err // a port that is taken is noticed before the first message is read
 	}
 	if err := a.openLedger(ctx); err != nil {
+		return err
+	}
+	if err := a.startHandler(); err != nil {
 		return err
 	}
 	a.keepDays()
@@ -173,7 +183,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	var err error
 	a.admin, err = console.Listen(ctx, console.Config{
 		Address: a.opts.Settings.Listen, Registry: a.registry, Ready: a.readiness.checks,
-		Version: a.opts.Version,
+		Version: a.opts.Version, Handler: a.late(),
 	})
 	if err != nil {
 		return err
@@ -183,12 +193,41 @@ func (a *App) startAdmin(ctx context.Context) error {
 	return nil
 }
 
+// late gives the admin server the handler as soon as it is there; nil when there is none.
+func (a *App) late() func() http.Handler {
+	if a.opts.Handler == nil {
+		return nil
+	}
+	return func() http.Handler {
+		if h := a.handler.Load(); h != nil {
+			return *h
+		}
+		return nil
+	}
+}
+
+func (a *App) startHandler() error {
+	if a.opts.Handler == nil {
+		return nil
+	}
+	handler, closing, err := a.opts.Handler(a.ledger)
+	if err != nil {
+		return err
+	}
+	a.closing = closing
+	a.handler.Store(&handler)
+	return nil
+}
+
 // adminTimeout bounds the stop of the admin server: slow requests are cut off.
 const adminTimeout = time.Second
 
 func (a *App) stopAdmin(ctx context.Context) error {
 	if a.admin == nil {
 		return nil
+	}
+	if a.closing != nil {
+		a.closing()
 	}
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -37,6 +38,9 @@ type Config struct {
 	// Ready lists the conditions of readiness. It must answer within ctx.
 	Ready   func(ctx context.Context) []Check
 	Version string
+	// Handler answers every path that the server does not know itself, such as those of the API;
+	// nil while it is not there yet. It may be nil.
+	Handler func() http.Handler
 }
 
 // readyTimeout bounds the checks behind /readyz.
@@ -100,7 +104,23 @@ func handler(cfg *Config) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /{$}", cfg.index)
+	if cfg.Handler != nil {
+		mux.HandleFunc("/api/", cfg.late)
+	}
 	return mux
+}
+
+// late passes a request on to the handler that comes when the process has reached its database.
+func (cfg *Config) late(w http.ResponseWriter, r *http.Request) {
+	if next := cfg.Handler(); next != nil {
+		next.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, `{"title":"Service Unavailable","status":503,"detail":"the process `+
+		`is starting: it waits for its database"}`+"\n")
 }
 
 // readiness is the body of readyz.

@@ -114,6 +114,9 @@ func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 	return done, nil
 }
 
+// Check refuses a document whose channels an adapter would refuse.
+func Check(doc *config.Document) error { return app.CheckChannels(doc.Name, doc.Routing) }
+
 // withEffects is the new routing with the effects of health weighting that it takes over.
 func (d *Draft) withEffects(after *config.Routing) *config.Routing {
 	if d.InForce == nil {

@@ -96,7 +96,23 @@ func (d *Draft) Rollback(ctx context.Context, version int64) (*Changed, error) {
 // History compares each of the newest versions with the one before it. Versions are read
 // one by one: a document may be large, and health weighting makes many versions of it.
 func History(ctx context.Context, l *ledger.Ledger, limit int) ([]HistoryLine, error) {
-	v, err := l.Routing.Current(ctx)
+	return HistoryBefore(ctx, l, 0, limit)
+}
+
+// HistoryBefore is History of the versions below one; 0 begins with the newest.
+func HistoryBefore(
+	ctx context.Context, l *ledger.Ledger, below int64, limit int,
+) ([]HistoryLine, error) {
+	if below == 1 {
+		return []HistoryLine{}, nil
+	}
+	read := l.Routing.Current
+	if below > 0 {
+		read = func(ctx context.Context) (ledger.RoutingVersion, error) {
+			return l.Routing.Version(ctx, below-1)
+		}
+	}
+	v, err := read(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		return []HistoryLine{}, nil
 	}

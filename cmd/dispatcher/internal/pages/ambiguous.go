@@ -21,7 +21,7 @@ type ambiguousPage struct {
 	Ended          bool // those that stayed unknown are listed, too
 	Contradictions []ledger.ContradictionRecord
 	Version        int64
-	Dead           []ledger.Unusable
+	Dead           []ledger.DeadRecord
 }
 
 type ambiguousLine struct {
@@ -53,7 +53,7 @@ func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
 		mostAmbiguous); err != nil {
 		return err
 	}
-	if p.Dead, err = l.Reports.Unusable(r.Context(), mostAmbiguous); err != nil {
+	if p.Dead, err = l.DeadRecords.List(r.Context(), &ledger.DeadFilter{}, mostAmbiguous); err != nil {
 		return err
 	}
 	return s.show(w, r, "ambiguous", "Ambiguous and dead", p)

@@ -1,0 +1,401 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/selector"
+)
+
+const document = `channels:
+  a: {provider: sandbox, limits: [{window: 1s, max: 100}]}
+  b: {provider: sandbox}
+routes:
+  - {name: default, weights: {a: 60, b: 40}}
+`
+
+// stage is the API over a database of its own, with a token of each role.
+type stage struct {
+	t      *testing.T
+	url    string
+	ledger *ledger.Ledger
+	tokens map[string]string
+}
+
+func newStage(t *testing.T, rate api.Rate) *stage {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	s := &stage{t: t, ledger: l, tokens: map[string]string{}}
+	s.edit("first", func(d *control.Draft) (*control.Changed, error) {
+		return d.Make(t.Context(), func() (*config.Document, error) {
+			return config.ParseDocument("first.yaml", []byte(document))
+		})
+	})
+	var lines strings.Builder
+	for name, role := range map[string]access.Role{
+		"vic": access.Viewer, "olga": access.Operator, "fred": access.Finance, "ada": access.Admin,
+	} {
+		token, entry, err := access.NewToken(name, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.tokens[role.String()] = token
+		lines.WriteString(entry.String() + "\n")
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gate, err := access.New(access.Config{TokensFile: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := api.New(api.Config{
+		Gate: gate, Ledger: l, DeadAfter: 6 * time.Second, Log: zerolog.Nop(), Rate: rate,
+		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond,
+	})
+	server := httptest.NewServer(a.Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(a.Close)
+	s.url = server.URL
+	return s
+}
+
+// edit changes the routing as another process does, past the API.
+func (s *stage) edit(reason string, do func(*control.Draft) (*control.Changed, error)) {
+	s.t.Helper()
+	d, err := control.Begin(s.t.Context(), s.ledger, nil, control.By{
+		Author: "elsewhere", Reason: reason,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := do(d); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// ask makes a request with the token of a role; headers are pairs.
+func (s *stage) ask(role, method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+api.Base+path,
+		strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if role != "" {
+		r.Header.Set("Authorization", "Bearer "+s.tokens[role])
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+// operations are one request of each operation, with what the role needs.
+var operations = []struct {
+	method, path, body string
+	action             access.Action
+}{
+	{"GET", "/status", "", access.View},
+	{"GET", "/channels", "", access.View},
+	{"GET", "/routing", "", access.View},
+	{"GET", "/routing/versions", "", access.View},
+	{"GET", "/routing/versions/1", "", access.View},
+	{"POST", "/routing/validate", `{"document":"x"}`, access.View},
+	{"POST", "/routing/preview", `{"document":"x"}`, access.View},
+	{"GET", "/weights", "", access.View},
+	{"GET", "/ramps", "", access.View},
+	{"GET", "/limits", "", access.View},
+	{"GET", "/messages/none", "", access.View},
+	{"POST", "/messages/lookup", `{"number":"+447700900123"}`, access.View},
+	{"GET", "/ambiguous", "", access.View},
+	{"GET", "/dead", "", access.View},
+	{"PUT", "/routing", `{}`, access.Operate},
+	{"POST", "/routing/rollback", `{}`, access.Operate},
+	{"PUT", "/channels/a/state", `{}`, access.Operate},
+	{"PUT", "/routes/default/weights", `{}`, access.Operate},
+	{"POST", "/routes/default/ramp", `{}`, access.Operate},
+	{"PUT", "/routes/default/ramp", `{}`, access.Operate},
+	{"PUT", "/limits", `{}`, access.Operate},
+	{"POST", "/pause", `{}`, access.Operate},
+	{"POST", "/resume", `{}`, access.Operate},
+	{"POST", "/messages/none/cancel", `{}`, access.Operate},
+	{"POST", "/ambiguous/none/settle", `{}`, access.Operate},
+	{"GET", "/reports/daily", "", access.Report},
+	{"GET", "/reports/range", "", access.Report},
+	{"GET", "/audit/actions", "", access.Audit},
+	{"GET", "/audit/routing", "", access.Audit},
+}
+
+// TestEachRoleMayDoWhatTheTableSays over real HTTP, for each operation. None without a token.
+func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6})
+	for _, o := range operations {
+		if got := s.ask("", o.method, o.path, o.body); got.status != http.StatusUnauthorized ||
+			got.header.Get("WWW-Authenticate") != "Bearer" ||
+			got.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %s without a token: %+v", o.method, o.path, got)
+		}
+		for _, role := range []access.Role{
+			access.Viewer, access.Operator, access.Finance, access.Admin,
+		} {
+			got := s.ask(role.String(), o.method, o.path, o.body)
+			if allowed := got.status != http.StatusForbidden; allowed != role.May(o.action) {
+				t.Errorf("%s %s as %s: %d", o.method, o.path, role, got.status)
+			}
+			if got.status >= http.StatusInternalServerError {
+				t.Errorf("%s %s as %s: %d %s", o.method, o.path, role, got.status, got.body)
+			}
+			if strings.Contains(got.body, "7700900123") {
+				t.Errorf("%s %s as %s shows the number", o.method, o.path, role)
+			}
+		}
+	}
+}
+
+func TestTheAuthorOfAChangeIsWhoWasAuthenticated(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	got := s.ask("operator", "PUT", "/routes/default/weights",
+		`{"weights":{"a":25},"reason":"a costs more"}`)
+	if got.status != http.StatusOK || got.header.Get("ETag") != `"2"` {
+		t.Fatalf("%+v", got)
+	}
+	v, err := s.ledger.Routing.Current(t.Context())
+	if err != nil || v.Author != "olga" || v.Reason != "a costs more" ||
+		!strings.Contains(v.Document, "a: 25") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if got := s.ask("operator", "PUT", "/channels/b/state",
+		`{"state":"draining","reason":"x","author":"somebody else"}`); got.status !=
+		http.StatusUnprocessableEntity {
+		t.Errorf("a claimed author: %+v", got)
+	}
+	if got := s.ask("operator", "PUT", "/channels/b/state", `{"state":"draining"}`); got.status !=
+		http.StatusUnprocessableEntity {
+		t.Errorf("without a reason: %+v", got)
+	}
+}
+
+func TestAnOldETagChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	tag := s.ask("viewer", "GET", "/routing", "").header.Get("ETag")
+	s.edit("quicker", func(d *control.Draft) (*control.Changed, error) {
+		return d.SetState(t.Context(), "b", config.Draining)
+	})
+	const body = `{"weights":{"a":25},"reason":"mine"}`
+	if got := s.ask("operator", "PUT", "/routes/default/weights", body, "If-Match",
+		tag); got.status != http.StatusPreconditionFailed ||
+		!strings.Contains(got.body, "elsewhere") {
+		t.Errorf("%+v", got)
+	}
+	now := s.ask("viewer", "GET", "/routing", "").header.Get("ETag")
+	if got := s.ask("operator", "PUT", "/routes/default/weights", body, "If-Match",
+		now); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	const body = `{"lanes":["bulk"],"reason":"wrong text"}`
+	first := s.ask("operator", "POST", "/pause", body, "Idempotency-Key", "k-1")
+	s.edit("resumed", func(d *control.Draft) (*control.Changed, error) {
+		return d.Resume(t.Context(), &config.Paused{All: true})
+	})
+	again := s.ask("operator", "POST", "/pause", body, "Idempotency-Key", "k-1")
+	if first.status != http.StatusOK || again.status != http.StatusOK || first.body != again.body ||
+		again.header.Get("Idempotency-Replayed") != "true" ||
+		again.header.Get("ETag") != first.header.Get("ETag") {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	if v, err := s.ledger.Routing.Current(t.Context()); err != nil || v.Version != 3 {
+		t.Errorf("it was carried out again: %d, %v", v.Version, err)
+	}
+	other := s.ask("operator", "POST", "/pause", `{"all":true,"reason":"x"}`, "Idempotency-Key",
+		"k-1")
+	if other.status != http.StatusUnprocessableEntity {
+		t.Errorf("another request with the key: %+v", other)
+	}
+	if got := s.ask("admin", "POST", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
+		"k-1"); got.status != http.StatusOK {
+		t.Errorf("the key of somebody else: %+v", got)
+	}
+}
+
+func TestWhoAsksTooOftenWaits(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{PerSecond: 1e-3, Burst: 2})
+	for range 2 {
+		if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusOK {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusTooManyRequests ||
+		got.header.Get("Retry-After") == "" {
+		t.Errorf("%+v", got)
+	}
+	if got := s.ask("operator", "GET", "/whoami", ""); got.status != http.StatusOK ||
+		!strings.Contains(got.body, `"olga"`) {
+		t.Errorf("somebody else: %+v", got)
+	}
+}
+
+func TestListsComeInPages(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	for _, state := range []config.State{config.Draining, config.Enabled, config.Disabled} {
+		s.edit(string(state), func(d *control.Draft) (*control.Changed, error) {
+			return d.SetState(t.Context(), "b", state)
+		})
+	}
+	var versions []int64
+	for cursor := ""; ; {
+		var got struct {
+			Items []struct {
+				Version int64 `json:"version"`
+			} `json:"items"`
+			Next string `json:"next"`
+		}
+		a := s.ask("viewer", "GET", "/routing/versions?limit=3&cursor="+cursor, "")
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		for _, v := range got.Items {
+			versions = append(versions, v.Version)
+		}
+		if cursor = got.Next; cursor == "" {
+			break
+		}
+	}
+	if len(versions) != 4 || versions[0] != 4 || versions[3] != 1 {
+		t.Errorf("%v", versions)
+	}
+	if got := s.ask("viewer", "GET", "/dead?cursor=x", ""); got.status !=
+		http.StatusUnprocessableEntity {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTheStreamShowsWhatAnotherProcessChanges without being asked again.
+func TestTheStreamShowsWhatAnotherProcessChanges(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+api.Base+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.tokens["viewer"])
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	lines := bufio.NewReader(response.Body)
+	until := func(version string) {
+		t.Helper()
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(line, "data: ") &&
+				strings.Contains(line, `"routing_version":`+version+",") {
+				return
+			}
+		}
+	}
+	until("1")
+	s.edit("elsewhere", func(d *control.Draft) (*control.Changed, error) {
+		return d.SetState(t.Context(), "b", config.Draining)
+	})
+	until("2")
+}
+
+var update = flag.Bool("update", false, "rewrite docs/openapi.json")
+
+// TestTheDescriptionIsTheOneThatIsCheckedIn, which people read and programs are made from.
+func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
+	t.Parallel()
+	gate, err := access.New(access.Config{Embedded: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api.New(api.Config{Gate: gate, Log: zerolog.Nop()}).Handler())
+	t.Cleanup(server.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		server.URL+api.Base+"/openapi.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%d, %v", response.StatusCode, err)
+	}
+	var now bytes.Buffer
+	if err := json.Indent(&now, raw, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	now.WriteByte('\n')
+	path := filepath.Join("..", "..", "..", "..", "docs", "openapi.json")
+	if *update {
+		if err := os.WriteFile(path, now.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(stored, now.Bytes()) {
+		t.Errorf("docs/openapi.json is not what is served (%v): go test ./cmd/dispatcher/internal/"+
+			"api -run Description -update", err)
+	}
+}

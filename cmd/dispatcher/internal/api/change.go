@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+type stateInput struct {
+	Match
+	Channel string `path:"channel" maxLength:"64"`
+	Body    struct {
+		Change
+		State string `json:"state" enum:"enabled,draining,disabled"`
+	}
+}
+
+func (a *API) setState(ctx context.Context, in *stateInput) (*tagged[*control.Changed], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
+		return d.SetState(ctx, in.Channel, config.State(in.Body.State))
+	})
+}
+
+// weights are weights by channel, as numbers.
+type weights map[string]json.Number
+
+func (w weights) parse() ([]config.Weight, error) {
+	var out []config.Weight
+	for _, channel := range slices.Sorted(maps.Keys(w)) {
+		weight, err := selector.ParseWeight(w[channel].String())
+		if err != nil {
+			return nil, &control.Refused{Err: fmt.Errorf("channel %s: %w", channel, err)}
+		}
+		out = append(out, config.Weight{Channel: channel, Weight: weight, Configured: weight})
+	}
+	return out, nil
+}
+
+type weightsInput struct {
+	Match
+	Route string `path:"route" maxLength:"64"`
+	Body  struct {
+		Change
+		Weights weights `json:"weights" minProperties:"1" maxProperties:"200" doc:"by channel; others keep theirs"`
+	}
+}
+
+func (a *API) setWeights(ctx context.Context, in *weightsInput) (*tagged[*control.Changed], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	to, err := in.Body.Weights.parse()
+	if err != nil {
+		return nil, err
+	}
+	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
+		return d.SetWeights(ctx, in.Route, to)
+	})
+}
+
+type rampInput struct {
+	Match
+	Route string `path:"route" maxLength:"64"`
+	Body  struct {
+		Change
+		Weights      weights `json:"weights" minProperties:"1" maxProperties:"200" doc:"that the ramp leads to"`
+		OverSeconds  int64   `json:"over_seconds" minimum:"1" maximum:"31536000" doc:"from now to the last step"`
+		Steps        int     `json:"steps,omitempty" minimum:"1" maximum:"1000" default:"6"`
+		MaxErrors    float64 `json:"max_errors,omitempty" minimum:"0" maximum:"1" default:"0.05" doc:"the ramp holds above it"`
+		MaxDeviation float64 `json:"max_deviation,omitempty" minimum:"0" maximum:"1" default:"0.05" doc:"the ramp holds above it"`
+		Least        int64   `json:"least_messages,omitempty" minimum:"0" default:"100" doc:"no check before this many messages"`
+	}
+}
+
+func (a *API) startRamp(ctx context.Context, in *rampInput) (*reply[*control.RampStarted], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	to, err := in.Body.Weights.parse()
+	if err != nil {
+		return nil, err
+	}
+	plan := control.RampPlan{
+		Route: in.Route, To: to, Steps: in.Body.Steps,
+		Every:     time.Duration(in.Body.OverSeconds) * time.Second / time.Duration(in.Body.Steps),
+		MaxErrors: in.Body.MaxErrors, MaxDeviation: in.Body.MaxDeviation, Least: in.Body.Least,
+	}
+	if plan.Every < control.LeastBetween {
+		return nil, &control.Refused{Err: fmt.Errorf("over_seconds leaves less than a second for "+
+			"each of %d steps", plan.Steps)}
+	}
+	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
+	if err != nil {
+		return nil, err
+	}
+	started, err := draft.StartRamp(ctx, &plan)
+	return &reply[*control.RampStarted]{started}, err
+}
+
+type steerInput struct {
+	Match
+	Route string `path:"route" maxLength:"64"`
+	Body  struct {
+		Change
+		Do string `json:"do" enum:"hold,resume,cancel"`
+	}
+}
+
+func (a *API) steerRamp(ctx context.Context, in *steerInput) (*reply[*control.RampStarted], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
+	if err != nil {
+		return nil, err
+	}
+	to := map[string]ledger.RampState{
+		"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
+	}[in.Body.Do]
+	steered, err := draft.SteerRamp(ctx, in.Route, to)
+	return &reply[*control.RampStarted]{steered}, err
+}
+
+type limitInput struct {
+	Match
+	Body struct {
+		Change
+		Channel  string `json:"channel,omitempty" maxLength:"64" doc:"absent for the limits over all channels"`
+		Window   string `json:"window" enum:"1s,1m,1h,1d"`
+		Unit     string `json:"unit,omitempty" enum:"messages,segments,money" default:"messages"`
+		Tenant   string `json:"tenant,omitempty" maxLength:"64" doc:"only the limit of this tenant"`
+		Prefix   string `json:"prefix,omitempty" maxLength:"16" doc:"only the limit for numbers that begin with this"`
+		Max      string `json:"max,omitempty" maxLength:"32" doc:"most units in one window; money as a decimal"`
+		Currency string `json:"currency,omitempty" maxLength:"3"`
+		Remove   bool   `json:"remove,omitempty"`
+	}
+}
+
+// limit is the one that the body names.
+func (in *limitInput) limit() (l admission.Limit, err error) {
+	b := &in.Body
+	if l.Window, err = config.ParseWindow(b.Window); err != nil {
+		return l, err
+	}
+	if l.Unit, err = admission.ParseUnit(b.Unit); err != nil {
+		return l, err
+	}
+	l.Scope, l.Currency = admission.Scope{Tenant: b.Tenant, Prefix: b.Prefix}, b.Currency
+	switch {
+	case b.Tenant != "" && b.Prefix != "":
+		return l, fmt.Errorf("tenant and prefix exclude each other")
+	case b.Channel == "" && l.Scope == (admission.Scope{}):
+		return l, fmt.Errorf("a limit over all channels has a tenant or a prefix")
+	case b.Remove == (b.Max != ""):
+		return l, fmt.Errorf("write either max or remove")
+	}
+	if b.Prefix != "" {
+		if err := config.CheckPrefix(b.Prefix); err != nil {
+			return l, fmt.Errorf("prefix: %w", err)
+		}
+	}
+	if !b.Remove {
+		if l.Max, err = config.ParseMax(b.Max, l.Unit); err != nil {
+			return l, fmt.Errorf("max: %w", err)
+		}
+	}
+	return l, nil
+}
+
+func (a *API) setLimit(ctx context.Context, in *limitInput) (*tagged[*control.Changed], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	l, err := in.limit()
+	if err != nil {
+		return nil, &control.Refused{Err: err}
+	}
+	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
+		return d.SetLimit(ctx, in.Body.Channel, l, in.Body.Remove, nil)
+	})
+}
+
+type pauseInput struct {
+	Match
+	Body struct {
+		Change
+		Lanes   []string `json:"lanes,omitempty" maxItems:"100"`
+		Routes  []string `json:"routes,omitempty" maxItems:"100"`
+		Tenants []string `json:"tenants,omitempty" maxItems:"100"`
+		All     bool     `json:"all,omitempty"`
+	}
+}
+
+func (a *API) pause(ctx context.Context, in *pauseInput) (*tagged[*control.Changed], error) {
+	return a.pausing(ctx, in, (*control.Draft).Pause)
+}
+
+func (a *API) resume(ctx context.Context, in *pauseInput) (*tagged[*control.Changed], error) {
+	return a.pausing(ctx, in, (*control.Draft).Resume)
+}
+
+func (a *API) pausing(
+	ctx context.Context, in *pauseInput,
+	do func(*control.Draft, context.Context, *config.Paused) (*control.Changed, error),
+) (*tagged[*control.Changed], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	what := &config.Paused{
+		Lanes: in.Body.Lanes, Routes: in.Body.Routes, Tenants: in.Body.Tenants, All: in.Body.All,
+	}
+	if !what.Any() {
+		return nil, &control.Refused{Err: fmt.Errorf("name lanes, routes, tenants or all")}
+	}
+	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
+		return do(d, ctx, what)
+	})
+}

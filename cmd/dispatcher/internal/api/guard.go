@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+)
+
+// actionKey is where an operation holds the access.Action that it needs.
+const actionKey = "action"
+
+// callerKey is where the context of a request holds its access.Principal.
+type callerKey struct{}
+
+// caller is who makes the request.
+func caller(ctx context.Context) access.Principal {
+	p, _ := ctx.Value(callerKey{}).(access.Principal)
+	return p
+}
+
+// guard lets a request through when its caller is known, may do it, and does not ask too often. It
+// comes before anything of the request is read.
+func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
+	action, guarded := ctx.Operation().Metadata[actionKey].(access.Action)
+	r, _ := humago.Unwrap(ctx)
+	who, err := a.cfg.Gate.Authenticate(r)
+	if err != nil {
+		status, detail := refusal(err)
+		if status == http.StatusUnauthorized {
+			ctx.SetHeader("WWW-Authenticate", "Bearer")
+		}
+		a.deny(ctx, status, detail)
+		return
+	}
+	if wait := a.rates.take(who.Name, time.Now()); wait > 0 {
+		ctx.SetHeader("Retry-After", seconds(int(math.Ceil(wait.Seconds()))))
+		a.deny(ctx, http.StatusTooManyRequests, "too many requests; wait before the next one")
+		return
+	}
+	if !guarded || action != anybody && !who.Role.May(action) {
+		a.deny(ctx, http.StatusForbidden, "your role, "+who.Role.String()+", may not do this")
+		return
+	}
+	next(huma.WithValue(ctx, callerKey{}, who))
+}
+
+// anybody marks what every role may do.
+const anybody = access.Action(-1)
+
+// Rate bounds how often one principal may ask.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// rates has a bucket for each principal. Only those who have a token get one, so that they are few.
+type rates struct {
+	rate Rate
+	mu   *sync.Mutex
+	by   map[string]*bucket // guarded by mu
+}
+
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+func newRates(r Rate) rates {
+	if r.PerSecond <= 0 {
+		r.PerSecond = 20
+	}
+	if r.Burst <= 0 {
+		r.Burst = 100
+	}
+	return rates{rate: r, mu: &sync.Mutex{}, by: map[string]*bucket{}}
+}
+
+// take counts a request, or says how long the caller has to wait.
+func (r *rates) take(name string, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.by[name]
+	if b == nil {
+		b = &bucket{tokens: float64(r.rate.Burst), at: now}
+		r.by[name] = b
+	}
+	b.tokens = min(b.tokens+now.Sub(b.at).Seconds()*r.rate.PerSecond, float64(r.rate.Burst))
+	b.at = now
+	if b.tokens < 1 {
+		return time.Duration((1 - b.tokens) / r.rate.PerSecond * float64(time.Second))
+	}
+	b.tokens--
+	return 0
+}

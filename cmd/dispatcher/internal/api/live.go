@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2/sse"
+
+	"dispatcher/cmd/dispatcher/internal/status"
+)
+
+var errTooLong = errors.New("the range has more than a year: ask for less")
+
+const (
+	// liveFor ends a stream: its client connects again, with a token that is still valid.
+	liveFor = 15 * time.Minute
+	// liveBeat is the longest time without an event.
+	liveBeat = 15 * time.Second
+)
+
+// live streams the status: first as it is, then whenever it changes, and at least every quarter of a
+// minute.
+func (a *API) live(o operation) {
+	shared := &liveStatus{}
+	sse.Register(a.huma, o.describe(), map[string]any{"status": status.Now{}},
+		func(ctx context.Context, _ *struct{}, send sse.Sender) {
+			ctx, cancel := context.WithTimeout(ctx, liveFor)
+			defer cancel()
+			tick := time.NewTicker(a.cfg.LiveEvery)
+			defer tick.Stop()
+			var last string
+			var sent time.Time
+			for id := 1; ; {
+				now, print, err := shared.read(ctx, a)
+				if err == nil && (print != last || time.Since(sent) >= liveBeat) {
+					if send(sse.Message{ID: id, Data: *now}) != nil {
+						return // the client has gone
+					}
+					last, sent, id = print, time.Now(), id+1
+				}
+				select {
+				case <-tick.C:
+				case <-a.closing:
+					return
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+}
+
+// liveStatus is read once for all streams.
+type liveStatus struct {
+	mu    sync.Mutex
+	at    time.Time
+	now   *status.Now
+	print string // the status without its times
+	err   error
+}
+
+func (l *liveStatus) read(ctx context.Context, a *API) (*status.Now, string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.at) < a.cfg.LiveEvery/2 {
+		return l.now, l.print, l.err
+	}
+	l.now, l.err = a.now(ctx)
+	l.at = time.Now()
+	if l.err != nil {
+		return nil, "", l.err
+	}
+	timeless := *l.now
+	timeless.Now, timeless.Since = time.Time{}, time.Time{}
+	text, err := json.Marshal(&timeless)
+	l.print, l.err = string(text), err
+	return l.now, l.print, l.err
+}

@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/control"
+)
+
+// reply is a response with a body.
+type reply[T any] struct{ Body T }
+
+// tagged is a response whose ETag is the routing version that it was read from.
+type tagged[T any] struct {
+	ETag string `header:"ETag" doc:"the routing version, for If-Match of a change"`
+	Body T
+}
+
+// operation describes one.
+type operation struct {
+	method, path, id, tag, summary string
+	action                         access.Action
+	maxBody                        int64
+}
+
+// everyError are the statuses that any operation may answer with.
+var everyError = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+	http.StatusRequestTimeout, http.StatusConflict, http.StatusPreconditionFailed,
+	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+	http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError,
+	http.StatusServiceUnavailable,
+}
+
+func (o *operation) describe() huma.Operation {
+	return huma.Operation{
+		OperationID: o.id, Method: o.method, Path: Base + o.path, Summary: o.summary,
+		Tags: []string{o.tag}, Errors: everyError, MaxBodyBytes: o.maxBody,
+		Metadata: map[string]any{actionKey: o.action},
+	}
+}
+
+// serve registers an operation.
+func serve[I, O any](a *API, o operation, do func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, o.describe(), func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// Change is what every body of a change has.
+type Change struct {
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"why; the history shows it. Required unless dry_run"`
+	DryRun bool   `json:"dry_run,omitempty" doc:"say what would change, and change nothing"`
+}
+
+// Match is the precondition of a change.
+type Match struct {
+	IfMatch        string `header:"If-Match" doc:"ETag that the change was made from; 412 when another version was applied since"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"128" doc:"of your choice, for a day: a request that comes again with it gets the first answer"`
+}
+
+// by is who makes the change: the authenticated caller, and nobody else.
+func by(ctx context.Context, c *Change, m *Match) (control.By, error) {
+	made := control.By{
+		Author: caller(ctx).Name, Reason: strings.TrimSpace(c.Reason), DryRun: c.DryRun,
+	}
+	if made.Reason == "" && !made.DryRun {
+		return made, huma.Error422UnprocessableEntity("reason is missing: write why",
+			&huma.ErrorDetail{Location: "body.reason", Message: "is missing"})
+	}
+	if m == nil || m.IfMatch == "" || m.IfMatch == "*" {
+		return made, nil
+	}
+	version, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`), 10, 64)
+	if err != nil || version < 0 {
+		return made, huma.Error412PreconditionFailed("If-Match is no ETag of the routing")
+	}
+	made.Expect = &version
+	return made, nil
+}
+
+func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// page asks for a part of a list.
+type page struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
+	Cursor string `query:"cursor" maxLength:"64" doc:"next of the page before; without it the first page"`
+}
+
+// before is the number of the last row of the page before; 0 for the first page.
+func (p *page) before() (int64, error) {
+	if p.Cursor == "" {
+		return 0, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err == nil {
+		var n int64
+		if n, err = strconv.ParseInt(string(raw), 10, 64); err == nil && n > 0 {
+			return n, nil
+		}
+	}
+	return 0, huma.Error422UnprocessableEntity("cursor is none that a page had",
+		&huma.ErrorDetail{Location: "query.cursor", Message: "is not known"})
+}
+
+// list is a page of rows.
+type list[T any] struct {
+	Items []T    `json:"items" nullable:"false"`
+	Next  string `json:"next,omitempty" doc:"cursor of the next page; absent on the last one"`
+}
+
+// paged makes a page of rows, of which one more than asked for has been read.
+func paged[T any](rows []T, limit int, number func(*T) int64) list[T] {
+	if rows == nil {
+		rows = []T{}
+	}
+	l := list[T]{Items: rows}
+	if len(rows) > limit {
+		l.Items = rows[:limit]
+		l.Next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d",
+			number(&rows[limit-1])))
+	}
+	return l
+}

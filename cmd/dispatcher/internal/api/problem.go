@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
+)
+
+// writeProblem answers as RFC 9457 wants it, where huma is not asked.
+func writeProblem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(huma.ErrorModel{
+		Status: status, Title: http.StatusText(status), Detail: detail,
+	})
+}
+
+// problem turns an error into an answer. What was not foreseen goes to the log, and not to the
+// caller: it may hold what the caller must not see.
+func (a *API) problem(ctx context.Context, err error) error {
+	if status, ok := statusOf(err); ok {
+		return huma.NewError(status, err.Error())
+	}
+	var known huma.StatusError
+	if errors.As(err, &known) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return huma.NewError(http.StatusServiceUnavailable, "the request was ended")
+	}
+	a.cfg.Log.Error().Err(err).Msg("a request of the API failed")
+	if away(err) {
+		return huma.NewError(http.StatusServiceUnavailable, "the database does not answer; try "+
+			"again")
+	}
+	return huma.NewError(http.StatusInternalServerError, "the request failed; the log of the "+
+		"dispatcher says why")
+}
+
+// statusOf is the status for what the caller, or the state of things, is the cause of.
+func statusOf(err error) (int, bool) {
+	_, refused := errors.AsType[*control.Refused](err)
+	_, unknown := errors.AsType[*control.Unknown](err)
+	_, noRamp := errors.AsType[*control.NoRamp](err)
+	_, conflict := errors.AsType[*control.Conflict](err)
+	_, impossible := errors.AsType[*control.Impossible](err)
+	_, running := errors.AsType[*control.RampRunning](err)
+	_, moved := errors.AsType[*control.RampMoved](err)
+	switch {
+	case refused:
+		return http.StatusUnprocessableEntity, true
+	case conflict:
+		return http.StatusPreconditionFailed, true
+	case unknown, noRamp, errors.Is(err, ledger.ErrNoMessage):
+		return http.StatusNotFound, true
+	case impossible, running, moved, errors.Is(err, control.ErrNoRouting):
+		return http.StatusConflict, true
+	}
+	return 0, false
+}
+
+// away reports whether the database did not answer.
+func away(err error) bool {
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	return connect || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// refusal is the answer to a request without a valid token.
+func refusal(err error) (status int, detail string) {
+	switch {
+	case errors.Is(err, access.ErrNoRole):
+		return http.StatusForbidden, "your token gives no role here"
+	case errors.Is(err, access.ErrUnavailable):
+		return http.StatusServiceUnavailable, "tokens cannot be checked now; try again"
+	}
+	return http.StatusUnauthorized, "send a valid token: Authorization: Bearer TOKEN"
+}
+
+// deny ends a request in a middleware.
+func (a *API) deny(ctx huma.Context, status int, detail string) {
+	_ = huma.WriteErr(a.huma, ctx, status, detail)
+}
+
+func seconds(n int) string { return strconv.Itoa(n) }

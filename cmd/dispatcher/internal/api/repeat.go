@@ -1,0 +1,143 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// keepTimeout bounds the writing of an answer that has been given, also when its client has gone.
+const keepTimeout = 5 * time.Second
+
+// repeat gives the first answer again to a changing request that comes again with the same
+// Idempotency-Key. It stands before all else, so it asks the gate itself who the caller is; whether
+// the caller may do it is for guard.
+func (a *API) repeat(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Idempotency-Key")
+		if key == "" || len(key) > 128 || r.Method == http.MethodGet {
+			next.ServeHTTP(w, r)
+			return
+		}
+		who, err := a.cfg.Gate.Authenticate(r)
+		if err != nil {
+			next.ServeHTTP(w, r) // guard refuses it
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
+		if err != nil {
+			writeProblem(w, http.StatusRequestEntityTooLarge, "the body is too large")
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		a.carryOut(w, r, next, who.Name, key, digest(r, body))
+	})
+}
+
+// digest stands for what a request asks for.
+func digest(r *http.Request, body []byte) []byte {
+	h := sha256.New()
+	for _, part := range []string{r.Method, r.URL.RequestURI(), r.Header.Get("If-Match")} {
+		_, _ = io.WriteString(h, part+"\x00")
+	}
+	_, _ = h.Write(body)
+	return h.Sum(nil)
+}
+
+// carryOut carries a request out, unless it has been.
+func (a *API) carryOut(
+	w http.ResponseWriter, r *http.Request, next http.Handler, who, key string, digest []byte,
+) {
+	known, err := a.cfg.Ledger.Requests.Begin(r.Context(), who, key, digest)
+	switch {
+	case errors.Is(err, ledger.ErrOtherRequest):
+		writeProblem(w, http.StatusUnprocessableEntity, "you sent another request with this "+
+			"Idempotency-Key")
+		return
+	case errors.Is(err, ledger.ErrUnderway):
+		writeProblem(w, http.StatusConflict, "a request with this Idempotency-Key is under way, or "+
+			"was cut off: look at the state before you send it with another key")
+		return
+	case err != nil:
+		a.cfg.Log.Error().Err(err).Msg("a request of the API failed")
+		writeProblem(w, http.StatusServiceUnavailable, "the database does not answer; try again")
+		return
+	case known != nil:
+		give(w, known)
+		return
+	}
+	answer := &recorder{header: http.Header{}}
+	next.ServeHTTP(answer, r)
+	a.keep(r.Context(), who, key, answer)
+	for name, values := range answer.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.status())
+	_, _ = w.Write(answer.body.Bytes())
+}
+
+// keep remembers an answer. What changed nothing for a reason that may pass may be sent again.
+func (a *API) keep(ctx context.Context, who, key string, answer *recorder) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	var err error
+	switch status := answer.status(); {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden,
+		status == http.StatusTooManyRequests:
+		err = a.cfg.Ledger.Requests.Forget(ctx, who, key)
+	case status >= http.StatusInternalServerError:
+		return // nobody knows how far it came
+	default:
+		err = a.cfg.Ledger.Requests.Finish(ctx, who, key, &ledger.Answer{
+			Status: status, Header: answer.header.Get("ETag"), Body: answer.body.Bytes(),
+		})
+	}
+	if err != nil {
+		a.cfg.Log.Error().Err(err).Msg("an answer of the API cannot be kept for its repetition")
+	}
+}
+
+// give answers again.
+func give(w http.ResponseWriter, a *ledger.Answer) {
+	kind := "application/json"
+	if a.Status >= http.StatusBadRequest {
+		kind = "application/problem+json"
+	}
+	w.Header().Set("Content-Type", kind)
+	if a.Header != "" {
+		w.Header().Set("ETag", a.Header)
+	}
+	w.Header().Set("Idempotency-Replayed", "true")
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body)
+}
+
+// recorder keeps an answer.
+type recorder struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+}
+
+func (r *recorder) status() int {
+	if r.code == 0 {
+		return http.StatusOK
+	}
+	return r.code
+}

@@ -1,0 +1,182 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// routingVersion is one version with its document.
+type routingVersion struct {
+	Version   int64           `json:"version"`
+	Base      int64           `json:"base" doc:"the version that brought the document"`
+	Author    string          `json:"author"`
+	Reason    string          `json:"reason"`
+	CreatedAt time.Time       `json:"created_at"`
+	Effects   json.RawMessage `json:"effects" doc:"null when the weights are those of the document"`
+	Document  string          `json:"document" doc:"YAML"`
+}
+
+func shown(v *ledger.RoutingVersion) *tagged[routingVersion] {
+	effects := json.RawMessage(v.Effects)
+	if effects == nil {
+		effects = json.RawMessage("null")
+	}
+	return &tagged[routingVersion]{etag(v.Version), routingVersion{
+		v.Version, v.Base, v.Author, v.Reason, v.CreatedAt, effects, v.Document,
+	}}
+}
+
+func (a *API) routing(ctx context.Context, _ *struct{}) (*tagged[routingVersion], error) {
+	v, _, err := control.InForce(ctx, a.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	return shown(&v), nil
+}
+
+func (a *API) version(ctx context.Context, in *struct {
+	Version int64 `path:"version" minimum:"1"`
+},
+) (*tagged[routingVersion], error) {
+	v, err := control.Version(ctx, a.cfg.Ledger, in.Version)
+	if err != nil {
+		return nil, err
+	}
+	return shown(&v), nil
+}
+
+func (a *API) versions(
+	ctx context.Context, in *page,
+) (*reply[list[control.HistoryLine]], error) {
+	before, err := in.before()
+	if err != nil {
+		return nil, err
+	}
+	lines, err := control.HistoryBefore(ctx, a.cfg.Ledger, before, in.Limit+1)
+	return &reply[list[control.HistoryLine]]{paged(lines, in.Limit,
+		func(l *control.HistoryLine) int64 { return l.Version })}, err
+}
+
+// Document is a routing document that is sent.
+type Document struct {
+	Document string `json:"document" minLength:"1" maxLength:"2097152" doc:"YAML"`
+}
+
+func (d *Document) parse() (*config.Document, error) {
+	doc, err := config.ParseDocument("document", []byte(d.Document))
+	if err != nil {
+		return nil, &control.Refused{Err: err}
+	}
+	return doc, nil
+}
+
+type applyInput struct {
+	Match
+	Body struct {
+		Document
+		Change
+		Force bool `json:"force,omitempty" doc:"also apply what differs only in comments or layout"`
+	}
+}
+
+func (a *API) apply(ctx context.Context, in *applyInput) (*tagged[*control.Changed], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	who.Force = in.Body.Force
+	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
+		return d.Make(ctx, in.Body.parse)
+	})
+}
+
+// edit makes a change of the routing. Files of secrets are not looked for: they need not lie on the
+// instance that was asked.
+func (a *API) edit(
+	ctx context.Context, who control.By, do func(*control.Draft) (*control.Changed, error),
+) (*tagged[*control.Changed], error) {
+	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
+	if err != nil {
+		return nil, err
+	}
+	done, err := do(draft)
+	if err != nil {
+		return nil, err
+	}
+	return &tagged[*control.Changed]{etag(done.Version), done}, nil
+}
+
+type validated struct {
+	Valid    bool     `json:"valid"`
+	Problems []string `json:"problems" nullable:"false"`
+}
+
+func (a *API) validate(_ context.Context, in *struct{ Body Document }) (*reply[validated], error) {
+	doc, err := in.Body.parse()
+	if err == nil {
+		err = control.Check(doc)
+	}
+	if err != nil {
+		return &reply[validated]{validated{Problems: problems(err)}}, nil
+	}
+	return &reply[validated]{validated{Valid: true, Problems: []string{}}}, nil
+}
+
+// problems are the sentences of a joined error.
+func problems(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []string
+		for _, e := range joined.Unwrap() {
+			out = append(out, problems(e)...)
+		}
+		return out
+	}
+	return []string{err.Error()}
+}
+
+// previewed is what a document would do.
+type previewed struct {
+	*control.Changed
+	Routes []*report.RoutePreview `json:"routes" nullable:"false"`
+}
+
+func (a *API) preview(ctx context.Context, in *struct{ Body Document }) (*reply[previewed], error) {
+	done, err := a.edit(ctx, control.By{Author: caller(ctx).Name, DryRun: true},
+		func(d *control.Draft) (*control.Changed, error) { return d.Make(ctx, in.Body.parse) })
+	if err != nil {
+		return nil, err
+	}
+	out := previewed{Changed: done.Body, Routes: []*report.RoutePreview{}}
+	for i := range done.Body.InForce.Routes {
+		route, err := report.PreviewRoute(&done.Body.InForce.Routes[i])
+		if err != nil {
+			return nil, err
+		}
+		out.Routes = append(out.Routes, route)
+	}
+	return &reply[previewed]{out}, nil
+}
+
+type rollbackInput struct {
+	Match
+	Body struct {
+		Change
+		Version int64 `json:"version" minimum:"1"`
+	}
+}
+
+func (a *API) rollback(ctx context.Context, in *rollbackInput) (*tagged[*control.Changed], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
+		return d.Rollback(ctx, in.Body.Version)
+	})
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// gate says who may use the API and the console. With own servers on a loopback address, and
+// nothing configured, it is whoever has the token of the data folder, which is printed.
+func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, error) {
+	roles, err := s.OIDCRoles()
+	if err != nil {
+		return nil, err
+	}
+	cfg := access.Config{
+		TokensFile: s.APITokensFile, OIDCIssuer: s.OIDCIssuer, OIDCAudience: s.OIDCAudience,
+		OIDCRolesClaim: s.OIDCRolesClaim, OIDCRoleMap: roles, OIDCNameClaim: s.OIDCNameClaim,
+	}
+	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
+		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(c.out, "Token of the API and the console: %s (also in %s)\n", cfg.Embedded,
+			filepath.Join(s.DataDir, config.EmbeddedToken))
+	}
+	gate, err := access.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("DISPATCHER_API_TOKENS_FILE or DISPATCHER_OIDC_ISSUER: %w", err)
+	}
+	return gate, nil
+}
+
+// onLoopback reports whether only this machine reaches an address.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// embeddedToken is the token of a data folder, which is made once.
+func embeddedToken(folder string) (string, error) {
+	path := filepath.Join(folder, config.EmbeddedToken)
+	raw, err := os.ReadFile(path)
+	if token := strings.TrimSpace(string(raw)); err == nil && token != "" {
+		return token, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the token of the API: %w", err)
+	}
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	token := "sms_" + base64.RawURLEncoding.EncodeToString(secret[:])
+	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write the token of the API: %w", err)
+	}
+	return token, nil
+}
+
+// serveAPI lets a process answer /api/v1, when anybody may use it.
+func serveAPI(opts *app.Options, gate *access.Gate) {
+	if !gate.Enabled() {
+		return
+	}
+	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
+		a := api.New(api.Config{
+			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: opts.Settings.DefaultRegion,
+			DeadAfter: opts.Settings.DeadAfter, Log: opts.Log,
+		})
+		return a.Handler(), a.Close, nil
+	}
+}

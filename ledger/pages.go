@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The API reads lists a page at a time, newest first. Each page begins below the last row of the
+// page before: before is the number of that row, 0 for the first page.
+
+// OperatorAction is something that an operator did by hand to messages. Reasons are left out: people
+// write numbers into them.
+type OperatorAction struct {
+	ID      int64     `json:"id"`
+	At      time.Time `json:"at"`
+	Login   string    `json:"login" doc:"login of the database"`
+	Author  string    `json:"author"`
+	Action  string    `json:"action" doc:"cancel, pause, resume or replay"`
+	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
+}
+
+// OperatorActions are a page of them.
+func (s *Audits) OperatorActions(
+	ctx context.Context, before int64, limit int,
+) ([]OperatorAction, error) {
+	actions, err := rows(ctx, s.db, pgx.RowToStructByPos[OperatorAction], `
+		select id, at, login, author, action, subject from audit.operator_actions
+		where $1 = 0 or id < $1 order by id desc limit $2`, before, limit)
+	return actions, wrap("list operators' actions", err)
+}
+
+// FoundMessage is a message to a number, without the number.
+type FoundMessage struct {
+	Seq        int64     `json:"seq"`
+	ID         string    `json:"id"`
+	Lane       string    `json:"lane"`
+	Tenant     string    `json:"tenant"`
+	State      string    `json:"state"`
+	ReceivedAt time.Time `json:"received_at"`
+}
+
+// ToNumber is a page of the messages of the last days to a number, which the keyed hashes stand for:
+// one for each key that messages may have been drawn with.
+func (s *Messages) ToNumber(
+	ctx context.Context, hashes []int64, days int, before int64, limit int,
+) ([]FoundMessage, error) {
+	from := DayAt(time.Now()) - Day(days)
+	found, err := rows(ctx, s.db, pgx.RowToStructByPos[FoundMessage], `
+		select seq, id, lane, tenant, state, received_at from dispatcher.message_states
+		where number_hmac = any($1) and seq >= $2 and ($3 = 0 or seq < $3)
+		order by seq desc limit $4`, hashes, from.first(), before, limit)
+	return found, wrap("find messages to a number", err)
+}
