@@ -69,10 +69,27 @@ func (a *API) Handler() http.Handler {
 	a.huma.UseMiddleware(a.guard)
 	a.routes()
 	a.finish()
-	mux.HandleFunc(Base+"/", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc(Base+"/", func(w http.ResponseWriter, r *http.Request) {
+		if allowed := methods(mux, r); len(allowed) > 0 {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			writeProblem(w, http.StatusMethodNotAllowed, "this path has no such method")
+			return
+		}
 		writeProblem(w, http.StatusNotFound, "there is nothing at this path")
 	})
 	return headers(a.repeat(mux))
+}
+
+// methods are those that an operation at the path of a request has.
+func methods(mux *http.ServeMux, r *http.Request) (allowed []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != Base+"/" {
+			allowed = append(allowed, method)
+		}
+	}
+	return allowed
 }
 
 // headers are on every response: an answer is for the one who asked.

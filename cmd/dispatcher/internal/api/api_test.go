@@ -286,6 +286,19 @@ func TestWhoAsksTooOftenWaits(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotThereIsAProblem(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	if got := s.ask("admin", "DELETE", "/routing", ""); got.status != http.StatusMethodNotAllowed ||
+		got.header.Get("Allow") != "GET, PUT" {
+		t.Errorf("%+v", got)
+	}
+	if got := s.ask("admin", "GET", "/nothing", ""); got.status != http.StatusNotFound ||
+		got.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
