@@ -164,7 +164,8 @@ func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
 	if !f.keep {
 		c.suggest("the same, with the data kept in ./data", "demo --keep")
 	}
-	c.suggest("run the dispatcher on ./data, and in another terminal:", "run --embedded")
+	c.suggest("run the dispatcher on ./data; it prints the address of the console. In another "+
+		"terminal:", "run --embedded")
 	c.suggest("hand it a message as a service would", "send --to +447700900123 --text 'Hello'")
 	if f.keep {
 		c.suggest("why that message went where it went", fmt.Sprintf("explain demo-%d-0", r.Seed))

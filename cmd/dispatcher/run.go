@@ -41,7 +41,8 @@ variables.
 
 With --embedded it brings its own PostgreSQL and Kafka, with their data in DISPATCHER_DATA_DIR
 (./data), and three sandbox carriers unless DISPATCHER_ROUTING_FILE names a routing document. Any
-Kafka client can connect.`,
+Kafka client can connect. Where DISPATCHER_LISTEN is a loopback address it prints an address of the
+console that works once.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error { return c.run(ctx, &f) }),
 	}
@@ -89,24 +90,29 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 		}
 		opts.Keys = keys
 	}
-	gate, err := c.gate(&settings, f.embedded)
+	gate, token, err := c.gate(&settings, f.embedded)
 	if err != nil {
 		return usage(err)
 	}
 	serveAPI(&opts, gate)
+	code := serveConsole(&opts, gate, token)
 	firstRouting(&opts, f.embedded)
 	if settings.ReportsURL != "" {
 		opts.DaysClosed = publishing(&settings, &log)
 	}
-	return serve(ctx, opts, folder)
+	return c.serve(ctx, opts, folder, code)
 }
 
 // serve runs the process until ctx ends or a part fails for good. The folder is that of the
-// embedded servers, if it has any.
-func serve(ctx context.Context, opts app.Options, folder string) error {
+// embedded servers, if it has any, and the code that of the address of the console.
+func (c *cli) serve(ctx context.Context, opts app.Options, folder, code string) error {
 	running, err := app.Start(ctx, opts)
 	switch {
 	case err == nil:
+		if code != "" {
+			fmt.Fprintf(c.err, "The console, at an address that works once: %s/login?code=%s\n",
+				running.URL(), code)
+		}
 		err = running.Wait(ctx)
 		opts.Log.Info().Msg("stopping")
 		return errors.Join(err, running.Stop())

@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +48,7 @@ func runsEmbedded(t *testing.T, data string) {
 		"POSTGRES_URL": "postgres://elsewhere/x",
 	}, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 	p.says(t, "dispatcher is running")
+	opensOnce(t, p)
 	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send",
 		"--to", "+447700900123", "--text", "Hello", "--id", "first")
 	if code := send.wait(t, stepTimeout); code != exitOK {
@@ -65,6 +68,26 @@ func runsEmbedded(t *testing.T, data string) {
 	if !strings.Contains(printed, "DISPATCHER_POSTGRES_URL") ||
 		strings.Contains(printed, "DISPATCHER_KAFKA_BROKERS") {
 		t.Errorf("it printed:\n%s", printed)
+	}
+}
+
+// opensOnce follows the address of the console that the process prints.
+func opensOnce(t *testing.T, p *process) {
+	t.Helper()
+	p.says(t, "/login?code=")
+	address := regexp.MustCompile(`http://\S+/login\?code=\w+`).FindString(p.out.String())
+	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	for _, want := range []int{http.StatusSeeOther, http.StatusForbidden} {
+		response, err := stay.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %d, want %d", address, response.StatusCode, want)
+		}
 	}
 }
 

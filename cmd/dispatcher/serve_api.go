@@ -21,10 +21,11 @@ import (
 
 // gate says who may use the API and the console. With own servers on a loopback address, and
 // nothing configured, it is whoever has the token of the data folder, which is printed.
-func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, error) {
+// It returns that token, too; empty where there is none.
+func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	roles, err := s.OIDCRoles()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	cfg := access.Config{
 		TokensFile: s.APITokensFile, OIDCIssuer: s.OIDCIssuer, OIDCAudience: s.OIDCAudience,
@@ -32,16 +33,16 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, error) {
 	}
 	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
 		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		fmt.Fprintf(c.out, "Token of the API and the console: %s (also in %s)\n", cfg.Embedded,
 			filepath.Join(s.DataDir, config.EmbeddedToken))
 	}
 	gate, err := access.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("DISPATCHER_API_TOKENS_FILE or DISPATCHER_OIDC_ISSUER: %w", err)
+		return nil, "", fmt.Errorf("DISPATCHER_API_TOKENS_FILE or DISPATCHER_OIDC_ISSUER: %w", err)
 	}
-	return gate, nil
+	return gate, cfg.Embedded, nil
 }
 
 // onLoopback reports whether only this machine reaches an address.

@@ -38,8 +38,8 @@ type Config struct {
 	// Ready lists the conditions of readiness. It must answer within ctx.
 	Ready   func(ctx context.Context) []Check
 	Version string
-	// Handler answers every path that the server does not know itself, such as those of the API;
-	// nil while it is not there yet. It may be nil.
+	// Handler answers every path that the server does not know itself: the API and the console; it
+	// returns nil while that is not there yet. Without it "/" is an index.
 	Handler func() http.Handler
 }
 
@@ -103,9 +103,10 @@ func handler(cfg *Config) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /{$}", cfg.index)
 	if cfg.Handler != nil {
-		mux.HandleFunc("/api/", cfg.late)
+		mux.HandleFunc("/", cfg.late)
+	} else {
+		mux.HandleFunc("GET /{$}", cfg.index)
 	}
 	return mux
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,44 @@ func TestPagesAnswer(t *testing.T) {
 	}
 	if status, _ := get(t, s.URL()+"/nothing"); status != http.StatusNotFound {
 		t.Errorf("an unknown page answers %d", status)
+	}
+}
+
+func TestWhatComesLaterAnswersWhenItIsThere(t *testing.T) {
+	t.Parallel()
+	var later atomic.Pointer[http.Handler]
+	s, err := Listen(t.Context(), Config{
+		Address: "127.0.0.1:0", Registry: prometheus.NewRegistry(), Version: "v1",
+		Handler: func() http.Handler {
+			if h := later.Load(); h != nil {
+				return *h
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	if status, body := get(t, s.URL()+"/routes"); status != http.StatusServiceUnavailable {
+		t.Errorf("before: %d %s", status, body)
+	}
+	var pages http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "page "+r.URL.Path)
+	})
+	later.Store(&pages)
+	for _, path := range []string{"/", "/routes", "/api/v1/status"} {
+		if status, body := get(t, s.URL()+path); status != http.StatusOK || body != "page "+path {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	if status, body := get(t, s.URL()+"/healthz"); status != http.StatusOK ||
+		!strings.Contains(body, "alive") {
+		t.Errorf("/healthz: %d %s", status, body)
 	}
 }
 

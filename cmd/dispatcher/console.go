@@ -1,0 +1,43 @@
+package main
+
+import (
+	"crypto/rand"
+	"net/http"
+
+	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/app"
+	consolepages "dispatcher/cmd/dispatcher/internal/pages"
+	"dispatcher/ledger"
+)
+
+// serveConsole adds the console to the API of a process, when anybody may use it. With a token of
+// embedded servers it returns the code that lets one browser in, once; empty otherwise.
+func serveConsole(opts *app.Options, gate *access.Gate, token string) (code string) {
+	if !gate.Enabled() {
+		return ""
+	}
+	var once *consolepages.Once
+	if token != "" {
+		code = rand.Text()
+		once = &consolepages.Once{Code: code, Token: token}
+	}
+	api := opts.Handler
+	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
+		below, closing, err := api(l)
+		if err != nil {
+			return nil, nil, err
+		}
+		pages, err := consolepages.New(consolepages.Config{
+			Gate: gate, Ledger: l, Keys: opts.Keys, Secret: opts.Keys[0][:], Once: once,
+			DeadAfter: opts.Settings.DeadAfter, Version: opts.Version, Log: opts.Log,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("/api/", below)
+		mux.Handle("/", pages)
+		return mux, func() { closing(); pages.Close() }, nil
+	}
+	return code
+}
