@@ -44,6 +44,7 @@ $(GOLANGCI): .ci/lint/go.mod .ci/lint/go.sum
 generate: ## bring generated files up to date
 	$(GO) mod tidy
 	cd .ci/deploy && $(GO) mod tidy
+	cd .ci/browser && $(GO) mod tidy
 	$(GO) generate ./...
 
 verify: generate fmt lint ## regenerate, format, lint; fail when that changes a file
