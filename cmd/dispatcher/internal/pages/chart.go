@@ -63,7 +63,9 @@ func throughputChart(
 	opt.XAxis.LabelFontStyle.FontSize = 10
 	opt.Legend.SeriesNames = channels
 	opt.Symbol.Shape, opt.LineStrokeWidth = charts.SymbolNone, 2
-	opt.YAxis = []charts.YAxisOption{{Min: charts.Ptr(0.0), LabelFontStyle: charts.FontStyle{FontSize: 10}}}
+	opt.YAxis = []charts.YAxisOption{{
+		Min: charts.Ptr(0.0), LabelFontStyle: charts.FontStyle{FontSize: 10},
+	}}
 	opt.Padding = charts.NewBox(4, 4, 12, 0)
 	if err := p.LineChart(opt); err != nil {
 		return "", fmt.Errorf("plot of the throughput: %w", err)

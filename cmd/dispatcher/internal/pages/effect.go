@@ -60,9 +60,9 @@ func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
 		p.Rows = append(p.Rows, &row)
 		p.Changed = p.Changed || changedShare(old[iv.Channel].Share, iv.Share)
 		if row.Over {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("Channel %s would get %.1f attempts a second, "+
-				"and its limits allow %s on average: the rest goes to the others or waits.", row.Channel, row.Rate,
-				rate(row.Limit)))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("Channel %s would get %.1f attempts a "+
+				"second, and its limits allow %s on average: the rest goes to the others or waits.",
+				row.Channel, row.Rate, rate(row.Limit)))
 		}
 		if !row.Takes && deref(iv.Share) > 0 {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("Channel %s takes no messages now: what is "+

@@ -146,8 +146,8 @@ func (s *Server) version(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	p.Since, p.Back = control.VersionDiff(then, now), control.VersionDiff(now, then)
-	p.Lines = diffLines(udiff.Unified(control.VersionName(current.Version), control.VersionName(v.Version),
-		current.Document, v.Document))
+	p.Lines = diffLines(udiff.Unified(control.VersionName(current.Version),
+		control.VersionName(v.Version), current.Document, v.Document))
 	return s.show(w, r, "version", "Routing version "+strconv.FormatInt(v.Version, 10), p)
 }
 
@@ -157,7 +157,8 @@ func diffLines(unified string) []diffLine {
 	for line := range strings.Lines(unified) {
 		one := diffLine{Text: strings.TrimSuffix(line, "\n")}
 		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "@@"):
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"),
+			strings.HasPrefix(line, "@@"):
 			one.Class = "at"
 		case strings.HasPrefix(line, "+"):
 			one.Class = "add"

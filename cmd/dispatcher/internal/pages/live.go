@@ -54,7 +54,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 			}
 		}
 		if err != nil {
-			return nil //nolint:nilerr // The browser has gone: there is nobody to tell.
+			return nil // the browser has gone: there is nobody to tell
 		}
 		select {
 		case <-ticker.C:

@@ -81,7 +81,9 @@ var tabs = map[string]string{
 }
 
 // livePages are those with a part that is kept up to date.
-var livePages = map[string]bool{"overview": true, "channels": true, "routes": true, "instances": true}
+var livePages = map[string]bool{
+	"overview": true, "channels": true, "routes": true, "instances": true,
+}
 
 func (s *Server) shown(r *request, page, title string, value any) *shown {
 	p := &shown{Title: title, Page: page, Tab: page, Version: s.cfg.Version, V: value}
@@ -207,7 +209,7 @@ var functions = template.FuncMap{
 	"number":  number,
 	"rate":    rate,
 	"ms":      milliseconds,
-	"cents":   func(micros int64) string { return grouped(strconv.FormatFloat(float64(micros)/1e6, 'f', 2, 64)) },
+	"cents":   cents,
 	"str": func(s *string) string {
 		if s == nil {
 			return ""
@@ -243,6 +245,11 @@ func number(n any) string {
 // money is an amount with its currency.
 func money(micros int64, currency string) string {
 	return strings.TrimSpace(report.Money(micros) + " " + currency)
+}
+
+// cents is an amount with two digits behind the point.
+func cents(micros int64) string {
+	return grouped(strconv.FormatFloat(float64(micros)/1e6, 'f', 2, 64))
 }
 
 // plural is a count with its word.
@@ -290,9 +297,9 @@ func timeCell(at any) template.HTML {
 	} else if t.Year() != time.Now().UTC().Year() {
 		text = t.Format("2 Jan 2006 15:04")
 	}
-	// Digits and letters of Format alone.
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, //nolint:gosec // See above.
-		t.Format(time.RFC3339), t.Format("2 January 2006 15:04:05"), text))
+	html := fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, t.Format(time.RFC3339),
+		t.Format("2 January 2006 15:04:05"), text)
+	return template.HTML(html) //nolint:gosec // Digits and letters of Format alone.
 }
 
 // instant reads a time or a pointer to one; false without one.

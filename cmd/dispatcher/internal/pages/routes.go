@@ -121,7 +121,10 @@ func matchWords(m *config.Match) string {
 		name   string
 		values []string
 	}{
-		{"prefix", m.Prefixes}, {"country", m.Countries}, {"tenant", m.Tenants}, {"lane", m.Lanes},
+		{"prefix", m.Prefixes},
+		{"country", m.Countries},
+		{"tenant", m.Tenants},
+		{"lane", m.Lanes},
 		{"label", slices.Sorted(maps.Keys(m.Labels))},
 	} {
 		if len(list.values) > 0 {

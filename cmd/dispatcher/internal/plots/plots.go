@@ -1,5 +1,5 @@
-// Package plots draws reports as SVG: shares, the way from agreed to carried, hours and costs. It is
-// pure.
+// Package plots draws reports as SVG: shares, the way from agreed to carried, hours and costs. It
+// is pure.
 package plots
 
 import (
