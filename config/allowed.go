@@ -51,10 +51,11 @@ func readAllowed(v value) Allowed {
 	for _, e := range entries {
 		list := TenantCountries{Tenant: e.name}
 		for _, item := range e.value.items() {
-			if s, ok := item.text(); ok && checkCountry(item, s) {
-				list.Countries = append(list.Countries, strings.ToLower(s))
+			if s, ok := item.text(); ok && checkCountryOrGroup(item, s, v.r.countryGroups) {
+				list.Countries = append(list.Countries, s)
 			}
 		}
+		list.Countries = withMembers(list.Countries, v.r.countryGroups)
 		if len(list.Countries) == 0 {
 			e.value.fail("%s", nothingAllowed)
 		}
@@ -70,10 +71,7 @@ const nothingAllowed = "allows no country; name one, as [GB], or remove the key 
 
 // readAllowedCountries reads a list that is not empty; nil when there is none.
 func readAllowedCountries(f fields, plural, singular string) []string {
-	list := readWords(f, plural, singular, checkCountry)
-	for i := range list {
-		list[i] = strings.ToLower(list[i])
-	}
+	list := readCountries(f, plural, singular)
 	if v, ok := f.get(plural); ok && len(list) == 0 {
 		v.fail("%s", nothingAllowed)
 	}

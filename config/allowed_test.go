@@ -66,3 +66,21 @@ func TestAllowedCountriesSayWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestListsOfWhatIsAllowedTakeGroups(t *testing.T) {
+	t.Parallel()
+	doc := parse(t, `
+country_groups: {dach: [DE, AT, CH]}
+allowed: {countries: [dach, GB], tenants: {shop: [dach]}}
+channels: {a: {provider: sandbox}}
+routes: [{name: default, weights: {a: 1}, allowed_countries: [dach]}]
+`)
+	for tenant, want := range map[string]bool{"": true, "shop": false} {
+		if !doc.Allowed.Allows(tenant, "at") || doc.Allowed.Allows(tenant, "gb") != want {
+			t.Errorf("tenant %q: %+v", tenant, doc.Allowed)
+		}
+	}
+	if !doc.Routes[0].AllowsCountry("ch") || doc.Routes[0].AllowsCountry("gb") {
+		t.Errorf("%+v", doc.Routes[0].AllowedCountries)
+	}
+}

@@ -18,10 +18,7 @@ func readBlocked(v value) Blocked {
 	}
 	b := Blocked{
 		Prefixes:  readWords(f, "prefixes", "prefix", checkPrefix),
-		Countries: readWords(f, "countries", "country", checkCountry),
-	}
-	for i, c := range b.Countries {
-		b.Countries[i] = strings.ToLower(c)
+		Countries: readCountries(f, "countries", "country"),
 	}
 	if premium, ok := f.get("premium"); ok {
 		b.Premium = premium.flag()

@@ -27,6 +27,7 @@ func pathsOf(r *Routing) []pathValue {
 		pathsOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
 	}
 	pathsOfLimits(root.below("limits"), r.Limits)
+	pathsOfCountryGroups(root.below("country_groups"), r.CountryGroups)
 	pathsOfRates(root.below("rates"), &r.Rates)
 	pathsOfBlocked(root.below("blocked"), &r.Blocked)
 	pathsOfAllowed(root.below("allowed"), &r.Allowed)
@@ -169,6 +170,8 @@ func pathsOfRoute(l paths, r *Route) {
 	match.below("countries").setWords(r.Match.Countries)
 	match.below("tenants").setWords(r.Match.Tenants)
 	match.below("lanes").setWords(r.Match.Lanes)
+	match.below("senders").setWords(r.Match.Senders)
+	match.below("hours").setWords(r.Match.Hours.words())
 	match.below("labels").setLabels(r.Match.Labels)
 	l.below("mode").set(string(r.Mode))
 	pathsOfMembers(l, r)
@@ -176,6 +179,9 @@ func pathsOfRoute(l paths, r *Route) {
 	pathsOfScoring(l.below("scoring"), &r.Scoring)
 	if r.Health != nil {
 		pathsOfHealth(l.below("health"), r.Health)
+	}
+	if r.Quiet != nil {
+		pathsOfQuiet(l.below("quiet"), r.Quiet)
 	}
 	l.below("wait").setDefault(period(r.Wait), "0s")
 	l.below("allowed_countries").setWords(r.AllowedCountries)

@@ -63,7 +63,8 @@ func full(t *testing.T) *config.Routing {
 			Name: "r",
 			Match: config.Match{
 				Prefixes: []string{"+44"}, Countries: []string{"gb"}, Tenants: []string{"x"},
-				Lanes: []string{"otp"}, Labels: labels(),
+				Lanes: []string{"otp"}, Labels: labels(), Senders: []string{"ACME"},
+				Hours: config.Hours{{Days: 62, From: 480, To: 1080}},
 			},
 			Mode: "weighted", Channels: []string{"a"}, Weights: []config.Weight{weight("a", "1")},
 			Fallback: "best_worker",
@@ -74,12 +75,16 @@ func full(t *testing.T) *config.Routing {
 			Health: &config.Health{
 				Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour,
 			},
+			Quiet: &config.Quiet{
+				Hours: config.Hours{{Days: 127, From: 1320, To: 480}}, Zone: zone, Next: true,
+			},
 			Wait: time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, HoldThrottled: true,
 			PriceCap: map[string]int64{"EUR": 100_000}, Tolerance: 3_000_000,
 			AllowedCountries: []string{"gb"},
 		}},
-		Rates:  config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
-		Limits: []admission.Limit{limit()},
+		Rates:         config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
+		CountryGroups: map[string][]string{"dach": {"de"}},
+		Limits:        []admission.Limit{limit()},
 		Paused: config.Paused{
 			Lanes: []string{"bulk"}, Routes: []string{"default"}, Tenants: []string{"shop"},
 		},

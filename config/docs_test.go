@@ -112,6 +112,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"blocked":  "blocked: {zzzzzzzz: 1}",
 		"allowed":  "allowed: {zzzzzzzz: 1}",
 		"paused":   "paused: {zzzzzzzz: 1}",
+		"quiet":    route("quiet: {zzzzzzzz: 1}"),
 		"lane":     lanes("otp: {zzzzzzzz: 1}"),
 		"inbound":  "inbound: {zzzzzzzz: 1}",
 		"number":   "inbound: {numbers: {\"+15550100\": {zzzzzzzz: 1}}}",
@@ -125,7 +126,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		}
 		list, _, _ = strings.Cut(list, "\n")
 		for key := range strings.SplitSeq(list, ", ") {
-			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "route", "id"}, key) &&
+			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane", "route", "id", "sender"}, key) &&
 				slices.Contains([]string{"match", "blocked", "allowed", "rule", "paused"}, name)
 			if !plural && !strings.Contains(string(doc), key+"`") &&
 				!strings.Contains(string(doc), "`"+key+".") && !strings.Contains(string(doc), "{"+key+": ") {

@@ -39,9 +39,9 @@ func (p *Part) names() []string {
 func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
-		senderRulePart, limitPart, policyPart, routePart, matchPart, expressionPart, functionPart,
-		healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart, inboundPart,
-		sourcePart, keywordsPart,
+		senderRulePart, limitPart, policyPart, routePart, matchPart, quietPart, expressionPart,
+		functionPart, healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart,
+		inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -85,6 +85,8 @@ var documentPart = &Part{"document", []Key{
 		"can be compared"},
 	{"allowed", "", none, "the only countries that messages are sent to: [allowed countries]" +
 		"(#allowed-countries)"},
+	{"country_groups", "", none, "mapping from a name to countries, `{dach: [DE, AT, CH]}`: the " +
+		"name may stand in every list of [countries](#countries)"},
 	{"blocked", "", none, "numbers that get no message: [blocked numbers](#blocked-numbers)"},
 	{"paused", "", none, "what is not sent for now: [paused](#paused)"},
 	{"inbound", "", "", "to which tenant a message from a subscriber belongs: [inbound](#inbound)"},
@@ -213,6 +215,7 @@ var routePart = &Part{"route", []Key{
 	{"fallback", "", "`load_ratio`, with mode `order` `order`", "how the other channels are " +
 		"ranked when the first choice cannot take the message: `load_ratio`, `best_worker`, " +
 		"`round_robin`, `redraw` or `order`. See [fallbacks](#fallbacks)"},
+	{"quiet", "", none, "hours in which the route sends nothing: [quiet hours](#quiet-hours)"},
 	{"wait", "", "`0s`", "`weighted` only: how long a message waits for its first choice before " +
 		"a fallback may take it, counted from its arrival or its `send_at`. The wait ends 5 s " +
 		"before the message's deadline. For a first choice that answers promptly and is only " +
@@ -246,6 +249,9 @@ var matchPart = &Part{"match", []Key{
 	{"countries", "country", "all", "two-letter codes, `[GB, IE]`: [countries](#countries)"},
 	{"tenants", "tenant", "all", "tenants of the envelope"},
 	{"lanes", "lane", "all", "lanes of this document"},
+	{"senders", "sender", "all", "the message's `from`, exactly as it is written"},
+	{"hours", "", "always", "times of the week, in `timezone`, at which the message came or is to " +
+		"be sent: [hours](#hours)"},
 	{"labels", "", "all", "labels that the message must have, with these values"},
 }}
 

@@ -52,6 +52,8 @@ const maxProblems = 20
 type report struct {
 	file     string
 	problems []*Problem
+	// countryGroups are those of the document, once they are read.
+	countryGroups map[string][]string
 }
 
 func (r *report) fail(line int, key, format string, args ...any) {

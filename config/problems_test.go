@@ -57,6 +57,18 @@ func lanes(lanes string) string {
 }
 
 var badDocuments = []struct{ name, doc string }{
+	{"hours in words", route("weights: {a: 1}, match: {hours: [mornings, \"mon 8-18\"]}")},
+	{"hours of no day", route("weights: {a: 1}, match: {hours: \"mon-fry 08:00-18:00\"}")},
+	{"hours without length", route("weights: {a: 1}, match: {hours: \"08:00-08:00\"}")},
+	{"hours from midnight on", route("weights: {a: 1}, match: {hours: \"24:00-08:00\"}")},
+	{"no hours", route("weights: {a: 1}, match: {hours: []}")},
+	{"a sender that is none", route("weights: {a: 1}, match: {sender: \"a very long sender\"}")},
+	{"quiet hours without hours", route("weights: {a: 1}, quiet: {then: hold}")},
+	{"quiet for ever", route("weights: {a: 1}, quiet: {hours: [\"08:00-20:00\", \"20:00-08:00\"]}")},
+	{"quiet where", route("weights: {a: 1}, quiet: {hours: \"22:00-08:00\", zone: recipients}")},
+	{"quiet and then", route("weights: {a: 1}, quiet: {hours: \"22:00-08:00\", then: drop}")},
+	{"groups of countries", head + "- {name: r, match: {countries: [dach, dash, gb]}, weights: {a: 1}}\n" +
+		"country_groups: {de: [AT], empty: [], odd: [xx], dach: [DE, AT]}"},
 	{"nothing", ""},
 	{"only a comment", "# nothing\n"},
 	{"null", "~"},

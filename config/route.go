@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"dispatcher/admission"
@@ -27,6 +26,8 @@ type Route struct {
 	Fallback Ranker
 	// Scoring is how a ranking by best worker scores the members.
 	Scoring Scoring
+	// Quiet says when nothing is sent; nil for never.
+	Quiet *Quiet
 	// Health lowers the effective weights of channels that fail; nil does not.
 	Health          *Health
 	Wait            time.Duration // how long a message is held for its first choice
@@ -78,6 +79,8 @@ type Match struct {
 	Countries []string // ISO 3166 in lower case
 	Tenants   []string
 	Lanes     []string
+	Senders   []string                  // exactly as the message has them
+	Hours     Hours                     // in the zone of the document; those in which the message could first be sent
 	Labels    map[string]selector.Value // each must be on the message with this value
 }
 
@@ -87,6 +90,7 @@ type scope struct {
 	names    []string // of the channels, in order
 	lanes    []string
 	limits   []admission.Limit // over all channels
+	zone     *time.Location
 	rates    Rates
 	applied  bool // see ParseApplied
 }
@@ -95,6 +99,7 @@ func newScope(routing *Routing) *scope {
 	s := &scope{
 		channels: map[string]*Channel{}, names: routing.ChannelNames(),
 		lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates,
+		zone: routing.Timezone,
 	}
 	for i := range routing.Channels {
 		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
@@ -150,6 +155,7 @@ func readRoute(f fields, known *scope) Route {
 	if v, ok := f.get("fallback"); ok {
 		r.Fallback, _ = wordOf(v, "fallback", fallbacks)
 	}
+	r.Quiet = readQuietHours(f, known.zone)
 	r.Wait = readWait(f, r)
 	r.AllowedCountries = readAllowedCountries(f, "allowed_countries", "allowed_country")
 	if v, ok := f.get("bypass_selectors"); ok {
@@ -200,7 +206,7 @@ func readMatch(v value, known *scope) Match {
 	}
 	m := Match{
 		Prefixes:  readWords(f, "prefixes", "prefix", checkPrefix),
-		Countries: readWords(f, "countries", "country", checkCountry),
+		Countries: readCountries(f, "countries", "country"),
 		Tenants:   readWords(f, "tenants", "tenant", nil),
 		Lanes: readWords(f, "lanes", "lane", func(v value, s string) bool {
 			if !slices.Contains(known.lanes, s) {
@@ -210,8 +216,9 @@ func readMatch(v value, known *scope) Match {
 			return true
 		}),
 	}
-	for i, c := range m.Countries {
-		m.Countries[i] = strings.ToLower(c)
+	m.Senders = readWords(f, "senders", "sender", checkSender)
+	if hours, ok := f.get("hours"); ok {
+		m.Hours = readHours(hours)
 	}
 	if labels, ok := f.get("labels"); ok {
 		m.Labels = labels.labels()

@@ -21,6 +21,8 @@ type Routing struct {
 	// Rates turn prices into one currency where they are compared; nothing is converted without
 	// them.
 	Rates Rates
+	// CountryGroups are the groups that lists of countries may name. The lists hold their members.
+	CountryGroups map[string][]string
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
 	// Allowed says to which countries alone messages are sent.
@@ -40,6 +42,8 @@ func readRouting(root value, applied bool) *Routing {
 	if v, ok := top.get("timezone"); ok {
 		routing.Timezone = v.timezone()
 	}
+	routing.CountryGroups = readCountryGroups(top)
+	root.r.countryGroups = routing.CountryGroups
 	routing.Lanes = readLanes(top)
 	routing.Channels = readChannels(top, routing.LaneNames(), routing.Timezone)
 	if v, ok := top.get("limits"); ok {

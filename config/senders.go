@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strings"
 
 	"dispatcher/provider/sms"
 )
@@ -98,11 +97,8 @@ func readSenders(v value) Senders {
 func readSenderRule(f fields) SenderRule {
 	before := len(f.of.r.problems)
 	r := SenderRule{
-		Countries: readWords(f, "countries", "country", checkCountry),
+		Countries: readCountries(f, "countries", "country"),
 		IDs:       readWords(f, "ids", "id", checkSender),
-	}
-	for i, c := range r.Countries {
-		r.Countries[i] = strings.ToLower(c)
 	}
 	if v, ok := f.get("allow"); ok {
 		r.Allow = readSenderKinds(v)

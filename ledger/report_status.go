@@ -39,9 +39,9 @@ type RecentOutcome struct {
 // Queue is what has not been sent yet in a lane.
 type Queue struct {
 	Lane      string
-	Waiting   int64      // scheduled and paused messages left out
+	Waiting   int64      // those below left out
 	Received  *time.Time // when the oldest of them was received; nil without any
-	Scheduled int64      // their time has not come
+	Scheduled int64      // their time has not come, or quiet hours hold them
 	Paused    int64      // an operator has paused them
 }
 
@@ -79,10 +79,13 @@ const queues = `
 	  end,
 	  coalesce(h.scheduled, 0), coalesce(h.paused, 0)
 	from (select lane, count(*) as messages, min(seq) as oldest from dispatcher.due
-	  where state <> 'scheduled' and reason is distinct from 'paused' group by lane) d
-	full join (select lane, count(*) filter (where state = 'scheduled') as scheduled,
-	    count(*) filter (where state <> 'scheduled') as paused from dispatcher.due
-	  where state = 'scheduled' or reason = 'paused' group by lane) h on h.lane = d.lane
+	  where state <> 'scheduled' and reason is distinct from 'paused'
+	    and reason is distinct from 'quiet_hours' group by lane) d
+	full join (select lane,
+	    count(*) filter (where reason is distinct from 'paused') as scheduled,
+	    count(*) filter (where reason = 'paused') as paused from dispatcher.due
+	  where state = 'scheduled' or reason in ('paused', 'quiet_hours') group by lane) h
+	  on h.lane = d.lane
 	order by 1`
 
 // Queues counts what has not been sent yet, by lane. Lanes without such messages are left out.

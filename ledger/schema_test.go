@@ -353,7 +353,8 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 		`select tenant, next_at from dispatcher.due where lane = 'otp'
 			and tenant > 'x' order by tenant, next_at limit 1`: "due_turns",
 		`select lane, count(*) from dispatcher.due where state <> 'scheduled'
-			and reason is distinct from 'paused' group by lane`: "due_queue",
+			and reason is distinct from 'paused'
+			and reason is distinct from 'quiet_hours' group by lane`: "due_counted",
 		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute'
 			and now()`: "_claimed_at_idx",
 	} {

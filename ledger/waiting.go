@@ -11,12 +11,17 @@ import (
 // ReasonPaused is why a message waits that an operator has paused.
 const ReasonPaused = "paused"
 
+// ReasonQuiet is why a message waits whose route sends nothing at this time of the day.
+const ReasonQuiet = "quiet_hours"
+
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
-// Messages whose time has not come (Scheduled), and those that are paused, are not among them.
+// Messages whose time has not come (Scheduled), those that are paused, and those held by quiet hours
+// are not among them.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx,
 		`select lane, count(*) from dispatcher.due
-		where state <> 'scheduled' and reason is distinct from 'paused' group by lane`)
+		where state <> 'scheduled' and reason is distinct from 'paused'
+		  and reason is distinct from 'quiet_hours' group by lane`)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
 	}

@@ -38,6 +38,7 @@ func (c *check) attempt(i int, s *progress) error {
 		return nil
 	}
 	t.At = stored.ClaimedAt // by which it was priced
+	c.quiet(e, t, s, i)
 	if ranking != nil {
 		c.ranking(
 			e,

@@ -162,6 +162,8 @@ func (a *assigner) choose(t *Task) decision {
 		return decision{
 			Decision: a.wait(t, delay{at: a.now.Add(lookWhenPaused), why: reasonPaused}, nil),
 		}
+	case t.Route.Quiet != nil && t.quiet(a.now):
+		return decision{Decision: a.wait(t, t.quietEnds(a.now), nil)}
 	}
 	return a.assign(t)
 }

@@ -22,8 +22,11 @@ import (
 	"dispatcher/selector"
 )
 
-// ErrStaleRouting says that the routing changed between plan and claim.
-var ErrStaleRouting = errors.New("the routing changed while the batch was planned")
+// ErrStaleRouting says that the routing changed between plan and claim, or that hours began or ended
+// by which a route takes messages.
+var ErrStaleRouting = errors.New(
+	"the routing, or the hours that its routes go by, changed while the batch was planned",
+)
 
 // MaxNeeded bounds how many scopes of due rows a claim remembers for the next ones.
 const MaxNeeded = 1024
@@ -153,7 +156,7 @@ func (r *Plan) Wanted() int {
 // Batch decides about all messages of a claim, in turn: each sees the state that the one before
 // left. It is pure, but that it counts in seen what it takes, and fills in the rows of the plan.
 func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
-	if seen.Version != r.Routing.Version {
+	if seen.Version != r.Routing.Version || r.pastHours(seen) {
 		return nil, ErrStaleRouting
 	}
 	a := newAssigner(r.Routing, r.planner.keys, seen, state.Unready, *state)

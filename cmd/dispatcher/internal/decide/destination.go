@@ -36,8 +36,8 @@ const (
 	used
 )
 
-// asksCountry reports whether a price, a rule about senders, a block or a list of what is allowed
-// depends on countries.
+// asksCountry reports whether a price, a rule about senders, quiet hours, a block or a list of what
+// is allowed depends on countries.
 func (r *Routing) asksCountry() bool {
 	if r.countries == useUnknown {
 		return r.lookForCountries() == used // not prepared: an explanation, or a test
@@ -51,6 +51,9 @@ func (r *Routing) lookForCountries() countryUse {
 	}
 	for i := range r.Routes {
 		if r.Routes[i].AllowedCountries != nil {
+			return used
+		}
+		if quiet := r.Routes[i].Quiet; quiet != nil && quiet.ByRecipient {
 			return used
 		}
 	}

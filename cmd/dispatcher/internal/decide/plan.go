@@ -222,7 +222,7 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 			return problem
 		}
 	}
-	route := p.routing.route(&t.msg, t.Row.Lane)
+	route := p.routing.route(&t.msg, t.Row.Lane, t.sendable(p.now))
 	if route == nil {
 		return &envelope.Problem{
 			Code: envelope.NoRoute, Detail: "no route of the routing document matches it",

@@ -130,7 +130,7 @@ func TestFirstMatchingRouteWins(t *testing.T) {
 		"country": {envelope.Message{To: "+33612345678"}, "bulk"},
 		"default": {envelope.Message{To: "+15551234567"}, "bulk"},
 	} {
-		if got := routing.route(&tc.msg, tc.lane); got == nil || got.Name != want {
+		if got := routing.route(&tc.msg, tc.lane, time.Time{}); got == nil || got.Name != want {
 			t.Errorf("want route %s, got %+v", want, got)
 		}
 	}

@@ -20,7 +20,7 @@ func (r *Replay) RoutesFor(row *ledger.Message) []*Route {
 	var routes []*Route
 	for i := range r.a.routing.Routes {
 		route := &r.a.routing.Routes[i]
-		may, surely := r.mayTake(&route.Match, row)
+		may, surely := r.mayTake(route, row)
 		if may {
 			routes = append(routes, route)
 		}
@@ -31,7 +31,8 @@ func (r *Replay) RoutesFor(row *ledger.Message) []*Route {
 	return routes
 }
 
-func (r *Replay) mayTake(m *Match, row *ledger.Message) (may, surely bool) {
+func (r *Replay) mayTake(route *Route, row *ledger.Message) (may, surely bool) {
+	m := &route.Match
 	if !oneOf(m.Tenants, row.Tenant) || !oneOf(m.Lanes, row.Lane) ||
 		len(m.Countries) > 0 && !slices.ContainsFunc(m.Countries, func(country string) bool {
 			return r.a.routing.mayBeIn(row.CallingCode, country)
@@ -43,7 +44,9 @@ func (r *Replay) mayTake(m *Match, row *ledger.Message) (may, surely bool) {
 		one, all := begins(row.CallingCode, prefix)
 		may, surely = may || one, surely || all
 	}
-	return may, surely && len(m.Countries) == 0 && len(m.Labels) == 0
+	// Whether it had a send_at, by which hours count, is not known either.
+	return may, surely && len(m.Countries) == 0 && len(m.Labels) == 0 && len(m.Senders) == 0 &&
+		!route.byHours()
 }
 
 // PlanWithout is Plan for a message whose payload is gone, on a route of the version.

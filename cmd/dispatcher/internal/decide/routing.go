@@ -261,16 +261,17 @@ func (r *Routing) Channel(name string) int {
 	return -1
 }
 
-// route finds the first route that takes the message; nil when none does.
-func (r *Routing) route(m *envelope.Message, lane string) *Route {
+// route finds the first route that takes a message which can first be sent at a moment; nil when
+// none does.
+func (r *Routing) route(m *envelope.Message, lane string, at time.Time) *Route {
 	country := ""
 	for i := range r.Routes {
-		match := &r.Routes[i].Match
-		if len(match.Countries) > 0 && country == "" {
+		route := &r.Routes[i]
+		if route.asksCountry() && country == "" {
 			country = r.Country(m.To)
 		}
-		if fits(match, m, lane, country) {
-			return &r.Routes[i]
+		if fits(&route.Match, m, lane, country) && r.open(route, at, country) {
+			return route
 		}
 	}
 	return nil
@@ -291,6 +292,7 @@ func fits(m *config.Match, msg *envelope.Message, lane, country string) bool {
 	return oneOf(m.Tenants, msg.Tenant) &&
 		oneOf(m.Lanes, lane) &&
 		oneOf(m.Countries, country) &&
+		oneOf(m.Senders, msg.From) &&
 		beginsWithOne(m.Prefixes, msg.To) &&
 		hasAll(m.Labels, msg.Labels)
 }

@@ -58,10 +58,11 @@ var exclusionWords = map[string]string{
 
 // waitWords say why a message waits, to follow "because", where its channels are not the reason.
 var waitWords = map[string]string{
-	"paused":   "an operator has paused its lane, its route, its tenant or everything",
-	"no_route": "its route is no longer part of the routing",
-	"disabled": "no channel of its route is switched on",
-	"selector": "no channel meets its selectors until the first of them expires",
+	"paused":      "an operator has paused its lane, its route, its tenant or everything",
+	"quiet_hours": "its route sends nothing in its quiet hours",
+	"no_route":    "its route is no longer part of the routing",
+	"disabled":    "no channel of its route is switched on",
+	"selector":    "no channel meets its selectors until the first of them expires",
 	"all_tried": "every channel of its route has refused it, and they are tried again after a " +
 		"pause",
 }

@@ -1,0 +1,29 @@
+package audit
+
+import (
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/decide"
+)
+
+// quiet checks that an attempt was not claimed in the quiet hours of its route. Whether it finished
+// something that had begun is not known once a late answer replaced the first one.
+func (c *check) quiet(e *edition, t *decide.Task, s *progress, i int) {
+	stored := &c.record.Attempts[i]
+	if !s.known || t.Route.Quiet == nil {
+		return
+	}
+	if c.withoutPayload && t.Route.Quiet.ByRecipient {
+		c.notChecked(whatTime)
+		return
+	}
+	for _, around := range []time.Duration{-clockTolerance, 0, clockTolerance} {
+		if e.Quiet(t, stored.ClaimedAt.Add(around)) == nil {
+			return
+		}
+	}
+	c.differs(
+		stored.Number, whatTime, stored.ClaimedAt.Format(time.RFC3339Nano),
+		"none: it is in the quiet hours of route "+t.Route.Name,
+	)
+}

@@ -1,0 +1,4 @@
+package config
+
+// ZonesOf is zonesOf.
+var ZonesOf = zonesOf
