@@ -13,7 +13,7 @@ func zonesOf(country string) []*time.Location { return allZones()[country] }
 // allZones loads the zones of all countries, once, when the first document asks for them.
 var allZones = sync.OnceValue(func() map[string][]*time.Location {
 	out, country := map[string][]*time.Location{}, ""
-	for _, word := range strings.Fields(countryZones) {
+	for word := range strings.FieldsSeq(countryZones) {
 		if len(word) == 2 {
 			country = word
 			continue

@@ -73,10 +73,8 @@ func (h Hours) end(at time.Time) time.Time {
 
 // always reports whether the hours are the whole week.
 func (h Hours) always() bool {
-	const minutes = 7 * minutesOfDay
-	sunday := time.Date(2026, 1, 4, 0, 0, 0, 0, time.UTC)
-	for minute := range time.Duration(minutes) {
-		if !h.Contains(sunday.Add(minute * time.Minute)) {
+	for minute := range 7 * minutesOfDay {
+		if !h.Contains(time.Date(2026, 1, 4, 0, minute, 0, 0, time.UTC)) {
 			return false
 		}
 	}
@@ -96,10 +94,10 @@ func (s *Span) String() string {
 		for day <= 7 && s.Days.Has(time.Weekday(day%7)) {
 			day++
 		}
-		switch word := dayWords[first%7]; {
-		case day == first:
+		switch word := dayWords[first%7]; day {
+		case first:
 			day++
-		case day == first+1:
+		case first + 1:
 			days = append(days, word)
 		default:
 			days = append(days, word+"-"+dayWords[(day-1)%7])
@@ -164,10 +162,10 @@ func parseSpan(s string) (Span, error) {
 	if span.To, err = parseClock(to); err != nil {
 		return span, err
 	}
-	switch {
-	case span.From == minutesOfDay:
+	switch span.From {
+	case minutesOfDay:
 		return span, fmt.Errorf("begins at 24:00, which is 00:00 of the next day")
-	case span.From == span.To:
+	case span.To:
 		return span, fmt.Errorf("ends when it begins; a whole day is 00:00-24:00")
 	}
 	return span, nil

@@ -79,9 +79,10 @@ type Match struct {
 	Countries []string // ISO 3166 in lower case
 	Tenants   []string
 	Lanes     []string
-	Senders   []string                  // exactly as the message has them
-	Hours     Hours                     // in the zone of the document; those in which the message could first be sent
-	Labels    map[string]selector.Value // each must be on the message with this value
+	Senders   []string // exactly as the message has them
+	// Hours are those in which the message could first be sent, in the zone of the document.
+	Hours  Hours
+	Labels map[string]selector.Value // each must be on the message with this value
 }
 
 // scope is what the routes of a document may name.

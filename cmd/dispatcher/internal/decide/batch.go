@@ -22,8 +22,8 @@ import (
 	"dispatcher/selector"
 )
 
-// ErrStaleRouting says that the routing changed between plan and claim, or that hours began or ended
-// by which a route takes messages.
+// ErrStaleRouting says that the routing changed between plan and claim, or that hours began or
+// ended by which a route takes messages.
 var ErrStaleRouting = errors.New(
 	"the routing, or the hours that its routes go by, changed while the batch was planned",
 )

@@ -70,8 +70,8 @@ func (r *Plan) pastHoursOf(route *Route, seen *ledger.Seen) bool {
 	return false
 }
 
-// quiet reports whether nothing of the message may be sent at a moment because of the quiet hours of
-// its route. What has begun is finished.
+// quiet reports whether nothing of the message may be sent at a moment because of the quiet hours
+// of its route. What has begun is finished.
 func (t *Task) quiet(at time.Time) bool {
 	return t.whole() && t.Route.Quiet.At(at, t.to.Country)
 }
@@ -81,8 +81,8 @@ func (t *Task) quietEnds(now time.Time) delay {
 	return delay{at: t.Route.Quiet.Ends(now, t.to.Country), why: reasonQuiet}
 }
 
-// Quiet are the quiet hours in which nothing of a task could be sent at a moment; nil when there are
-// none, or the number is gone and they depend on its country.
+// Quiet are the quiet hours in which nothing of a task could be sent at a moment; nil when there
+// are none, or the number is gone and they depend on its country.
 func (r *Replay) Quiet(t *Task, at time.Time) *config.Quiet {
 	quiet := t.Route.Quiet
 	if quiet == nil || t.withoutPayload && quiet.ByRecipient || !t.quiet(at) {

@@ -23,7 +23,8 @@ import (
 //
 // load is active/capacity, without the capacity when that is the one before it. idle is how many
 // microseconds before "latest" it got its last attempt, or - for never. score is a number, = for
-// the one before it, or - for none. Rankings by round_robin, redraw and order end with the chosen one.
+// the one before it, or - for none. Rankings by round_robin, redraw and order end with the chosen
+// one.
 //
 // Every fallback stores one, and every message of a route that does not draw. PostgreSQL takes
 // apart each value of a JSON document, so one text for all candidates costs half of what a list of
@@ -69,8 +70,8 @@ func fieldsOf(r *Ranking) fields {
 // HoldsLoad reports whether candidates are stored with their load.
 func (r *Ranking) HoldsLoad() bool { return fieldsOf(r).load }
 
-// Stateless reports whether the order does not depend on the channels' state, but on a turn, on draws
-// or on the document alone.
+// Stateless reports whether the order does not depend on the channels' state, but on a turn, on
+// draws or on the document alone.
 func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 
 // stateless reports whether the order follows without any state of the channels.
