@@ -90,8 +90,8 @@ func messageArrays(seen *Seen, each []Decision, which []int) []any {
 	n := len(which)
 	seq, partition, offset, numbers, envelopes := make([]int64, n), make([]int32, n),
 		make([]int64, n), make([]int64, n), make([]int64, n)
-	id, lane, tenant, topic, state := make([]string, n), make([]string, n), make([]string, n),
-		make([]string, n), make([]string, n)
+	id, lane, tenant, topic, sender, state := make([]string, n), make([]string, n),
+		make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	country, attempts, expires := make([]int16, n), make([]int16, n),
 		make([]pgtype.Timestamptz, n)
 	// null unless a row has one
@@ -105,6 +105,7 @@ func messageArrays(seen *Seen, each []Decision, which []int) []any {
 		partition[i], offset[i], expires[i] = m.Origin.Partition, m.Origin.Offset,
 			instant(m.ExpiresAt)
 		numbers[i], envelopes[i], country[i] = m.NumberHMAC, m.EnvelopeHMAC, m.CallingCode
+		sender[i] = m.Sender
 		becomes, why, when, plan := m.State, m.Reason, m.NextAt, &m.Plan
 		if d.State != "" {
 			becomes, why, when = d.State, d.Reason, d.NextAt
@@ -133,7 +134,7 @@ func messageArrays(seen *Seen, each []Decision, which []int) []any {
 	}
 	return append(append([]any{
 		seq, id, brief(lane), brief(tenant), brief(topic), partition, offset, numbers,
-		envelopes, brief(country), brief(state), reason, detail, next, expires,
+		envelopes, brief(country), brief(sender), brief(state), reason, detail, next, expires,
 		brief(attempts), newRound, state2, waitsFor,
 		waits,
 	}, plans.brief()...), seen.Now)

@@ -91,7 +91,8 @@ const selectDigests = `select id, digest from dispatcher.digests($1)`
 // messageNames are of messageArrays.
 var messageNames = slices.Concat([]string{
 	"seqs", "ids", "lanes", "tenants", "topics", "partitions", "offsets",
-	"number_hmacs", "envelope_hmacs", "calling_codes", "states", "reasons", "details",
+	"number_hmacs", "envelope_hmacs", "calling_codes", "senders", "states", "reasons",
+	"details",
 	"next_ats", "expires_ats", "attempts", "new_rounds", "seen",
 	"waits_for", "waits",
 }, planNames, []string{"now"})
@@ -99,7 +100,7 @@ var messageNames = slices.Concat([]string{
 // insertMessages stores new messages as they were decided.
 var insertMessages = ofDay(named(messageNames, `
 	insert into dispatcher.messages (seq, id, lane, tenant, topic, kafka_partition, kafka_offset,
-	  number_hmac, envelope_hmac, calling_code, state, reason, detail, next_at,
+	  number_hmac, envelope_hmac, calling_code, sender, state, reason, detail, next_at,
 	  expires_at, attempts, finished_at, rounds,
 	  seen, waiting_since, waits_for, waits, route, routing_version, draw, draw_size, draw_key_id,
 	  first_choice, segments, alphabet)
@@ -107,6 +108,7 @@ var insertMessages = ofDay(named(messageNames, `
 	  coalesce(n.tenant, (@tenants::text[])[1]), coalesce(n.topic, (@topics::text[])[1]),
 	  n.kafka_partition, n.kafka_offset, nullif(n.number_hmac, 0), nullif(n.envelope_hmac, 0),
 	  nullif(coalesce(n.calling_code, (@calling_codes::smallint[])[1]), 0),
+	  nullif(coalesce(n.sender, (@senders::text[])[1]), ''),
 	  coalesce(n.state, (@states::text[])[1]), nullif(n.reason, ''), nullif(n.detail, ''), n.next_at,
 	  n.expires_at, coalesce(n.attempts, (@attempts::smallint[])[1]),
 	  case when coalesce(n.state, (@states::text[])[1]) in ('dead', 'failed', 'rejected')
@@ -123,14 +125,14 @@ var insertMessages = ofDay(named(messageNames, `
 	  nullif(coalesce(n.alphabet, (@alphabets::text[])[1]), '')
 	from unnest(@seqs::bigint[], @ids::text[], @lanes::text[], @tenants::text[], @topics::text[],
 	  @partitions::int[], @offsets::bigint[], @number_hmacs::bigint[], @envelope_hmacs::bigint[],
-	  @calling_codes::smallint[], @states::text[], @reasons::text[], @details::text[],
+	  @calling_codes::smallint[], @senders::text[], @states::text[], @reasons::text[], @details::text[],
 	  @next_ats::timestamptz[],
 	  @expires_ats::timestamptz[], @attempts::smallint[], @new_rounds::boolean[], @seen::text[],
 	  @waits_for::text[], @waits::text[], @routes::text[], @versions::bigint[], @draws::bigint[],
 	  @draw_sizes::bigint[], @key_ids::text[], @first_choices::text[], @segments::smallint[],
 	  @alphabets::text[])
 	  as n(seq, id, lane, tenant, topic, kafka_partition, kafka_offset, number_hmac,
-	    envelope_hmac, calling_code, state,
+	    envelope_hmac, calling_code, sender, state,
 	    reason, detail, next_at, expires_at, attempts, new_round, seen, waits_for, waits, route,
 	    version, draw, size, key_id, first_choice, segments, alphabet)`))
 

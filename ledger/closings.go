@@ -40,11 +40,11 @@ func (d *db) closings(ctx context.Context, day BusinessDay) ([]DayClosing, error
 // closeLock is the advisory lock of the transaction that closes a day, for all instances.
 const closeLock = 0x636c6f73
 
-// closeSettings are for statements that read an hour at a time. A join looks its rows up by the
-// primary key, as hotSettings say: most of them lie together, and whole days are never hashed.
+// closeSettings are for statements that read an hour at a time: its messages and attempts are
+// hashed, and so are the few groups that they come to, of which the planner expects many.
 const closeSettings = `
-	set application_name = 'dispatcher closing'; set enable_seqscan = on;
-	set plan_cache_mode = force_custom_plan; set work_mem = '64MB'`
+	set application_name = 'dispatcher closing'; set enable_seqscan = on; set enable_hashjoin = on;
+	set enable_sort = off; set plan_cache_mode = force_custom_plan; set work_mem = '64MB'`
 
 // ErrRowsGone means that a closed day cannot be added up again.
 var ErrRowsGone = errors.New("rows of the day have been dropped since it was closed: its figures " +
@@ -90,12 +90,17 @@ func (s *Reports) closeIn(
 	if err != nil {
 		return c, err
 	}
-	for _, f := range []*figureTable{&choiceFigures, &attemptFigures, &carriedFigures} {
-		changes, err := s.closeTable(ctx, tx, f, day, c.Revision)
+	if err := s.addUp(ctx, tx, day); err != nil {
+		return c, err
+	}
+	args := day.parameters(0, 0)
+	args["revision"] = c.Revision
+	for _, f := range figureTables {
+		tag, err := tx.Exec(ctx, f.close(), args)
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", f.name, err)
 		}
-		c.Changes += changes
+		c.Changes += tag.RowsAffected()
 	}
 	var fewer bool // an attempt that was made stays made
 	if err = tx.QueryRow(ctx, `select coalesce(sum(attempts), 0) < 0
@@ -113,42 +118,39 @@ func (s *Reports) closeIn(
 	return c, err
 }
 
-// closeTable adds up one table of figures, hour by hour, and says how many rows it wrote. The sums
-// come here and go back: a statement that writes would not be carried out by several workers.
-func (s *Reports) closeTable(
-	ctx context.Context, tx pgx.Tx, f *figureTable, day BusinessDay, revision int,
-) (changes int64, err error) {
-	if _, err := tx.Exec(ctx, f.fresh()); err != nil {
-		return 0, err
+// addUp adds up a day hour by hour, into the temporary table fresh. The sums come here and go back:
+// a statement that writes would not be carried out by several workers.
+func (s *Reports) addUp(ctx context.Context, tx pgx.Tx, day BusinessDay) error {
+	args := day.parameters(0, 0)
+	_, err := tx.Exec(ctx, `create temporary table fresh on commit drop as`+dayRows+` with no data`, args)
+	if err != nil {
+		return err
 	}
 	for hour := range day.hours() {
 		low, high, err := s.seekRange(ctx, hour.From, hour.To)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		r, err := tx.Query(ctx, f.rows, hour.parameters(low, high))
+		r, err := tx.Query(ctx, dayRows, hour.parameters(low, high))
 		if err != nil {
-			return 0, err
+			return err
+		}
+		columns := make([]string, len(r.FieldDescriptions()))
+		for i, f := range r.FieldDescriptions() {
+			columns[i] = f.Name
 		}
 		sums, err := pgx.CollectRows(r, func(row pgx.CollectableRow) ([]any, error) {
 			return row.Values()
 		})
 		if err != nil {
-			return 0, err
+			return err
 		}
-		_, err = tx.CopyFrom(ctx, pgx.Identifier{"fresh"}, f.columns(), pgx.CopyFromRows(sums))
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{"fresh"}, columns, pgx.CopyFromRows(sums))
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	args := day.parameters(0, 0)
-	args["revision"] = revision
-	tag, err := tx.Exec(ctx, f.close(), args)
-	if err != nil {
-		return 0, err
-	}
-	_, err = tx.Exec(ctx, `drop table fresh`)
-	return tag.RowsAffected(), err
+	return nil
 }
 
 // hours are those of the day, as days of an hour. Where clocks go back there are 25.

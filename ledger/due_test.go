@@ -75,6 +75,7 @@ func (b *business) claim(random *rand.Rand) {
 	for range random.IntN(8) {
 		b.stored++
 		m := message(fmt.Sprintf("m%d", b.stored))
+		m.Sender = []string{"", "ACME"}[random.IntN(2)]
 		m.Lane, m.Tenant = []string{"otp", "bulk"}[random.IntN(2)],
 			[]string{"shop", "bank"}[random.IntN(2)]
 		m.Plan.FirstChoice = []string{"a", "b"}[random.IntN(2)]

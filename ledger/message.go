@@ -67,6 +67,9 @@ type Message struct {
 	// could not be used, and read back by Messages alone.
 	NumberHMAC, EnvelopeHMAC int64
 	CallingCode              int16
+	// Sender is the sender id that it came with where that is a name or a short code, the word
+	// long_code for a number, empty for none. Read back as those are.
+	Sender string
 
 	// State, Reason and NextAt are what the row is inserted with: Sending when the
 	// claim is to find a channel, Scheduled with NextAt, or Dead or Failed with a

@@ -91,7 +91,7 @@ func recordColumns(payloads bool) string {
 
 const recordRest = `, m.finished_at,
 	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.number_hmac, 0),
-	coalesce(m.envelope_hmac, 0), coalesce(m.calling_code, 0)`
+	coalesce(m.envelope_hmac, 0), coalesce(m.calling_code, 0), coalesce(m.sender, '')`
 
 // recordRow is a Record without attempts while it is read.
 type recordRow struct {
@@ -103,7 +103,7 @@ type recordRow struct {
 
 func (r *recordRow) targets() []any {
 	return append(r.messageRow.targets(), &r.m.Envelope, &r.finished, &r.seen, &r.m.Detail,
-		&r.m.NumberHMAC, &r.m.EnvelopeHMAC, &r.m.CallingCode)
+		&r.m.NumberHMAC, &r.m.EnvelopeHMAC, &r.m.CallingCode, &r.m.Sender)
 }
 
 // record is the row once it has been read.

@@ -17,7 +17,7 @@ type RangeDay struct {
 
 // Split says what the figures of a range are told apart by, beside period, version, route, channel
 // and currency.
-type Split struct{ Hour, Tenant, CallingCode, Reason bool }
+type Split struct{ Hour, Tenant, CallingCode, Sender, Reason bool }
 
 // Part is one part of a range. What Split does not ask for is the same in all parts.
 type Part struct {
@@ -25,6 +25,7 @@ type Part struct {
 	Hour        int16 // of the day, 0 to 23, by the clock of the day's time zone
 	Tenant      string
 	CallingCode int16
+	Sender      string
 }
 
 // PartFigures are the figures of one part, as Reports.Daily, Choices and CarriedOn have them of a
@@ -159,7 +160,7 @@ func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
 		args := piece.parameters(low, high)
 		args["period"], args["zone"] = day.Period, day.Zone
 		if err := s.add(ctx, func(f *figureTable) string {
-			return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows + `) r`
+			return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows() + `) r`
 		}, args); err != nil {
 			return err
 		}
@@ -175,24 +176,24 @@ func (s *rangeSums) add(
 	attempts, err := rows(ctx, s.db, pgx.RowToStructByPos[partAttempts],
 		"with figures as ("+figures(&attemptFigures)+")"+`
 		select `+part+`, `+attemptSums+`, `+reason+` as why from figures
-		group by 1, 2, 3, 4, route, channel, currency, why having sum(attempts) > 0
-		order by 1, 2, 3, 4, route, channel, currency, why`, args)
+		group by 1, 2, 3, 4, 5, route, channel, currency, why having sum(attempts) > 0
+		order by 1, 2, 3, 4, 5, route, channel, currency, why`, args)
 	if err != nil {
 		return err
 	}
 	choices, err := rows(ctx, s.db, pgx.RowToStructByPos[partChoices],
 		"with figures as ("+figures(&choiceFigures)+")"+`
 		select `+part+`, `+choiceSums+` from figures
-		group by 1, 2, 3, 4, 5, 6, 7 having sum(messages) > 0
-		order by 1, 2, 3, 4, 5, 6, 7`, args)
+		group by 1, 2, 3, 4, 5, 6, 7, 8 having sum(messages) > 0
+		order by 1, 2, 3, 4, 5, 6, 7, 8`, args)
 	if err != nil {
 		return err
 	}
 	carried, err := rows(ctx, s.db, pgx.RowToStructByPos[partCarried],
 		"with figures as ("+figures(&carriedFigures)+")"+`
 		select `+part+`, `+carriedSums+` from figures
-		group by 1, 2, 3, 4, 5, 6, 7, 8, 9 having sum(messages) > 0
-		order by 1, 2, 3, 4, 5, 6, 7, 8, 9`, args)
+		group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, currency having `+carriedSome+`
+		order by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, currency`, args)
 	if err != nil {
 		return err
 	}
@@ -232,6 +233,7 @@ func (s Split) columns() (part, reason string) {
 	return "period, " +
 			asked(s.Hour, "extract(hour from hour at time zone zone)::smallint", "0::smallint") + ", " +
 			asked(s.Tenant, "tenant", "''::text") + ", " +
-			asked(s.CallingCode, "calling_code", "0::smallint"),
+			asked(s.CallingCode, "calling_code", "0::smallint") + ", " +
+			asked(s.Sender, "sender", "''::text"),
 		asked(s.Reason, "reason", "''::text")
 }

@@ -104,8 +104,13 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		},
 	} {
 		for i := range tc.carried {
-			tc.carried[i].Version, tc.carried[i].Route, tc.carried[i].FirstChoice,
-				tc.carried[i].Messages = 1, id, "a", 1
+			c := &tc.carried[i]
+			c.Version, c.Route, c.FirstChoice, c.Messages, c.Currency = 1, id, "a", 1, "GBP"
+			for _, a := range tc.attempts { // each accepted part is billed
+				if a.channel == c.Channel && a.outcome == "accepted" {
+					c.Segments, c.CostMicros = c.Segments+2, c.CostMicros+56
+				}
+			}
 		}
 		want = append(want, tc.carried...)
 		store(t, db, "id, lane, received_at, route, routing_version, first_choice, state, "+
@@ -116,7 +121,7 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,
 				outcome, provider_code, segments, price_micros, currency,
 				claimed_at, settled_at, instance, answers, ranking)
-				select seq, $2, $3, $4, $5, nullif($6, ''), 1, 0, 'GBP', now(), now(), 1, 1,
+				select seq, $2, $3, $4, $5, nullif($6, ''), 2, 56, 'GBP', now(), now(), 1, 1,
 				  nullif($7, '')::jsonb from dispatcher.messages where id = $1`,
 				id, i+1, a.channel, a.reason, a.outcome, a.code, a.ranking)
 		}

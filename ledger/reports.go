@@ -214,18 +214,28 @@ type CarriedRow struct {
 	// tried before, what came of that: refused, throttled, unknown, or breaker_open.
 	Cause    string
 	Messages int64
+	// Segments and CostMicros are what the channel billed for them: also the parts that it accepted
+	// in a later attempt than the first. Days that were closed by earlier releases have none.
+	Segments   int64
+	CostMicros int64
+	Currency   string
 }
 
 // carriedSums are the columns of a CarriedRow.
-const carriedSums = `routing_version, route, first_choice, channel, cause, sum(messages)::bigint`
+const carriedSums = `routing_version, route, first_choice, channel, cause, sum(messages)::bigint,
+		  sum(segments)::bigint, sum(cost_micros)::bigint, currency`
+
+// carriedSome is the condition that there is anything to tell.
+const carriedSome = `sum(messages) > 0 or sum(segments) > 0`
 
 // CarriedOn counts what the channels carried on one business day, as Daily cuts it. Rows are sorted
-// by version, route, first choice, channel and cause.
+// by version, route, first choice, channel, cause and currency.
 func (s *Reports) CarriedOn(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]CarriedRow, error) {
 	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[CarriedRow], &carriedFigures,
 		NewBusinessDay(day, zone), `
-		select `+carriedSums+` from figures group by 1, 2, 3, 4, 5 having sum(messages) > 0 order by 1, 2, 3, 4, 5`)
+		select `+carriedSums+` from figures group by 1, 2, 3, 4, 5, 9 having `+carriedSome+`
+		order by 1, 2, 3, 4, 5, 9`)
 	return out, wrap("report what was carried", err)
 }

@@ -253,7 +253,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"messages": "id lane tenant route routing_version draw draw_size draw_key_id " +
 			"first_choice state segments alphabet " +
 			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate " +
-			"calling_code number_hmac envelope_hmac",
+			"calling_code number_hmac envelope_hmac sender",
 		"attempts": "message_id attempt channel reason outcome provider_reference provider_code " +
 			"segments price_micros currency " +
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at " +
@@ -270,11 +270,11 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"attempt_figures": "day revision hour routing_version route channel reason currency " +
 			"tenant calling_code attempts submitted accepted rejected refused throttled unknown " +
 			"unsent pending delivered undelivered no_receipt segments cost_micros " +
-			"unknown_segments unknown_micros delivered_segments delivered_micros",
+			"unknown_segments unknown_micros delivered_segments delivered_micros sender",
 		"carried_figures": "day revision hour routing_version route first_choice channel cause " +
-			"tenant calling_code messages",
+			"tenant calling_code messages sender currency segments cost_micros",
 		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
-			"messages rejected failed unknown open segments",
+			"messages rejected failed unknown open segments sender",
 		"closings": "day revision zone from_at to_at at changes",
 		"seals":    "number from_at to_at at again size leaves nodes checkpoint",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +

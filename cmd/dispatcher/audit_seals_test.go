@@ -106,6 +106,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 		{any, "intake", messages, `kafka_offset = kafka_offset + 1`},
 		{any, "intake", messages, `received_at = received_at + interval '1 millisecond'`},
 		{any, "intake", messages, `received_at = received_at - interval '1 microsecond'`},
+		{any, "intake", messages, `sender = 'another'`},
 		{any, "intake", messages, `calling_code = 49`},
 		{any, "intake", messages, `calling_code = null`},
 		{any, "intake", messages, `number_hmac = number_hmac # 1`},

@@ -530,11 +530,10 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	for _, sql := range []string{
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
-		// as if the migration of this table and those after it had not been applied
-		`drop table dispatcher.operator_actions cascade`,
-		`drop index dispatcher.due_counted`,
-		`delete from dispatcher.schema_migrations where version >= 12`,
-		`update dispatcher.schema_version set version = 11`,
+		// as if the last migration had not been applied
+		`drop view audit.carried_figures`,
+		`delete from dispatcher.schema_migrations where version = 18`,
+		`update dispatcher.schema_version set version = 17`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.from, "from", "", "first day, such as 2026-11-16 (default "+first+")")
 	flags.StringVar(&f.to, "to", "", "last day (default today)")
 	flags.StringSliceVar(&f.names, "by", nil, "what rows tell apart: some of hour, route, channel, "+
-		"tenant, country, currency, reason (default route,channel)")
+		"tenant, country, sender, currency, reason (default route,channel)")
 	flags.BoolVar(&f.wide, "wide", false, "in tables one row a "+string(f.unit)+", and the values "+
 		"of the last dimension side by side: what was carried, then its share")
 	f.in = inMessages

@@ -70,6 +70,8 @@ type rangeRecord struct {
 	DeliveredSegmentsShare   float64 `json:"delivered_segments_share" parquet:"delivered_segments_share"`
 	DeliveredCost            money   `json:"delivered_cost" parquet:"delivered_cost,decimal(6:18)"`
 	DeliveredCostShare       float64 `json:"delivered_cost_share" parquet:"delivered_cost_share"`
+
+	Sender string `json:"sender" parquet:"sender"`
 }
 
 // money is an amount in micros of a currency that stands beside it. It is written as a decimal.
@@ -105,6 +107,7 @@ func rangeRecords(r *report.Range) []rangeRecord {
 			DeliveredSegmentsShare: row.DeliveredSegmentsShare,
 			DeliveredCost:          money(row.DeliveredMicros),
 			DeliveredCostShare:     row.DeliveredCostShare,
+			Sender:                 row.Sender,
 		}
 		if row.Hour != nil {
 			out[i].Hour = new(int64(*row.Hour))

@@ -30,6 +30,7 @@ type Mismatch struct {
 const (
 	whatEnvelope    = "envelope" // it cannot be read
 	whatCallingCode = "calling_code"
+	whatSender      = "sender"
 	whatNumberHMAC  = "number_hmac"   // not that of the number under any key of the file
 	whatHMAC        = "envelope_hmac" // not that of the envelope under any key of the file
 	whatVersion     = "version"       // it is missing, cannot be used, or was not in force
@@ -196,6 +197,9 @@ func (c *check) payload() (readable bool) {
 	c.sameNumber(
 		0, whatCallingCode, int64(row.CallingCode), int64(decide.CallingCode(msg.To)),
 	)
+	if row.Sender != "" { // the column is younger than some messages
+		c.same(0, whatSender, row.Sender, decide.SenderOf(msg.From))
+	}
 	if len(c.v.keys) == 0 {
 		return true
 	}

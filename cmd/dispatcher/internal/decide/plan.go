@@ -140,6 +140,7 @@ func (p *planner) plan(job *Job) Task {
 	t.Row.Digest = job.Message.Digest()
 	t.Row.Recipient = ledger.Recipient(job.Message.Tenant, job.Message.To)
 	t.Row.CallingCode = CallingCode(job.Message.To)
+	t.Row.Sender = SenderOf(job.Message.From)
 	t.Row.NumberHMAC, t.Row.EnvelopeHMAC = p.keys.hmacs(0, job.Message.To, t.Row.Envelope)
 	t.Row.ExpiresAt = deadline(&job.Message, job.Produced, t.Lane)
 	switch problem := p.choose(&t); {

@@ -145,7 +145,13 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 	d.carries += c.Messages
 	d.channels = append(d.channels, c.Channel, c.FirstChoice)
 	if c.Channel != c.FirstChoice {
-		d.move(c.FirstChoice, Move{Cause: c.Cause, Channel: c.Channel, Messages: c.Messages}, doc)
+		moved := Move{
+			Cause: c.Cause, Channel: c.Channel, Messages: c.Messages, Segments: c.Segments,
+		}
+		if c.CostMicros > 0 {
+			moved.Costs = []MoveCost{{c.Currency, c.CostMicros}}
+		}
+		d.move(c.FirstChoice, moved, doc)
 	}
 	if route := routeNamed(doc, d.name); draws(route) {
 		d.traffic.add(c.Version, route, c.Channel, c.Messages)
@@ -171,6 +177,17 @@ func addMove(moves []Move, m Move) []Move {
 		return append(moves, m)
 	}
 	moves[at].Messages += m.Messages
+	moves[at].Segments += m.Segments
+	costs := slices.Clone(moves[at].Costs) // it may be another report's
+	for _, c := range m.Costs {
+		same := slices.IndexFunc(costs, func(o MoveCost) bool { return o.Currency == c.Currency })
+		if same < 0 {
+			costs = append(costs, c)
+		} else {
+			costs[same].CostMicros += c.CostMicros
+		}
+	}
+	moves[at].Costs = costs
 	return moves
 }
 

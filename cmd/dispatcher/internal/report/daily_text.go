@@ -30,6 +30,15 @@ type Move struct {
 	// others.
 	Channel  string `json:"channel"`
 	Messages int64  `json:"messages"`
+	// Segments and Costs are what that channel billed for them.
+	Segments int64      `json:"segments,omitempty"`
+	Costs    []MoveCost `json:"costs,omitempty"`
+}
+
+// MoveCost is an amount in one currency.
+type MoveCost struct {
+	Currency   string `json:"currency"`
+	CostMicros int64  `json:"cost_micros"`
 }
 
 // text is the verdict in sentences, the most important one first.

@@ -257,19 +257,29 @@ func tolerant(doc *config.Routing, points config.Tolerance) *config.Routing {
 
 func TestRowsShowWhatWasCarriedAndWhyNot(t *testing.T) {
 	t.Parallel()
+	billed := func(segments, micros int64, currency string) ledger.CarriedRow {
+		row := carriedRow(1, "b", "a", "breaker_open", 10)
+		row.Segments, row.CostMicros, row.Currency = segments, micros, currency
+		return row
+	}
 	d := dayOf([]ledger.ChoiceRow{
 		{Version: 1, Route: "default", Channel: "a", FirstChoice: 50},
 		{Version: 1, Route: "default", Channel: "b", FirstChoice: 50, Open: 5},
 	}, []ledger.CarriedRow{
 		carriedRow(1, "a", "a", "", 50), carriedRow(1, "b", "b", "", 15),
-		carriedRow(1, "b", "a", "no_slot", 10), carriedRow(1, "b", "a", "breaker_open", 20),
+		carriedRow(1, "b", "a", "no_slot", 10), billed(10, 300_000, "GBP"), billed(14, 560_000, "EUR"),
 	}, document("default", "a", "1", "b", "1"))
 	a, b := d.Rows[0], d.Rows[1]
 	if a.Carried != 80 || b.Carried != 15 || a.CarriedShare != 80.0/95 ||
 		b.CarriedShare != 15.0/95 || *b.AgreedShare != 0.5 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
-	want := []Move{{"breaker_open", "a", 20}, {"no_slot", "a", 10}, {"open", "", 5}}
+	want := []Move{
+		{Cause: "breaker_open", Channel: "a", Messages: 20, Segments: 24,
+			Costs: []MoveCost{{"GBP", 300_000}, {"EUR", 560_000}}},
+		{Cause: "no_slot", Channel: "a", Messages: 10},
+		{Cause: "open", Messages: 5},
+	}
 	if !cmp.Equal(b.Moved, want) || a.Moved == nil || len(a.Moved) != 0 {
 		t.Errorf("%+v, %+v", a.Moved, b.Moved)
 	}

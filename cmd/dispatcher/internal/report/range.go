@@ -111,13 +111,14 @@ const (
 	ByChannel  Dimension = "channel"
 	ByTenant   Dimension = "tenant"
 	ByCountry  Dimension = "country"
+	BySender   Dimension = "sender"
 	ByCurrency Dimension = "currency"
 	ByReason   Dimension = "reason"
 )
 
 // Dimensions are all of them.
 var Dimensions = []Dimension{
-	ByHour, ByRoute, ByChannel, ByTenant, ByCountry, ByCurrency, ByReason,
+	ByHour, ByRoute, ByChannel, ByTenant, ByCountry, BySender, ByCurrency, ByReason,
 }
 
 // ParseDimensions reads the names of dimensions; none are route and channel.
@@ -129,9 +130,6 @@ func ParseDimensions(names []string) ([]Dimension, error) {
 	for _, name := range names {
 		d := Dimension(strings.TrimSpace(name))
 		switch {
-		case d == "sender":
-			return nil, fmt.Errorf("sender is not in the figures, because it goes with the text of "+
-				"a message: there are %s", dimensionNames())
 		case !slices.Contains(Dimensions, d):
 			return nil, fmt.Errorf("%q is no dimension: there are %s", name, dimensionNames())
 		case slices.Contains(out, d):
@@ -154,7 +152,8 @@ func dimensionNames() string {
 func SplitOf(by []Dimension) ledger.Split {
 	return ledger.Split{
 		Hour: slices.Contains(by, ByHour), Tenant: slices.Contains(by, ByTenant),
-		CallingCode: slices.Contains(by, ByCountry), Reason: slices.Contains(by, ByReason),
+		CallingCode: slices.Contains(by, ByCountry), Sender: slices.Contains(by, BySender),
+		Reason: slices.Contains(by, ByReason),
 	}
 }
 
@@ -215,6 +214,7 @@ type RangeRow struct {
 	Hour    *int   `json:"hour"`
 	Tenant  string `json:"tenant"`
 	Country string `json:"country"` // calling code, as +44
+	Sender  string `json:"sender"`  // a name, a short code, or long_code for a number
 	Reason  string `json:"reason"`
 	DailyRow
 }
@@ -304,6 +304,9 @@ func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
 	if !f.by(ByCountry) {
 		p.CallingCode = 0
 	}
+	if !f.by(BySender) {
+		p.Sender = ""
+	}
 	return p
 }
 
@@ -335,8 +338,8 @@ func rangeTotals(period string, rows []DailyRow) (out []RangeTotal) {
 
 // rangeKey holds the values of the dimensions that were asked for.
 type rangeKey struct {
-	hour                            int
-	route, channel, tenant, country string
+	hour                                    int
+	route, channel, tenant, country, sender string
 }
 
 // rangeGroup is what is collected under a key.
@@ -401,6 +404,8 @@ func (f *RangeFigures) key(p *ledger.Part, route, channel string) (k rangeKey) {
 			if p.CallingCode > 0 {
 				k.country = fmt.Sprintf("+%d", p.CallingCode)
 			}
+		case BySender:
+			k.sender = p.Sender
 		case ByCurrency, ByReason: // these tell lines of a group apart
 		}
 	}
@@ -474,7 +479,8 @@ func (g *rangeGroup) rows() (out []RangeRow) {
 		}
 		daily.Route, daily.Channel = g.key.route, g.key.channel
 		out = append(out, RangeRow{
-			Tenant: g.key.tenant, Country: g.key.country, Reason: daily.Reason, DailyRow: daily,
+			Tenant: g.key.tenant, Country: g.key.country, Sender: g.key.sender,
+			Reason: daily.Reason, DailyRow: daily,
 		})
 	}
 	return out
@@ -502,6 +508,8 @@ func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
 				x = cmp.Compare(a.key.tenant, b.key.tenant)
 			case ByCountry:
 				x = cmp.Compare(a.key.country, b.key.country)
+			case BySender:
+				x = cmp.Compare(a.key.sender, b.key.sender)
 			case ByCurrency, ByReason:
 			}
 			if x != 0 {
@@ -554,6 +562,8 @@ func (f *RangeFigures) without(k rangeKey) rangeKey {
 		k.tenant = ""
 	case ByCountry:
 		k.country = ""
+	case BySender:
+		k.sender = ""
 	case ByCurrency, ByReason: // never the last one
 	}
 	return k
@@ -607,7 +617,9 @@ func (f *RangeFigures) shareAmounts(rows []RangeRow) {
 }
 
 func (r *RangeRow) key() rangeKey {
-	k := rangeKey{route: r.Route, channel: r.Channel, tenant: r.Tenant, country: r.Country}
+	k := rangeKey{
+		route: r.Route, channel: r.Channel, tenant: r.Tenant, country: r.Country, sender: r.Sender,
+	}
 	if r.Hour != nil {
 		k.hour = *r.Hour
 	}
