@@ -18,6 +18,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -160,6 +161,11 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
+	uncounted, err := l.Reports.Uncounted(ctx, filter.From, filter.To)
+	if err != nil {
+		return err
+	}
+	found.add(missedByLimits(uncounted))
 	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
 		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, filter.From, filter.To, found.add)
 		if err != nil {
@@ -292,6 +298,25 @@ func (v *verification) gone() string {
 	}
 	return fmt.Sprintf("%d messages %s: not checked were %s\n", n, why,
 		strings.Join(parts, "; "))
+}
+
+// missedByLimits are the windows of limits that have counted attempts which are not on record.
+func missedByLimits(windows []ledger.Uncounted) []audit.Mismatch {
+	out := make([]audit.Mismatch, len(windows))
+	for i, w := range windows {
+		name := "limit of " + cmp.Or(w.Channel, "all channels")
+		if w.Scope != "channel" {
+			name += ", " + w.Scope
+		}
+		out[i] = audit.Mismatch{
+			ID:   name,
+			What: seal.Deleted,
+			Stored: fmt.Sprintf("%d attempts in the %d s from %s", w.OnRecord, w.WindowSeconds,
+				w.WindowStart.UTC().Format(time.DateTime+"Z07:00")),
+			Derived: fmt.Sprintf("%d were counted", w.Granted),
+		}
+	}
+	return out
 }
 
 func verificationSheet(v *verification, as format) sheet {

@@ -92,3 +92,10 @@ create or replace view audit.carried_figures as
   select day, revision, hour, routing_version, route, first_choice, channel, cause, tenant, calling_code, messages,
          sender, currency, segments, cost_micros
   from dispatcher.carried_figures;
+
+-- The release time tells in which second a limit has counted an attempt.
+create or replace view facts.attempts as
+  select message_seq, attempt, channel, reason, segments, price_micros, currency, ranking, outcome, unfit, provider_code,
+    provider_reference, claimed_at, settled_at, delivered_at, instance, answers, ticket_at, receipt_state, receipt_cause,
+    receipt_code, receipt_at, contradicted_at, leaves_at
+  from dispatcher.attempts;

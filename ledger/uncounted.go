@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Uncounted is a window of a limit that has counted more attempts than are on record.
+type Uncounted struct {
+	Channel       string // empty for a limit over all channels
+	Scope         string
+	WindowSeconds int
+	WindowStart   time.Time
+	Granted       int64
+	OnRecord      int64
+}
+
+// uncounted compares the windows that began from @from to @to with the attempts on record. An
+// attempt counts whatever its outcome: in the second in which it may leave, and in longer windows
+// when it was claimed. Left out are
+//   - windows in which their limit began or ended, which have not counted all of it;
+//   - limits in segments, money or of a prefix: what they counted is not on record;
+//   - days, unless one is that from @from to @to, and sliding limits of other lengths;
+//   - times of which rows may have been dropped: nothing was if the oldest day that was ever closed
+//     is there, and an attempt is of a message that is @margin older at most.
+const uncounted = `
+	with kept as (
+	  select min(received_at) as first from facts.stored_messages
+	  where seq <= (select min(seq) from facts.stored_messages) + 1000
+	), windows as materialized (
+	  select channel, scope, window_seconds, window_start, granted from audit.limit_windows, kept
+	  where unit = 'messages' and since <= window_start and until is null and granted > 0
+	    and (scope = 'channel' or scope like 'tenant:%')
+	    and window_start >= @from and window_start < @to
+	    and (window_seconds in (1, 60, 3600) or window_seconds = 86400 and window_start = @from)
+	    and (kept.first < @from::timestamptz - @margin::interval
+	      or not exists (select from audit.closings c where c.to_at < kept.first))
+	), lengths as (
+	  select distinct window_seconds from windows
+	), claimed as (
+	  select w.window_seconds, a.channel, m.tenant, count(*) as n,
+	    case w.window_seconds when 86400 then @from::timestamptz else
+	      to_timestamp(div(extract(epoch from case when w.window_seconds = 1
+	        then coalesce(a.leaves_at, a.claimed_at) else a.claimed_at end), w.window_seconds)
+	        * w.window_seconds) end as window_start
+	  from lengths w
+	  cross join facts.attempts a
+	  join facts.stored_messages m on m.seq = a.message_seq
+	  where a.claimed_at >= @from::timestamptz - interval '1 minute'
+	    and a.claimed_at < @to::timestamptz + interval '1 hour'
+	    and (w.window_seconds < 86400 or a.claimed_at >= @from and a.claimed_at < @to)
+	  group by w.window_seconds, a.channel, m.tenant, window_start
+	)
+	select w.channel, w.scope, w.window_seconds, w.window_start, w.granted,
+	  coalesce(sum(c.n), 0)::bigint as on_record
+	from windows w left join claimed c
+	  on c.window_seconds = w.window_seconds and c.window_start = w.window_start
+	  and (w.channel = '' or c.channel = w.channel)
+	  and (w.scope = 'channel' or c.tenant = substr(w.scope, 8))
+	group by 1, 2, 3, 4, 5
+	having w.granted > coalesce(sum(c.n), 0)
+	order by w.window_start, w.window_seconds, w.channel, w.scope`
+
+// uncountedMargin is how long a message may have waited for the attempts that are compared.
+const uncountedMargin = 32 * 24 * time.Hour
+
+// Uncounted lists the windows from an instant to another that have counted attempts which are not on
+// record: rows were deleted. All is read as of one moment, and by views alone, as finance may.
+func (s *Reports) Uncounted(ctx context.Context, from, to time.Time) ([]Uncounted, error) {
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[Uncounted], uncounted, pgx.NamedArgs{
+		"from": from, "to": to, "margin": uncountedMargin,
+	})
+	return out, wrap("compare limits with attempts", err)
+}
