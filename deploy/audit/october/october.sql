@@ -152,9 +152,10 @@ select f.day, 1, f.hour, f.version, 'default', f.channel,
 from figures f join dispatcher.messages m using (seq) group by 1, 3, 4, 6, 7, 9;
 
 insert into dispatcher.carried_figures (day, revision, hour, routing_version, route, first_choice,
-  channel, cause, tenant, calling_code, messages)
+  channel, cause, tenant, calling_code, messages, currency, segments, cost_micros)
 select f.day, 1, f.hour, f.version, 'default', f.first_choice, f.channel,
-  case when f.channel = f.first_choice then '' else 'breaker_open' end, m.tenant, 44, count(*)
+  case when f.channel = f.first_choice then '' else 'breaker_open' end, m.tenant, 44, count(*), 'GBP',
+  sum(billed), sum(billed * price)
 from figures f join dispatcher.messages m using (seq) where accepted group by 1, 3, 4, 6, 7, 8, 9;
 
 insert into dispatcher.closings (day, revision, zone, from_at, to_at, at, changes)
