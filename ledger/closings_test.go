@@ -93,6 +93,7 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	for what, sql := range map[string]string{
 		"carried elsewhere": `select count(*) from dispatcher.carried_figures
 			where channel <> first_choice`,
+		"with a sender":     `select count(*) from dispatcher.choice_figures where sender = 'ACME'`,
 		"corrections":       `select count(*) from dispatcher.closings where revision > 1 and changes > 0`,
 		"figures that sank": `select count(*) from dispatcher.attempt_figures where pending < 0`,
 		"delivered":         `select count(*) from dispatcher.attempt_figures where delivered > 0`,

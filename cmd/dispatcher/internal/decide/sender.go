@@ -3,8 +3,8 @@ package decide
 import "dispatcher/provider/sms"
 
 // SenderOf is what figures say of a sender id, which are not to show a number: a name or a short
-// code as it is, long_code for a number, empty for none. A name with more than eight digits, such as
-// 0770-900123, counts as a number.
+// code as it is, long_code for a number, empty for none. A name with more than eight digits, such
+// as 0770-900123, counts as a number.
 func SenderOf(from string) string {
 	digits := 0
 	for _, r := range from {

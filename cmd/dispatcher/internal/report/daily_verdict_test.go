@@ -275,8 +275,10 @@ func TestRowsShowWhatWasCarriedAndWhyNot(t *testing.T) {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 	want := []Move{
-		{Cause: "breaker_open", Channel: "a", Messages: 20, Segments: 24,
-			Costs: []MoveCost{{"GBP", 300_000}, {"EUR", 560_000}}},
+		{
+			Cause: "breaker_open", Channel: "a", Messages: 20, Segments: 24,
+			Costs: []MoveCost{{"GBP", 300_000}, {"EUR", 560_000}},
+		},
 		{Cause: "no_slot", Channel: "a", Messages: 10},
 		{Cause: "open", Messages: 5},
 	}
