@@ -26,7 +26,7 @@ func TestRowsThatWereDeletedAreMissedByTheLimits(t *testing.T) {
 	from := time.Now().UTC().Truncate(24 * time.Hour)
 	missed := func() map[int]ledger.Uncounted {
 		t.Helper()
-		found, err := finance.Reports.Uncounted(t.Context(), from, from.Add(24*time.Hour))
+		found, err := finance.Limits.Uncounted(t.Context(), from, from.Add(24*time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}

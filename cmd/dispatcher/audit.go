@@ -161,7 +161,7 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	uncounted, err := l.Reports.Uncounted(ctx, filter.From, filter.To)
+	uncounted, err := l.Limits.Uncounted(ctx, filter.From, filter.To)
 	if err != nil {
 		return err
 	}
