@@ -122,7 +122,8 @@ func (s *Reports) closeIn(
 // a statement that writes would not be carried out by several workers.
 func (s *Reports) addUp(ctx context.Context, tx pgx.Tx, day BusinessDay) error {
 	args := day.parameters(0, 0)
-	_, err := tx.Exec(ctx, `create temporary table fresh on commit drop as`+dayRows+` with no data`, args)
+	_, err := tx.Exec(ctx,
+		`create temporary table fresh on commit drop as`+dayRows+` with no data`, args)
 	if err != nil {
 		return err
 	}

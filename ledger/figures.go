@@ -99,15 +99,15 @@ const certain = `(case when a.outcome = 'unknown' then least(
 const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 	else a.price_micros / a.segments * ` + certain + ` end)`
 
-// dayRows adds up messages and attempts from @from to @to, which it calls one hour, for all tables of
-// figures at once: each message and each attempt is read once, and joined once. Messages received
+// dayRows adds up messages and attempts from @from to @to, which it calls one hour, for all tables
+// of figures at once: each message and each attempt is read once, and joined once. Messages received
 // then have numbers between @low and @high.
 //
 //   - drawn are messages that were received then and have a first choice; they are counted with
 //     their first attempt, or with none.
 //   - attempts are those that were claimed then. The first part of the union has those of messages
-//     with numbers in between, and of those messages also attempts that were claimed at other times,
-//     which only tell that a message is not open any more. The second part has the few others. They
+//     with numbers in between, and of those messages also attempts that were claimed at other
+//     times, which only tell that a message is not open any more. The second part has the few others. They
 //     are found by the index on claimed_at, and are of messages before @next, where a day begins: a
 //     bound within a day would have the index on the numbers read up to it.
 //   - carried are messages that the channel of an attempt accepted then. One that was accepted in
@@ -168,8 +168,8 @@ var dayRows = `
 // dayAttempts are rows of a message m and an attempt a, which may be null.
 //
 // Only what another channel than the first choice carried is looked up again by the primary key: g
-// is the attempt with which the message left its first choice, b what had come of that before. Where
-// the first choice was not tried at all, its reason stands with g: a ranking lists the draw's first
+// is the attempt with which the message left its first choice, b what had come of that before.
+// Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's first
 // choice in front, its fields between spaces, the reason last (decide.AppendRanking).
 func dayAttempts(from string) string {
 	const carries = `(a.outcome = 'accepted' and m.route is not null

@@ -66,8 +66,8 @@ const uncounted = `
 // uncountedMargin is how long a message may have waited for the attempts that are compared.
 const uncountedMargin = 32 * 24 * time.Hour
 
-// Uncounted lists the windows from an instant to another that have counted attempts which are not on
-// record: rows were deleted. All is read as of one moment, and by views alone, as finance may.
+// Uncounted lists the windows from an instant to another that have counted attempts which are not
+// on record: rows were deleted. All is read as of one moment, and by views alone, as finance may.
 func (s *Limits) Uncounted(ctx context.Context, from, to time.Time) ([]Uncounted, error) {
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[Uncounted], uncounted, pgx.NamedArgs{
 		"from": from, "to": to, "margin": uncountedMargin,

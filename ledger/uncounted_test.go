@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestRowsThatWereDeletedAreMissedByTheLimits: whoever deletes a message whole leaves it in what the
-// windows have counted. Finance's login sees it.
+// TestRowsThatWereDeletedAreMissedByTheLimits: whoever deletes a message whole leaves it in what
+// the windows have counted. Finance's login sees it.
 func TestRowsThatWereDeletedAreMissedByTheLimits(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)

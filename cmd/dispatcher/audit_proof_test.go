@@ -70,7 +70,8 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	out := outsider{verifier}
 	prove := func(v any, args ...string) {
 		t.Helper()
-		got := dispatcher(t, "", o.env, append([]string{"audit", "proof", "--format", "json"}, args...)...)
+		got := dispatcher(t, "", o.env,
+			append([]string{"audit", "proof", "--format", "json"}, args...)...)
 		if err := json.Unmarshal([]byte(got.out), v); err != nil {
 			t.Fatalf("%v in %+v", err, got)
 		}
@@ -114,7 +115,8 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	if g.From != from || g.Size != size || size <= from {
 		t.Fatalf("from %d to %d leaves: %+v", from, size, g)
 	}
-	if err := proof.VerifyConsistency(rfc6962.DefaultHasher, from, size, g.Hashes, was, root); err != nil {
+	err = proof.VerifyConsistency(rfc6962.DefaultHasher, from, size, g.Hashes, was, root)
+	if err != nil {
 		t.Error(err)
 	}
 	g.Hashes[0][0] ^= 1
