@@ -241,8 +241,8 @@ limits:
 		})
 	}
 	var got []string
-	for _, l := range newLimitsNow(2, doc, present, nil).Limits {
-		got = append(got, fmt.Sprintf("%s %d of %d", l.Scope, l.Granted.units, l.ConfiguredMax.units))
+	for _, l := range status.NewLimits(2, doc, present, nil).Limits {
+		got = append(got, fmt.Sprintf("%s %d of %d", l.Scope, l.Granted.Units, l.ConfiguredMax.Units))
 	}
 	want := []string{"tenant:* 0 of 5", "tenant:shop 4 of 5", "tenant:bank 7 of 50"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -532,8 +532,8 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the last migration had not been applied
 		`drop view audit.carried_figures`,
-		`delete from dispatcher.schema_migrations where version = 18`,
-		`update dispatcher.schema_version set version = 17`,
+		`delete from dispatcher.schema_migrations where version = 16`,
+		`update dispatcher.schema_version set version = 15`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
