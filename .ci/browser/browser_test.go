@@ -157,7 +157,7 @@ func (s *site) makeTokens(t *testing.T) {
 	}
 }
 
-// wait looks again until something holds.
+// wait asks until something holds.
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(100 * time.Millisecond)

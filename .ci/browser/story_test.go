@@ -56,7 +56,7 @@ func TestAnOperatorChangesWeightsAndAnotherTabAndAWorkerShowIt(t *testing.T) {
 		return strings.Contains(text(t, worker, "#instances"), "version 2")
 	})
 	s.dispatcher(t, "", "send", "--id", "by-the-new-weights", "--to", "+447700900123", "--text", "Hello")
-	wait(t, "a message goes by the new weights", func() bool {
+	wait(t, "a message is sent by the new weights", func() bool {
 		open(t, operator, s.url+"/messages/by-the-new-weights")
 		page := text(t, operator, "main")
 		return strings.Contains(page, "Answer of a: accepted") && strings.Contains(page, "version 2")
