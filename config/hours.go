@@ -51,7 +51,7 @@ func (h Hours) span(at time.Time) *Span {
 }
 
 // end is when a moment's hours end: not before the clock says so, and so near to it that whoever
-// looks again then need not look often. A change of the clocks in between may make it too early.
+// asks again then need not ask often. A change of the clocks in between may make it too early.
 // Hours that never end do so after a week.
 func (h Hours) end(at time.Time) time.Time {
 	last := at.AddDate(0, 0, 7)

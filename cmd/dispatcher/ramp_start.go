@@ -47,5 +47,6 @@ func planSheet(started *control.RampStarted, as format) sheet {
 			name: channel, right: true, cell: func(r *control.RampStep) any { return r.Weights[channel] },
 		})
 	}
-	return list(as, append([]control.RampStep{{Weights: started.Ramp.From}}, started.Plan...), columns...)
+	steps := append([]control.RampStep{{Weights: started.Ramp.From}}, started.Plan...)
+	return list(as, steps, columns...)
 }

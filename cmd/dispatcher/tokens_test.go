@@ -55,8 +55,10 @@ func TestTokensNewWithoutAFileShowsTheLine(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, args := range [][]string{
-		{"tokens", "new", "--name", "anna"}, {"tokens", "new", "--role", "viewer"},
-		{"tokens", "new", "--name", "a b", "--role", "viewer"}, {"tokens", "list"},
+		{"tokens", "new", "--name", "anna"},
+		{"tokens", "new", "--role", "viewer"},
+		{"tokens", "new", "--name", "a b", "--role", "viewer"},
+		{"tokens", "list"},
 	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage {
 			t.Errorf("%v: %+v", args, got)

@@ -241,7 +241,9 @@ func TestTokensOfTheIssuerAreVerified(t *testing.T) {
 	}{
 		"valid": {issuer.key, nil, nil, access.Viewer},
 		"two roles": {
-			issuer.key, map[string]any{"roles": []string{"finance", "operator", "chess"}}, nil,
+			issuer.key,
+			map[string]any{"roles": []string{"finance", "operator", "chess"}},
+			nil,
 			access.Finance | access.Operator,
 		},
 		"one role as text":  {issuer.key, map[string]any{"roles": "admin"}, nil, access.Admin},

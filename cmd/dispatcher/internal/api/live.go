@@ -21,8 +21,7 @@ const (
 	liveBeat = 15 * time.Second
 )
 
-// live streams the status: first as it is, then whenever it changes, and at least every quarter of a
-// minute.
+// live streams the status: first as it is, then whenever it changes, and at least every 15 s.
 func (a *API) live(o operation) {
 	shared := &liveStatus{}
 	sse.Register(a.huma, o.describe(), map[string]any{"status": status.Now{}},
@@ -34,12 +33,12 @@ func (a *API) live(o operation) {
 			var last string
 			var sent time.Time
 			for id := 1; ; {
-				now, print, err := shared.read(ctx, a)
-				if err == nil && (print != last || time.Since(sent) >= liveBeat) {
+				now, words, err := shared.read(ctx, a)
+				if err == nil && (words != last || time.Since(sent) >= liveBeat) {
 					if send(sse.Message{ID: id, Data: *now}) != nil {
 						return // the client has gone
 					}
-					last, sent, id = print, time.Now(), id+1
+					last, sent, id = words, time.Now(), id+1
 				}
 				select {
 				case <-tick.C:
@@ -57,7 +56,7 @@ type liveStatus struct {
 	mu    sync.Mutex
 	at    time.Time
 	now   *status.Now
-	print string // the status without its times
+	words string // the status without its times
 	err   error
 }
 
@@ -65,7 +64,7 @@ func (l *liveStatus) read(ctx context.Context, a *API) (*status.Now, string, err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.at) < a.cfg.LiveEvery/2 {
-		return l.now, l.print, l.err
+		return l.now, l.words, l.err
 	}
 	l.now, l.err = a.now(ctx)
 	l.at = time.Now()
@@ -75,6 +74,6 @@ func (l *liveStatus) read(ctx context.Context, a *API) (*status.Now, string, err
 	timeless := *l.now
 	timeless.Now, timeless.Since = time.Time{}, time.Time{}
 	text, err := json.Marshal(&timeless)
-	l.print, l.err = string(text), err
-	return l.now, l.print, l.err
+	l.words, l.err = string(text), err
+	return l.now, l.words, l.err
 }

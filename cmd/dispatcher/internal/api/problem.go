@@ -30,8 +30,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	if status, ok := statusOf(err); ok {
 		return huma.NewError(status, err.Error())
 	}
-	var known huma.StatusError
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[huma.StatusError](err); ok {
 		return err
 	}
 	if ctx.Err() != nil {

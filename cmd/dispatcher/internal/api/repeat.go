@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -75,9 +76,7 @@ func (a *API) carryOut(
 	answer := &recorder{header: http.Header{}}
 	next.ServeHTTP(answer, r)
 	a.keep(r.Context(), who, key, answer)
-	for name, values := range answer.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.header)
 	w.WriteHeader(answer.status())
 	_, _ = w.Write(answer.body.Bytes())
 }

@@ -44,8 +44,8 @@ type Options struct {
 	// DaysClosed is called at the start, and after this process has closed or corrected a business
 	// day; again where it failed. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
-	// Handler makes what answers on the admin server beside metrics and health, once the database is there;
-	// closing ends what would keep the server from stopping. It may be nil.
+	// Handler makes what answers on the admin server beside metrics and health, once the database
+	// is there; closing ends what would keep the server from stopping. It may be nil.
 	Handler func(l *ledger.Ledger) (handler http.Handler, closing func(), err error)
 	// Sandbox is how sandbox carriers behave; nil is embedded.QuickCarrier.
 	Sandbox *smpptest.Behaviour

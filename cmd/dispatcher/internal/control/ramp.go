@@ -50,6 +50,7 @@ type RampMove struct {
 	Reason  string    `json:"reason"`
 }
 
+// RampMoves are the moves of a ramp as scripts know them.
 func RampMoves(moves []ledger.RampMove) []RampMove {
 	out := make([]RampMove, len(moves))
 	for i, m := range moves {
@@ -58,6 +59,7 @@ func RampMoves(moves []ledger.RampMove) []RampMove {
 	return out
 }
 
+// NewRamp is a ramp as scripts know it.
 func NewRamp(r *ledger.Ramp) Ramp {
 	held := ""
 	if r.State == ledger.RampHeld {

@@ -33,7 +33,7 @@ func (c Code) Remedy() string {
 		return "give the second message an id of its own"
 	case Unstorable:
 		return "the database refused the row; its log says why"
-	case BlockedNumber: // such a message is rejected: it is no dead record
+	case BlockedNumber, CountryNotAllowed: // such a message is rejected: it is no dead record
 	}
 	return ""
 }

@@ -16,9 +16,9 @@ import (
 	"dispatcher/selector"
 )
 
-// Explain tells from the record why a message went where it went. Keys are those of the draws; without
-// them the explanation cannot tell second draws. The error is ledger.ErrNoMessage when no message has
-// the id.
+// Explain tells from the record why a message went where it went. Keys are those of the draws;
+// without them the explanation cannot tell second draws. The error is ledger.ErrNoMessage when no
+// message has the id.
 func Explain(
 	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string,
 ) (*report.Explanation, error) {

@@ -21,8 +21,8 @@ func notBegun(name, day string, zone *time.Location) error {
 		"%s %s has not begun in %s: there is nothing to report yet", name, day, zone)}
 }
 
-// BusinessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is today,
-// in the zone of the current routing. Name is what errors call the day.
+// BusinessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is
+// today, in the zone of the current routing. Name is what errors call the day.
 func BusinessDay(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
 ) (time.Time, *time.Location, error) {
@@ -160,8 +160,8 @@ func rangeEnd(
 	return noon.In(zone), zone, nil
 }
 
-// Range adds what the ledger has of the days, told apart by hour too where plots need it. done may be
-// nil; it is told how many days have been added up.
+// Range adds what the ledger has of the days, told apart by hour too where plots need it. done may
+// be nil; it is told how many days have been added up.
 func Range(
 	ctx context.Context, l *ledger.Ledger, f *report.RangeFigures, hours bool, done func(int64),
 ) (*report.RangeFigures, error) {

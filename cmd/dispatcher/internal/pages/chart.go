@@ -64,7 +64,7 @@ func throughputChart(
 	opt.Legend.SeriesNames = channels
 	opt.Symbol.Shape, opt.LineStrokeWidth = charts.SymbolNone, 2
 	opt.YAxis = []charts.YAxisOption{{
-		Min: charts.Ptr(0.0), LabelFontStyle: charts.FontStyle{FontSize: 10},
+		Min: new(0.0), LabelFontStyle: charts.FontStyle{FontSize: 10},
 	}}
 	opt.Padding = charts.NewBox(4, 4, 12, 0)
 	if err := p.LineChart(opt); err != nil {

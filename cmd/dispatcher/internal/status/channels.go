@@ -47,8 +47,8 @@ func (c *Detail) Take(s *Channel) {
 	c.Codes, c.P50, c.P99, c.Waiting = s.Codes, s.P50, s.P99, s.Waiting
 }
 
-// DetailLimit is a limit in its running window. It counts all messages of the channel: "limits show"
-// has those of tenants and prefixes, too.
+// DetailLimit is a limit in its running window. It counts all messages of the channel: "limits
+// show" has those of tenants and prefixes, too.
 type DetailLimit struct {
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`

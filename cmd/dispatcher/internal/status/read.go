@@ -34,8 +34,8 @@ func Read(
 	return newNow(&f), nil
 }
 
-// ReadLimits says what the limits of the routing in force leave now, of the named channels or, where
-// none is named, of all with the limits over all.
+// ReadLimits says what the limits of the routing in force leave now, of the named channels or,
+// where none is named, of all with the limits over all.
 func ReadLimits(
 	ctx context.Context, l *ledger.Ledger, version int64, doc *config.Routing, named []string,
 ) (*Limits, error) {

@@ -7,8 +7,8 @@
 //
 // A message is traced when the producer's trace is sampled, or when the sampler takes a record
 // without one. Its traceparent (W3C Trace Context, section 3.2) is stored with its envelope, so
-// that any process finds the trace again, however much later. Messages of one claim share the span of the
-// claim by links; no statement has a span for each message.
+// that any process finds the trace again, however much later. Messages of one claim share the span of
+// the claim by links; no statement has a span for each message.
 //
 // A nil Tracer is off: each method then returns at once and allocates nothing. No attribute holds a
 // number, a text, or an id that a producer or a provider has made up.
