@@ -100,8 +100,8 @@ const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 	else a.price_micros / a.segments * ` + certain + ` end)`
 
 // dayRows adds up messages and attempts from @from to @to, which it calls one hour, for all tables
-// of figures at once: each message and each attempt is read once, and joined once. Messages received
-// then have numbers between @low and @high.
+// of figures at once: each message and each attempt is read once, and joined once. Messages
+// received then have numbers between @low and @high.
 //
 //   - drawn are messages that were received then and have a first choice; they are counted with
 //     their first attempt, or with none.
@@ -169,8 +169,8 @@ var dayRows = `
 //
 // Only what another channel than the first choice carried is looked up again by the primary key: g
 // is the attempt with which the message left its first choice, b what had come of that before.
-// Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's first
-// choice in front, its fields between spaces, the reason last (decide.AppendRanking).
+// Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's
+// first choice in front, its fields between spaces, the reason last (decide.AppendRanking).
 func dayAttempts(from string) string {
 	const carries = `(a.outcome = 'accepted' and m.route is not null
 	      and m.first_choice is not null and m.routing_version is not null)`

@@ -10,8 +10,8 @@ import (
 // The API reads lists a page at a time, newest first. Each page begins below the last row of the
 // page before: before is the number of that row, 0 for the first page.
 
-// OperatorAction is something that an operator did by hand to messages. Reasons are left out: people
-// write numbers into them.
+// OperatorAction is something that an operator did by hand to messages. Reasons are left out:
+// people write numbers into them.
 type OperatorAction struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
@@ -41,8 +41,8 @@ type FoundMessage struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-// ToNumber is a page of the messages of the last days to a number, which the keyed hashes stand for:
-// one for each key that messages may have been drawn with.
+// ToNumber is a page of the messages of the last days to a number, which the keyed hashes stand
+// for: one for each key that messages may have been drawn with.
 func (s *Messages) ToNumber(
 	ctx context.Context, hashes []int64, days int, before int64, limit int,
 ) ([]FoundMessage, error) {

@@ -109,9 +109,9 @@ func (c *Comparison) Load(
 // A file may be in a time zone that nobody has named.
 const clocksApart = 26 * time.Hour
 
-// readOurs makes ours, the attempts that left, or may have, with the segments and micros that are billed for
-// sure; refs are their references, also those that a receipt with our key has told. A reference has
-// as many lines as it has segments at most; what goes beyond is billed twice.
+// readOurs makes ours, the attempts that left, or may have, with the segments and micros that are
+// billed for sure; refs are their references, also those that a receipt with our key has told. A
+// reference has as many lines as it has segments at most; what goes beyond is billed twice.
 const readOurs = `
 	drop table if exists ours, refs, pairs;
 	create temporary table ours as
@@ -213,8 +213,8 @@ func (c *Comparison) Unpaired(ctx context.Context) iter.Seq2[Unpaired, error] {
 	}
 }
 
-// LinePair is an attempt and a line that belong together, by the numbers of Unpaired. Sure says that
-// the line can be of no other attempt that has none.
+// LinePair is an attempt and a line that belong together, by the numbers of Unpaired. Sure says
+// that the line can be of no other attempt that has none.
 type LinePair struct {
 	Attempt, Line int64
 	Sure          bool

@@ -97,7 +97,8 @@ type Proof struct {
 	At        time.Time
 }
 
-// surelyCovered is how much of the file there must be on both sides of an attempt that is not in it.
+// surelyCovered is how much of the file there must be on both sides of an attempt that is not in
+// it.
 const surelyCovered = time.Hour
 
 // readProofs finds the ambiguous attempts that are certain now.

@@ -15,8 +15,8 @@ const ReasonPaused = "paused"
 const ReasonQuiet = "quiet_hours"
 
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
-// Messages whose time has not come (Scheduled), those that are paused, and those held by quiet hours
-// are not among them.
+// Messages whose time has not come (Scheduled), those that are paused, and those held by quiet
+// hours are not among them.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx,
 		`select lane, count(*) from dispatcher.due

@@ -234,7 +234,10 @@ func closed(now *status.Limits, on string) bool {
 			return l.Key.On(channel) == on && l.ConfiguredMax.Units == 0
 		})
 	}
-	return shut("", now.Limits) || slices.ContainsFunc(now.Channels, func(c status.ChannelLimits) bool {
+	if shut("", now.Limits) {
+		return true
+	}
+	return slices.ContainsFunc(now.Channels, func(c status.ChannelLimits) bool {
 		return shut(c.Channel, c.Limits)
 	})
 }

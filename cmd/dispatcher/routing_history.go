@@ -103,7 +103,9 @@ func historySheet(lines []control.HistoryLine, as format) sheet {
 		{key: "version"},
 		{key: "created_at", only: formatCSV},
 		{key: "author", only: formatCSV},
-		{head: "created_at, author", only: formatTable, width: 23, cell: func(h *control.HistoryLine) any {
+		{head: "created_at, author", only: formatTable, width: 23, cell: func(
+			h *control.HistoryLine,
+		) any {
 			return h.CreatedAt.Format(instant) + "\n" + h.Author
 		}},
 		{key: "reason", width: 30},

@@ -103,7 +103,9 @@ func (c *cli) showWeights(ctx context.Context, l *database, route string, as for
 }
 
 // printWeights adds the ramps in a sentence each where there is room for them.
-func (c *cli) printWeights(value any, version int64, routes []control.RouteWeights, as format) error {
+func (c *cli) printWeights(
+	value any, version int64, routes []control.RouteWeights, as format,
+) error {
 	type weightRow struct {
 		control.RouteWeights
 		control.ChannelWeight

@@ -1,8 +1,8 @@
 // Package control changes what the dispatcher does, as operators ask for it: the routing document
-// with weights, states of channels, limits and pauses; ramps; messages that are cancelled; ambiguous
-// submissions that are settled. The commands, the API and the console call it, so that all of them
-// check, warn and record the same. It knows neither flags nor HTTP, and does not ask who may change
-// what.
+// with weights, states of channels, limits and pauses; ramps; messages that are cancelled;
+// ambiguous submissions that are settled. The commands, the API and the console call it, so that
+// all of them check, warn and record the same. It knows neither flags nor HTTP, and does not ask
+// who may change what.
 package control
 
 import (
@@ -61,4 +61,6 @@ type Impossible struct{ Err error }
 func (i *Impossible) Error() string { return i.Err.Error() }
 func (i *Impossible) Unwrap() error { return i.Err }
 
-func impossiblef(format string, args ...any) error { return &Impossible{fmt.Errorf(format, args...)} }
+func impossiblef(format string, args ...any) error {
+	return &Impossible{fmt.Errorf(format, args...)}
+}

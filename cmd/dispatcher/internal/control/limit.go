@@ -8,8 +8,8 @@ import (
 	"dispatcher/config"
 )
 
-// SetLimit changes, adds or takes out one limit of a channel, or of all channels when none is named.
-// A problem of the document goes through words, which may be nil.
+// SetLimit changes, adds or takes out one limit of a channel, or of all channels when none is
+// named. A problem of the document goes through words, which may be nil.
 func (d *Draft) SetLimit(
 	ctx context.Context, channel string, l admission.Limit, remove bool, words func(error) error,
 ) (*Changed, error) {

@@ -68,7 +68,8 @@ const (
 	LeastBetween = time.Second
 )
 
-// StartRamp stores a ramp for the dispatchers to carry out, unless it is a dry run or leads nowhere.
+// StartRamp stores a ramp for the dispatchers to carry out, unless it is a dry run or leads
+// nowhere.
 func (d *Draft) StartRamp(ctx context.Context, p *RampPlan) (*RampStarted, error) {
 	if err := d.need(); err != nil {
 		return nil, err
@@ -175,8 +176,8 @@ func leadsNowhere(r *ledger.Ramp) bool {
 	return true
 }
 
-// SteerRamp holds, resumes or cancels the ramp of a route. It tells the ramp as it was when there is
-// nothing to do, or in a dry run.
+// SteerRamp holds, resumes or cancels the ramp of a route. It tells the ramp as it was when there
+// is nothing to do, or in a dry run.
 func (d *Draft) SteerRamp(
 	ctx context.Context, route string, to ledger.RampState,
 ) (*RampStarted, error) {

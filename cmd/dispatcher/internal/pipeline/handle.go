@@ -110,7 +110,9 @@ func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
 	}
 	dead := jobs[0]
 	dead.Message = envelope.Message{}
-	dead.Problem = &envelope.Problem{Code: envelope.Unstorable, Detail: "the ledger refused to store it"}
+	dead.Problem = &envelope.Problem{
+		Code: envelope.Unstorable, Detail: "the ledger refused to store it",
+	}
 	return d.Handle(ctx, []decide.Job{dead})
 }
 

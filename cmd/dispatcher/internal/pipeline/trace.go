@@ -8,8 +8,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// traceClaim begins the span of a claim when jobs of it are traced. Traces of due rows are not known
-// yet.
+// traceClaim begins the span of a claim when jobs of it are traced. Traces of due rows are not
+// known yet.
 func (d *Dispatcher) traceClaim(
 	ctx context.Context, r *claim,
 ) (context.Context, *tracing.Span) {

@@ -7,8 +7,8 @@
 //
 // A message is traced when the producer's trace is sampled, or when the sampler takes a record
 // without one. Its traceparent (W3C Trace Context, section 3.2) is stored with its envelope, so
-// that any process finds the trace again, however much later. Messages of one claim share the span of
-// the claim by links; no statement has a span for each message.
+// that any process finds the trace again, however much later. Messages of one claim share the span
+// of the claim by links; no statement has a span for each message.
 //
 // A nil Tracer is off: each method then returns at once and allocates nothing. No attribute holds a
 // number, a text, or an id that a producer or a provider has made up.
@@ -69,8 +69,8 @@ func (t *Tracer) Hooks(group string) []kgo.Hook {
 	return []kgo.Hook{tracer}
 }
 
-// Received is the traceparent of a record that a client with Hooks has fetched; empty when it is not
-// sampled.
+// Received is the traceparent of a record that a client with Hooks has fetched; empty when it is
+// not sampled.
 func Received(r *kgo.Record) string {
 	if r.Context == nil {
 		return ""
@@ -113,8 +113,8 @@ func (s *Span) End(err error) {
 	s.span.End()
 }
 
-// Claim begins the span of one claim: a trace of its own, linked with those of the messages. Without
-// any it begins none.
+// Claim begins the span of one claim: a trace of its own, linked with those of the messages.
+// Without any it begins none.
 func (t *Tracer) Claim(ctx context.Context, lane string, of []string) (context.Context, *Span) {
 	if t == nil || len(of) == 0 {
 		return ctx, nil
