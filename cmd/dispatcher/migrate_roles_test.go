@@ -98,8 +98,9 @@ func shows(text string) string {
 func (o *office) fillRest() {
 	// the ids of a past day, that of a message with a number
 	o.exec(`select dispatcher.make_day(dispatcher.day_at(now()) - 9)`)
-	o.exec(`insert into dispatcher.messages (seq, id, lane, state, finished_at)
-		values (dispatcher.first_of(dispatcher.day_at(now()) - 9) + 1, 'old', 'otp', 'dead', now())`)
+	o.exec(`insert into dispatcher.messages (seq, id, lane, state, reason, detail, finished_at)
+		values (dispatcher.first_of(dispatcher.day_at(now()) - 9) + 1, 'old', 'otp', 'dead',
+		'bad_number', 'to is no number', now())`)
 	o.exec(`select dispatcher.index_ids(dispatcher.day_at(now()) - 9)`)
 	o.exec(`insert into dispatcher.due (seq, next_at, lane, tenant, state)
 		values (1, now() + interval '1 hour', 'otp', 'shop', 'scheduled')`)
@@ -167,7 +168,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 34
+		want := 36
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -197,6 +198,8 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			{"report", "contracts"},
 			{"explain", "v1-000001"},
 			{"explain", "old"},
+			{"dead", "list"},
+			{"dead", "show", "old"},
 			{"explain", "v2-000007", "--format", "json"},
 			{"audit", "verify"},
 			{"audit", "verify", "--sample", "10", "--format", "json"},
@@ -335,6 +338,8 @@ var changesOfHistory = []string{
 	`delete from dispatcher.ramps`,
 	`update dispatcher.operator_actions set author = 'x'`,
 	`delete from dispatcher.operator_actions`,
+	`update dispatcher.api_requests set principal = 'x'`,
+	`update dispatcher.routing_versions set login = 'x'`,
 	`update dispatcher.erasures set number_hmac = 0`,
 	`update dispatcher.erasures set author = 'x'`,
 	`update dispatcher.erasures set at = now()`,

@@ -168,8 +168,14 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 		"--format", "json")
 	b := decoded[report.Daily](t, got).Rows[1]
 	want := []report.Move{
-		{Cause: "no_slot", Channel: "a", Messages: 3},
-		{Cause: "draining", Channel: "c", Messages: 1},
+		{
+			Cause: "no_slot", Channel: "a", Messages: 3, Segments: 3,
+			Costs: []report.MoveCost{{Currency: "GBP", CostMicros: 3000}},
+		},
+		{
+			Cause: "draining", Channel: "c", Messages: 1, Segments: 1,
+			Costs: []report.MoveCost{{Currency: "GBP", CostMicros: 1000}},
+		},
 	}
 	if !cmp.Equal(b.Moved, want) || b.Verdict != report.TooFew || got.code != exitOK {
 		t.Errorf("exit code %d, %+v", got.code, b)

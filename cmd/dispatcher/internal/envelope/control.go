@@ -3,8 +3,6 @@ package envelope
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 )
 
 // Control is a record of the control topic: what a producer wants done with a message of its own.
@@ -22,17 +20,13 @@ func DecodeControl(raw []byte) (c Control, problem *Problem) {
 	if len(raw) > MaxBytes {
 		return c, &Problem{TooLarge, tooLarge}
 	}
+	if !json.Valid(raw) {
+		return c, &Problem{BadJSON, "the record is not one JSON object"}
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	err := d.Decode(&c)
-	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		return Control{}, &Problem{BadJSON, "something stands behind the JSON object"}
-	}
-	var syntax *json.SyntaxError
 	switch {
-	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return Control{}, &Problem{BadJSON, "the record is not a JSON object"}
-	case err != nil: // the error may quote what stands there
+	case d.Decode(&c) != nil: // the error may quote what stands there
 		return Control{}, &Problem{
 			BadField, "a field is not one of cancel, author and reason, or is not a string",
 		}

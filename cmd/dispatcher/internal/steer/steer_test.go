@@ -446,6 +446,9 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 		}
 	}
 	want := map[string]string{
+		"agreed_share a default": "0.250", "agreed_share b default": "0.150",
+		"agreed_share c default": "0.600",
+		"agreed_share a second":  "0.500", "agreed_share b second": "0.500",
 		"effective_share a default": "0.294", "effective_share b default": "0.176",
 		"effective_share c default": "0.529",
 		"effective_share a second":  "0.500", "effective_share b second": "0.500",
