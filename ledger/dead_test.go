@@ -138,8 +138,12 @@ func TestDeadRecordsAreListedByFilter(t *testing.T) {
 		}
 	}
 	listed, err := l.DeadRecords.List(t.Context(), &ledger.DeadFilter{}, 10)
-	if err != nil || len(listed) != 3 || listed[2].ID != "dead-2" {
-		t.Errorf("the oldest is not last: %+v, %v", listed, err)
+	if err != nil || len(listed) != 3 || listed[2].ID != "dead-1" {
+		t.Fatalf("the first is not last: %+v, %v", listed, err)
+	}
+	next, err := l.DeadRecords.List(t.Context(), &ledger.DeadFilter{Below: listed[1].Seq}, 10)
+	if err != nil || len(next) != 1 || next[0].ID != "dead-1" {
+		t.Errorf("the next page: %+v, %v", next, err)
 	}
 }
 

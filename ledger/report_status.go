@@ -89,7 +89,7 @@ const queues = `
 	order by 1`
 
 // Queues counts what has not been sent yet, by lane. Lanes without such messages are left out.
-func (s *Reports) Queues(ctx context.Context) (all []Queue, err error) {
+func (s *Claims) Queues(ctx context.Context) (all []Queue, err error) {
 	all, err = rows(ctx, s.db, pgx.RowToStructByPos[Queue], queues)
 	return all, wrap("count what waits", err)
 }

@@ -20,7 +20,7 @@ type Throughput struct {
 // Rows are sorted by interval and channel.
 //
 // Like Faults it reads the newest block ranges of the attempts, and costs as much.
-func (s *Reports) Throughput(
+func (s *Messages) Throughput(
 	ctx context.Context, within, interval time.Duration,
 ) ([]Throughput, error) {
 	out, err := atEdge(ctx, s.db, scanThroughput, `

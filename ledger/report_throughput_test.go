@@ -19,7 +19,7 @@ func TestThroughputCountsAttemptsByIntervalAndChannel(t *testing.T) {
 	answers(t, l, "b", "b", provider.Accepted, "")
 	execute(t, db, `update dispatcher.attempts set claimed_at = date_trunc('minute', now())
 		- case channel when 'a' then interval '2 minutes' else interval '3 minutes' end`)
-	got, err := l.Reports.Throughput(t.Context(), 10*time.Minute, time.Minute)
+	got, err := l.Messages.Throughput(t.Context(), 10*time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestThroughputCountsAttemptsByIntervalAndChannel(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, err = l.Reports.Throughput(t.Context(), time.Minute, time.Minute); err != nil ||
+	if got, err = l.Messages.Throughput(t.Context(), time.Minute, time.Minute); err != nil ||
 		len(got) != 0 {
 		t.Errorf("of the last minute: %+v, %v", got, err)
 	}

@@ -92,7 +92,7 @@ func (s *Server) look(ctx context.Context) (*snapshot, error) {
 		detail.Take(&out.status.Channels[i])
 		out.channels = append(out.channels, detail)
 	}
-	if out.throughput, err = l.Reports.Throughput(ctx, chartWithin, chartInterval); err != nil {
+	if out.throughput, err = l.Messages.Throughput(ctx, chartWithin, chartInterval); err != nil {
 		return nil, err
 	}
 	if out.ramps, err = l.Ramps.List(ctx, false); err != nil {

@@ -119,7 +119,7 @@ func (d *Dispatcher) present(ctx context.Context) error {
 	d.cfg.Metrics.limits.latest.Store(
 		gaugeStateOf(&p, d.routing.Load(), d.instances.Load(), d.cfg.Region),
 	)
-	queues, err := d.cfg.Ledger.Reports.Queues(ctx)
+	queues, err := d.cfg.Ledger.Claims.Queues(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the queues: %w", err)
 	}
