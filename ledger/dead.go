@@ -64,7 +64,7 @@ type DeadFilter struct {
 const deadMatches = `
 	from facts.dead_records d
 	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
-	  and ($4::timestamptz is null or d.received_at >= $4) and ($5 = 0 or d.seq < $5)`
+	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)`
 
 const deadColumns = `
 	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,

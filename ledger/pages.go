@@ -27,7 +27,7 @@ func (s *Audits) OperatorActions(
 ) ([]OperatorAction, error) {
 	actions, err := rows(ctx, s.db, pgx.RowToStructByPos[OperatorAction], `
 		select id, at, login, author, action, subject from audit.operator_actions
-		where $1 = 0 or id < $1 order by id desc limit $2`, before, limit)
+		where $1::bigint = 0 or id < $1 order by id desc limit $2`, before, limit)
 	return actions, wrap("list operators' actions", err)
 }
 
@@ -49,7 +49,7 @@ func (s *Messages) ToNumber(
 	from := DayAt(time.Now()) - Day(days)
 	found, err := rows(ctx, s.db, pgx.RowToStructByPos[FoundMessage], `
 		select seq, id, lane, tenant, state, received_at from dispatcher.message_states
-		where number_hmac = any($1) and seq >= $2 and ($3 = 0 or seq < $3)
+		where number_hmac = any($1) and seq >= $2 and ($3::bigint = 0 or seq < $3)
 		order by seq desc limit $4`, hashes, from.first(), before, limit)
 	return found, wrap("find messages to a number", err)
 }
