@@ -345,7 +345,11 @@ func TestLaneMayResendOnceFlagged(t *testing.T) {
 
 func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
 	t.Parallel()
-	p := setup(t, nil)
+	p := setup(t, func(r *decide.Routing) {
+		for i := range r.Channels {
+			r.Channels[i].Concurrency = 1 // so that messages queue behind the first answer
+		}
+	})
 	var once sync.Map
 	for _, c := range p.channels {
 		c.answer = func(s provider.Submission) provider.Result {
@@ -358,12 +362,12 @@ func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
 			}
 		}
 	}
-	p.handle(t, jobsNamed("m", 40))
-	p.eventually(t, byState, map[string]int64{"accepted": 40})
+	p.handle(t, jobsNamed("m", 12))
+	p.eventually(t, byState, map[string]int64{"accepted": 12})
 	// What was queued behind a throttled one did not leave during the pause, which is longer than a
 	// busy machine stands still.
 	p.eventually(t, `select outcome, count(*) from audit.attempts where outcome <> 'refused' `+
-		`group by 1`, map[string]int64{"accepted": 40, "throttled": 40})
+		`group by 1`, map[string]int64{"accepted": 12, "throttled": 12})
 	p.eventually(t, `select provider_code, 1 from audit.attempts where outcome = 'refused' group `+
 		`by 1`, map[string]int64{"late": 1})
 }
