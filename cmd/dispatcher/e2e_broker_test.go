@@ -131,7 +131,7 @@ func listens(t testing.TB, port int) bool {
 // published and sent, and comes back. What was acknowledged goes out, once.
 func TestBrokerKilledMidStream(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(500, 20_000)
+	n := tier.Size(500, 6_000)
 	b := startBroker(t)
 	t.Logf("the broker is a %T", b)
 	rate := n / 5
@@ -178,7 +178,8 @@ func TestBrokerKilledMidStream(t *testing.T) {
 
 // TestWhatIsStoredGoesOutWithoutKafka: the broker is away, and messages that are scheduled, that
 // wait for a limit, and that a carrier throttled still go out, also when the process is restarted
-// meanwhile. The time of those that are scheduled comes while the broker is away. What became of them is told when the broker is back.
+// meanwhile. The time of those that are scheduled comes while the broker is away. What became of
+// them is told when the broker is back.
 func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	t.Parallel()
 	const each = 20

@@ -19,7 +19,7 @@ import (
 // processes share twelve partitions, limits bind, and one process is killed half-way.
 func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(1_000, 100_000)
+	n := tier.Size(1_000, 30_000)
 	const mayBeLost = 100 // what one process may have claimed and not settled
 	// All together admit 1 000 in a second, or 6 000 in the full run.
 	limited := func(perSecond int, unit string, active int) string {

@@ -14,7 +14,7 @@ import (
 // agreed proportions are kept.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(300, 20_000)
+	n := tier.Size(300, 6_000)
 	channels := []channel{
 		{name: "smpp", weight: "30"},
 		{name: "twilio", weight: "25"},
