@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	// Flags of the command line win over these.
 	settings := map[string]string{
 		"test.parallel": "6", // many tests wait, for locks or a standby
-		"rapid.checks":  tier.Size("50", "100"),
+		"rapid.checks":  tier.Size("20", "100"),
 	}
 	for name, value := range settings {
 		if err := flag.Set(name, value); err != nil {

@@ -158,51 +158,6 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 	}
 }
 
-// held is how long a document took to apply while messages waited, and the longest claim meanwhile.
-func held(t testing.TB, waiting int) (applied, longest time.Duration) {
-	t.Helper()
-	rig := lend(t)
-	l, other := rig.l, connect(t, ledger.Config{URL: rig.url})
-	applyRoutes(t, l, members, "default")
-	letWait(t, rig.db, waiting)
-	claimTurns(t, other, batch("warm", 50), false)
-	done := make(chan struct{})
-	var claims sync.WaitGroup
-	claims.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			messages := batch("m"+time.Duration(n).String(), 50)
-			began := time.Now()
-			claimTurns(t, other, messages, false)
-			longest = max(longest, time.Since(began))
-		}
-	})
-	began := time.Now()
-	applyRoutes(t, l, members, "default")
-	applied = time.Since(began)
-	close(done)
-	claims.Wait()
-	return applied, longest
-}
-
-// When waking was part of the transaction, the longest claim took as long as applying, and
-// the ratio was above 0.9.
-func TestClaimsGoOnWhileThirtyThousandMessagesAreWoken(t *testing.T) {
-	t.Parallel()
-	const waiting = 30_000
-	applied, longest := held(t, waiting)
-	ratio := longest.Seconds() / applied.Seconds()
-	t.Logf("%d waiting: applied in %s, the longest claim took %s: ratio %.2f", waiting, applied,
-		longest, ratio)
-	if ratio > 0.6 {
-		t.Errorf("a claim was held up for %s of the %s that a document took", longest, applied)
-	}
-}
-
 // waitOn has n messages wait for something, the first of them for the shortest time.
 func waitOn(t testing.TB, db *pgx.Conn, on string, n int) {
 	t.Helper()

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"dispatcher/cmd/dispatcher/internal/bench"
-	"dispatcher/config"
 )
 
 // benchFlags say what is measured, and with how much traffic.
@@ -223,7 +222,7 @@ func (c *cli) benchFloorCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
-			settings, err := config.Load()
+			settings, err := c.load()
 			if err != nil {
 				return usage(err)
 			}

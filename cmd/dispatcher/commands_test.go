@@ -8,18 +8,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/config"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 )
 
-// asCommand makes the test binary be the dispatcher: settings are read from the
-// environment, which parallel tests share, so a command with settings gets a process.
+// asCommand makes the test binary be the dispatcher.
 const asCommand = "TEST_BINARY_IS_DISPATCHER"
 
 func init() {
@@ -34,15 +35,26 @@ type result struct {
 	out, err string
 }
 
-// dispatcher runs a command: in this process, or with settings in one of its own.
+// dispatcher runs a command with these variables, in this process unless it starts others or lists
+// its environment.
 func dispatcher(t *testing.T, stdin string, env []string, args ...string) result {
 	t.Helper()
-	var out, errs bytes.Buffer
-	if env == nil {
-		code := execute(t.Context(), &cli{in: strings.NewReader(stdin), out: &out, err: &errs},
-			args)
-		return result{code, out.String(), errs.String()}
+	alone := []string{"run", "demo", "bench", "sandbox", "config"}
+	if len(args) > 0 && slices.Contains(alone, args[0]) || len(args) == 0 ||
+		slices.ContainsFunc(env, func(v string) bool { return !strings.HasPrefix(v, "DISPATCHER_") }) {
+		return apart(t, stdin, env, args...)
 	}
+	var out, errs bytes.Buffer
+	code := execute(t.Context(), &cli{
+		in: strings.NewReader(stdin), out: &out, err: &errs, env: env, load: settingsOf(t, env),
+	}, args)
+	return result{code, out.String(), errs.String()}
+}
+
+// apart runs a command in a process of its own.
+func apart(t *testing.T, stdin string, env []string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = t.TempDir() // no ./data of a dispatcher that runs here
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
@@ -56,6 +68,26 @@ func dispatcher(t *testing.T, stdin string, env []string, args ...string) result
 		t.Fatal(err)
 	}
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// environment is held while settings are read: parallel tests share the variables of the process.
+var environment sync.Mutex
+
+// settingsOf reads settings from these variables and no others, with a folder for data in which no
+// dispatcher runs.
+func settingsOf(t *testing.T, env []string) func() (config.Settings, error) {
+	return func() (config.Settings, error) {
+		environment.Lock()
+		defer environment.Unlock()
+		for _, v := range append([]string{"DISPATCHER_DATA_DIR=" + t.TempDir()}, env...) {
+			name, value, _ := strings.Cut(v, "=")
+			if err := os.Setenv(name, value); err != nil { //nolint:usetesting // for this moment alone
+				return config.Settings{}, err
+			}
+			defer os.Unsetenv(name) //nolint:errcheck // It has just been set.
+		}
+		return config.Load()
+	}
 }
 
 // write puts a file into a folder of the test.

@@ -34,7 +34,7 @@ With --routing FILE it checks a routing document instead and reports each proble
 
 // listSettings prints the settings, and then what is wrong with them.
 func (c *cli) listSettings(as format) error {
-	s, err := config.Load()
+	s, err := c.load()
 	if err != nil {
 		return usage(err)
 	}

@@ -56,7 +56,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 	if f.messages < 1 {
 		return usage(errors.New("--messages must be at least 1"))
 	}
-	settings, err := config.Load()
+	settings, err := c.load()
 	if err != nil {
 		return usage(err)
 	}

@@ -59,7 +59,7 @@ channels are bound once and unbound; nothing is sent. It exits with 1 when a che
 }
 
 func (c *cli) doctor(ctx context.Context, as format) error {
-	findings := examine(ctx)
+	findings := examine(ctx, c.load)
 	value := struct {
 		Checks []finding `json:"checks"`
 		Warned int       `json:"warned"`

@@ -27,8 +27,8 @@ type checker struct {
 
 // examine runs all checks. Those of a round run at the same time and are listed in the
 // order written here.
-func examine(ctx context.Context) []finding {
-	s, err := config.Load()
+func examine(ctx context.Context, load func() (config.Settings, error)) []finding {
+	s, err := load()
 	if err != nil {
 		return problems("settings", err)
 	}

@@ -53,7 +53,7 @@ func (c *cli) forecast(f *explainFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	settings, err := config.Load()
+	settings, err := c.load()
 	if err != nil {
 		return usage(err)
 	}
@@ -135,7 +135,7 @@ func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, er
 	if err != nil {
 		return message, nil, fmt.Errorf("--message: %w", err)
 	}
-	raw = defaultRegion().Rewrite(raw)
+	raw = c.defaultRegion().Rewrite(raw)
 	message, problem := envelope.Decode(raw, false)
 	if problem != nil {
 		return message, nil, fmt.Errorf("--message: %s: %s", positioned(name, raw), problem.Detail)
@@ -145,8 +145,8 @@ func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, er
 
 // defaultRegion is that of the environment, as far as it can be read: whoever only asks what would
 // happen is told about settings later, where they matter.
-func defaultRegion() numbers.Region {
-	s, err := config.Load()
+func (c *cli) defaultRegion() numbers.Region {
+	s, err := c.load()
 	if err != nil {
 		return ""
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"dispatcher/config"
 )
 
 // Exit codes.
@@ -29,8 +31,10 @@ const (
 func main() {
 	interrupted, stopInterrupt := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, stopTerm := signal.NotifyContext(interrupted, syscall.SIGTERM)
-	code := execute(ctx, &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ()},
-		os.Args[1:])
+	c := &cli{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ(), load: config.Load,
+	}
+	code := execute(ctx, c, os.Args[1:])
 	code = exitCode(code, interrupted.Err() != nil)
 	stopTerm()
 	stopInterrupt()
@@ -55,6 +59,7 @@ type cli struct {
 	in       io.Reader
 	out, err io.Writer
 	env      []string // KEY=value
+	load     func() (config.Settings, error)
 }
 
 // execute runs one command and maps its error to an exit code. The error is one
@@ -63,7 +68,7 @@ func execute(ctx context.Context, c *cli, args []string) int {
 	out, errs := showing(c.out), showing(c.err)
 	defer out.finish()
 	defer errs.finish()
-	c = &cli{in: c.in, out: out, err: errs, env: c.env}
+	c = &cli{in: c.in, out: out, err: errs, env: c.env, load: c.load}
 	root := c.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

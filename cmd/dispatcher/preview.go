@@ -72,7 +72,7 @@ func (c *cli) preview(ctx context.Context, f *previewFlags) error {
 		}
 	}
 	var settings *config.Settings
-	if s, err := config.Load(); err == nil { // what is wrong with them is no matter of the document
+	if s, err := c.load(); err == nil { // what is wrong with them is no matter of the document
 		settings = &s
 	}
 	preview.Warnings = exposures(doc, settings)

@@ -63,7 +63,7 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	settings, err := config.Load()
+	settings, err := c.load()
 	if err != nil {
 		return usage(err)
 	}

@@ -101,7 +101,7 @@ func (f *sandboxFlags) add(flags *pflag.FlagSet) {
 }
 
 func (c *cli) sandbox(ctx context.Context, f *sandboxFlags) error {
-	cfg, err := f.config()
+	cfg, err := f.config(c.load)
 	if err != nil {
 		return usage(err)
 	}
@@ -128,8 +128,10 @@ func (c *cli) sandbox(ctx context.Context, f *sandboxFlags) error {
 }
 
 // config is what the flags come to.
-func (f *sandboxFlags) config() (sandbox.Config, error) {
-	settings, err := config.Load()
+func (f *sandboxFlags) config(
+	load func() (config.Settings, error),
+) (sandbox.Config, error) {
+	settings, err := load()
 	if err != nil {
 		return sandbox.Config{}, err
 	}

@@ -33,7 +33,7 @@ const (
 // settings loads and checks the settings. A command asks only for those that it needs,
 // so that send works on a machine that has no database and report on one without broker.
 func (c *cli) settings(needs ...need) (*config.Settings, error) {
-	s, err := config.Load()
+	s, err := c.load()
 	if err != nil {
 		return nil, usage(err)
 	}

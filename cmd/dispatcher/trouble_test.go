@@ -84,7 +84,7 @@ func TestCtrlCAtTheDatabaseIsNoTroubleOfIt(t *testing.T) {
 	cancel()
 	var said strings.Builder
 	t.Setenv("DISPATCHER_POSTGRES_URL", "postgres://u:hush@127.0.0.1:1/x")
-	code := execute(ctx, &cli{out: io.Discard, err: &said}, []string{"report"})
+	code := execute(ctx, &cli{out: io.Discard, err: &said, load: config.Load}, []string{"report"})
 	if code != exitInterrupted || said.Len() > 0 {
 		t.Errorf("exit code %d, %s", code, &said)
 	}
