@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
