@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 )
@@ -158,6 +159,7 @@ func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 // TestTheExampleIsAsADispatcherWritesIt: its choices can be derived again, with the draws, and its
 // figures are those that closing its days comes to.
 func TestTheExampleIsAsADispatcherWritesIt(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	_, o := auditorPage(t)
 	keys := append(o.owner, "DISPATCHER_DRAW_KEY_FILE="+o.files+"/draw.key")
