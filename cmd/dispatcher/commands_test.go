@@ -37,7 +37,7 @@ type result struct {
 
 // dispatcher runs a command with these variables, in this process unless it starts others or lists
 // its environment.
-func dispatcher(t *testing.T, stdin string, env []string, args ...string) result {
+func dispatcher(t testing.TB, stdin string, env []string, args ...string) result {
 	t.Helper()
 	alone := []string{"run", "demo", "bench", "sandbox", "config"}
 	if len(args) > 0 && slices.Contains(alone, args[0]) || len(args) == 0 ||
@@ -52,7 +52,7 @@ func dispatcher(t *testing.T, stdin string, env []string, args ...string) result
 }
 
 // apart runs a command in a process of its own.
-func apart(t *testing.T, stdin string, env []string, args ...string) result {
+func apart(t testing.TB, stdin string, env []string, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -75,7 +75,7 @@ var environment sync.Mutex
 
 // settingsOf reads settings from these variables and no others, with a folder for data in which no
 // dispatcher runs.
-func settingsOf(t *testing.T, env []string) func() (config.Settings, error) {
+func settingsOf(t testing.TB, env []string) func() (config.Settings, error) {
 	return func() (config.Settings, error) {
 		environment.Lock()
 		defer environment.Unlock()

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -16,12 +15,8 @@ import (
 // fails runs the program against the stage and requires exit code 1 and a sentence.
 func (s *stage) fails(want string, settings map[string]string, args ...string) {
 	s.t.Helper()
-	all := maps.Clone(s.settings)
-	maps.Copy(all, settings)
-	p := launch(s.t, "dispatcher "+strings.Join(args, " "), s.folder, all, args...)
-	if <-p.done; p.code != exitFailed || !strings.Contains(p.out.String(), want) {
-		s.t.Errorf("dispatcher %s ended with %d, and not with %q: %s", strings.Join(args, " "),
-			p.code, want, p.out.String())
+	if got := s.ask(settings, args...); got.code != exitFailed || !strings.Contains(got.err, want) {
+		s.t.Errorf("dispatcher %s, want %q: %+v", strings.Join(args, " "), want, got)
 	}
 }
 
@@ -110,7 +105,7 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 		t.Errorf("%+v", unnamed)
 	}
 	s.write("whole.json", `{"id":"whole","to":"`+to+`","text":"`+text+`"}`)
-	if got := s.replay(at(2), "--file", "whole.json"); got[0].ID != "whole" {
+	if got := s.replay(at(2), "--file", s.path("whole.json")); got[0].ID != "whole" {
 		t.Errorf("%+v", got)
 	}
 	s.settled(len(bad)+3, stepTimeout)

@@ -84,7 +84,7 @@ func (s *stage) edit(before, after string) (since time.Time) {
 		s.t.Fatalf("%q is not once in\n%s", before, document)
 	}
 	s.write("next.yaml", strings.Replace(document, before, after, 1))
-	_, since = s.change("routing", "apply", "next.yaml")
+	_, since = s.change("routing", "apply", s.path("next.yaml"))
 	return since
 }
 

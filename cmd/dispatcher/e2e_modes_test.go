@@ -183,14 +183,13 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 // checkVerified derives every choice of the day again.
 func (s *stage) checkVerified(n int) {
 	s.t.Helper()
-	p := launch(s.t, "audit verify", s.folder, s.settings, "audit", "verify", "--format", "json")
-	<-p.done
+	verified := s.ask(nil, "audit", "verify", "--format", "json")
 	var got struct {
 		Checked    int   `json:"checked"`
 		Mismatches []any `json:"mismatches"`
 	}
-	err := json.Unmarshal([]byte(p.out.String()), &got)
-	if err != nil || p.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
-		s.t.Errorf("audit verify ended with %d: %s", p.code, p.out.String())
+	err := json.Unmarshal([]byte(verified.out), &got)
+	if err != nil || verified.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
+		s.t.Errorf("%+v", verified)
 	}
 }

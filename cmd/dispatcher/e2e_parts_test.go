@@ -210,7 +210,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 		t.Fatalf("only %d channels have begun messages", used)
 	}
 
-	s.change("routing", "apply", "web.yaml")
+	s.change("routing", "apply", s.path("web.yaml"))
 	for _, c := range s.carriers {
 		c.SetBehaviour(delivers())
 	}

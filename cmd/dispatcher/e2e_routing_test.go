@@ -18,24 +18,32 @@ import (
 // command runs the program against the stage and returns what it printed.
 func (s *stage) command(args ...string) string {
 	s.t.Helper()
-	p := launch(s.t, "dispatcher "+strings.Join(args, " "), s.folder, s.settings, args...)
-	<-p.done
-	if p.code != exitOK {
-		s.t.Fatalf("dispatcher %s ended with %d: %s", strings.Join(args, " "), p.code,
-			p.out.String())
+	got := s.ask(nil, args...)
+	if got.code != exitOK {
+		s.t.Fatalf("dispatcher %s: %+v", strings.Join(args, " "), got)
 	}
-	return p.out.String()
+	return got.out
+}
+
+// ask runs a command with the settings of the stage, and some of its own.
+func (s *stage) ask(own map[string]string, args ...string) result {
+	s.t.Helper()
+	all := maps.Clone(s.settings)
+	maps.Copy(all, own)
+	var env []string
+	for name, value := range all {
+		env = append(env, "DISPATCHER_"+name+"="+value)
+	}
+	return dispatcher(s.t, "", env, args...)
 }
 
 // report is today's report. It may have found something: whoever asks says what that should be.
 func (s *stage) report() (day report.Daily) {
 	s.t.Helper()
-	p := launch(s.t, "dispatcher report", s.folder, s.settings, "report", "daily",
-		"--format", "json")
-	<-p.done
-	err := json.Unmarshal([]byte(p.out.String()), &day)
-	if err != nil || p.code == exitUsage || (p.code == exitFailed) != day.Found() {
-		s.t.Fatalf("dispatcher report ended with %d, %v: %s", p.code, err, p.out.String())
+	got := s.ask(nil, "report", "daily", "--format", "json")
+	err := json.Unmarshal([]byte(got.out), &day)
+	if err != nil || got.code == exitUsage || (got.code == exitFailed) != day.Found() {
+		s.t.Fatalf("%v: %+v", err, got)
 	}
 	return day
 }
@@ -138,13 +146,13 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	grown := strings.Replace(document, "\nroutes:",
 		"\n  d: {provider: smpp, settings: {address: \""+added+"\", system_id: e2e}}\nroutes:", 1)
 	s.write("grown.yaml", strings.Replace(grown, "b: 50", "b: 20, d: 80", 1))
-	wider, since := s.change("routing", "apply", "grown.yaml", "--expect-version",
+	wider, since := s.change("routing", "apply", s.path("grown.yaml"), "--expect-version",
 		strconv.FormatInt(drained, 10))
 	carries(wider, "d")
 	only(wider, since, s.now(), "b", "c", "d")
 
 	s.write("shrunk.yaml", without(s.read("grown.yaml"), "a"))
-	smaller, since := s.change("routing", "apply", "shrunk.yaml")
+	smaller, since := s.change("routing", "apply", s.path("shrunk.yaml"))
 	carries(smaller, "d")
 	only(smaller, since, s.now(), "b", "c", "d")
 	eventually(t, stepTimeout, "the connections to the removed channel are closed", func() bool {
@@ -212,7 +220,7 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	s.write("next.yaml",
 		strings.Replace(without(document, "a"), "name: default, match: {}, weights: {a: 1}",
 			"name: successor, weights: {b: 1}", 1))
-	s.change("routing", "apply", "next.yaml")
+	s.change("routing", "apply", s.path("next.yaml"))
 	s.settled(40, stepTimeout)
 	got := s.count(`
 		select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`)
@@ -255,14 +263,13 @@ func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 		newest = append(newest, line)
 	}
 	s.write("draw.key", strings.Join(newest, "\n"))
-	p := launch(t, "audit verify", s.folder, s.settings, "audit", "verify", "--format", "json")
-	<-p.done
+	verified := s.ask(nil, "audit", "verify", "--format", "json")
 	var got struct {
 		ByKind map[string]int `json:"by_kind"`
 	}
-	err := json.Unmarshal([]byte(p.out.String()), &got)
+	err := json.Unmarshal([]byte(verified.out), &got)
 	want := map[string]int{"draw_key": each, "envelope_hmac": each, "number_hmac": each}
-	if err != nil || p.code != exitFailed || !maps.Equal(got.ByKind, want) {
-		t.Errorf("without the old key audit verify ended with %d: %s", p.code, p.out.String())
+	if err != nil || verified.code != exitFailed || !maps.Equal(got.ByKind, want) {
+		t.Errorf("without the old key: %+v", verified)
 	}
 }

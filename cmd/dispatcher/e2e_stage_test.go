@@ -117,7 +117,8 @@ func newStage(t testing.TB, p plot) *stage {
 		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"),
 		"INBOUND_TOPIC": s.topic("inbound"),
 		"POSTGRES_URL":  login, "POSTGRES_MAX_CONNS": "4",
-		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key", "SECRETS_DIR": ".",
+		"ROUTING_FILE":  s.path("routing.yaml"),
+		"DRAW_KEY_FILE": s.path("draw.key"), "SECRETS_DIR": s.folder,
 		"DATA_DIR": t.TempDir(),
 		"LISTEN":   "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
 		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "3s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
@@ -195,17 +196,19 @@ func (s *stage) carrier(c *channel) string {
 	return carrier.Addr()
 }
 
-// write makes a file in the folder that processes run in.
+// path is that of a file in the folder that processes run in.
+func (s *stage) path(name string) string { return filepath.Join(s.folder, name) }
+
 func (s *stage) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.folder, name), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func (s *stage) read(name string) string {
 	s.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(s.folder, name))
+	raw, err := os.ReadFile(s.path(name))
 	if err != nil {
 		s.t.Fatal(err)
 	}

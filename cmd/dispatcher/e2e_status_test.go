@@ -69,9 +69,8 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	if list := s.command("channel", "list"); !strings.Contains(list, "since") {
 		t.Errorf("channel list does not tell of the breaker:\n%s", list)
 	}
-	doctor := launch(t, "doctor", s.folder, s.settings, "doctor")
-	if <-doctor.done; !strings.Contains(doctor.out.String(), "traffic of sick") {
-		t.Errorf("doctor does not tell of the breaker:\n%s", doctor.out.String())
+	if got := s.ask(nil, "doctor"); !strings.Contains(got.out, "traffic of sick") {
+		t.Errorf("doctor does not tell of the breaker: %+v", got)
 	}
 	p.kill(t)
 	eventually(t, stepTimeout, "nobody runs", func() bool {
