@@ -25,7 +25,7 @@ func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 	})
 	s.run("dispatcher").says(t, `"phase":"bound"`)
 	ids := s.publish("bulk", messages("lost", 2))
-	s.settled(2, time.Minute)
+	s.settled(2)
 	for _, id := range ids {
 		if state := s.states()[id]; state != "unknown" {
 			t.Fatalf("%s is %s", id, state)
@@ -35,7 +35,7 @@ func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 		s.command("ambiguous", "settle", idOf(submit.Text), "--as", "taken", "--reference",
 			submit.MessageID, "--reason", "in the carrier's log", "--author", "ann")
 	}
-	eventually(t, time.Minute, "the receipts have been found", func() bool {
+	eventually(t, stepTimeout, "the receipts have been found", func() bool {
 		return s.tally()["delivered"] == 2
 	})
 	s.checkStatuses()

@@ -144,7 +144,7 @@ func TestBrokerKilledMidStream(t *testing.T) {
 	s.joined(len(processes))
 	all := messages("broker", n)
 	ids := s.publish("bulk", all[:n/2])
-	eventually(t, time.Minute, "a tenth of the messages is submitted", func() bool {
+	eventually(t, stepTimeout, "a tenth of the messages is submitted", func() bool {
 		return s.submitted() > n/10
 	})
 
@@ -159,7 +159,7 @@ func TestBrokerKilledMidStream(t *testing.T) {
 	for i := range all[n/2:] {
 		ids = append(ids, all[n/2+i].ID)
 	}
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 	s.committed("bulk")
 
 	s.checkNoneTwice()
@@ -197,7 +197,7 @@ func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	ids := append(s.publish("bulk", waiting), s.publish("bulk", scheduled)...)
 	const throttled = `exists (select from audit.attempts a
 		where a.message_id = m.id and a.outcome = 'throttled')`
-	eventually(t, time.Minute, "messages are scheduled, throttled, and wait for the limit", func() bool {
+	eventually(t, stepTimeout, "messages are scheduled, throttled, and wait for the limit", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'scheduled'`) == each &&
 			s.count(`select count(*) from audit.messages m
 				where state in ('waiting', 'retry') and `+throttled) > 0 &&
@@ -210,7 +210,7 @@ func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	s.run("after")
 	s.carriers["good"].SetBehaviour(quick())
 	s.execute(`update dispatcher.messages set next_at = now() where state = 'scheduled'`)
-	s.settled(2*each, 2*time.Minute)
+	s.settled(2 * each)
 	s.checkAllArrived(ids)
 	s.checkNoneTwice()
 

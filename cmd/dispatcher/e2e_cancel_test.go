@@ -32,7 +32,7 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	cancel(ids[:3])
 	s.run("dispatcher 2").says(t, "dispatcher is running")
 	cancel(ids[3:6])
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 	for _, submit := range s.submits() {
 		for _, id := range ids[:6] {
 			if idOf(submit.Text) == id {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // mistake is one way to get the configuration wrong.
@@ -174,7 +173,7 @@ func TestUnreachableBrokerIsToldAndWaitedFor(t *testing.T) {
 	p.says(t, "no Kafka broker answers; check that they run")
 	b.restart()
 	ids := s.publish("bulk", messages("late", 50))
-	s.settled(len(ids), time.Minute)
+	s.settled(len(ids))
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	if !p.running() {
@@ -193,7 +192,7 @@ func TestUnreachableDatabaseIsToldAndWaitedFor(t *testing.T) {
 	p.says(t, "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again")
 	gate.open()
 	ids := s.publish("bulk", messages("early", 50))
-	s.settled(len(ids), time.Minute)
+	s.settled(len(ids))
 	s.checkAllArrived(ids)
 	if !p.running() {
 		t.Error("the process did not survive " + strconv.Itoa(p.pid))

@@ -53,7 +53,7 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	third = s.run("crashes")
 	third.says(t, `"crashes":3`)
 	s.publish("bulk", part(all, 2))
-	s.settled(len(all), stepTimeout)
+	s.settled(len(all))
 	s.checkNoneTwice()
 	for _, p := range processes {
 		p.stop(t)
@@ -61,7 +61,7 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	// Without others it waits no longer.
 	last := messages("alone", 20)
 	s.publish("bulk", last)
-	s.settled(len(all)+len(last), stepTimeout)
+	s.settled(len(all) + len(last))
 }
 
 // part is a third of the messages.

@@ -61,7 +61,7 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run("dispatcher").says(t, "dispatcher is running")
-	s.settled(len(bad), stepTimeout)
+	s.settled(len(bad))
 	at := func(i int) string {
 		return fmt.Sprintf("%s/%d/%d", records[i].Topic, records[i].Partition, records[i].Offset)
 	}
@@ -108,7 +108,7 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	if got := s.replay(at(2), "--file", s.path("whole.json")); got[0].ID != "whole" {
 		t.Errorf("%+v", got)
 	}
-	s.settled(len(bad)+3, stepTimeout)
+	s.settled(len(bad) + 3)
 	s.fails(`was replayed by ann`, nil, append(again, at(1), "--again")...)
 	s.fails("which is accepted", nil, append(again, "number", "--set", "to="+to)...)
 

@@ -129,7 +129,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 		want[id] = "sending " + ways[way(id)].states
 		last[id] = want[id][strings.LastIndexByte(want[id], ' ')+1:]
 	}
-	eventually(t, time.Minute, "every message has its last word", func() bool {
+	eventually(t, stepTimeout, "every message has its last word", func() bool {
 		return maps.Equal(s.states(), last)
 	})
 

@@ -63,7 +63,7 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	stalls := watchStalls(t)
 	n := perSecond * seconds
 	ids := s.publish("bulk", short("slow", n))
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
@@ -106,7 +106,7 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	}
 	n := perSecond * seconds
 	ids := s.publish("bulk", short("statements", n))
-	s.settled(n, 4*time.Minute)
+	s.settled(n)
 
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
@@ -141,7 +141,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("failover", n))
-	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool {
+	eventually(t, stepTimeout, "a quarter of the messages are submitted", func() bool {
 		return s.submitted() > n/4
 	})
 
@@ -159,7 +159,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 		t.Errorf("%d attempts were claimed while the database took no writes", claimed)
 	}
 
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 	s.committed("bulk")
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)

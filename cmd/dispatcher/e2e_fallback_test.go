@@ -49,9 +49,9 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	s.runAll(1)
 	all := messages("fallback", n)
 	ids := s.publish("bulk", all[:n/2])
-	s.settled(n/2, 2*time.Minute) // by then the breakers know
+	s.settled(n / 2) // by then the breakers know
 	ids = append(ids, s.publish("bulk", all[n/2:])...)
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)

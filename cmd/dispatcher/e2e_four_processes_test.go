@@ -47,11 +47,11 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("four", n))
-	eventually(t, 5*time.Minute, "half of the messages are submitted", func() bool {
+	eventually(t, 2*stepTimeout, "half of the messages are submitted", func() bool {
 		return s.submitted() > n/2
 	})
 	killed := s.killInFlight(processes)
-	s.settled(n, 5*time.Minute)
+	s.settled(n)
 	// What the killed process had not committed is read again, once the broker has missed it.
 	s.committed("bulk")
 	s.checkStatuses()
@@ -190,7 +190,7 @@ func TestSameIDsPickTheSameChannels(t *testing.T) {
 			}
 		}
 		s.publish("bulk", all)
-		s.settled(n, time.Minute)
+		s.settled(n)
 		choices[i] = s.firstChoices()
 		for _, p := range processes {
 			p.stop(t)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -90,13 +89,13 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	want := []heard{record("Stop!", "stop", 0)}
 	checkHeard(t, want, s.inbound(1))
 	optedOut, other, code := write("bulk", "shop"), write("bulk", "bank"), write("otp", "shop")
-	s.settled(3, time.Minute)
+	s.settled(3)
 
 	say("start")
 	want = append(want, record("start", "start", 0))
 	checkHeard(t, want, s.inbound(2))
 	again := write("bulk", "shop")
-	s.settled(4, time.Minute)
+	s.settled(4)
 
 	long := strings.Repeat("Where is my parcel? ", 30)
 	say(long)

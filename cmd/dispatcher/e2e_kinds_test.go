@@ -31,8 +31,8 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	defer s.tellStates()
 
 	s.publish("bulk", messages("kinds", n))
-	s.settled(n, 8*time.Minute)
-	eventually(t, 8*time.Minute, "every message is delivered", func() bool {
+	s.settled(n)
+	eventually(t, stepTimeout, "every message is delivered", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})
 	s.checkStatuses()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,9 +69,9 @@ func queryOne[T any](t testing.TB, url, sql string, args ...any) T {
 
 // settled waits until the ledger holds so many messages and each is accepted or has
 // come to its end.
-func (s *stage) settled(messages int, within time.Duration) {
+func (s *stage) settled(messages int) {
 	s.t.Helper()
-	eventually(s.t, within, "every message is accepted or at its end", func() bool {
+	eventually(s.t, 2*stepTimeout, "every message is accepted or at its end", func() bool {
 		type progress struct{ Total, Done int }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[progress], `
 			select count(*), count(*) filter (where state = 'accepted' or finished_at is not null)

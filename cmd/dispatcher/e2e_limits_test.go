@@ -61,7 +61,7 @@ func (s *stage) passedOver(channel string) map[string]int {
 // what is named, and returns how many those are.
 func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 	s.t.Helper()
-	eventually(s.t, 2*time.Minute, "everything is sent or waits for "+waitsFor, func() bool {
+	eventually(s.t, stepTimeout, "everything is sent or waits for "+waitsFor, func() bool {
 		type standing struct{ Open, Done, Waiting int64 }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[standing], `
 			select (select count(*) from audit.attempts where outcome is null),
@@ -116,7 +116,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	}
 
 	s.edit("max: 40", "max: 4000")
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != got.Attempts {
 		t.Errorf("%+v after the limit was raised", got)
 	}
@@ -153,7 +153,7 @@ func TestALimitOfEachTenantHoldsOverAllChannels(t *testing.T) {
 			where tenant = 'bank' and state = 'accepted'`) == n/3
 	})
 	s.edit("max: 40", "max: 4000")
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	for _, tenant := range []string{"shop", "other", "bank"} {
 		if got := s.tenantLimit(tenant, "messages", "count(*)"); got.Granted != got.Attempts ||
 			got.Granted != n/3 {
@@ -188,7 +188,7 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 		}
 	}
 	ids := s.publish("bulk", all)
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 
 	to := map[string]int{}
 	for _, submit := range s.carriers["a"].Submits() {
@@ -254,7 +254,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 		t.Error("nothing was refused: no refund was needed")
 	}
 	s.edit(`max: "1.50"`, `max: "150"`)
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	check("with a higher budget", 100*budget)
 	s.checkNoneTwice()
 	s.checkVerified(n)
@@ -278,7 +278,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes)) // the group of one lane stands for both
 	s.publish("bulk", short("flood", n))
-	eventually(t, 2*time.Minute, "bulk has used its part of a minute that is far from its end",
+	eventually(t, stepTimeout, "bulk has used its part of a minute that is far from its end",
 		func() bool {
 			return s.count(`select count(*) filter (where extract(second
 				from clock_timestamp()) < 40)
@@ -302,7 +302,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	if slow > 0 {
 		t.Errorf("%d codes waited though their lane has a reserve", slow)
 	}
-	eventually(t, 2*time.Minute, "a further minute is full", func() bool {
+	eventually(t, stepTimeout, "a further minute is full", func() bool {
 		return s.count(`select count(*) from audit.limit_windows where granted = max`) > 0
 	})
 	over := s.count(`select count(*) from (
@@ -314,7 +314,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	}
 	s.checkWindows()
 	s.edit("max: 60", "max: 6000")
-	s.settled(n+codes, stepTimeout)
+	s.settled(n + codes)
 	s.checkNoneTwice()
 	s.checkVerified(n + codes)
 }
@@ -357,7 +357,7 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 		t.Errorf("the silent carrier got %d segments, its window is %d", submits, window)
 	}
 	close(answers)
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 	// A carrier that has no processor for a moment counts in one second what was sent in two.
 	if most := mostInASecond(s.arrived("a")); most > perSecond*3/2 {
 		t.Errorf("the carrier got %d segments in one second, the limit is %d", most, perSecond)
@@ -473,7 +473,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	}
 	close(stop)
 	n := <-total
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 }

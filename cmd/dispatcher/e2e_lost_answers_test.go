@@ -16,7 +16,7 @@ import (
 func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	const n = 12_000
+	const n = 6_000
 	var submits atomic.Int64
 	lossy := smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		if i := submits.Add(1); i%50 == 0 || i > 400 && i <= 440 {
@@ -28,10 +28,10 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 		{name: "g", weight: "60", behaviour: quick()},
 		{name: "h", weight: "40", behaviour: lossy},
 	}
-	s := newStage(t, plot{channels: channels})
+	s := newStage(t, plot{channels: channels, settings: map[string]string{"SEND_TIMEOUT": "3s"}})
 	p := s.runAll(1)[0]
 	ids := s.publish("bulk", messages("lost-answers", n))
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)

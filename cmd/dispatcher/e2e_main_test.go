@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -32,8 +33,9 @@ import (
 //
 // and one file per story.
 
-// sideBySide is how many stories run at once: they wait more than they work.
-const sideBySide = 6
+// sideBySide is how many stories run at once: they wait more than they work, those of the long tier
+// less so.
+var sideBySide = tier.Size(6, 4)
 
 // runAsProgram is the variable with which the test binary is the program under test: main and
 // everything below it are in it, and starting itself saves the link of a second binary.
@@ -97,14 +99,19 @@ func binary(t testing.TB) string {
 	return path
 }
 
-// eventually waits until ok, at most for a while.
+// eventually waits until ok, at most for a while. A look that takes long is taken less often: some
+// count all messages.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(within); !ok(); <-ticker.C {
+	deadline := time.Now().Add(within)
+	for {
+		began := time.Now()
+		if ok() {
+			return
+		}
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %s: %s", within, what)
 		}
+		time.Sleep(max(50*time.Millisecond, 5*time.Since(began)))
 	}
 }

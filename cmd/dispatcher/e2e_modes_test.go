@@ -66,7 +66,7 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	s.publish("bulk", messages("turns", n))
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 
 	all, carried, instances := s.picks(), map[string]int{}, map[int64]bool{}
 	if len(all) != n {
@@ -146,7 +146,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	})
 	active := s.byID(`select channel, active::text from audit.active`)
 	close(release)
-	s.settled(n, stepTimeout)
+	s.settled(n)
 
 	if active["a"] != "60" || active["b"] != "30" || active["c"] != "150" {
 		t.Errorf("capacities of 60, 30 and 150 are filled with %v", active)

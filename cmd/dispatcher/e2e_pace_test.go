@@ -58,7 +58,7 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 	stalls := watchStalls(t)
 	n := 2 * perSecond * seconds
 	ids := s.publish("bulk", short("pace", n))
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	s.checkWindows()
@@ -204,7 +204,7 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	})
 	throttle.Store(false)
 	slowed := time.Now()
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 
 	s.checkNoneTwice()
 	s.checkWindows()

@@ -117,7 +117,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 			select count(*) from audit.messages where state = 'delivered'
 			and id like 'whole-%'`) == each
 	})
-	eventually(t, 2*time.Minute, "what has a deadline fails", func() bool {
+	eventually(t, stepTimeout, "what has a deadline fails", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state = 'failed'
 			and id like 'hurried-%'`) == each

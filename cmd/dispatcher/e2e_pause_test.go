@@ -55,7 +55,7 @@ func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 	}
 	s.command("resume", "--lane", "bulk", "--reason", "go on")
 	all := slices.Concat(bulk, later, codes)
-	s.settled(len(all), stepTimeout)
+	s.settled(len(all))
 	s.checkNoneTwice()
 	s.checkAllArrived(all)
 }
@@ -129,7 +129,7 @@ func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 
 	s.command("resume", "--all", "--reason", "go on", "--author", "ben")
 	all := slices.Concat(noisy, quiet, later)
-	s.settled(len(all), stepTimeout)
+	s.settled(len(all))
 	if n := sent(all); n != len(all) {
 		t.Errorf("%d of %d were sent", n, len(all))
 	}

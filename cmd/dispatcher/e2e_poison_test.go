@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -76,7 +75,7 @@ func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 		letters[fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)] = p
 	}
 	p := s.run("dispatcher")
-	s.settled(len(good)+len(bad), time.Minute)
+	s.settled(len(good) + len(bad))
 	s.committed("bulk")
 
 	s.checkLetters(letters)

@@ -29,7 +29,7 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("postgres", n))
-	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool {
+	eventually(t, stepTimeout, "a quarter of the messages are submitted", func() bool {
 		return s.submitted() > n/4
 	})
 
@@ -58,7 +58,7 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 		t.Error("a submit left after the send deadline of everything that was claimed")
 	}
 
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 	s.committed("bulk")
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)

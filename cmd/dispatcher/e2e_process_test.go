@@ -17,7 +17,7 @@ import (
 
 // stepTimeout is how long a process may take for what should take a moment. The tests of
 // many packages may run beside it.
-const stepTimeout = 60 * time.Second
+const stepTimeout = 3 * time.Minute
 
 // process is one run of the program.
 type process struct {

@@ -42,7 +42,7 @@ func TestQuietHoursHoldACampaignAndNothingElse(t *testing.T) {
 		t.Errorf("the status of a held message: %+v", all[held[0]])
 	}
 	s.edit(quiet, "")
-	s.settled(len(held)+len(others), stepTimeout)
+	s.settled(len(held) + len(others))
 	s.checkNoneTwice()
 	s.checkAllArrived(append(held, others...))
 	s.checkVerified(len(held) + len(others))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,7 +30,7 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	for _, id := range ids {
 		accepted[id], delivered[id] = string(ledger.Accepted), string(ledger.Delivered)
 	}
-	eventually(t, time.Minute, "every message is accepted", func() bool {
+	eventually(t, stepTimeout, "every message is accepted", func() bool {
 		return maps.Equal(s.states(), accepted)
 	})
 
@@ -61,7 +60,7 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	}
 
 	s.runAll(1)
-	eventually(t, time.Minute, "every message is delivered", func() bool {
+	eventually(t, stepTimeout, "every message is delivered", func() bool {
 		return maps.Equal(s.states(), delivered)
 	})
 	eventually(t, stepTimeout, "every receipt is acknowledged", func() bool {

@@ -57,7 +57,7 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", short("receipt", n))
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 
@@ -118,7 +118,7 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	eventually(t, stepTimeout, "the rest is sent", func() bool {
 		return carrier.Stats().Submits == n
 	})
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 }
@@ -151,7 +151,7 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", short("ticket", n))
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 

@@ -166,7 +166,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 
 	close(stop)
 	n := <-total
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	s.checkNoneTwice()
 	if got := s.tally()["accepted"]; got != n {
 		t.Errorf("%d of %d messages are accepted: %v", got, n, s.tally())
@@ -221,7 +221,7 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 		strings.Replace(without(document, "a"), "name: default, match: {}, weights: {a: 1}",
 			"name: successor, weights: {b: 1}", 1))
 	s.change("routing", "apply", s.path("next.yaml"))
-	s.settled(40, stepTimeout)
+	s.settled(40)
 	got := s.count(`
 		select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`)
 	if got != 35 {
@@ -243,7 +243,7 @@ func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 		batch := messages(story, each)
 		s.publish("bulk", batch)
 		all = append(all, batch...)
-		s.settled(len(all), stepTimeout)
+		s.settled(len(all))
 		p.stop(t)
 		if i == 0 {
 			s.command("keys", "rotate")

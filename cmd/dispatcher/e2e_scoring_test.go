@@ -80,10 +80,10 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 		return all
 	}
 	s.publish("bulk", withSelectors("graded"))
-	s.settled(each, stepTimeout)
+	s.settled(each)
 	function.broken.Store(true)
 	s.publish("bulk", withSelectors("ungraded"))
-	s.settled(2*each, stepTimeout)
+	s.settled(2 * each)
 
 	for story, want := range map[string]string{"graded": "b", "ungraded": "a"} {
 		n := s.count(`

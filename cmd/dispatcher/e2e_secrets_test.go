@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -53,7 +52,7 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 	s.publish("bulk", all[len(all)/4:])
 	s.publish("otp", all[:len(all)/4])
 	s.publishUnusable(all[0])
-	s.settled(len(all)+5, 2*time.Minute)
+	s.settled(len(all) + 5)
 
 	printed := map[string]string{}
 	_, printed["/metrics"] = p.get(t, "/metrics")

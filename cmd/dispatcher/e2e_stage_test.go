@@ -121,7 +121,7 @@ func newStage(t testing.TB, p plot) *stage {
 		"DRAW_KEY_FILE": s.path("draw.key"), "SECRETS_DIR": s.folder,
 		"DATA_DIR": t.TempDir(),
 		"LISTEN":   "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
-		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "3s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
+		"SEND_TIMEOUT": "15s", "DEAD_AFTER": "6s", "SHUTDOWN_TIMEOUT": "30s", "LOG_LEVEL": "debug",
 	}
 	maps.Copy(s.settings, p.settings)
 	return s

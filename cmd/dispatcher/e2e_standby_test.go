@@ -63,7 +63,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("standby", n))
-	eventually(t, time.Minute, "a fifth of the messages are submitted", func() bool {
+	eventually(t, stepTimeout, "a fifth of the messages are submitted", func() bool {
 		return s.submitted() > n/5
 	})
 
@@ -79,7 +79,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		t.Errorf("%d attempts were claimed while nobody took writes", claimed)
 	}
 	before := s.submitted()
-	eventually(t, time.Minute, "a tenth more is submitted", func() bool {
+	eventually(t, stepTimeout, "a tenth more is submitted", func() bool {
 		return s.submitted() > before+n/10
 	})
 	t.Logf("a tenth more was submitted %s after the standby was promoted",
@@ -87,7 +87,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 	then(pair, s)
 	s.postgres = pair.Standby.URL()
 
-	s.settled(n, 3*time.Minute)
+	s.settled(n)
 	s.committed("bulk")
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)

@@ -35,7 +35,7 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	p.says(t, "dispatcher is running")
 	s.joined(1)
 	s.publish("bulk", short("status", 150))
-	s.settled(150, stepTimeout)
+	s.settled(150)
 	var now status.Now
 	eventually(t, stepTimeout, "the status shows the open breaker", func() bool {
 		now = s.status()

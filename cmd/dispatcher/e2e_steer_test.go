@@ -98,7 +98,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	}
 	close(stop)
 	n := <-total
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 }
@@ -133,7 +133,7 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	})
 	close(stop)
 	n := <-total
-	s.settled(n, stepTimeout)
+	s.settled(n)
 	s.checkNoneTwice()
 	s.checkVerified(n)
 	documents := s.count(`select count(distinct document) from audit.routing_versions`)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"dispatcher/config/tier"
 )
@@ -21,11 +20,11 @@ func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	first, second := s.run("first"), s.run("second")
 	s.joined(2)
 	ids := s.publish("bulk", messages("stop", n))
-	eventually(t, time.Minute, "a third of the messages are submitted", func() bool {
+	eventually(t, stepTimeout, "a third of the messages are submitted", func() bool {
 		return s.submitted() > n/3
 	})
 	first.stop(t)
-	eventually(t, time.Minute, "half of the messages are submitted", func() bool {
+	eventually(t, stepTimeout, "half of the messages are submitted", func() bool {
 		return s.submitted() > n/2
 	})
 	second.stop(t)
@@ -34,7 +33,7 @@ func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	}
 	before := s.submitted()
 	s.run("third")
-	s.settled(n, 2*time.Minute)
+	s.settled(n)
 
 	t.Logf("%d of %d were submitted by the first two", before, n)
 	s.checkNoneTwice()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config/tier"
@@ -24,7 +23,7 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	running := s.run("dispatcher")
 	running.says(t, "dispatcher is running")
 	s.publish("bulk", messages("trial", n))
-	eventually(t, time.Minute, "every message is delivered", func() bool {
+	eventually(t, stepTimeout, "every message is delivered", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == n
 	})
 

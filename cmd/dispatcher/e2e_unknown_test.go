@@ -26,7 +26,7 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 	s.run("dispatcher").says(t, `"phase":"bound"`)
 	codes := s.publish("otp", messages("code", 2))
 	bulk := s.publish("bulk", messages("bulk", 2)) // four in all: the breaker opens at five
-	s.settled(4, time.Minute)
+	s.settled(4)
 
 	arrivals, states := s.arrivals(), s.states()
 	for _, id := range codes {
@@ -76,11 +76,11 @@ func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	}
 	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})
 	s.publish("bulk", all)
-	eventually(t, time.Minute, "the first have expired", func() bool {
+	eventually(t, stepTimeout, "the first have expired", func() bool {
 		return s.tally()["failed"] == 3
 	})
 	s.carriers["good"].SetBehaviour(quick())
-	s.settled(len(all), time.Minute)
+	s.settled(len(all))
 
 	for _, submit := range s.submits() {
 		if submit.At.Before(at) && submit.Accepted() {
