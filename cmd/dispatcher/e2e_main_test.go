@@ -112,6 +112,6 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %s: %s", within, what)
 		}
-		time.Sleep(max(50*time.Millisecond, 5*time.Since(began)))
+		time.Sleep(max(50*time.Millisecond, time.Since(began)))
 	}
 }
