@@ -141,7 +141,7 @@ func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 		}
 	}
 	compare(0)
-	for closed := range 2 {
+	for closed := range tier.Size(1, 2) {
 		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 2-closed))
 		if got.code != exitOK {
 			t.Fatalf("%+v", got)
