@@ -182,6 +182,9 @@ type Range struct {
 	Complete bool        `json:"complete"`
 	// OpenDays are those that are not closed: their figures may still change.
 	OpenDays []string `json:"open_days"`
+	// WithoutSteps are days that an earlier release closed. The waterfall of a period that has one
+	// has messages alone.
+	WithoutSteps []string `json:"without_steps"`
 	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
 	Checkpoint string          `json:"checkpoint"`
 	Rows       []RangeRow      `json:"rows"`
@@ -237,7 +240,8 @@ func NewRange(f *RangeFigures) Range {
 	r := Range{
 		Unit: f.Unit, Day: first.Format(time.DateOnly), LastDay: last.Format(time.DateOnly),
 		Timezone: last.Location().String(), By: f.By, Complete: f.Complete, Checkpoint: f.Checkpoint,
-		OpenDays: append([]string{}, f.Ledger.Open...), Rows: []RangeRow{},
+		OpenDays:     append([]string{}, f.Ledger.Open...),
+		WithoutSteps: append([]string{}, f.Ledger.WithoutSteps...), Rows: []RangeRow{},
 		Totals: []RangeTotal{}, Routes: []PeriodVerdict{},
 	}
 	parts := map[string][]*ledger.PartFigures{}
@@ -255,7 +259,7 @@ func NewRange(f *RangeFigures) Range {
 		}
 		all = append(all, daily...)
 		r.Totals = append(r.Totals, rangeTotals(period.Period, daily)...)
-		whole := f.figures(parts[period.Period]...)
+		whole := f.figures(period, parts[period.Period]...)
 		for _, name := range whole.routes() {
 			r.Routes = append(r.Routes, PeriodVerdict{period, newRouteDay(whole, name).verdict()})
 		}
@@ -310,9 +314,14 @@ func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
 	return p
 }
 
-// figures are those of some parts together.
-func (f *RangeFigures) figures(parts ...*ledger.PartFigures) *Figures {
+// figures are those of some parts of a period together.
+func (f *RangeFigures) figures(period RangePeriod, parts ...*ledger.PartFigures) *Figures {
 	sum := &Figures{Versions: f.Versions, Current: f.Current}
+	for _, day := range f.Ledger.WithoutSteps {
+		if period.Day <= day && day <= period.LastDay {
+			sum.WithoutSteps = append(sum.WithoutSteps, day)
+		}
+	}
 	for _, p := range parts {
 		sum.Rows = append(sum.Rows, p.Rows...)
 		sum.Choices = append(sum.Choices, p.Choices...)
@@ -348,7 +357,8 @@ type rangeGroup struct {
 	// messages has what has no currency: verdicts, first choices, what was carried, shares, moves.
 	messages DailyRow
 	// lines are the attempts by currency, and by reason where reasons are told apart.
-	lines []*ledger.DailyRow
+	lines      []*ledger.DailyRow
+	waterfalls []Waterfall
 	// Messages that were drawn, and those carried whose first choice was drawn, beside what the
 	// shares let expect of each.
 	drawn, agreed, effective, carried, agreedCarried float64
@@ -358,7 +368,7 @@ type rangeGroup struct {
 func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (out []RangeRow) {
 	groups := map[rangeKey]*rangeGroup{}
 	for _, same := range f.merged(parts) {
-		figures, part := f.figures(same...), f.asked(same[0].Part)
+		figures, part := f.figures(period, same...), f.asked(same[0].Part)
 		for _, name := range figures.routes() {
 			route := newRouteDay(figures, name)
 			verdict := route.verdict()
@@ -369,6 +379,11 @@ func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (ou
 				}
 				groups[key].add(f, route, channel, &verdict)
 			}
+		}
+	}
+	for _, g := range groups {
+		if sums := SumWaterfalls(g.waterfalls); len(sums) == 1 {
+			g.messages.Waterfall = &sums[0]
 		}
 	}
 	order := f.sorted(slices.Collect(maps.Values(groups)))
@@ -447,6 +462,9 @@ func (g *rangeGroup) add(f *RangeFigures, route *routeDay, channel string, v *Ro
 	if f.by(ByChannel) {
 		for _, moved := range row.Moved {
 			m.Moved = addMove(m.Moved, moved)
+		}
+		if w := waterfallOf(v.Waterfall, channel); w != nil {
+			g.waterfalls = append(g.waterfalls, *w)
 		}
 	}
 	if f.asDaily() {
