@@ -159,7 +159,10 @@ func rangeDates(r *report.Range) string {
 // rangeTitle says which days are added up, and what may still change.
 func rangeTitle(r *report.Range) string {
 	title := rangeDates(r) + ", " + r.Timezone
-	if !r.Complete {
+	switch {
+	case !r.Complete && r.Day == r.LastDay:
+		return title + ": the day is not over, these are its figures so far"
+	case !r.Complete:
 		title += ": the last day is not over, these are its figures so far"
 	}
 	if n := len(r.OpenDays); n == 0 {

@@ -216,6 +216,15 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 	if diff := cmp.Diff(want, got.Routes[0].Waterfall); diff != "" {
 		t.Error(diff)
 	}
+	twice := want[0]
+	twice.Steps = append(slices.Clone(twice.Steps), step("no_slot", "b", false, -7, -14, -140))
+	sum := SumWaterfalls([]Waterfall{want[0], twice})[0].Steps
+	if diff := cmp.Diff([]WaterfallStep{
+		step("disabled", "b", false, -12, -26, -520), step("no_slot", "b", false, -7, -14, -140),
+		step("no_slot", "b", true, 100, 200, 2000), step("breaker_open", "b", true, 46, 92, 920),
+	}, sum[len(sum)-4:]); diff != "" {
+		t.Errorf("over two days, with one cause both ways: %s", diff)
+	}
 	f.WithoutSteps = []string{"2026-10-01"}
 	for _, w := range NewDaily(f).Routes[0].Waterfall {
 		if w.AgreedSegments != nil || w.CarriedCosts != nil || slices.ContainsFunc(w.Steps,
