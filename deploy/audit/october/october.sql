@@ -109,6 +109,11 @@ from october, lateral (
   select case state when 'rejected' then 0 else segments end as billed,
     case channel when 'a' then 31000 when 'b' then 35000 else 28000 end as price) p;
 
+insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state, received_at)
+select channel, channel || '-' || substring(md5('reference of ' || id) from 1 for 8), seq, 1, 1, state,
+  received_at + interval '4 seconds'
+from october where state in ('delivered', 'undelivered');
+
 insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, opened_at, until, closed_at,
   verdict)
 select seq, id, 1, 1, 'none', received_at, received_at, received_at + interval '1 minute', 'final'
