@@ -143,6 +143,53 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	}
 }
 
+// TestADayOfAnEarlierReleaseHasNoSteps until it is closed once more: what an earlier release did not
+// write is not taken for nothing.
+func TestADayOfAnEarlierReleaseHasNoSteps(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	settleAll(t, r.l, accepted(claimAll(t, r.l, batch("m", 3), "a").Messages))
+	claimAll(t, r.l, batch("open", 2), "a")
+	now := time.Now()
+	lacking := func() []string {
+		t.Helper()
+		day := ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(now, time.UTC)}
+		figures, err := r.l.Reports.Range(t.Context(), []ledger.RangeDay{day}, ledger.Split{},
+			func(int64) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return figures.WithoutSteps
+	}
+	if got := lacking(); got != nil {
+		t.Errorf("a day that is not closed lacks them: %v", got)
+	}
+	closeToday(t, r.l)
+	want := reportToday(t, r.l)
+	execute(t, r.db, `update dispatcher.closings set figures = default`)
+	execute(t, r.db, `update dispatcher.choice_figures set cause = default`)
+	execute(t, r.db, `update dispatcher.carried_figures set text_segments = default`)
+	if got := lacking(); len(got) != 1 || got[0] != now.UTC().Format(time.DateOnly) {
+		t.Errorf("without steps: %v", got)
+	}
+	closings, err := r.l.Reports.Closings(t.Context(), now, time.UTC)
+	if err != nil || len(closings) != 1 || closings[0].Steps {
+		t.Errorf("%+v, %v", closings, err)
+	}
+	if again := closeToday(t, r.l); again.Changes == 0 || !again.Steps || lacking() != nil {
+		t.Errorf("closed again: %+v, without steps: %v", again, lacking())
+	}
+	if diff := cmp.Diff(want, reportToday(t, r.l)); diff != "" {
+		t.Error(diff)
+	}
+	if want.Choices[1].Cause != "open" || want.Choices[1].Segments != 2 ||
+		want.Carried[0].TextSegments != 3 {
+		t.Errorf("%+v", want)
+	}
+}
+
 // TestDaysAreLookedAtAgainAsTheyGrowOld: a day is to be closed until it has been, and again
 // whenever it is three times as old, as long as its rows are sure to be there.
 func TestDaysAreLookedAtAgainAsTheyGrowOld(t *testing.T) {

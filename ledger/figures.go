@@ -52,7 +52,7 @@ func same(names ...string) (out []figure) {
 var choiceFigures = figureTable{
 	name: "choice_figures",
 	by: append(same("hour", "routing_version", "route", "tenant", "calling_code", "sender"),
-		figure{"channel", "first_choice"}),
+		figure{"channel", "first_choice"}, figure{"cause", "ended"}),
 	sums: []figure{
 		{"messages", "drawn"},
 		{"rejected", "drawn_rejected"},
@@ -82,9 +82,14 @@ var carriedFigures = figureTable{
 		"tenant", "calling_code", "sender"),
 	sums: []figure{
 		{"messages", "carried"}, {"segments", "carried_segments"}, {"cost_micros", "carried_micros"},
+		{"text_segments", "carried_text"},
 	},
 	some: "sum(carried) > 0 or sum(carried_segments) > 0",
 }
+
+// figuresNow is what dispatcher.closings.figures says of a revision that this release writes: it has
+// the causes of choiceFigures and the text_segments of carriedFigures.
+const figuresNow = 2
 
 // figureTables are all of them.
 var figureTables = []*figureTable{&choiceFigures, &attemptFigures, &carriedFigures}
@@ -104,12 +109,12 @@ const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 // received then have numbers between @low and @high.
 //
 //   - drawn are messages that were received then and have a first choice; they are counted with
-//     their first attempt, or with none.
+//     their first attempt, or with none. ended is why no channel is known to have taken them.
 //   - attempts are those that were claimed then. The first part of the union has those of messages
-//     with numbers in between, and of those messages also attempts that were claimed at other
-//     times, which only tell that a message is not open any more. The second part has the few others. They
-//     are found by the index on claimed_at, and are of messages before @next, where a day begins: a
-//     bound within a day would have the index on the numbers read up to it.
+//     with numbers in between, and attempts of these messages that were claimed at other times,
+//     which count nothing. The second part has the few others. They are found by the index on
+//     claimed_at, and are of messages before @next, where a day begins: a bound within a day would
+//     have the index on the numbers read up to it.
 //   - carried are messages that the channel of an attempt accepted then. One that was accepted in
 //     several attempts, because its parts went one after the other, counts with the first of them,
 //     and its segments and money with each.
@@ -117,13 +122,12 @@ const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 // Sums of one kind may stand in several rows, and those of drawn_open may be below zero there.
 var dayRows = `
 	select @from::timestamptz as hour, routing_version, route, first_choice, channel, reason,
-	  currency, tenant, calling_code, sender, cause,
+	  currency, tenant, calling_code, sender, cause, ended,
 	  count(*) filter (where drawn) as drawn,
 	  count(*) filter (where drawn and state = 'rejected') as drawn_rejected,
 	  count(*) filter (where drawn and state = 'failed') as drawn_failed,
 	  count(*) filter (where drawn and state = 'unknown') as drawn_unknown,
-	  count(*) filter (where drawn and state in ('scheduled', 'waiting', 'retry', 'sending'))
-	    - count(*) filter (where taken) as drawn_open,
+	  count(*) filter (where drawn and ended = 'open') as drawn_open,
 	  coalesce(sum(text_segments) filter (where drawn), 0) as drawn_segments,
 	  count(*) filter (where made) as attempts,
 	  count(*) filter (where made and a.outcome <> 'refused') as submitted,
@@ -152,7 +156,8 @@ var dayRows = `
 	    and a.receipt_state = 'delivered'), 0)::bigint as delivered_micros,
 	  count(*) filter (where made and carries and first_part) as carried,
 	  coalesce(sum(a.segments) filter (where made and carries), 0) as carried_segments,
-	  coalesce(sum(a.price_micros) filter (where made and carries), 0)::bigint as carried_micros
+	  coalesce(sum(a.price_micros) filter (where made and carries), 0)::bigint as carried_micros,
+	  coalesce(sum(text_segments) filter (where made and carries and first_part), 0) as carried_text
 	from (` + dayAttempts(`facts.stored_messages m
 	  left join facts.attempts a on a.message_seq = m.seq
 	    and a.message_seq > @low and a.message_seq < @high
@@ -163,7 +168,7 @@ var dayRows = `
 	  where a.message_seq < @next and (a.message_seq <= @low or a.message_seq >= @high)
 	    and a.claimed_at >= @from and a.claimed_at < @to`) + `
 	) a
-	group by 2, 3, 4, 5, 6, 7, 8, 9, 10, 11`
+	group by 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12`
 
 // dayAttempts are rows of a message m and an attempt a, which may be null.
 //
@@ -174,6 +179,8 @@ var dayRows = `
 func dayAttempts(from string) string {
 	const carries = `(a.outcome = 'accepted' and m.route is not null
 	      and m.first_choice is not null and m.routing_version is not null)`
+	const drawn = `(m.first_choice is not null and m.received_at >= @from and m.received_at < @to
+	      and coalesce(a.attempt, 1) = 1)`
 	return `
 	  select coalesce(m.routing_version, 0) as routing_version, coalesce(m.route, '') as route,
 	    coalesce(m.first_choice, '') as first_choice, m.tenant, m.state,
@@ -181,10 +188,21 @@ func dayAttempts(from string) string {
 	    m.segments as text_segments, coalesce(a.channel, '') as channel,
 	    coalesce(a.reason, '') as reason, coalesce(a.currency, '') as currency, a.outcome,
 	    a.segments, a.price_micros, a.provider_reference, a.provider_code, a.receipt_state,
-	    m.first_choice is not null and m.received_at >= @from and m.received_at < @to
-	      and coalesce(a.attempt, 1) = 1 as drawn,
-	    m.first_choice is not null and m.received_at >= @from and m.received_at < @to
-	      and m.state = 'sending' and a.attempt = m.attempts and a.outcome = 'accepted' as taken,
+	    ` + drawn + ` as drawn,
+	    case
+	      when not ` + drawn + ` then ''
+	      when m.state = 'rejected' then
+	        case when m.reason = 'opted_out' then m.reason else 'rejected' end
+	      when m.state = 'failed' then
+	        case when m.reason in ('expired', 'cancelled', 'no_channel') then m.reason else 'failed' end
+	      when m.state = 'unknown' then 'no_answer'
+	      when m.state in ('scheduled', 'waiting', 'retry') then 'open'
+	      -- The state of a message that was simply accepted stays sending; see message_states.
+	      when m.state <> 'sending' then ''
+	      when m.attempts = a.attempt then case when a.outcome = 'accepted' then '' else 'open' end
+	      when exists (select from facts.attempts e where e.message_seq = m.seq
+	        and e.attempt = m.attempts and e.outcome = 'accepted') then ''
+	      else 'open' end as ended,
 	    coalesce(a.claimed_at >= @from and a.claimed_at < @to, false) as made,
 	    ` + carries + ` as carries,
 	    a.attempt = 1 or ` + carries + ` and not exists (select from facts.attempts e

@@ -42,6 +42,8 @@ type RangeFigures struct {
 	Parts []PartFigures // in no order
 	// Open are the dates of the days that are not closed, whose figures were added up from rows.
 	Open []string
+	// WithoutSteps are the dates of closed days whose newest figures lack DayClosing.Steps.
+	WithoutSteps []string
 }
 
 type (
@@ -67,7 +69,8 @@ const rangeStep = 31
 func (s *Reports) Range(
 	ctx context.Context, days []RangeDay, split Split, done func(days int64),
 ) (RangeFigures, error) {
-	closed, open, err := s.divide(ctx, days)
+	var out RangeFigures
+	closed, open, err := s.divide(ctx, days, &out)
 	if err != nil {
 		return RangeFigures{}, wrap("report a range", err)
 	}
@@ -80,7 +83,6 @@ func (s *Reports) Range(
 		ready += len(some)
 		done(int64(ready))
 	}
-	var out RangeFigures
 	for i := range open {
 		if err := sums.open(ctx, &open[i]); err != nil {
 			return RangeFigures{}, wrap("report a day that is not closed", err)
@@ -95,31 +97,38 @@ func (s *Reports) Range(
 	return out, nil
 }
 
-// divide tells the days that are closed from the others. A day that was closed when it began or
-// ended at other instants is open, as for Closings.
-func (d *db) divide(ctx context.Context, days []RangeDay) (closed, open []RangeDay, err error) {
+// divide tells the days that are closed from the others, and notes those without steps. A day that
+// was closed when it began or ended at other instants is open, as for Closings.
+func (d *db) divide(
+	ctx context.Context, days []RangeDay, out *RangeFigures,
+) (closed, open []RangeDay, err error) {
 	type closing struct {
 		Day      string
 		From, To time.Time
+		Steps    bool
 	}
 	dates := make([]string, len(days))
 	for i := range days {
 		dates[i] = days[i].Date
 	}
 	all, err := rows(ctx, d, pgx.RowToStructByPos[closing], `
-		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at from audit.closings
-		where day = any($1::date[]) order by day, revision desc`, dates)
+		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at, figures >= $2
+		from audit.closings where day = any($1::date[]) order by day, revision desc`, dates, figuresNow)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range days {
 		day := &days[i]
-		if slices.ContainsFunc(all, func(c closing) bool {
+		at := slices.IndexFunc(all, func(c closing) bool {
 			return c.Day == day.Date && c.From.Equal(day.From) && c.To.Equal(day.To)
-		}) {
-			closed = append(closed, *day)
-		} else {
+		})
+		if at < 0 {
 			open = append(open, *day)
+			continue
+		}
+		closed = append(closed, *day)
+		if !all[at].Steps {
+			out.WithoutSteps = append(out.WithoutSteps, day.Date)
 		}
 	}
 	return closed, open, nil
@@ -184,8 +193,8 @@ func (s *rangeSums) add(
 	choices, err := rows(ctx, s.db, pgx.RowToStructByPos[partChoices],
 		"with figures as ("+figures(&choiceFigures)+")"+`
 		select `+part+`, `+choiceSums+` from figures
-		group by 1, 2, 3, 4, 5, 6, 7, 8 having sum(messages) > 0
-		order by 1, 2, 3, 4, 5, 6, 7, 8`, args)
+		group by 1, 2, 3, 4, 5, 6, 7, 8, cause having sum(messages) > 0
+		order by 1, 2, 3, 4, 5, 6, 7, 8, cause`, args)
 	if err != nil {
 		return err
 	}

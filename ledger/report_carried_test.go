@@ -106,6 +106,7 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		for i := range tc.carried {
 			c := &tc.carried[i]
 			c.Version, c.Route, c.FirstChoice, c.Messages, c.Currency = 1, id, "a", 1, "GBP"
+			c.TextSegments = 3
 			for _, a := range tc.attempts { // each accepted part is billed
 				if a.channel == c.Channel && a.outcome == "accepted" {
 					c.Segments, c.CostMicros = c.Segments+2, c.CostMicros+56
@@ -114,8 +115,8 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 		}
 		want = append(want, tc.carried...)
 		store(t, db, "id, lane, received_at, route, routing_version, first_choice, state, "+
-			"attempts, finished_at",
-			`values ($1, 'bulk', now(), $1, 1, 'a', 'failed', $2::int, now())`,
+			"attempts, finished_at, segments",
+			`values ($1, 'bulk', now(), $1, 1, 'a', 'failed', $2::int, now(), 3)`,
 			id, len(tc.attempts))
 		for i, a := range tc.attempts {
 			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,

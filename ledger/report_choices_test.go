@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +18,9 @@ func TestChoicesAreSplitByRoutingVersion(t *testing.T) {
 	messages[4].Plan.FirstChoice = "b"
 	claimAll(t, l, messages, "a", "b", "c")
 	want := []ledger.ChoiceRow{
-		{Version: 1, Route: "default", Channel: "a", FirstChoice: 3, Open: 3, Segments: 3},
-		{Version: 2, Route: "default", Channel: "a", FirstChoice: 1, Open: 1, Segments: 1},
-		{Version: 2, Route: "default", Channel: "b", FirstChoice: 1, Open: 1, Segments: 1},
+		{Version: 1, Route: "default", Channel: "a", FirstChoice: 3, Open: 3, Segments: 3, Cause: "open"},
+		{Version: 2, Route: "default", Channel: "a", FirstChoice: 1, Open: 1, Segments: 1, Cause: "open"},
+		{Version: 2, Route: "default", Channel: "b", FirstChoice: 1, Open: 1, Segments: 1, Cause: "open"},
 	}
 	today, err := l.Reports.Choices(t.Context(), time.Now(), time.UTC)
 	if err != nil || !cmp.Equal(today, want) {
@@ -28,5 +29,61 @@ func TestChoicesAreSplitByRoutingVersion(t *testing.T) {
 	yesterday, err := l.Reports.Choices(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC)
 	if err != nil || len(yesterday) != 0 {
 		t.Errorf("%v, %v", yesterday, err)
+	}
+}
+
+// TestChoicesNameWhyNobodyTookTheMessage, by the state and reason of the message and by the last of
+// its attempts.
+func TestChoicesNameWhyNobodyTookTheMessage(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
+	for id, tc := range map[string]struct {
+		state, reason string
+		outcomes      []string
+	}{
+		"rejected":   {"rejected", "0x0000000b", []string{"rejected"}},
+		"opted_out":  {"rejected", "opted_out", nil},
+		"failed":     {"failed", "too_many_attempts", []string{"refused"}},
+		"expired":    {"failed", "expired", []string{"refused", "throttled"}},
+		"cancelled":  {"failed", "cancelled", nil},
+		"no_channel": {"failed", "no_channel", nil},
+		"no_answer":  {"unknown", "ambiguous_final", []string{"unknown"}},
+		"open":       {"waiting", "no_slot", nil},
+		"open again": {"retry", "refused", []string{"refused"}},
+		"open first": {"sending", "", []string{""}},
+		"open last":  {"sending", "", []string{"refused", ""}},
+		"taken":      {"sending", "", []string{"accepted"}},
+		"taken then": {"sending", "", []string{"refused", "accepted"}},
+		"no receipt": {"no_receipt", "", []string{"accepted"}},
+	} {
+		store(t, r.db, "id, lane, received_at, route, routing_version, first_choice, state, reason, "+
+			"attempts, next_at, finished_at, segments",
+			`values ($1, 'bulk', now(), $1, 1, 'a', $2::text, nullif($3, ''), $4::int,
+			  case when $2 in ('waiting', 'retry') then now() end,
+			  case when $2 in ('rejected', 'failed', 'no_receipt', 'unknown') then now() end, 3)`,
+			id, tc.state, tc.reason, len(tc.outcomes))
+		for i, outcome := range tc.outcomes {
+			execute(t, r.db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason,
+				outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
+				select seq, $2, 'a', 'first_choice', nullif($3, ''), 3, 84, 'GBP', now(),
+				  case when $3 <> '' then now() end, 1, case when $3 <> '' then 1 else 0 end
+				from dispatcher.messages where id = $1`,
+				id, i+1, outcome)
+		}
+	}
+	got, err := r.l.Reports.Choices(t.Context(), time.Now(), time.UTC)
+	if err != nil || len(got) != 14 {
+		t.Errorf("%d rows, %v", len(got), err)
+	}
+	for _, c := range got {
+		want, _, _ := strings.Cut(c.Route, " ")
+		if want == "taken" || want == "no" {
+			want = ""
+		}
+		if c.Cause != want || c.FirstChoice != 1 || c.Segments != 3 ||
+			(c.Open == 1) != (want == "open") {
+			t.Errorf("%+v", c)
+		}
 	}
 }

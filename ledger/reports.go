@@ -182,22 +182,27 @@ type ChoiceRow struct {
 	Rejected, Failed, Unknown, Open int64
 	// Segments are those of the messages' texts.
 	Segments int64
+	// Cause is why no channel is known to have taken these messages: rejected, opted_out, failed,
+	// expired, cancelled, no_channel, no_answer, or open. It is empty where one took them, and on
+	// days without DayClosing.Steps.
+	Cause string
 }
 
 // choiceSums are the columns of a ChoiceRow.
 const choiceSums = `routing_version, route, channel, sum(messages)::bigint,
 		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint,
-		  sum(segments)::bigint`
+		  sum(segments)::bigint, cause`
 
 // Choices splits the first choices of one business day, as Daily cuts it, by routing
 // version: the weights of a day whose routing was changed are those of its versions, each
-// for the messages chosen under it. Rows are sorted by version, route and channel.
+// for the messages chosen under it. Rows are sorted by version, route, channel and cause.
 func (s *Reports) Choices(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]ChoiceRow, error) {
 	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], &choiceFigures,
 		NewBusinessDay(day, zone), `
-		select `+choiceSums+` from figures group by 1, 2, 3 having sum(messages) > 0 order by 1, 2, 3`)
+		select `+choiceSums+` from figures group by 1, 2, 3, cause having sum(messages) > 0
+		order by 1, 2, 3, cause`)
 	return out, wrap("report choices", err)
 }
 
@@ -219,11 +224,13 @@ type CarriedRow struct {
 	Segments   int64
 	CostMicros int64
 	Currency   string
+	// TextSegments are those of the messages' texts; none on days without DayClosing.Steps.
+	TextSegments int64
 }
 
 // carriedSums are the columns of a CarriedRow.
 const carriedSums = `routing_version, route, first_choice, channel, cause, sum(messages)::bigint,
-		  sum(segments)::bigint, sum(cost_micros)::bigint, currency`
+		  sum(segments)::bigint, sum(cost_micros)::bigint, currency, sum(text_segments)::bigint`
 
 // carriedSome is the condition that there is anything to tell.
 const carriedSome = `sum(messages) > 0 or sum(segments) > 0`

@@ -272,10 +272,10 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"unsent pending delivered undelivered no_receipt segments cost_micros " +
 			"unknown_segments unknown_micros delivered_segments delivered_micros sender",
 		"carried_figures": "day revision hour routing_version route first_choice channel cause " +
-			"tenant calling_code messages sender currency segments cost_micros",
+			"tenant calling_code messages sender currency segments cost_micros text_segments",
 		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
-			"messages rejected failed unknown open segments sender",
-		"closings": "day revision zone from_at to_at at changes",
+			"messages rejected failed unknown open segments sender cause",
+		"closings": "day revision zone from_at to_at at changes figures",
 		"seals":    "number from_at to_at at again size leaves nodes checkpoint",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
 			"closed_at verdict author note",

@@ -40,6 +40,8 @@ type Evidence struct {
 	// Open says that plan and attempts are not final.
 	Open  bool
 	Parts Parts
+	// LaterAt is the newest of the times in the part PartLater; zero for none.
+	LaterAt time.Time
 }
 
 // Seal is one look at the messages that were received from From to To.
@@ -225,12 +227,13 @@ func (s *Seals) evidence(
 		return err
 	}
 	r, err := q.Query(ctx, `
-		select -version, '', created_at, '', false, intake, plan, ''::bytea, ''::bytea
+		select -version, '', created_at, '', false, intake, plan, ''::bytea, ''::bytea,
+		  null::timestamptz
 		from facts.version_evidence
 		where created_at >= $3 and created_at < $4
 		union all
 		(select seq, id, received_at, state, open, intake, coalesce(plan, ''),
-		  coalesce(attempts, ''), coalesce(later, '')
+		  coalesce(attempts, ''), coalesce(later, ''), later_at
 		from facts.evidence
 		where seq > $1 and seq < $2 and received_at >= $3 and received_at < $4
 		order by seq)`, low, high, from, to)
@@ -239,11 +242,15 @@ func (s *Seals) evidence(
 	}
 	var e Evidence
 	var parts [len(e.Parts)][]byte
+	var laterAt *time.Time
 	_, err = pgx.ForEachRow(r, []any{
 		&e.Seq, &e.ID, &e.ReceivedAt, &e.State, &e.Open, &parts[PartIntake], &parts[PartPlan],
-		&parts[PartAttempts], &parts[PartLater],
+		&parts[PartAttempts], &parts[PartLater], &laterAt,
 	}, func() error {
-		e.Parts = Parts{}
+		e.Parts, e.LaterAt = Parts{}, time.Time{}
+		if laterAt != nil {
+			e.LaterAt = *laterAt
+		}
 		for i := range parts {
 			copy(e.Parts[i][:], parts[i])
 		}

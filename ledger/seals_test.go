@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -27,13 +28,15 @@ func evidenceNow(t *testing.T, l *ledger.Ledger) map[int64]ledger.Evidence {
 }
 
 // TestWhatIsFinalChangesNoMore: what claims, settlements and receipts do is never taken for
-// somebody else's work. What is said to be final stays, and what was sent is not to be sent again.
+// somebody else's work, and no receipt contradicts its attempt. What is said to be final stays, and
+// what was sent is not to be sent again.
 func TestWhatIsFinalChangesNoMore(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
 	b := newBusiness(t)
 	before := map[int64]ledger.Evidence{}
 	var changed [len(ledger.PartNames)]int
+	runs := 0
 	tier.Check(t, func(rt *rapid.T) {
 		b.goOn(rt, func(string) {})
 		now := evidenceNow(t, b.l)
@@ -53,6 +56,17 @@ func TestWhatIsFinalChangesNoMore(t *testing.T) {
 			}
 		}
 		before = now
+		if runs++; runs%4 > 0 {
+			return
+		}
+		misfits, err := b.l.Receipts.Misfits(t.Context(), time.Now().Add(-48*time.Hour),
+			time.Now().Add(48*time.Hour))
+		misfits = slices.DeleteFunc(misfits, func(m ledger.MisfitReceipt) bool {
+			return m.What == ledger.MisfitTime // some come before their message here
+		})
+		if err != nil || len(misfits) > 0 {
+			rt.Fatalf("%v, %+v", err, misfits)
+		}
 	})
 	if changed[ledger.PartAttempts] == 0 || changed[ledger.PartLater] == 0 {
 		t.Errorf("changes by part: %v", changed)

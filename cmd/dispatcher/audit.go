@@ -166,6 +166,11 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 		return err
 	}
 	found.add(missedByLimits(uncounted))
+	misfits, err := l.Receipts.Misfits(ctx, filter.From, filter.To)
+	if err != nil {
+		return err
+	}
+	found.add(misfitReceipts(misfits))
 	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
 		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, filter.From, filter.To, found.add)
 		if err != nil {
@@ -314,6 +319,31 @@ func missedByLimits(windows []ledger.Uncounted) []audit.Mismatch {
 			Stored: fmt.Sprintf("%d attempts in the %d s from %s", w.OnRecord, w.WindowSeconds,
 				w.WindowStart.UTC().Format(time.DateTime+"Z07:00")),
 			Derived: fmt.Sprintf("%d were counted", w.Granted),
+		}
+	}
+	return out
+}
+
+// whatReceipt: a receipt contradicts what was submitted, or what its attempt says.
+const whatReceipt = "receipt"
+
+// misfitWords say what a receipt had to be.
+var misfitWords = map[string][2]string{
+	ledger.MisfitChannel:   {"from channel ", "one of an attempt of the message on that channel"},
+	ledger.MisfitReference: {"for reference ", "a reference that an answer to a submit named"},
+	ledger.MisfitTime:      {"came ", "not before the message was submitted there"},
+	ledger.MisfitState:     {"", "a receipt on record that says so"},
+	ledger.MisfitDelivered: {"delivered ", "the time at which a receipt on record came"},
+}
+
+// misfitReceipts are receipts that contradict what is on record.
+func misfitReceipts(all []ledger.MisfitReceipt) []audit.Mismatch {
+	out := make([]audit.Mismatch, len(all))
+	for i, m := range all {
+		words := misfitWords[m.What]
+		out[i] = audit.Mismatch{
+			ID: m.ID, Attempt: m.Attempt, What: whatReceipt, Stored: words[0] + m.Stored,
+			Derived: words[1],
 		}
 	}
 	return out

@@ -94,6 +94,7 @@ func (s *sealed) hour(
 ) error {
 	leaves := map[int64][]seal.Leaf{}
 	var sealedFrom, sealedTo time.Time
+	var looks []ledger.Seal // without leaves
 	err := store.Each(ctx, hour, hour.Add(time.Hour), func(look *ledger.Seal) error {
 		if !look.Again {
 			if sealedFrom.IsZero() {
@@ -108,6 +109,7 @@ func (s *sealed) hour(
 			}})
 		}
 		s.Checkpoint = look.Checkpoint
+		looks = append(looks, ledger.Seal{From: look.From, To: look.To, At: look.At})
 		all, err := seal.ReadLeaves(look.Leaves)
 		for _, leaf := range all {
 			leaves[leaf.Seq] = append(leaves[leaf.Seq], leaf)
@@ -125,13 +127,24 @@ func (s *sealed) hour(
 			return nil
 		}
 		s.Messages++
-		report(mismatchesOf(seal.Judge(known, e)))
+		report(mismatchesOf(seal.Judge(known, e, lastLook(looks, e.ReceivedAt))))
 		return nil
 	})
 	for _, gone := range leaves {
-		report(mismatchesOf(seal.Judge(gone, nil)))
+		report(mismatchesOf(seal.Judge(gone, nil, time.Time{})))
 	}
 	return err
+}
+
+// lastLook is when the messages that were received at an instant were looked at last.
+func lastLook(looks []ledger.Seal, received time.Time) (at time.Time) {
+	for i := range looks {
+		l := &looks[i]
+		if !received.Before(l.From) && received.Before(l.To) && l.At.After(at) {
+			at = l.At
+		}
+	}
+	return at
 }
 
 // checkLook checks that a look is as it was signed, and follows the one before it.
@@ -145,7 +158,20 @@ func (s *sealed) checkLook(
 	if before == nil && look.Number > 1 {
 		return fmt.Errorf("seal %d is missing", look.Number-1)
 	}
+	if outOfOrder(before, look) {
+		return fmt.Errorf("seal %d has a time at which it was not made", look.Number)
+	}
 	return keys.Check(before, look)
+}
+
+// outOfOrder reports whether the time of a look cannot be right: one is made after the time that it
+// is about, and after the look before it. A clock may have been set back a little.
+func outOfOrder(before, look *ledger.Seal) bool {
+	if look.At.Before(look.To) {
+		return true
+	}
+	return before != nil && (before.At.Before(before.To) ||
+		look.At.Before(before.At.Add(-time.Minute)))
 }
 
 // mismatchesOf are the faults in the words of audit verify.

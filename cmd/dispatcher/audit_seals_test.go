@@ -151,6 +151,12 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 		{drawn, "attempts", attempts, `provider_code = 'another'`},
 		{refused, "attempts", attemptGone, ``},
 		{drawn, "attempts", attemptMore, ``},
+		{drawn, "later", attempts, `receipt_state = 'delivered', receipt_at = settled_at,
+			delivered_at = settled_at`},
+		{drawn, "later", attempts, `receipt_state = 'undelivered', receipt_at = settled_at`},
+		{drawn, "later", attempts, `proved = true`},
+		{any, "later", messages, `reason = 'another'`},
+		{drawn, "later", messages, `possible_duplicate = true`},
 		{drawn, "outcome", rejectedFree, ``},
 		{drawn, "outcome", messages, `state = 'failed', finished_at = now()`},
 		{drawn, "outcome", messages, `state = 'unknown', finished_at = now()`},
@@ -247,6 +253,8 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 		`update dispatcher.seals set size = size + 1` + last,
 		`update dispatcher.seals set checkpoint = replace(checkpoint, 'sms', 'smx')` + last,
 		`update dispatcher.seals set checkpoint = ''` + last,
+		`update dispatcher.seals set at = to_at - interval '1 second'` + last,
+		`update dispatcher.seals set at = at - interval '2 minutes'` + last,
 		`delete from dispatcher.seals where number = 1`,
 		`delete from dispatcher.seals` + last,
 		`delete from dispatcher.seals`,
@@ -334,7 +342,7 @@ func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 			if slices.Contains([]ledger.State{ledger.Waiting, ledger.Retry, ledger.Sending}, becomes) {
 				now.State = ledger.NotSent
 			}
-			faults := seal.Judge([]seal.Leaf{{State: was}}, &now)
+			faults := seal.Judge([]seal.Leaf{{State: was}}, &now, time.Time{})
 			if (len(faults) == 0) != legal {
 				t.Errorf("%s may become %s: %v, and is taken for %+v", was, becomes, legal, faults)
 			}

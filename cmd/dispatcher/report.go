@@ -84,8 +84,25 @@ func dailySheet(d *report.Daily) sheet {
 		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any {
 			return moves(r.Moved)
 		}}},
+		waterfallColumns(),
 	)
 	return list(formatCSV, d.Rows, columns...)
+}
+
+// waterfallColumns are the steps from agreed to carried, a column for each unit.
+func waterfallColumns() (columns []column[report.DailyRow]) {
+	for _, c := range []struct {
+		name string
+		in   measure
+	}{
+		{"waterfall_messages", inMessages}, {"waterfall_segments", inSegments},
+		{"waterfall_cost", inMoney},
+	} {
+		columns = append(columns, column[report.DailyRow]{
+			name: c.name, cell: func(r *report.DailyRow) any { return steps(r.Waterfall, c.in) },
+		})
+	}
+	return columns
 }
 
 // moves writes causes for CSV: "no_slot a 800;rejected - 3".

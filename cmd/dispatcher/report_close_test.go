@@ -1,10 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -56,6 +58,12 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	if closed.ClosedAt == nil || closed.Rows[2].Accepted != open.Rows[2].Accepted {
 		t.Errorf("%+v", closed)
 	}
+	if diff := cmp.Diff(open.Routes, closed.Routes); diff != "" || len(open.Routes[0].Waterfall) < 3 ||
+		*open.Routes[0].Waterfall[2].CarriedSegments == 0 {
+		t.Errorf("verdicts and waterfalls before and after the day was closed: %s", diff)
+	}
+	says(",waterfall_messages,waterfall_segments,waterfall_cost\n", "--day", yesterday, "--format", "csv")
+	says(";open - -10;", "--day", yesterday, "--format", "csv")
 	says("is as it was when it was closed", "close", "--day", yesterday)
 	settled(t, l, stored[90:])
 	if got := daily(); got.Rows[2].Accepted != open.Rows[2].Accepted {
@@ -70,6 +78,14 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	says(", corrected once, last ", "--day", yesterday)
 	says("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
 	says("--day is missing", "close")
+	if _, err := db.Exec(t.Context(), `update dispatcher.closings set figures = 1`); err != nil {
+		t.Fatal(err)
+	}
+	if got := daily(); !slices.Equal(got.WithoutSteps, []string{yesterday}) ||
+		got.Routes[0].Waterfall[0].AgreedSegments != nil {
+		t.Errorf("closed by an earlier release: %+v", got)
+	}
+	says(yesterday+" was closed by an earlier release", "daily", "--day", yesterday, "--waterfall")
 	record := decoded[dayClosed](t,
 		dispatcher(t, "", env, "report", "close", "--day", yesterday, "--format", "json"))
 	if record.Day != yesterday || record.Revision != 4 || record.Changes != 0 {

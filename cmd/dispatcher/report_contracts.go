@@ -46,6 +46,10 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 		if at, err = parseDay(day, routing.Timezone); err != nil {
 			return usage(err)
 		}
+		if admission.Day.Start(at, routing.Timezone).After(now) {
+			return usage(fmt.Errorf("--day %s has not begun in %s: name a day that has", day,
+				routing.Timezone))
+		}
 	}
 	found := []report.Contract{}
 	warned := false

@@ -18,6 +18,7 @@ var reportTemplate = template.Must(template.New("report").Parse(reportPage))
 
 // htmlTable is a sheet as the page shows it.
 type htmlTable struct {
+	Title  string
 	Header []htmlCell
 	Rows   [][]htmlCell
 }
@@ -38,6 +39,8 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		Checkpoint  string
 		Sentences   []string
 		Plots       []plots.Plot
+		Waterfalls  []htmlTable
+		Lacking     string
 		Table       htmlTable
 		More        int
 	}{
@@ -54,6 +57,10 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 			return err
 		}
 		page.Sentences = rangeSentences(r)
+		for _, s := range waterfallTables(&byChannel) {
+			page.Waterfalls = append(page.Waterfalls, tableOf(&s))
+		}
+		page.Lacking = withoutSteps(r.WithoutSteps)
 		table := rangeTable(r, inMessages)
 		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
 			table.rows = table.rows[:mostHTMLRows]
@@ -74,7 +81,7 @@ func tableOf(s *sheet) (t htmlTable) {
 		}
 		return row
 	}
-	t.Header = cells(s.header)
+	t.Title, t.Header = s.title, cells(s.header)
 	for _, row := range s.rows {
 		t.Rows = append(t.Rows, cells(row))
 	}

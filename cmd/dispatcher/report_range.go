@@ -18,6 +18,7 @@ import (
 type rangeFlags struct {
 	unit     report.Unit
 	from, to string
+	day      string   // --day, where that named from and to
 	names    []string // of dimensions
 	wide     bool
 	in       measure
@@ -72,7 +73,7 @@ With --from it has the rows of each day from there to --to, told apart by what -
 				}
 				return c.reportRange(ctx, l, &f)
 			case f.ofRange():
-				f.from, f.to = day, day
+				f.from, f.to, f.day = day, day, "--day"
 				return c.reportRange(ctx, l, &f)
 			}
 			return c.daily(ctx, l, day, cmp.Or(f.as.format, formatTable))
@@ -153,7 +154,7 @@ func rangeDays(
 		return nil, err
 	}
 	days, err := lookup.Days(ctx, l.Ledger, current, f.unit, &lookup.Between{
-		From: f.from, To: f.to, FromName: "--from", ToName: "--to", DayName: "--day",
+		From: f.from, To: f.to, FromName: cmp.Or(f.day, "--from"), ToName: cmp.Or(f.day, "--to"),
 	}, now)
 	return days, inCommands(err)
 }

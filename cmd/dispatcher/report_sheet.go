@@ -72,6 +72,10 @@ type rangeRecord struct {
 	DeliveredCostShare       float64 `json:"delivered_cost_share" parquet:"delivered_cost_share"`
 
 	Sender string `json:"sender" parquet:"sender"`
+
+	WaterfallMessages string `json:"waterfall_messages" parquet:"waterfall_messages"`
+	WaterfallSegments string `json:"waterfall_segments" parquet:"waterfall_segments"`
+	WaterfallCost     string `json:"waterfall_cost" parquet:"waterfall_cost"`
 }
 
 // money is an amount in micros of a currency that stands beside it. It is written as a decimal.
@@ -108,6 +112,9 @@ func rangeRecords(r *report.Range) []rangeRecord {
 			DeliveredCost:          money(row.DeliveredMicros),
 			DeliveredCostShare:     row.DeliveredCostShare,
 			Sender:                 row.Sender,
+			WaterfallMessages:      steps(row.Waterfall, inMessages),
+			WaterfallSegments:      steps(row.Waterfall, inSegments),
+			WaterfallCost:          steps(row.Waterfall, inMoney),
 		}
 		if row.Hour != nil {
 			out[i].Hour = new(int64(*row.Hour))
@@ -132,6 +139,9 @@ func printRange(out io.Writer, r *report.Range, wide bool, in measure, waterfall
 		for _, s := range waterfallTables(r) {
 			s.draw(out)
 		}
+		if text := withoutSteps(r.WithoutSteps); text != "" {
+			fmt.Fprintln(out, paragraph(out, text))
+		}
 	}
 	for _, sentence := range rangeSentences(r) {
 		fmt.Fprintln(out, paragraph(out, sentence))
@@ -149,7 +159,10 @@ func rangeDates(r *report.Range) string {
 // rangeTitle says which days are added up, and what may still change.
 func rangeTitle(r *report.Range) string {
 	title := rangeDates(r) + ", " + r.Timezone
-	if !r.Complete {
+	switch {
+	case !r.Complete && r.Day == r.LastDay:
+		return title + ": the day is not over, these are its figures so far"
+	case !r.Complete:
 		title += ": the last day is not over, these are its figures so far"
 	}
 	if n := len(r.OpenDays); n == 0 {

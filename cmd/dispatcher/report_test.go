@@ -81,11 +81,20 @@ func TestReportJudgesTheDay(t *testing.T) {
 	if !strings.Contains(past.out, `"complete": true`) {
 		t.Errorf("%+v", past)
 	}
-	future := dispatcher(t, "", env, "report", "--day", "2999-01-01")
-	if future.code != exitUsage ||
-		!strings.Contains(future.err, "2999-01-01 has not begun in Europe/London") ||
-		future.out != "" {
-		t.Errorf("%+v", future)
+	for _, args := range [][]string{
+		{"report"}, {"report", "daily", "--waterfall"}, {"report", "close"}, {"report", "contracts"},
+		{"audit", "verify", "--without-keys"},
+	} {
+		future := dispatcher(t, "", env, append(args, "--day", "2999-01-01")...)
+		if future.code != exitUsage ||
+			!strings.Contains(future.err, "2999-01-01 has not begun in Europe/London") ||
+			future.out != "" {
+			t.Errorf("%v: %+v", args, future)
+		}
+	}
+	if today := dispatcher(t, "", env, "report", "daily", "--by", "channel").out; !strings.Contains(
+		today, ", Europe/London: the day is not over, these are its figures so far\n") {
+		t.Errorf("%s", today)
 	}
 	got := dispatcher(t, "", env, "report", "--day", "29.2.2020")
 	if got.code != exitUsage || !strings.Contains(got.err, "--day") {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/plots"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -10,7 +12,7 @@ import (
 
 // waterfallTables lead from the agreed to the carried messages of each channel, over all periods: a
 // table for each route that draws. Of each channel the lines between the first and the last add up
-// to their difference.
+// to their difference, in each column.
 func waterfallTables(r *report.Range) (tables []sheet) {
 	var routes []string
 	for i := range r.Routes {
@@ -19,21 +21,129 @@ func waterfallTables(r *report.Range) (tables []sheet) {
 		}
 	}
 	for _, route := range routes {
-		s := sheet{
-			title:  fmt.Sprintf("route %s: from agreed to carried, in messages", route),
-			header: []string{"channel", "step", "messages"}, right: []int{3}, wrap: map[int]int{},
-			tight: true,
-		}
-		for _, w := range report.SumWaterfalls(plots.Waterfalls(r, route)) {
-			s.rows = append(s.rows, []string{w.Channel, "agreed", number(w.Agreed)})
-			for _, step := range w.Steps {
-				s.rows = append(s.rows, []string{"", plots.StepName(&step), fmt.Sprintf("%+d", step.Messages)})
-			}
-			s.rows = append(s.rows, []string{"", "carried", number(w.Carried)})
-		}
-		if len(s.rows) > 0 {
-			tables = append(tables, s)
+		all := report.SumWaterfalls(plots.Waterfalls(r, route))
+		if len(all) > 0 {
+			tables = append(tables, waterfallTable(route, all))
 		}
 	}
 	return tables
+}
+
+// waterfallTable is that of a route: messages, then segments and a column for each currency where
+// they are known.
+func waterfallTable(route string, all []report.Waterfall) sheet {
+	s := sheet{
+		title:  fmt.Sprintf("route %s: from agreed to carried", route),
+		header: []string{"channel", "step", "messages"}, right: []int{3}, wrap: map[int]int{},
+		tight: true,
+	}
+	var currencies []string
+	if all[0].AgreedSegments != nil {
+		currencies = waterfallCurrencies(all)
+		s.header = append(s.header, "segments")
+		s.header = append(s.header, currencies...)
+		for len(s.right) < 2+len(currencies) {
+			s.right = append(s.right, 3+len(s.right))
+		}
+	}
+	line := func(
+		channel, step string, text func(int64, func(int64) string) string, messages int64,
+		segments *int64, costs []report.MoveCost,
+	) {
+		row := []string{channel, step, text(messages, number)}
+		if segments != nil {
+			row = append(row, text(*segments, number))
+		}
+		for _, currency := range currencies {
+			row = append(row, text(costIn(costs, currency), report.Money))
+		}
+		s.rows = append(s.rows, row)
+	}
+	plain := func(n int64, text func(int64) string) string { return text(n) }
+	for i := range all {
+		w := &all[i]
+		line(w.Channel, "agreed", plain, w.Agreed, w.AgreedSegments, w.AgreedCosts)
+		for j := range w.Steps {
+			step := &w.Steps[j]
+			line("", plots.StepName(step), signed, step.Messages, step.Segments, step.Costs)
+		}
+		line("", "carried", plain, w.Carried, w.CarriedSegments, w.CarriedCosts)
+	}
+	return s
+}
+
+// signed is a difference: with a plus where it is above zero, and empty for none.
+func signed(n int64, text func(int64) string) string {
+	switch {
+	case n > 0:
+		return "+" + text(n)
+	case n < 0:
+		return text(n)
+	}
+	return ""
+}
+
+// waterfallCurrencies are those that anything cost in.
+func waterfallCurrencies(all []report.Waterfall) (out []string) {
+	for i := range all {
+		for _, c := range slices.Concat(all[i].AgreedCosts, all[i].CarriedCosts) {
+			out = append(out, c.Currency)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// costIn is the amount in a currency, in micros.
+func costIn(costs []report.MoveCost, currency string) (micros int64) {
+	for _, c := range costs {
+		if c.Currency == currency {
+			micros += c.CostMicros
+		}
+	}
+	return micros
+}
+
+// withoutSteps says which days have no segments and amounts of steps; empty for none.
+func withoutSteps(days []string) string {
+	switch len(days) {
+	case 0:
+		return ""
+	case 1:
+		return days[0] + " was closed by an earlier release, which kept no segments and no money of " +
+			"the steps from agreed to carried."
+	}
+	return fmt.Sprintf("%d days were closed by an earlier release, which kept no segments and no "+
+		"money of the steps from agreed to carried; the first is %s.", len(days), days[0])
+}
+
+// steps writes a waterfall for CSV, in one unit: "agreed - 150;draws - 3;no_slot a -80;carried - 73".
+// It is empty where there is none, or none in this unit.
+func steps(w *report.Waterfall, in measure) string {
+	if w == nil || in != inMessages && w.AgreedSegments == nil {
+		return ""
+	}
+	var out []string
+	add := func(cause, channel string, messages int64, segments *int64, costs []report.MoveCost) {
+		cause += " " + cmp.Or(channel, "-") + " "
+		switch in {
+		case inMessages:
+			if messages != 0 || channel == "" {
+				out = append(out, cause+number(messages))
+			}
+		case inSegments:
+			out = append(out, cause+number(*segments))
+		case inMoney:
+			for _, c := range costs {
+				out = append(out, cause+amount(c.CostMicros, c.Currency))
+			}
+		}
+	}
+	add("agreed", "", w.Agreed, w.AgreedSegments, w.AgreedCosts)
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		add(s.Cause, s.Channel, s.Messages, s.Segments, s.Costs)
+	}
+	add("carried", "", w.Carried, w.CarriedSegments, w.CarriedCosts)
+	return strings.Join(out, ";")
 }

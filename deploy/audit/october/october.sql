@@ -109,6 +109,11 @@ from october, lateral (
   select case state when 'rejected' then 0 else segments end as billed,
     case channel when 'a' then 31000 when 'b' then 35000 else 28000 end as price) p;
 
+insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state, received_at)
+select channel, channel || '-' || substring(md5('reference of ' || id) from 1 for 8), seq, 1, 1, state,
+  received_at + interval '4 seconds'
+from october where state in ('delivered', 'undelivered');
+
 insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, opened_at, until, closed_at,
   verdict)
 select seq, id, 1, 1, 'none', received_at, received_at, received_at + interval '1 minute', 'final'
@@ -127,11 +132,12 @@ select *, date_trunc('hour', received_at) as hour, (state not in ('unknown', 're
 from october;
 
 insert into dispatcher.choice_figures (day, revision, hour, routing_version, route, channel, tenant,
-  calling_code, messages, rejected, failed, unknown, open, segments)
-select f.day, 1, f.hour, f.version, 'default', f.first_choice, m.tenant, 44, count(*),
+  calling_code, cause, messages, rejected, failed, unknown, open, segments)
+select f.day, 1, f.hour, f.version, 'default', f.first_choice, m.tenant, 44,
+  case f.state when 'rejected' then 'rejected' when 'unknown' then 'no_answer' else '' end, count(*),
   count(*) filter (where f.state = 'rejected'), 0, count(*) filter (where f.state = 'unknown'), 0,
   sum(f.segments)
-from figures f join dispatcher.messages m using (seq) group by 1, 3, 4, 6, 7;
+from figures f join dispatcher.messages m using (seq) group by 1, 3, 4, 6, 7, 9;
 
 insert into dispatcher.attempt_figures (day, revision, hour, routing_version, route, channel, reason,
   currency, tenant, calling_code, attempts, submitted, accepted, rejected, refused, throttled, unknown,
@@ -152,18 +158,18 @@ select f.day, 1, f.hour, f.version, 'default', f.channel,
 from figures f join dispatcher.messages m using (seq) group by 1, 3, 4, 6, 7, 9;
 
 insert into dispatcher.carried_figures (day, revision, hour, routing_version, route, first_choice,
-  channel, cause, tenant, calling_code, messages, currency, segments, cost_micros)
+  channel, cause, tenant, calling_code, messages, currency, segments, cost_micros, text_segments)
 select f.day, 1, f.hour, f.version, 'default', f.first_choice, f.channel,
   case when f.channel = f.first_choice then '' else 'breaker_open' end, m.tenant, 44, count(*), 'GBP',
-  sum(billed), sum(billed * price)
+  sum(billed), sum(billed * price), sum(f.segments)
 from figures f join dispatcher.messages m using (seq) where accepted group by 1, 3, 4, 6, 7, 8, 9;
 
-insert into dispatcher.closings (day, revision, zone, from_at, to_at, at, changes)
+insert into dispatcher.closings (day, revision, zone, from_at, to_at, at, changes, figures)
 select day, 1, 'Europe/London', day at time zone 'Europe/London',
   (day + interval '1 day') at time zone 'Europe/London',
   (day + interval '1 day 01:02') at time zone 'Europe/London',
   (select count(*) from dispatcher.choice_figures c where c.day = d.day)
   + (select count(*) from dispatcher.attempt_figures a where a.day = d.day)
-  + (select count(*) from dispatcher.carried_figures c where c.day = d.day)
+  + (select count(*) from dispatcher.carried_figures c where c.day = d.day), 2
 from (select distinct day from figures) d;
 commit;

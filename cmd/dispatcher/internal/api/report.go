@@ -46,7 +46,7 @@ func (a *API) rangeReport(ctx context.Context, in *rangeInput) (*reply[report.Ra
 	}
 	unit := report.Unit(in.Unit)
 	days, err := lookup.Days(ctx, a.cfg.Ledger, doc, unit, &lookup.Between{
-		From: in.From, To: in.To, FromName: "from", ToName: "to", DayName: "day",
+		From: in.From, To: in.To, FromName: "from", ToName: "to",
 	}, time.Now())
 	if err != nil {
 		return nil, err

@@ -72,3 +72,21 @@ func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherRunOverTheSameDataCountsItsOwnMessages: what the channels billed by then is no part of
+// what tells the messages of two runs apart.
+func TestAnotherRunOverTheSameDataCountsItsOwnMessages(t *testing.T) {
+	t.Parallel()
+	carried := func(messages int64) moves {
+		m := moves{}
+		m.add([]ledger.CarriedRow{{
+			Version: 3, Route: "default", FirstChoice: "a", Channel: "a", Messages: messages,
+			Segments: 2 * messages, TextSegments: messages, CostMicros: 9 * messages, Currency: "GBP",
+		}})
+		return m
+	}
+	got := carried(1300).since(carried(1000))
+	if len(got) != 1 || got[0].Messages != 300 || got[0].Version != 1 {
+		t.Errorf("%+v", got)
+	}
+}

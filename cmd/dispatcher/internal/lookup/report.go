@@ -22,7 +22,8 @@ func notBegun(name, day string, zone *time.Location) error {
 }
 
 // BusinessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is
-// today, in the zone of the current routing. Name is what errors call the day.
+// today, in the zone of the current routing, and a day in the future is refused. Name is what errors
+// call the day.
 func BusinessDay(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
 ) (time.Time, *time.Location, error) {
@@ -35,7 +36,10 @@ func BusinessDay(
 	}
 	found, zone, err := app.BusinessDay(ctx, l.Routing, day)
 	if errors.Is(err, ledger.ErrNoRouting) {
-		return noon, current.Timezone, nil
+		found, zone, err = noon, current.Timezone, nil
+	}
+	if err == nil && admission.Day.Start(found, zone).After(now) {
+		err = notBegun(name, day, zone)
 	}
 	return found, zone, err
 }
@@ -49,12 +53,12 @@ func Daily(
 	if f.Day, f.Zone, err = BusinessDay(ctx, l, current, name, day, now); err != nil {
 		return nil, err
 	}
-	if admission.Day.Start(f.Day, f.Zone).After(now) {
-		return nil, notBegun(name, day, f.Zone)
-	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
 	if f.Closings, err = l.Reports.Closings(ctx, f.Day, f.Zone); err != nil {
 		return nil, err
+	}
+	if n := len(f.Closings); n > 0 && !f.Closings[n-1].Steps {
+		f.WithoutSteps = []string{f.Day.In(f.Zone).Format(time.DateOnly)}
 	}
 	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
 		return nil, err
@@ -100,8 +104,8 @@ func routingVersions(
 // Between names the days of a range, and what errors call them. To is today when it is empty, From
 // the first day of the unit that To lies in.
 type Between struct {
-	From, To                  string
-	FromName, ToName, DayName string
+	From, To         string
+	FromName, ToName string
 }
 
 // Days are noons of the days of a range.
@@ -109,13 +113,13 @@ func Days(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, unit report.Unit, b *Between,
 	now time.Time,
 ) ([]time.Time, error) {
-	to, zone, err := rangeEnd(ctx, l, current, b.DayName, b.ToName, b.To, now)
+	to, zone, err := rangeEnd(ctx, l, current, b.ToName, b.To, now)
 	if err != nil {
 		return nil, err
 	}
 	from := unit.First(to)
 	if b.From != "" {
-		if from, _, err = rangeEnd(ctx, l, current, b.DayName, b.FromName, b.From, now); err != nil {
+		if from, _, err = rangeEnd(ctx, l, current, b.FromName, b.From, now); err != nil {
 			return nil, err
 		}
 	}
@@ -147,15 +151,11 @@ func Days(
 
 // rangeEnd is noon of the first or last day of a range, no day in the future.
 func rangeEnd(
-	ctx context.Context, l *ledger.Ledger, current *config.Routing, day, name, date string,
-	now time.Time,
+	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, date string, now time.Time,
 ) (time.Time, *time.Location, error) {
-	noon, zone, err := BusinessDay(ctx, l, current, day, date, now)
+	noon, zone, err := BusinessDay(ctx, l, current, name, date, now)
 	if err != nil {
 		return noon, zone, err
-	}
-	if admission.Day.Start(noon, zone).After(now) {
-		return noon, zone, notBegun(name, date, zone)
 	}
 	return noon.In(zone), zone, nil
 }

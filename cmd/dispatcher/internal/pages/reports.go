@@ -87,7 +87,7 @@ func (s *Server) figures(
 		return nil, err
 	}
 	days, err := lookup.Days(ctx, s.cfg.Ledger, current, unit, &lookup.Between{
-		From: from, To: to, FromName: "the first day", ToName: "the last day", DayName: "the day",
+		From: from, To: to, FromName: "the first day", ToName: "the last day",
 	}, time.Now())
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func Range(byChannel, hours *report.Range) (plots []Plot, err error) {
 	}
 	for _, route := range routesIn(byChannel) {
 		for _, w := range report.SumWaterfalls(Waterfalls(byChannel, route)) {
-			if len(w.Steps) > 0 {
+			if len(inMessages(&w)) > 0 {
 				add(waterfallPlot(route, &w))
 			}
 		}
@@ -274,13 +274,14 @@ func percent(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " 
 // waterfallPlot leads from what was agreed for a channel to what it carried. Bars float on one that
 // is not drawn.
 func waterfallPlot(route string, w *report.Waterfall) (Plot, error) {
-	n := len(w.Steps) + 2
+	steps := inMessages(w)
+	n := len(steps) + 2
 	base, whole := make([]float64, n), make([]float64, n)
 	up, down := make([]float64, n), make([]float64, n)
 	labels := make([]string, n)
 	labels[0], whole[0] = "agreed", float64(w.Agreed)
 	level := w.Agreed
-	for i, s := range w.Steps {
+	for i, s := range steps {
 		before := level
 		level += s.Messages
 		base[i+1] = float64(min(before, level))
@@ -305,13 +306,23 @@ func waterfallPlot(route string, w *report.Waterfall) (Plot, error) {
 		})
 }
 
+// inMessages are the steps that have messages, and not only segments or money.
+func inMessages(w *report.Waterfall) (steps []report.WaterfallStep) {
+	for _, s := range w.Steps {
+		if s.Messages != 0 {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
 // StepName is short enough to stand below a bar.
 func StepName(s *report.WaterfallStep) string {
 	name := strings.ReplaceAll(s.Cause, "_", " ")
 	switch {
 	case s.Channel == "":
 		return name
-	case s.Messages < 0:
+	case !s.In:
 		return "to " + s.Channel + ": " + name
 	}
 	return "from " + s.Channel + ": " + name
@@ -320,7 +331,7 @@ func StepName(s *report.WaterfallStep) string {
 // waterfallNote has the figures of the bars.
 func waterfallNote(w *report.Waterfall) string {
 	words := []string{fmt.Sprintf("Messages: agreed %d", w.Agreed)}
-	for _, s := range w.Steps {
+	for _, s := range inMessages(w) {
 		words = append(words, fmt.Sprintf("%s %+d", StepName(&s), s.Messages))
 	}
 	return strings.Join(append(words, fmt.Sprintf("carried %d", w.Carried)), ", ") + "."

@@ -67,9 +67,10 @@ var presets = map[string]Columns{
 	// Message detail records.
 	"telnyx": columns("reference=id|uuid number=cld|to time=created_at|sent_at segments=parts "+
 		"price=cost currency=currency status=status direction=direction", "USD"),
-	// Message detail records.
-	"plivo": columns("reference=message_uuid number=to_number time=message_time segments=units "+
-		"price=total_amount status=message_state direction=message_direction", "USD"),
+	// Message detail records, as the API names them, and as the console exports them.
+	"plivo": columns("reference=message_uuid number=to_number|To time=message_time|Time "+
+		"segments=units price=total_amount|TotalCharge(USD) status=message_state|Status "+
+		"direction=message_direction|Direction", "USD"),
 	"bird": columns("reference=id|message_id number=recipient|receiver "+
 		"time=created_at|createdDatetime|created_datetime segments=message_parts|parts|segments "+
 		"price=price|price_amount currency=currency|price_currency status=status "+

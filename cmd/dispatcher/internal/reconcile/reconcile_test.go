@@ -151,6 +151,26 @@ func TestFilesOfVendors(t *testing.T) {
 	}
 }
 
+// TestTheConsolesExportOfPlivo has other columns than the API.
+func TestTheConsolesExportOfPlivo(t *testing.T) {
+	t.Parallel()
+	columns, err := NewColumns("plivo", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := strings.Split("Message UUID,From,To,To Country ISO2,Direction,Message Time,Status,"+
+		"Error Code,Error Reason,Units,Rate Per Unit (USD),Carrier Surcharge Per Unit (USD),"+
+		"Total Charge Per Unit (USD),Total Charge (USD)", ",")
+	at := columns.places(header)
+	want := [fieldCount]int{
+		Reference: 0, Number: 2, Time: 5, Segments: 9, Price: 13, UnitPrice: -1, Currency: -1,
+		Status: 6, Direction: 4,
+	}
+	if at != want {
+		t.Errorf("%v, want %v", at, want)
+	}
+}
+
 // TestEveryPresetIsRight: the names of its fields are known.
 func TestEveryPresetIsRight(t *testing.T) {
 	t.Parallel()

@@ -21,10 +21,12 @@ type Daily struct {
 	ClosedAt    *time.Time   `json:"closed_at"`
 	Corrections []Correction `json:"corrections"`
 	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
-	Checkpoint string         `json:"checkpoint"`
-	Rows       []DailyRow     `json:"rows"`
-	Totals     []DailyTotal   `json:"totals"`
-	Routes     []RouteVerdict `json:"routes"` // in the order of Rows
+	Checkpoint string `json:"checkpoint"`
+	// WithoutSteps is the day, where an earlier release closed it: its waterfall has messages alone.
+	WithoutSteps []string       `json:"without_steps"`
+	Rows         []DailyRow     `json:"rows"`
+	Totals       []DailyTotal   `json:"totals"`
+	Routes       []RouteVerdict `json:"routes"` // in the order of Rows
 }
 
 // Correction is a change of the figures of a closed day.
@@ -115,6 +117,9 @@ type DailyRow struct {
 	DeliveredCostShare       float64 `json:"delivered_cost_share"`
 	// Reason is that of the attempts, in reports that tell reasons apart.
 	Reason string `json:"-"`
+	// Waterfall is the channel's, in its first row; nil where nothing was drawn. In JSON it stands
+	// with the verdict of the route.
+	Waterfall *Waterfall `json:"-"`
 }
 
 // DailyTotal sums a route's rows of one currency. First choices and what was carried are summed in
@@ -158,6 +163,8 @@ type Figures struct {
 	Complete bool
 	// Closings are the times at which the day was added up after its end.
 	Closings []ledger.DayClosing
+	// WithoutSteps are the closed days whose figures do not have ledger.DayClosing.Steps.
+	WithoutSteps []string
 	// Versions are the routing documents of Choices and Carried by their version.
 	Versions map[int64]*config.Routing
 	// Current orders the rows and supplies the shares of a route without a message that day.
@@ -172,7 +179,8 @@ func NewDaily(f *Figures) Daily {
 	d := Daily{
 		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(),
 		Complete: f.Complete, Corrections: []Correction{}, Checkpoint: f.Checkpoint,
-		Rows: []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
+		WithoutSteps: append([]string{}, f.WithoutSteps...),
+		Rows:         []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
 	}
 	for i, c := range f.Closings {
 		if at := c.At.In(f.Zone); i == 0 {
@@ -287,6 +295,9 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	for i := range out {
 		out[i].assess(v)
 		sum.share(&out[i])
+		if first := i == 0 || out[i-1].Channel != out[i].Channel; first {
+			out[i].Waterfall = waterfallOf(v.Waterfall, out[i].Channel)
+		}
 	}
 	return out
 }

@@ -29,10 +29,20 @@ type routeDay struct {
 	carries  int64            // of carried
 	// traffic are those of carried that a draw had made the first choice of: only for those a share
 	// was agreed. firsts has the same messages by their first choice.
-	traffic versionSums
-	firsts  map[string]int64
-	moves   map[string][]Move         // by first choice
-	docs    map[cause]*config.Routing // of the moves of a channel, for a cause: the newest
+	traffic, firsts versionSums
+	// What the waterfall takes beside: segments of drawn, what was billed in each currency for the
+	// messages of firsts, all that was carried, the segments of the texts of that by first choice,
+	// and what ended without a channel, by first choice and cause.
+	drawnSegments versionSums
+	paid          map[string]*versionSums
+	flows         map[flow]*quantity
+	texts         map[string]int64
+	ends          map[string]map[string]*quantity
+	// withoutSteps is set when the figures of a day lack segments and money of the waterfall.
+	withoutSteps bool
+
+	moves map[string][]Move         // by first choice
+	docs  map[cause]*config.Routing // of the moves of a channel, for a cause: the newest
 	// tried has the attempts by channel, one row for each currency, and for each reason where the
 	// figures tell reasons apart.
 	tried map[string][]*ledger.DailyRow
@@ -41,12 +51,17 @@ type routeDay struct {
 // cause is why a channel did not carry messages that were drawn for it.
 type cause struct{ channel, word string }
 
+// flow is what one channel carried of the first choices of another, or of its own, and why.
+type flow struct{ first, channel, cause string }
+
 // newRouteDay collects what the figures say of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
 		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
-		segments: map[string]int64{},
-		carried:  map[string]int64{}, firsts: map[string]int64{}, moves: map[string][]Move{},
+		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
+		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
+		withoutSteps: len(f.WithoutSteps) > 0,
+		carried:      map[string]int64{}, moves: map[string][]Move{},
 		docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
 	}
 	for i := range f.Rows {
@@ -125,16 +140,31 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	d.total += c.FirstChoice
 	d.segments[c.Channel] += c.Segments
 	d.channels = append(d.channels, c.Channel)
-	for _, lost := range []Move{
-		{Cause: causeRejected, Messages: c.Rejected},
-		{Cause: causeFailed, Messages: c.Failed},
-		{Cause: causeNoAnswer, Messages: c.Unknown},
-		{Cause: causeOpen, Messages: c.Open},
-	} {
+	ended := []Move{{Cause: c.Cause, Messages: c.FirstChoice}}
+	if c.Cause == "" { // carried, or on a day without steps
+		ended = []Move{
+			{Cause: causeRejected, Messages: c.Rejected}, {Cause: causeFailed, Messages: c.Failed},
+			{Cause: causeNoAnswer, Messages: c.Unknown}, {Cause: causeOpen, Messages: c.Open},
+		}
+	}
+	if d.ends[c.Channel] == nil {
+		d.ends[c.Channel] = map[string]*quantity{}
+	}
+	for _, lost := range ended {
 		d.move(c.Channel, lost, doc)
+		sum := d.ends[c.Channel][lost.Cause]
+		if sum == nil {
+			sum = &quantity{}
+			d.ends[c.Channel][lost.Cause] = sum
+		}
+		sum.messages += lost.Messages
+		if c.Cause != "" {
+			sum.segments += c.Segments
+		}
 	}
 	if route := routeNamed(doc, d.name); draws(route) {
 		d.drawn.add(c.Version, route, c.Channel, c.FirstChoice)
+		d.drawnSegments.add(c.Version, route, c.Channel, c.Segments)
 	}
 }
 
@@ -155,8 +185,20 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 	}
 	if route := routeNamed(doc, d.name); draws(route) {
 		d.traffic.add(c.Version, route, c.Channel, c.Messages)
-		d.firsts[c.FirstChoice] += c.Messages
+		d.firsts.add(c.Version, route, c.FirstChoice, c.Messages)
+		if d.paid[c.Currency] == nil {
+			d.paid[c.Currency] = &versionSums{}
+		}
+		d.paid[c.Currency].add(c.Version, route, c.FirstChoice, c.CostMicros)
 	}
+	d.texts[c.FirstChoice] += c.TextSegments
+	f := flow{c.FirstChoice, c.Channel, c.Cause}
+	if d.flows[f] == nil {
+		d.flows[f] = &quantity{}
+	}
+	*d.flows[f] = d.flows[f].plus(&quantity{
+		c.Messages, c.Segments, map[string]int64{c.Currency: c.CostMicros},
+	})
 }
 
 // move adds messages that were drawn for a channel and that it did not carry.
@@ -259,6 +301,17 @@ func (s *versionSums) samples(
 			one.Counts[i], one.Expected[i] = v.counts[channel], shares(v)[channel]*float64(v.total)
 		}
 		out = append(out, one)
+	}
+	return out
+}
+
+// expected are messages by channel, if shares of the versions had been exact.
+func (s *versionSums) expected(shares func(*versionSum) map[string]float64) map[string]float64 {
+	out := map[string]float64{}
+	for _, v := range s.versions {
+		for channel, share := range shares(v) {
+			out[channel] += share * float64(v.total)
+		}
 	}
 	return out
 }

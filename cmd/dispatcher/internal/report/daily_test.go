@@ -84,6 +84,7 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	}
 	for i := range want {
 		want[i].PValue, want[i].Moved = d.Rows[i].PValue, []Move{}
+		want[i].Waterfall = &d.Routes[0].Waterfall[i]
 		// nothing was carried
 		want[i].Verdict, want[i].TrafficVerdict, want[i].DrawsVerdict = TooFew, TooFew, Fair
 	}

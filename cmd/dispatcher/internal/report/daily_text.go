@@ -12,14 +12,24 @@ import (
 // Causes that are no reason of a ranking.
 const (
 	// causeRejected: the provider or a block of numbers refused the message itself.
-	causeRejected = "rejected"
-	causeFailed   = "failed"           // it expired, or nobody could send it
-	causeNoAnswer = "no_answer"        // nobody knows whether a channel took it
-	causeOpen     = "open"             // it is not over with yet
-	causeHealth   = "health_weighting" // a lowered weight left the channel fewer draws
-	causeRefused  = "refused"
-	causeUnknown  = "unknown" // the first attempt got no answer, and the message was sent once more
+	causeRejected  = "rejected"
+	causeOptedOut  = "opted_out"        // the recipient wants nothing more from the tenant
+	causeFailed    = "failed"           // nobody could send it
+	causeExpired   = "expired"          // its deadline passed
+	causeCancelled = "cancelled"        // an operator withdrew it
+	causeNoChannel = "no_channel"       // no channel may take it under the routing
+	causeNoAnswer  = "no_answer"        // nobody knows whether a channel took it
+	causeOpen      = "open"             // it is not over with yet
+	causeHealth    = "health_weighting" // a lowered weight left the channel fewer draws
+	causeRefused   = "refused"
+	causeUnknown   = "unknown" // the first attempt got no answer, and the message was sent once more
 )
+
+// endCauses are those of messages that have ended without a channel being known to have taken them.
+var endCauses = []string{
+	causeRejected, causeOptedOut, causeFailed, causeExpired, causeCancelled, causeNoChannel,
+	causeNoAnswer,
+}
 
 // Move are messages that were drawn for a channel, or by its agreed share would have been, and that
 // it did not carry.

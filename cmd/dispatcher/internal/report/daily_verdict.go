@@ -154,7 +154,7 @@ func (t *traffic) nobodyCarried(draws string) bool {
 
 // lost are the messages that nobody carried, by cause, without those that are not over with yet.
 func (t *traffic) lost() (ended []Move) {
-	for _, word := range []string{causeRejected, causeFailed, causeNoAnswer} {
+	for _, word := range endCauses {
 		sum := Move{Cause: word}
 		for _, moves := range t.moves {
 			for _, m := range moves {
@@ -188,5 +188,5 @@ func (t *traffic) agreedShare(channel string) float64 {
 
 // net is what a channel carried more than its own first choices, as a share.
 func (t *traffic) net(channel string) float64 {
-	return float64(t.traffic.counts[channel]-t.firsts[channel]) / float64(max(t.traffic.total, 1))
+	return float64(t.traffic.counts[channel]-t.firsts.counts[channel]) / float64(max(t.traffic.total, 1))
 }

@@ -14,82 +14,63 @@ type VersionShare struct {
 	Carried int64 `json:"carried"`
 }
 
-// Waterfall leads from the messages that a channel was to carry to those that it carried. Agreed
-// and the steps add up to Carried, and over all channels the steps of moved messages come to zero.
+// Waterfall leads from what a channel was to carry to what it carried, in messages, in segments and
+// in each currency. Each of them adds up: what was agreed and the steps come to what was carried.
+// Over all channels the steps of moved messages come to zero.
+//
+// Segments and amounts are nil where a day was closed by a release that did not keep them.
 type Waterfall struct {
-	Channel string          `json:"channel"`
-	Agreed  int64           `json:"agreed"` // of the messages drawn, by the agreed share
+	Channel string `json:"channel"`
+	// Agreed are the channel's agreed share of the messages drawn, and AgreedSegments that of their
+	// segments. AgreedCosts are its share of what was billed: a message that nobody carried has no
+	// price.
+	Agreed  int64           `json:"agreed"`
 	Steps   []WaterfallStep `json:"steps"`
 	Carried int64           `json:"carried"`
+
+	AgreedSegments *int64     `json:"agreed_segments"`
+	AgreedCosts    []MoveCost `json:"agreed_costs"`
+	// CarriedSegments and CarriedCosts are Segments and CostMicros of the channel's rows.
+	CarriedSegments *int64     `json:"carried_segments"`
+	CarriedCosts    []MoveCost `json:"carried_costs"`
 }
 
-// WaterfallStep is one cause of a difference.
+// WaterfallStep is one cause of a difference. What the channel lost is below zero.
 type WaterfallStep struct {
 	// Cause is that of a Move, or one of the steps below.
 	Cause string `json:"cause"`
 	// Channel is where the messages went, or where they came from; empty for neither.
-	Channel string `json:"channel"`
-	// Messages are negative for those that the channel lost.
-	Messages int64 `json:"messages"`
+	Channel  string     `json:"channel"`
+	In       bool       `json:"in"` // they came from Channel
+	Messages int64      `json:"messages"`
+	Segments *int64     `json:"segments"`
+	Costs    []MoveCost `json:"costs"`
 }
 
 // Steps that are no cause of a Move.
 const (
 	// stepDraws is chance: what the draws gave the channel beyond the shares that they went by.
 	stepDraws = "draws"
+	// stepPrices is what the messages drawn for the channel cost beyond the mean of the route.
+	stepPrices = "prices"
 	// stepNotDrawn are first choices that a mode without draws made, on a day that has both.
 	stepNotDrawn = "not_drawn"
 	// stepOtherDay are messages that were received on another day than carried, and those that two
 	// channels carried because one was sent once more.
 	stepOtherDay = "other_day"
+	// stepCounted are the segments that a channel billed beyond those of the texts, because it
+	// counts in its own way or took a message in part.
+	stepCounted = "counted_otherwise"
+	// stepInPart was billed for attempts that the channel did not accept as a whole.
+	stepInPart = "in_part"
 )
 
-// SumWaterfalls adds up waterfalls of several periods, channel by channel in the order in which
-// they come. The steps keep their order: chance and ends first, then what went, then what came.
-func SumWaterfalls(all []Waterfall) (out []Waterfall) {
-	for _, w := range all {
-		at := slices.IndexFunc(out, func(o Waterfall) bool { return o.Channel == w.Channel })
-		if at < 0 {
-			at = len(out)
-			out = append(out, Waterfall{Channel: w.Channel})
-		}
-		sum := &out[at]
-		sum.Agreed += w.Agreed
-		sum.Carried += w.Carried
-		for _, s := range w.Steps {
-			same := slices.IndexFunc(sum.Steps, func(o WaterfallStep) bool {
-				return o.Cause == s.Cause && o.Channel == s.Channel &&
-					(s.Channel == "" || (o.Messages < 0) == (s.Messages < 0))
-			})
-			if same < 0 {
-				sum.Steps = append(sum.Steps, s)
-			} else {
-				sum.Steps[same].Messages += s.Messages
-			}
-		}
+// waterfallOf is that of a channel; nil for none.
+func waterfallOf(all []Waterfall, channel string) *Waterfall {
+	if at := slices.IndexFunc(all, func(w Waterfall) bool { return w.Channel == channel }); at >= 0 {
+		return &all[at]
 	}
-	for i := range out {
-		slices.SortStableFunc(out[i].Steps, func(a, b WaterfallStep) int {
-			return cmp.Compare(a.kind(), b.kind())
-		})
-	}
-	return out
-}
-
-// kind orders steps as waterfall makes them.
-func (s *WaterfallStep) kind() int {
-	first := []string{causeHealth, stepDraws, stepNotDrawn}
-	switch {
-	case s.Channel == "" && slices.Contains(first, s.Cause):
-		return slices.Index(first, s.Cause)
-	case s.Channel == "" && s.Cause != stepOtherDay:
-		return len(first)
-	case s.Channel == "":
-		return len(first) + 1
-	case s.Messages < 0:
-		return len(first) + 2
-	}
-	return len(first) + 3
+	return nil
 }
 
 // versionShares lists the versions that drew, or under which drawn messages were carried.
@@ -117,60 +98,142 @@ func (d *routeDay) waterfall() []Waterfall {
 	if d.drawn.total == 0 {
 		return out
 	}
-	agreed := apportion(d.drawn.agreed, d.channels, d.drawn.total)
-	effective := apportion(d.drawn.effective, d.channels, d.drawn.total)
+	agreed, effective, even := d.expected(agreedOf), d.expected(effectiveOf), d.even()
 	for i, channel := range d.channels {
-		w := Waterfall{Channel: channel, Agreed: agreed[i], Carried: d.carried[channel]}
-		chosen := d.counts[channel]
-		w.step(causeHealth, "", effective[i]-agreed[i])
-		w.step(stepDraws, "", d.drawn.counts[channel]-effective[i])
-		w.step(stepNotDrawn, "", chosen-d.drawn.counts[channel])
-		rest := chosen
-		for _, m := range d.moves[channel] {
-			if m.Channel == "" && m.Cause != causeHealth {
-				w.step(m.Cause, "", -m.Messages)
-				rest -= m.Messages
-			}
-		}
-		moved := w.moved(d)
-		for _, step := range moved {
-			rest += step.Messages
-		}
-		w.step(stepOtherDay, "", w.Carried-rest)
-		w.Steps = append(w.Steps, moved...)
-		out = append(out, w)
+		s := waterfallSum{channel: channel, agreed: agreed[i]}
+		drawn, chosen := d.drawnFor(channel), d.chosenFor(channel)
+		s.step(causeHealth, effective[i].less(&agreed[i]))
+		s.step(stepDraws, even[i].less(&effective[i]))
+		s.step(stepPrices, drawn.less(&even[i]))
+		s.step(stepNotDrawn, chosen.less(&drawn))
+		d.carryOn(&s, d.end(&s, chosen))
+		out = append(out, s.waterfall(!d.withoutSteps))
 	}
 	return out
 }
 
-// step adds a step that is one.
-func (w *Waterfall) step(cause, channel string, messages int64) {
-	if messages != 0 {
-		w.Steps = append(w.Steps, WaterfallStep{cause, channel, messages})
+// drawnFor is what was drawn for a channel, and what was billed for it, by whichever channel.
+func (d *routeDay) drawnFor(channel string) quantity {
+	q := quantity{
+		d.drawn.counts[channel], d.drawnSegments.counts[channel], map[string]int64{},
 	}
+	for currency, paid := range d.paid {
+		q.costs[currency] = paid.counts[channel]
+	}
+	return q
 }
 
-// moved are the messages that other channels carried of this one's first choices, then those that
-// it carried of theirs.
-func (w *Waterfall) moved(d *routeDay) (out []WaterfallStep) {
-	for _, m := range d.moves[w.Channel] {
-		if m.Channel != "" {
-			out = append(out, WaterfallStep{m.Cause, m.Channel, -m.Messages})
+// chosenFor is the same of the first choices of every mode.
+func (d *routeDay) chosenFor(channel string) quantity {
+	q := quantity{messages: d.counts[channel], segments: d.segments[channel]}
+	for f, carried := range d.flows {
+		if f.first == channel {
+			q = q.plus(&quantity{costs: carried.costs})
 		}
 	}
-	own := len(out)
-	for from, moves := range d.moves {
-		for _, m := range moves {
-			if m.Channel == w.Channel {
-				out = append(out, WaterfallStep{m.Cause, from, m.Messages})
+	return q
+}
+
+// expected is what shares let expect of each channel: of the messages drawn, of their segments, and
+// of what was billed for those that were carried.
+func (d *routeDay) expected(shares func(*versionSum) map[string]float64) []quantity {
+	out := make([]quantity, len(d.channels))
+	for i, n := range apportion(d.drawn.expected(shares), d.channels, d.drawn.total) {
+		out[i] = quantity{messages: n, costs: map[string]int64{}}
+	}
+	segments := d.drawnSegments.expected(shares)
+	for i, n := range apportion(segments, d.channels, d.drawnSegments.total) {
+		out[i].segments = n
+	}
+	for currency, paid := range d.paid {
+		for i, n := range apportion(paid.expected(shares), d.channels, paid.total) {
+			out[i].costs[currency] = n
+		}
+	}
+	return out
+}
+
+// even is what was drawn for each channel, where each message of a version costs the same.
+func (d *routeDay) even() []quantity {
+	out := make([]quantity, len(d.channels))
+	for i, channel := range d.channels {
+		out[i] = d.drawnFor(channel)
+	}
+	for currency, paid := range d.paid {
+		costs := map[string]float64{}
+		for version, v := range paid.versions {
+			shares := v.effective
+			if firsts := d.firsts.versions[version]; firsts.total > 0 {
+				shares = map[string]float64{}
+				for channel, messages := range firsts.counts {
+					shares[channel] = float64(messages) / float64(firsts.total)
+				}
+			}
+			for channel, share := range shares {
+				costs[channel] += share * float64(v.total)
 			}
 		}
+		for i, n := range apportion(costs, d.channels, paid.total) {
+			out[i].costs[currency] = n
+		}
 	}
-	slices.SortFunc(out[own:], func(a, b WaterfallStep) int {
-		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Cause, b.Cause),
-			cmp.Compare(a.Channel, b.Channel))
+	return out
+}
+
+// end takes off what ended without any channel, the most messages first.
+func (d *routeDay) end(s *waterfallSum, rest quantity) quantity {
+	ends := d.ends[s.channel]
+	for _, cause := range slices.SortedFunc(maps.Keys(ends), func(a, b string) int {
+		return cmp.Or(cmp.Compare(ends[b].messages, ends[a].messages), cmp.Compare(a, b))
+	}) {
+		s.step(cause, (&quantity{}).less(ends[cause]))
+		rest = rest.less(ends[cause])
+	}
+	return rest
+}
+
+// carryOn leads from the channel's first choices that did not end, with the segments of their
+// texts, to what it carried and billed.
+func (d *routeDay) carryOn(s *waterfallSum, rest quantity) {
+	var firsts, carried quantity
+	var out, in []summedStep
+	for _, f := range d.flowsInOrder() {
+		q := d.flows[f]
+		if f.first == s.channel {
+			firsts = firsts.plus(q)
+		}
+		if f.channel == s.channel {
+			carried = carried.plus(q)
+		}
+		switch {
+		case f.first == f.channel:
+		case f.first == s.channel:
+			out = append(out, summedStep{f.cause, f.channel, false, (&quantity{}).less(q)})
+		case f.channel == s.channel:
+			in = append(in, summedStep{f.cause, f.first, true, *q})
+		}
+	}
+	texts := firsts
+	texts.segments = d.texts[s.channel]
+	s.step(stepOtherDay, texts.less(&rest))
+	s.step(stepCounted, firsts.less(&texts))
+	s.carried = quantity{messages: d.carried[s.channel]}
+	for _, tried := range d.tried[s.channel] {
+		s.carried = s.carried.plus(&quantity{
+			segments: tried.Segments, costs: map[string]int64{tried.Currency: tried.CostMicros},
+		})
+	}
+	s.step(stepInPart, s.carried.less(&carried))
+	s.steps = slices.Concat(s.steps, out, in)
+}
+
+// flowsInOrder are the flows, the most messages first.
+func (d *routeDay) flowsInOrder() []flow {
+	return slices.SortedFunc(maps.Keys(d.flows), func(a, b flow) int {
+		return cmp.Or(cmp.Compare(d.flows[b].messages, d.flows[a].messages),
+			cmp.Compare(a.cause, b.cause), cmp.Compare(a.first, b.first),
+			cmp.Compare(a.channel, b.channel))
 	})
-	return out
 }
 
 // apportion rounds expected messages to whole ones that come to the total: the largest fractions

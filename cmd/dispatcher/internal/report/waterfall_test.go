@@ -19,6 +19,8 @@ import (
 func anyFigures(t *rapid.T) *Figures {
 	channel := rapid.SampledFrom([]string{"a", "b", "c", "gone"})
 	n := rapid.Int64Range(0, 5000)
+	currency := rapid.SampledFrom([]string{"GBP", "EUR"})
+	ends := append([]string{"", "", causeOpen}, endCauses...)
 	f := &Figures{
 		Zone: time.UTC,
 		Versions: map[int64]*config.Routing{
@@ -34,8 +36,11 @@ func anyFigures(t *rapid.T) *Figures {
 		for range rapid.IntRange(0, 6).Draw(t, "choices") {
 			c := ledger.ChoiceRow{
 				Version: version, Route: "default", Channel: channel.Draw(t, "first"),
-				Rejected: n.Draw(t, "rejected"), Failed: n.Draw(t, "failed"),
-				Unknown: n.Draw(t, "unknown"), Open: n.Draw(t, "open"),
+				Segments: n.Draw(t, "segments"),
+			}
+			if c.Cause = rapid.SampledFrom(ends).Draw(t, "end"); c.Cause == "" {
+				c.Rejected, c.Failed = n.Draw(t, "rejected"), n.Draw(t, "failed")
+				c.Unknown, c.Open = n.Draw(t, "unknown"), n.Draw(t, "open")
 			}
 			c.FirstChoice = c.Rejected + c.Failed + c.Unknown + c.Open + n.Draw(t, "others")
 			f.Choices = append(f.Choices, c)
@@ -44,6 +49,8 @@ func anyFigures(t *rapid.T) *Figures {
 			c := ledger.CarriedRow{
 				Version: version, Route: "default", FirstChoice: channel.Draw(t, "of"),
 				Channel: channel.Draw(t, "by"), Messages: n.Draw(t, "messages"),
+				Segments: n.Draw(t, "billed"), TextSegments: n.Draw(t, "text"),
+				CostMicros: rapid.Int64Range(0, 9e12).Draw(t, "cost"), Currency: currency.Draw(t, "in"),
 			}
 			if c.Channel != c.FirstChoice {
 				c.Cause = rapid.SampledFrom([]string{
@@ -53,77 +60,181 @@ func anyFigures(t *rapid.T) *Figures {
 			}
 			f.Carried = append(f.Carried, c)
 		}
+		for range rapid.IntRange(0, 6).Draw(t, "attempts") {
+			f.Rows = append(f.Rows, ledger.DailyRow{
+				Route: "default", Channel: channel.Draw(t, "tried"), Segments: n.Draw(t, "bill"),
+				CostMicros: rapid.Int64Range(0, 9e12).Draw(t, "micros"), Currency: currency.Draw(t, "of"),
+				Attempts: 1, Accepted: 1,
+			})
+		}
 	}
 	return f
 }
 
-// TestTheWaterfallSumsExactly from what was agreed to what was carried, channel by channel, and
-// what one channel lost to another the other has got.
+// comesTo is what a waterfall begins with and its steps come to, in messages, segments and amounts,
+// and those of them that moved between channels.
+func comesTo(w *Waterfall) (sum, moved quantity) {
+	sum = quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
+	for _, s := range w.Steps {
+		q := quantityOf(s.Messages, s.Segments, s.Costs)
+		if sum = sum.plus(&q); s.Channel != "" {
+			moved = moved.plus(&q)
+		}
+	}
+	return sum, moved
+}
+
+// TestTheWaterfallSumsExactly from what was agreed to what was carried, channel by channel, in
+// messages, segments and each currency, and ends with the figures of the rows. What one channel lost
+// to another the other has got. The same goes for the sum over two days.
 func TestTheWaterfallSumsExactly(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		f := anyFigures(rt)
-		for _, v := range NewDaily(f).Routes {
-			var agreed, moved int64
-			for _, w := range v.Waterfall {
-				sum := w.Agreed
-				for _, s := range w.Steps {
-					if sum += s.Messages; s.Channel != "" {
-						moved += s.Messages
-					}
-				}
-				if agreed += w.Agreed; sum != w.Carried {
-					rt.Fatalf("%+v comes to %d", w, sum)
-				}
-			}
+		day := NewDaily(anyFigures(rt))
+		ends := map[string]quantity{}
+		for _, r := range day.Rows {
+			q := quantity{r.Carried, r.Segments, map[string]int64{r.Currency: r.CostMicros}}
+			sum := ends[r.Channel]
+			ends[r.Channel] = sum.plus(&q)
+		}
+		for _, v := range day.Routes {
+			agreed, moved := exactly(rt, v.Waterfall, ends)
 			drawn := int64(0)
 			for _, version := range v.Versions {
 				drawn += version.Drawn
 			}
-			if len(v.Waterfall) > 0 && agreed != drawn || moved != 0 {
-				rt.Fatalf("%d of %d are agreed, %d moved", agreed, drawn, moved)
+			if len(v.Waterfall) > 0 && agreed.messages != drawn || moved.messages != 0 ||
+				moved.segments != 0 || len(moved.listed()) > 0 {
+				rt.Fatalf("%+v of %d are agreed, %+v moved", agreed, drawn, moved)
 			}
 		}
+		all := slices.Clone(day.Routes[0].Waterfall)
+		for _, v := range NewDaily(anyFigures(rt)).Routes {
+			all = append(all, v.Waterfall...)
+		}
+		exactly(rt, SumWaterfalls(all), nil)
 	})
 }
 
+// exactly checks that waterfalls sum, and end with what is given for their channels.
+func exactly(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, moved quantity) {
+	for i := range all {
+		w := &all[i]
+		first := quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
+		last := quantityOf(w.Carried, w.CarriedSegments, w.CarriedCosts)
+		sum, between := comesTo(w)
+		agreed, moved = agreed.plus(&first), moved.plus(&between)
+		want, known := ends[w.Channel]
+		if !known {
+			want = last
+		}
+		for _, got := range []quantity{sum, last} {
+			if off := got.less(&want); off.messages != 0 || off.segments != 0 || len(off.listed()) > 0 {
+				rt.Fatalf("%+v is off by %+v", w, off)
+			}
+		}
+	}
+	return agreed, moved
+}
+
+// TestTheWaterfallNamesEachCause: 1000 messages, each of two segments but those that expired, of
+// three. b counts one segment more in what it takes of a, and was billed for a part of one message.
 func TestTheWaterfallNamesEachCause(t *testing.T) {
 	t.Parallel()
+	carried := func(first, channel, cause string, messages, more, price int64) ledger.CarriedRow {
+		return ledger.CarriedRow{
+			Version: 1, Route: "default", FirstChoice: first, Channel: channel, Cause: cause,
+			Messages: messages, TextSegments: 2 * messages, Segments: 2*messages + more,
+			CostMicros: (2*messages + more) * price, Currency: "GBP",
+		}
+	}
+	chosen := func(channel, cause string, messages, segments int64) ledger.ChoiceRow {
+		return ledger.ChoiceRow{
+			Version: 1, Route: "default", Channel: channel, FirstChoice: messages, Cause: cause,
+			Segments: messages * segments,
+		}
+	}
 	f := &Figures{
 		Zone: time.UTC,
 		Choices: []ledger.ChoiceRow{
-			{Version: 1, Route: "default", Channel: "a", FirstChoice: 520, Open: 1},
-			{Version: 1, Route: "default", Channel: "b", FirstChoice: 480, Rejected: 5, Failed: 4},
+			chosen("a", "", 519, 2), chosen("a", "open", 1, 2),
+			chosen("b", "", 471, 2), chosen("b", "rejected", 3, 2), chosen("b", "opted_out", 2, 2),
+			chosen("b", "expired", 4, 3),
 		},
 		Carried: []ledger.CarriedRow{
-			{Version: 1, Route: "default", FirstChoice: "a", Channel: "a", Messages: 519},
-			{Version: 1, Route: "default", FirstChoice: "b", Channel: "b", Messages: 401},
-			{Version: 1, Route: "default", FirstChoice: "b", Channel: "a", Cause: "no_slot", Messages: 50},
-			{
-				Version: 1, Route: "default", FirstChoice: "b", Channel: "a", Cause: "breaker_open",
-				Messages: 23,
-			},
+			carried("a", "a", "", 513, 0, 10), carried("a", "b", "disabled", 6, 1, 20),
+			carried("b", "b", "", 401, 0, 20), carried("b", "a", "no_slot", 50, 0, 10),
+			carried("b", "a", "breaker_open", 23, 0, 10),
+		},
+		Rows: []ledger.DailyRow{
+			{Route: "default", Channel: "a", Segments: 1172, CostMicros: 11720, Currency: "GBP"},
+			{Route: "default", Channel: "b", Segments: 816, CostMicros: 16320, Currency: "GBP"},
 		},
 		Versions: map[int64]*config.Routing{1: document("default", "a", "50", "b", "50")},
 	}
-	want := []Waterfall{
-		{Channel: "a", Agreed: 500, Carried: 592, Steps: []WaterfallStep{
-			{Cause: "draws", Messages: 20},
-			{Cause: "open", Messages: -1},
-			{Cause: "no_slot", Channel: "b", Messages: 50},
-			{Cause: "breaker_open", Channel: "b", Messages: 23},
-		}},
-		{Channel: "b", Agreed: 500, Carried: 401, Steps: []WaterfallStep{
-			{Cause: "draws", Messages: -20},
-			{Cause: "rejected", Messages: -5},
-			{Cause: "failed", Messages: -4},
-			{Cause: "other_day", Messages: 3},
-			{Cause: "no_slot", Channel: "a", Messages: -50},
-			{Cause: "breaker_open", Channel: "a", Messages: -23},
-		}},
+	gbp := func(micros int64) []MoveCost {
+		if micros == 0 {
+			return []MoveCost{}
+		}
+		return []MoveCost{{"GBP", micros}}
 	}
-	if diff := cmp.Diff(want, NewDaily(f).Routes[0].Waterfall); diff != "" {
+	step := func(cause, channel string, in bool, messages, segments, micros int64) WaterfallStep {
+		return WaterfallStep{cause, channel, in, messages, &segments, gbp(micros)}
+	}
+	want := []Waterfall{
+		{
+			Channel: "a", Agreed: 500, AgreedSegments: new(int64(1002)), AgreedCosts: gbp(14010),
+			Carried: 586, CarriedSegments: new(int64(1172)), CarriedCosts: gbp(11720),
+			Steps: []WaterfallStep{
+				step("draws", "", false, 20, 38, 635),
+				step("prices", "", false, 0, 0, -4125),
+				step("open", "", false, -1, -2, 0),
+				step("counted_otherwise", "", false, 0, 1, 0),
+				step("disabled", "b", false, -6, -13, -260),
+				step("no_slot", "b", true, 50, 100, 1000),
+				step("breaker_open", "b", true, 23, 46, 460),
+			},
+		},
+		{
+			Channel: "b", Agreed: 500, AgreedSegments: new(int64(1002)), AgreedCosts: gbp(14010),
+			Carried: 407, CarriedSegments: new(int64(816)), CarriedCosts: gbp(16320),
+			Steps: []WaterfallStep{
+				step("draws", "", false, -20, -38, -635),
+				step("prices", "", false, 0, 0, 4125),
+				step("expired", "", false, -4, -12, 0),
+				step("rejected", "", false, -3, -6, 0),
+				step("opted_out", "", false, -2, -4, 0),
+				step("other_day", "", false, 3, 6, 0),
+				step("in_part", "", false, 0, 1, 20),
+				step("no_slot", "a", false, -50, -100, -1000),
+				step("breaker_open", "a", false, -23, -46, -460),
+				step("disabled", "a", true, 6, 13, 260),
+			},
+		},
+	}
+	got := NewDaily(f)
+	if diff := cmp.Diff(want, got.Routes[0].Waterfall); diff != "" {
 		t.Error(diff)
+	}
+	twice := want[0]
+	twice.Steps = append(slices.Clone(twice.Steps), step("no_slot", "b", false, -7, -14, -140))
+	sum := SumWaterfalls([]Waterfall{want[0], twice})[0].Steps
+	if diff := cmp.Diff([]WaterfallStep{
+		step("disabled", "b", false, -12, -26, -520), step("no_slot", "b", false, -7, -14, -140),
+		step("no_slot", "b", true, 100, 200, 2000), step("breaker_open", "b", true, 46, 92, 920),
+	}, sum[len(sum)-4:]); diff != "" {
+		t.Errorf("over two days, with one cause both ways: %s", diff)
+	}
+	f.WithoutSteps = []string{"2026-10-01"}
+	for _, w := range NewDaily(f).Routes[0].Waterfall {
+		if w.AgreedSegments != nil || w.CarriedCosts != nil || slices.ContainsFunc(w.Steps,
+			func(s WaterfallStep) bool { return s.Segments != nil || s.Costs != nil || s.Messages == 0 }) {
+			t.Errorf("an earlier release closed the day: %+v", w)
+		}
+		both := SumWaterfalls([]Waterfall{want[0], w})
+		if both[0].AgreedSegments != nil || both[0].Steps[0].Costs != nil {
+			t.Errorf("one of two days has no segments: %+v", both)
+		}
 	}
 }
 

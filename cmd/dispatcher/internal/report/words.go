@@ -142,18 +142,26 @@ var receiptWords = map[string]string{
 
 // endWords say what became of messages that nobody carried, to follow their number.
 var endWords = map[string]string{
-	causeRejected: "rejected",
-	causeFailed:   "failed without being taken",
-	causeNoAnswer: "without an answer",
-	causeOpen:     "not finished",
+	causeRejected:  "rejected",
+	causeOptedOut:  "for numbers that had opted out",
+	causeFailed:    "failed without being taken",
+	causeExpired:   "expired without being taken",
+	causeCancelled: "cancelled",
+	causeNoChannel: "that no channel may take",
+	causeNoAnswer:  "without an answer",
+	causeOpen:      "not finished",
 }
 
 // endVerbs say the same of messages.
 var endVerbs = map[string]string{
-	causeRejected: "were rejected",
-	causeFailed:   "failed without being taken",
-	causeNoAnswer: "got no answer",
-	causeOpen:     "are not finished",
+	causeRejected:  "were rejected",
+	causeOptedOut:  "were for numbers that had opted out",
+	causeFailed:    "failed without being taken",
+	causeExpired:   "expired without being taken",
+	causeCancelled: "were cancelled",
+	causeNoChannel: "may be taken by no channel",
+	causeNoAnswer:  "got no answer",
+	causeOpen:      "are not finished",
 }
 
 // WaitWords say why messages wait, for a reason of the closed list.

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"slices"
+	"time"
 
 	"dispatcher/ledger"
 )
@@ -25,9 +26,13 @@ type Fault struct {
 	From, To ledger.State
 }
 
+// lateBooking bounds how long after it came a receipt is written.
+const lateBooking = time.Minute
+
 // Judge compares what the log says of a message, oldest first, with what the tables have of it now,
-// nil for nothing. What may have changed since the last look need not be in the log yet.
-func Judge(sealed []Leaf, now *ledger.Evidence) []Fault {
+// nil for nothing. What may have changed since the last look, at the time looked, need not be in the
+// log yet, but then it brings a time after it.
+func Judge(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	switch {
 	case now == nil:
 		return []Fault{{Seq: sealed[0].Seq, What: Deleted}}
@@ -39,7 +44,15 @@ func Judge(sealed []Leaf, now *ledger.Evidence) []Fault {
 		faults = append(faults, follow(&sealed[i], &sealed[i+1], now)...)
 	}
 	current := NewLeaf(now)
-	return append(faults, follow(&sealed[len(sealed)-1], &current, now)...)
+	last := &sealed[len(sealed)-1]
+	faults = append(faults, follow(last, &current, now)...)
+	if !last.Open && last.Parts[ledger.PartLater] != now.Parts[ledger.PartLater] &&
+		now.LaterAt.Before(looked.Add(-lateBooking)) {
+		faults = append(faults, Fault{
+			Seq: now.Seq, ID: now.ID, What: Changed, Part: ledger.PartNames[ledger.PartLater],
+		})
+	}
+	return faults
 }
 
 // follow says what is wrong with a leaf that follows another one of the same message.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/transparency-dev/merkle/proof"
@@ -244,13 +245,17 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		parts[p] = other[p]
 		return parts
 	}
+	looked := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		was    Leaf
 		now    ledger.Evidence
 		faults string
 	}{
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted}, ""},
-		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater)}, ""},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: looked.Add(-30 * time.Second)}, ""},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: looked.Add(-2 * time.Minute)}, "changed later"},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartLater)}, "changed later"},
+		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater)}, ""},
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartAttempts)}, "changed attempts"},
 		{Leaf{State: ledger.Accepted, Open: true}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartAttempts)}, ""},
 		{Leaf{State: ledger.NotSent, Open: true}, ledger.Evidence{State: ledger.Failed, Parts: with(ledger.PartPlan)}, ""},
@@ -262,17 +267,17 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Accepted}, ""},
 	} {
 		var got []string
-		for _, f := range Judge([]Leaf{c.was}, &c.now) {
+		for _, f := range Judge([]Leaf{c.was}, &c.now, looked) {
 			got = append(got, strings.TrimSpace(f.What+" "+f.Part))
 		}
 		if strings.Join(got, ", ") != c.faults {
 			t.Errorf("%+v, now %+v: %v, not %s", c.was, c.now, got, c.faults)
 		}
 	}
-	if got := fmt.Sprint(Judge([]Leaf{{Seq: 7}}, nil)); !strings.Contains(got, Deleted) {
+	if got := fmt.Sprint(Judge([]Leaf{{Seq: 7}}, nil, time.Time{})); !strings.Contains(got, Deleted) {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(Judge(nil, &ledger.Evidence{})); !strings.Contains(got, Inserted) {
+	if got := fmt.Sprint(Judge(nil, &ledger.Evidence{}, time.Time{})); !strings.Contains(got, Inserted) {
 		t.Error(got)
 	}
 }

@@ -1,0 +1,231 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"dispatcher/ledger"
+)
+
+// rangeKey holds the values of the dimensions that were asked for.
+type rangeKey struct {
+	hour                                    int
+	route, channel, tenant, country, sender string
+}
+
+// rangeGroup is what is collected under a key.
+type rangeGroup struct {
+	key rangeKey
+	// messages has what has no currency: verdicts, first choices, what was carried, shares, moves.
+	messages DailyRow
+	// lines are the attempts by currency, and by reason where reasons are told apart.
+	lines      []*ledger.DailyRow
+	waterfalls []Waterfall
+	// Messages that were drawn, and those carried whose first choice was drawn, beside what the
+	// shares let expect of each.
+	drawn, agreed, effective, carried, agreedCarried float64
+}
+
+// rows are those of one period.
+func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (out []RangeRow) {
+	groups := map[rangeKey]*rangeGroup{}
+	for _, same := range f.merged(parts) {
+		figures, part := f.figures(period, same...), f.asked(same[0].Part)
+		for _, name := range figures.routes() {
+			route := newRouteDay(figures, name)
+			verdict := route.verdict()
+			for _, channel := range route.channels {
+				key := f.key(&part, name, channel)
+				if groups[key] == nil {
+					groups[key] = &rangeGroup{key: key, messages: DailyRow{Moved: []Move{}}}
+				}
+				groups[key].add(f, route, channel, &verdict)
+			}
+		}
+	}
+	for _, g := range groups {
+		if sums := SumWaterfalls(g.waterfalls); len(sums) == 1 {
+			g.messages.Waterfall = &sums[0]
+		}
+	}
+	order := f.sorted(slices.Collect(maps.Values(groups)))
+	f.share(order)
+	for _, g := range order {
+		for _, row := range g.rows() {
+			row.RangePeriod = period
+			if f.by(ByHour) {
+				row.Hour = new(g.key.hour)
+			}
+			out = append(out, row)
+		}
+	}
+	f.shareAmounts(out)
+	return out
+}
+
+func (f *RangeFigures) by(d Dimension) bool { return slices.Contains(f.By, d) }
+
+// key is where a channel of a route belongs.
+func (f *RangeFigures) key(p *ledger.Part, route, channel string) (k rangeKey) {
+	for _, d := range f.By {
+		switch d {
+		case ByHour:
+			k.hour = int(p.Hour)
+		case ByRoute:
+			k.route = route
+		case ByChannel:
+			k.channel = channel
+		case ByTenant:
+			k.tenant = p.Tenant
+		case ByCountry:
+			if p.CallingCode > 0 {
+				k.country = fmt.Sprintf("+%d", p.CallingCode)
+			}
+		case BySender:
+			k.sender = p.Sender
+		case ByCurrency, ByReason: // these tell lines of a group apart
+		}
+	}
+	return k
+}
+
+// last is the last dimension that messages have.
+func (f *RangeFigures) last() Dimension {
+	for _, d := range slices.Backward(f.By) {
+		if d != ByCurrency && d != ByReason {
+			return d
+		}
+	}
+	return ""
+}
+
+// asDaily reports whether shares are those of channels among a route, as the daily report has them.
+func (f *RangeFigures) asDaily() bool { return f.by(ByRoute) && f.last() == ByChannel }
+
+// add adds a channel of a route.
+func (g *rangeGroup) add(f *RangeFigures, route *routeDay, channel string, v *RouteVerdict) {
+	for _, tried := range route.tried[channel] {
+		at := slices.IndexFunc(g.lines, func(l *ledger.DailyRow) bool {
+			return l.Currency == tried.Currency && l.Reason == tried.Reason
+		})
+		if at < 0 {
+			g.lines = append(g.lines, tried)
+		} else {
+			g.lines[at].Add(tried)
+		}
+	}
+	m, row := &g.messages, route.row(channel)
+	m.FirstChoice += row.FirstChoice
+	m.Carried += row.Carried
+	m.FirstChoiceSegments += row.FirstChoiceSegments
+	if f.by(ByRoute) {
+		m.assess(v)
+	}
+	if f.by(ByChannel) {
+		for _, moved := range row.Moved {
+			m.Moved = addMove(m.Moved, moved)
+		}
+		if w := waterfallOf(v.Waterfall, channel); w != nil {
+			g.waterfalls = append(g.waterfalls, *w)
+		}
+	}
+	if f.asDaily() {
+		m.ConfiguredShare, m.EffectiveShare = row.ConfiguredShare, row.EffectiveShare
+		m.AgreedShare, m.Deviation = row.AgreedShare, row.Deviation
+	}
+	g.drawn += float64(route.drawn.counts[channel])
+	g.agreed += route.drawn.agreed[channel]
+	g.effective += route.drawn.effective[channel]
+	g.carried += float64(route.traffic.counts[channel])
+	g.agreedCarried += route.traffic.agreed[channel]
+}
+
+// rows are a row for each line; the first has what has no currency.
+func (g *rangeGroup) rows() (out []RangeRow) {
+	slices.SortStableFunc(g.lines, func(a, b *ledger.DailyRow) int {
+		return cmp.Or(cmp.Compare(a.Currency, b.Currency), byReason(a.Reason, b.Reason))
+	})
+	for i := range max(1, len(g.lines)) {
+		daily := DailyRow{Moved: []Move{}}
+		if i == 0 {
+			daily = g.messages
+		} else {
+			m := &g.messages
+			daily.PValue, daily.Verdict = m.PValue, m.Verdict
+			daily.DrawsVerdict, daily.TrafficVerdict = m.DrawsVerdict, m.TrafficVerdict
+		}
+		if len(g.lines) > 0 {
+			daily.fill(g.lines[i])
+		}
+		daily.Route, daily.Channel = g.key.route, g.key.channel
+		out = append(out, RangeRow{
+			Tenant: g.key.tenant, Country: g.key.country, Sender: g.key.sender,
+			Reason: daily.Reason, DailyRow: daily,
+		})
+	}
+	return out
+}
+
+// sorted lists groups by the dimensions as they were named: routes and channels as the routing in
+// force lists them, then the others.
+func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
+	var routes, channels []string
+	for _, g := range groups {
+		routes, channels = append(routes, g.key.route), append(channels, g.key.channel)
+	}
+	routes, channels = inOrder(routes, f.routeOrder()), inOrder(channels, f.channelOrder())
+	slices.SortFunc(groups, func(a, b *rangeGroup) int {
+		for _, d := range f.By {
+			x := 0
+			switch d {
+			case ByHour:
+				x = cmp.Compare(a.key.hour, b.key.hour)
+			case ByRoute:
+				x = cmp.Compare(slices.Index(routes, a.key.route), slices.Index(routes, b.key.route))
+			case ByChannel:
+				x = f.compareChannels(channels, &a.key, &b.key)
+			case ByTenant:
+				x = cmp.Compare(a.key.tenant, b.key.tenant)
+			case ByCountry:
+				x = cmp.Compare(a.key.country, b.key.country)
+			case BySender:
+				x = cmp.Compare(a.key.sender, b.key.sender)
+			case ByCurrency, ByReason:
+			}
+			if x != 0 {
+				return x
+			}
+		}
+		return 0
+	})
+	return groups
+}
+
+// compareChannels follows the order of the route where routes are told apart, as the daily report
+// does, else that of the document.
+func (f *RangeFigures) compareChannels(channels []string, a, b *rangeKey) int {
+	if route := routeNamed(f.Current, a.route); route != nil && a.route == b.route {
+		channels = inOrder(channels, route.Channels)
+	}
+	return cmp.Compare(slices.Index(channels, a.channel), slices.Index(channels, b.channel))
+}
+
+func (f *RangeFigures) routeOrder() (names []string) {
+	if f.Current != nil {
+		for i := range f.Current.Routes {
+			names = append(names, f.Current.Routes[i].Name)
+		}
+	}
+	return names
+}
+
+func (f *RangeFigures) channelOrder() (names []string) {
+	if f.Current != nil {
+		for i := range f.Current.Channels {
+			names = append(names, f.Current.Channels[i].Name)
+		}
+	}
+	return names
+}

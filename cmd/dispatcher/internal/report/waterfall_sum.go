@@ -1,0 +1,160 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// quantity counts one thing in messages, in segments, and in micros of each currency.
+type quantity struct {
+	messages, segments int64
+	costs              map[string]int64
+}
+
+// plus is the sum. It changes neither operand.
+func (q *quantity) plus(o *quantity) quantity { return q.combine(o, 1) }
+
+// less is the difference.
+func (q *quantity) less(o *quantity) quantity { return q.combine(o, -1) }
+
+func (q *quantity) combine(o *quantity, sign int64) quantity {
+	sum := quantity{
+		q.messages + sign*o.messages, q.segments + sign*o.segments, maps.Clone(q.costs),
+	}
+	for currency, micros := range o.costs {
+		if sum.costs == nil {
+			sum.costs = map[string]int64{}
+		}
+		sum.costs[currency] += sign * micros
+	}
+	return sum
+}
+
+// listed are the amounts that are not zero, by currency.
+func (q *quantity) listed() []MoveCost {
+	out := []MoveCost{}
+	for _, currency := range slices.Sorted(maps.Keys(q.costs)) {
+		if micros := q.costs[currency]; micros != 0 {
+			out = append(out, MoveCost{currency, micros})
+		}
+	}
+	return out
+}
+
+// waterfallSum is a waterfall that is being added up.
+type waterfallSum struct {
+	channel         string
+	agreed, carried quantity
+	steps           []summedStep
+}
+
+// summedStep is a step in all units. in says that it came from the channel.
+type summedStep struct {
+	cause, channel string
+	in             bool
+	quantity
+}
+
+// step adds a step that goes to no channel.
+func (s *waterfallSum) step(cause string, q quantity) {
+	s.steps = append(s.steps, summedStep{cause: cause, quantity: q})
+}
+
+// waterfall is the sum without steps that are none, and without segments and amounts where these
+// are not known.
+func (s *waterfallSum) waterfall(known bool) Waterfall {
+	w := Waterfall{Channel: s.channel, Agreed: s.agreed.messages, Carried: s.carried.messages}
+	for i := range s.steps {
+		step := &s.steps[i]
+		one := WaterfallStep{
+			Cause: step.cause, Channel: step.channel, Messages: step.messages, In: step.in,
+		}
+		some := step.messages != 0
+		if known {
+			one.Segments, one.Costs = &step.segments, step.listed()
+			some = some || step.segments != 0 || len(one.Costs) > 0
+		}
+		if some {
+			w.Steps = append(w.Steps, one)
+		}
+	}
+	if known {
+		w.AgreedSegments, w.AgreedCosts = &s.agreed.segments, s.agreed.listed()
+		w.CarriedSegments, w.CarriedCosts = &s.carried.segments, s.carried.listed()
+	}
+	return w
+}
+
+// SumWaterfalls adds up waterfalls of several periods, channel by channel in the order in which
+// they come. The steps keep their order: chance and ends first, then what went, then what came.
+// Where one of them has no segments and amounts, none of the sums has.
+func SumWaterfalls(all []Waterfall) (out []Waterfall) {
+	var sums []*waterfallSum
+	known := true
+	for i := range all {
+		w := &all[i]
+		known = known && w.AgreedSegments != nil
+		at := slices.IndexFunc(sums, func(s *waterfallSum) bool { return s.channel == w.Channel })
+		if at < 0 {
+			at = len(sums)
+			sums = append(sums, &waterfallSum{channel: w.Channel})
+		}
+		sums[at].add(w)
+	}
+	for _, s := range sums {
+		w := s.waterfall(known)
+		slices.SortStableFunc(w.Steps, func(a, b WaterfallStep) int {
+			return cmp.Compare(a.kind(), b.kind())
+		})
+		out = append(out, w)
+	}
+	return out
+}
+
+// kind orders steps as waterfall makes them.
+func (s *WaterfallStep) kind() int {
+	first := []string{causeHealth, stepDraws, stepPrices, stepNotDrawn}
+	last := []string{stepOtherDay, stepCounted, stepInPart}
+	switch {
+	case s.Channel == "" && slices.Contains(first, s.Cause):
+		return slices.Index(first, s.Cause)
+	case s.Channel == "" && slices.Contains(last, s.Cause):
+		return len(first) + 1 + slices.Index(last, s.Cause)
+	case s.Channel == "":
+		return len(first)
+	case !s.In:
+		return len(first) + len(last) + 1
+	}
+	return len(first) + len(last) + 2
+}
+
+// add adds a waterfall of the same channel.
+func (s *waterfallSum) add(w *Waterfall) {
+	agreed := quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
+	carried := quantityOf(w.Carried, w.CarriedSegments, w.CarriedCosts)
+	s.agreed, s.carried = s.agreed.plus(&agreed), s.carried.plus(&carried)
+	for i := range w.Steps {
+		step := &w.Steps[i]
+		q := quantityOf(step.Messages, step.Segments, step.Costs)
+		same := slices.IndexFunc(s.steps, func(o summedStep) bool {
+			return o.cause == step.Cause && o.channel == step.Channel && o.in == step.In
+		})
+		if same < 0 {
+			s.steps = append(s.steps, summedStep{step.Cause, step.Channel, step.In, q})
+		} else {
+			s.steps[same].quantity = s.steps[same].plus(&q)
+		}
+	}
+}
+
+func quantityOf(messages int64, segments *int64, costs []MoveCost) quantity {
+	q := quantity{messages: messages, costs: map[string]int64{}}
+	if segments != nil {
+		q.segments = *segments
+	}
+	for _, c := range costs {
+		q.costs[c.Currency] += c.CostMicros
+	}
+	return q
+}
