@@ -176,6 +176,7 @@ func pathsOfRoute(l paths, r *Route) {
 	l.below("mode").set(string(r.Mode))
 	pathsOfMembers(l, r)
 	l.below("fallback").setDefault(string(r.Fallback), string(fallbacks[0]))
+	l.below("sticky").setDefault(strconv.FormatBool(r.Sticky), "false")
 	pathsOfScoring(l.below("scoring"), &r.Scoring)
 	if r.Health != nil {
 		pathsOfHealth(l.below("health"), r.Health)

@@ -215,6 +215,8 @@ var routePart = &Part{"route", []Key{
 	{"fallback", "", "`load_ratio`, with mode `order` `order`", "how the other channels are " +
 		"ranked when the first choice cannot take the message: `load_ratio`, `best_worker`, " +
 		"`round_robin`, `redraw` or `order`. See [fallbacks](#fallbacks)"},
+	{"sticky", "", code(false), "`weighted` only. `true`: the first choice is drawn by the " +
+		"recipient's number, so that a recipient stays on one channel: [sticky](#sticky)"},
 	{"quiet", "", none, "hours in which the route sends nothing: [quiet hours](#quiet-hours)"},
 	{"wait", "", "`0s`", "`weighted` only: how long a message waits for its first choice before " +
 		"a fallback may take it, counted from its arrival or its `send_at`. The wait ends 5 s " +

@@ -66,6 +66,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"quiet hours without hours", route("weights: {a: 1}, quiet: {then: hold}")},
 	{"quiet for ever", route("weights: {a: 1}, quiet: {hours: [\"08:00-20:00\", \"20:00-08:00\"]}")},
 	{"quiet where", route("weights: {a: 1}, quiet: {hours: \"22:00-08:00\", zone: recipients}")},
+	{"sticky in turn", route("mode: round_robin, channels: [a, b], sticky: true")},
 	{"quiet and then", route("weights: {a: 1}, quiet: {hours: \"22:00-08:00\", then: drop}")},
 	{"groups of countries", head + "- {name: r, match: {countries: [dach, dash, gb]}, weights: {a: 1}}\n" +
 		"country_groups: {de: [AT], empty: [], odd: [xx], dach: [DE, AT]}"},
