@@ -253,6 +253,13 @@ func pathsOfHealth(l paths, h *Health) {
 	l.below("floor").setDefault(number(h.Floor), number(defaultHealthFloor))
 	l.below("interval").setDefault(period(h.Interval), period(defaultHealthInterval))
 	l.below("quiet").setDefault(period(h.Quiet), period(defaultHealthQuiet))
+	if r := h.Receipts; r != nil {
+		receipts := l.below("receipts")
+		receipts.below("delivered").set(number(r.Delivered))
+		receipts.below("within").setDefault(period(r.Within), period(defaultReceiptsIn))
+		receipts.below("window").setDefault(period(r.Window), period(defaultReceiptsWindow))
+		receipts.below("least").setDefault(number(r.Least), number(defaultReceiptsLeast))
+	}
 }
 
 func pathsOfLane(l paths, lane *Lane) {

@@ -40,8 +40,8 @@ func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, quietPart, expressionPart,
-		functionPart, healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart,
-		inboundPart, sourcePart, keywordsPart,
+		functionPart, healthPart, healthReceiptsPart, lanePart, ratesPart, blockedPart,
+		allowedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -290,8 +290,20 @@ var healthPart = &Part{"health", []Key{
 	{"floor", "", code(defaultHealthFloor), "1 to 99: percent of the configured weight that " +
 		"always stays, so that a recovery shows"},
 	{"interval", "", code(defaultHealthInterval), "1s to 24h: time between two moves of the route"},
-	{"quiet", "", code(defaultHealthQuiet) + ", or `window` if that is longer", "`window` to " +
-		"24h: time with fewer errors before a weight rises"},
+	{"quiet", "", code(defaultHealthQuiet) + ", or a longer `window`", "`window` to 24h: time " +
+		"with fewer errors before a weight rises. Also no shorter than the `window` of `receipts`"},
+	{"receipts", "", "off", "[receipts](#receipts-in-health-weighting) weigh like errors"},
+}}
+
+var healthReceiptsPart = &Part{"health receipts", []Key{
+	{"delivered", "", required, "1 to 99: percent of the accepted messages. A channel that " +
+		"delivers fewer in time, by more than chance explains, is bad"},
+	{"within", "", code(defaultReceiptsIn), "1s to 1h: a message that is delivered later after " +
+		"the provider's answer counts as not delivered"},
+	{"window", "", code(defaultReceiptsWindow), "1s to 1h: the messages of so much time. It ends " +
+		"`within` ago, so that each receipt had its time"},
+	{"least", "", code(defaultReceiptsLeast), fmt.Sprintf("%d to 1000000: fewer messages in the "+
+		"window tell nothing", leastSample)},
 }}
 
 var lanePart = &Part{"lane", []Key{
