@@ -109,6 +109,10 @@ func TestAStickyDrawIsThatOfTheStoredHash(t *testing.T) {
 		if due.Row.Plan.Draw != row.Plan.Draw || due.Row.Plan.FirstChoice != row.Plan.FirstChoice {
 			t.Fatalf("planned %+v, then %+v", row.Plan, due.Row.Plan)
 		}
+		chosen := NewChooser(p.routing, nil).Choose(&row)
+		if chosen.First != task.First {
+			t.Fatalf("planned %+v, chosen %d without keys", row.Plan, chosen.First)
+		}
 		replay := NewReplay(p.routing, nil)
 		again := replay.PlanWithout(&row, &replay.Version().Routes[0])
 		if again.Row.Plan.Draw != row.Plan.Draw ||
