@@ -90,6 +90,7 @@ func full(t *testing.T) *config.Routing {
 		Limits:        []admission.Limit{limit()},
 		Paused: config.Paused{
 			Lanes: []string{"bulk"}, Routes: []string{"default"}, Tenants: []string{"shop"},
+			Prefixes: []string{"+44"},
 		},
 		Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
 		Allowed: config.Allowed{

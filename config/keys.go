@@ -349,6 +349,7 @@ var pausedPart = &Part{"paused", []Key{
 	{"lanes", "lane", none, "names of lanes"},
 	{"routes", "route", none, "names of routes"},
 	{"tenants", "tenant", none, "names of tenants"},
+	{"prefixes", "prefix", none, "beginnings of numbers, `\"+44\"`"},
 }}
 
 var inboundPart = &Part{"inbound", []Key{
