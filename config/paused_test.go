@@ -23,8 +23,10 @@ func TestPausesAreEditedInAnyDocument(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := config.Paused{Lanes: []string{"bulk"}, Tenants: []string{"shop", "null", "12"},
-				Prefixes: []string{"+447"}}
+			want := config.Paused{
+				Lanes: []string{"bulk"}, Tenants: []string{"shop", "null", "12"},
+				Prefixes: []string{"+447"},
+			}
 			paused, err := d.SetPaused(want)
 			if err != nil {
 				t.Fatal(err)

@@ -527,7 +527,10 @@ var badDocuments = []struct{ name, doc string }{
 		route("weights: {a: 1, b: 1}, health: {errors: 0, window: 0s, step: 0, floor: 100, interval: " +
 			"2d, quiet: 2d}"),
 	},
-	{"health by receipts of nothing", route("weights: {a: 1, b: 1}, health: {errors: 9, receipts: {}}")},
+	{
+		"health by receipts of nothing",
+		route("weights: {a: 1, b: 1}, health: {errors: 9, receipts: {}}"),
+	},
 	{
 		"health receipts out of bounds", route("weights: {a: 1, b: 1}, health: {errors: 9, " +
 			"receipts: {delivered: 100, within: 2h, window: 2h, least: 19, most: 3}}"),

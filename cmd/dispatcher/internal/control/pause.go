@@ -39,7 +39,9 @@ func (d *Draft) Resume(ctx context.Context, less *config.Paused) (*Changed, erro
 // pausedLists are the lists of both, side by side.
 func pausedLists(a, b *config.Paused) [][2]*[]string {
 	return [][2]*[]string{
-		{&a.Lanes, &b.Lanes}, {&a.Routes, &b.Routes}, {&a.Tenants, &b.Tenants},
+		{&a.Lanes, &b.Lanes},
+		{&a.Routes, &b.Routes},
+		{&a.Tenants, &b.Tenants},
 		{&a.Prefixes, &b.Prefixes},
 	}
 }
