@@ -176,6 +176,7 @@ func pathsOfRoute(l paths, r *Route) {
 	l.below("mode").set(string(r.Mode))
 	pathsOfMembers(l, r)
 	l.below("fallback").setDefault(string(r.Fallback), string(fallbacks[0]))
+	l.below("sticky").setDefault(strconv.FormatBool(r.Sticky), "false")
 	pathsOfScoring(l.below("scoring"), &r.Scoring)
 	if r.Health != nil {
 		pathsOfHealth(l.below("health"), r.Health)
@@ -252,6 +253,13 @@ func pathsOfHealth(l paths, h *Health) {
 	l.below("floor").setDefault(number(h.Floor), number(defaultHealthFloor))
 	l.below("interval").setDefault(period(h.Interval), period(defaultHealthInterval))
 	l.below("quiet").setDefault(period(h.Quiet), period(defaultHealthQuiet))
+	if r := h.Receipts; r != nil {
+		receipts := l.below("receipts")
+		receipts.below("delivered").set(number(r.Delivered))
+		receipts.below("within").setDefault(period(r.Within), period(defaultReceiptsIn))
+		receipts.below("window").setDefault(period(r.Window), period(defaultReceiptsWindow))
+		receipts.below("least").setDefault(number(r.Least), number(defaultReceiptsLeast))
+	}
 }
 
 func pathsOfLane(l paths, lane *Lane) {

@@ -74,6 +74,9 @@ func full(t *testing.T) *config.Routing {
 			}},
 			Health: &config.Health{
 				Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour,
+				Receipts: &config.HealthReceipts{
+					Delivered: 80, Within: time.Second, Window: time.Hour, Least: 30,
+				},
 			},
 			Quiet: &config.Quiet{
 				Hours: config.Hours{{Days: 127, From: 1320, To: 480}}, Zone: zone, Next: true,
@@ -87,6 +90,7 @@ func full(t *testing.T) *config.Routing {
 		Limits:        []admission.Limit{limit()},
 		Paused: config.Paused{
 			Lanes: []string{"bulk"}, Routes: []string{"default"}, Tenants: []string{"shop"},
+			Prefixes: []string{"+44"},
 		},
 		Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
 		Allowed: config.Allowed{

@@ -106,6 +106,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"function": scoring("{function: x, zzzzzzzz: 1}"),
 		"formula":  scoring("{expression: load_ratio, zzzzzzzz: 1}"),
 		"health":   route("health: {zzzzzzzz: 1}"),
+		"timely":   route("health: {errors: 1, receipts: {zzzzzzzz: 1}}"),
 		"price":    channel("price: {zzzzzzzz: 1}"),
 		"senders":  channel("senders: {zzzzzzzz: 1}"),
 		"rule":     channel("senders: {rules: [{zzzzzzzz: 1}]}"),

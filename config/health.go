@@ -13,6 +13,17 @@ type Health struct {
 	Floor    int           // percent that is always left
 	Interval time.Duration // at most one move of the route in this time
 	Quiet    time.Duration // without so many errors for this long the weight moves back up
+	// Receipts lowers the weight of a channel that delivers too little in time, too; nil does not.
+	Receipts *HealthReceipts
+}
+
+// HealthReceipts says how many of the messages that a provider accepted are to be delivered in
+// time.
+type HealthReceipts struct {
+	Delivered int           // percent; with fewer, beyond what chance explains, a channel is bad
+	Within    time.Duration // of the provider's answer
+	Window    time.Duration // of the messages that are counted
+	Least     int64         // fewer messages in it tell nothing
 }
 
 // Defaults of health weighting.
@@ -22,6 +33,12 @@ const (
 	defaultHealthFloor    = 10
 	defaultHealthInterval = time.Minute
 	defaultHealthQuiet    = 5 * time.Minute
+
+	defaultReceiptsIn     = 2 * time.Minute
+	defaultReceiptsWindow = 10 * time.Minute
+	defaultReceiptsLeast  = 100
+	// leastSample is how many messages it takes to tell a fault from chance.
+	leastSample = 20
 )
 
 // readHealth reads the health weighting of a route; nil when it has none.
@@ -54,8 +71,40 @@ func readHealth(f fields, r Route) *Health {
 	if d, ok := keys.get("interval"); ok {
 		h.Interval, _ = d.duration(time.Second, day)
 	}
-	h.Quiet = readQuiet(keys, h.Window)
+	longest := h.Window
+	if h.Receipts = readHealthReceipts(keys); h.Receipts != nil {
+		longest = max(longest, h.Receipts.Window)
+	}
+	h.Quiet = readQuiet(keys, longest)
 	return h
+}
+
+// readHealthReceipts reads how receipts weigh; nil when they do not.
+func readHealthReceipts(health fields) *HealthReceipts {
+	v, ok := health.get("receipts")
+	if !ok {
+		return nil
+	}
+	r := &HealthReceipts{
+		Within: defaultReceiptsIn, Window: defaultReceiptsWindow, Least: defaultReceiptsLeast,
+	}
+	keys, ok := v.fields(healthReceiptsPart)
+	if !ok {
+		return r
+	}
+	if n, ok := keys.need("delivered", "delivered: 80"); ok {
+		r.Delivered = percent(n)
+	}
+	if d, ok := keys.get("within"); ok {
+		r.Within, _ = d.duration(time.Second, time.Hour)
+	}
+	if d, ok := keys.get("window"); ok {
+		r.Window, _ = d.duration(time.Second, time.Hour)
+	}
+	if n, ok := keys.get("least"); ok {
+		r.Least, _ = n.integer(leastSample, 1_000_000)
+	}
+	return r
 }
 
 // checkHealthRoute reports a route on which a lower weight could never change anything. A

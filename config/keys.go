@@ -40,8 +40,8 @@ func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, quietPart, expressionPart,
-		functionPart, healthPart, lanePart, ratesPart, blockedPart, allowedPart, pausedPart,
-		inboundPart, sourcePart, keywordsPart,
+		functionPart, healthPart, healthReceiptsPart, lanePart, ratesPart, blockedPart,
+		allowedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -215,6 +215,8 @@ var routePart = &Part{"route", []Key{
 	{"fallback", "", "`load_ratio`, with mode `order` `order`", "how the other channels are " +
 		"ranked when the first choice cannot take the message: `load_ratio`, `best_worker`, " +
 		"`round_robin`, `redraw` or `order`. See [fallbacks](#fallbacks)"},
+	{"sticky", "", code(false), "`weighted` only. `true`: the first choice is drawn by the " +
+		"recipient's number, so that a recipient stays on one channel: [sticky](#sticky)"},
 	{"quiet", "", none, "hours in which the route sends nothing: [quiet hours](#quiet-hours)"},
 	{"wait", "", "`0s`", "`weighted` only: how long a message waits for its first choice before " +
 		"a fallback may take it, counted from its arrival or its `send_at`. The wait ends 5 s " +
@@ -288,8 +290,20 @@ var healthPart = &Part{"health", []Key{
 	{"floor", "", code(defaultHealthFloor), "1 to 99: percent of the configured weight that " +
 		"always stays, so that a recovery shows"},
 	{"interval", "", code(defaultHealthInterval), "1s to 24h: time between two moves of the route"},
-	{"quiet", "", code(defaultHealthQuiet) + ", or `window` if that is longer", "`window` to " +
-		"24h: time with fewer errors before a weight rises"},
+	{"quiet", "", code(defaultHealthQuiet) + ", or a longer `window`", "`window` to 24h: time " +
+		"with fewer errors before a weight rises. Also no shorter than the `window` of `receipts`"},
+	{"receipts", "", "off", "[receipts](#receipts-in-health-weighting) weigh like errors"},
+}}
+
+var healthReceiptsPart = &Part{"health receipts", []Key{
+	{"delivered", "", required, "1 to 99: percent of the accepted messages. A channel that " +
+		"delivers fewer in time, by more than chance explains, is bad"},
+	{"within", "", code(defaultReceiptsIn), "1s to 1h: a message that is delivered later after " +
+		"the provider's answer counts as not delivered"},
+	{"window", "", code(defaultReceiptsWindow), "1s to 1h: the messages of so much time. It ends " +
+		"`within` ago, so that each receipt had its time"},
+	{"least", "", code(defaultReceiptsLeast), fmt.Sprintf("%d to 1000000: fewer messages in the "+
+		"window tell nothing", leastSample)},
 }}
 
 var lanePart = &Part{"lane", []Key{
@@ -335,6 +349,7 @@ var pausedPart = &Part{"paused", []Key{
 	{"lanes", "lane", none, "names of lanes"},
 	{"routes", "route", none, "names of routes"},
 	{"tenants", "tenant", none, "names of tenants"},
+	{"prefixes", "prefix", none, "beginnings of numbers, `\"+44\"`"},
 }}
 
 var inboundPart = &Part{"inbound", []Key{

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -11,17 +12,27 @@ import (
 type Paused struct {
 	All                    bool
 	Lanes, Routes, Tenants []string
+	Prefixes               []string // beginnings of numbers, plus included
 }
 
 // Any reports whether anything is paused.
 func (p *Paused) Any() bool {
-	return p.All || len(p.Lanes)+len(p.Routes)+len(p.Tenants) > 0
+	return p.All || len(p.Lanes)+len(p.Routes)+len(p.Tenants)+len(p.Prefixes) > 0
 }
 
-// Holds reports whether a message of a lane and a tenant, on a route, is paused.
-func (p *Paused) Holds(lane, tenant, route string) bool {
+// Holds reports whether a message of a lane and a tenant, on a route and to a number, is paused.
+func (p *Paused) Holds(lane, tenant, route, number string) bool {
 	return p.All || slices.Contains(p.Lanes, lane) || slices.Contains(p.Routes, route) ||
-		slices.Contains(p.Tenants, tenant)
+		slices.Contains(p.Tenants, tenant) || p.holdsNumber(number)
+}
+
+func (p *Paused) holdsNumber(number string) bool {
+	for _, prefix := range p.Prefixes {
+		if strings.HasPrefix(number, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // Words are what is paused, as the flags of commands name it.
@@ -33,7 +44,7 @@ func (p *Paused) Words() []string {
 	for _, list := range []struct {
 		kind  string
 		names []string
-	}{{"lane", p.Lanes}, {"route", p.Routes}, {"tenant", p.Tenants}} {
+	}{{"lane", p.Lanes}, {"route", p.Routes}, {"tenant", p.Tenants}, {"prefix", p.Prefixes}} {
 		for _, name := range list.names {
 			out = append(out, list.kind+" "+plain(name))
 		}
@@ -56,9 +67,10 @@ func readPaused(v value, r *Routing) Paused {
 		}
 	}
 	p := Paused{
-		Lanes:   readWords(f, "lanes", "lane", known("lane", r.LaneNames())),
-		Routes:  readWords(f, "routes", "route", known("route", r.routeNames())),
-		Tenants: readWords(f, "tenants", "tenant", nil),
+		Lanes:    readWords(f, "lanes", "lane", known("lane", r.LaneNames())),
+		Routes:   readWords(f, "routes", "route", known("route", r.routeNames())),
+		Tenants:  readWords(f, "tenants", "tenant", nil),
+		Prefixes: readWords(f, "prefixes", "prefix", checkPrefix),
 	}
 	if all, ok := f.get("all"); ok {
 		p.All = all.flag()
@@ -73,12 +85,13 @@ func pathsOfPaused(l paths, p *Paused) {
 	l.below("lanes").setWords(p.Lanes)
 	l.below("routes").setWords(p.Routes)
 	l.below("tenants").setWords(p.Tenants)
+	l.below("prefixes").setWords(p.Prefixes)
 }
 
 // SetPaused returns the document with what is paused in place of what was. It gives the guarantees
 // of SetWeights.
 func (d *Document) SetPaused(p Paused) (*Document, error) {
-	for _, list := range [][]string{p.Lanes, p.Routes, p.Tenants} {
+	for _, list := range [][]string{p.Lanes, p.Routes, p.Tenants, p.Prefixes} {
 		slices.Sort(list)
 	}
 	want := d.Routing.clone()
@@ -126,7 +139,7 @@ func pausedNode(p *Paused, style yaml.Style) *yaml.Node {
 	for _, list := range []struct {
 		key   string
 		names []string
-	}{{"lanes", p.Lanes}, {"routes", p.Routes}, {"tenants", p.Tenants}} {
+	}{{"lanes", p.Lanes}, {"routes", p.Routes}, {"tenants", p.Tenants}, {"prefixes", p.Prefixes}} {
 		if len(list.names) == 0 {
 			continue
 		}

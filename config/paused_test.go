@@ -23,13 +23,17 @@ func TestPausesAreEditedInAnyDocument(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := config.Paused{Lanes: []string{"bulk"}, Tenants: []string{"shop", "null", "12"}}
+			want := config.Paused{
+				Lanes: []string{"bulk"}, Tenants: []string{"shop", "null", "12"},
+				Prefixes: []string{"+447"},
+			}
 			paused, err := d.SetPaused(want)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p := paused.Routing.Paused
-			if !p.Holds("bulk", "x", "r") || !p.Holds("otp", "12", "r") || p.Holds("otp", "x", "r") {
+			if !p.Holds("bulk", "x", "r", "") || !p.Holds("otp", "12", "r", "") ||
+				!p.Holds("otp", "x", "r", "+447700900123") || p.Holds("otp", "x", "r", "+4620") {
 				t.Errorf("%+v in\n%s", p, paused.Text)
 			}
 			if strings.Contains(text, "# ours") != strings.Contains(string(paused.Text), "# ours") {
@@ -39,7 +43,7 @@ func TestPausesAreEditedInAnyDocument(t *testing.T) {
 				t.Errorf("a change that changes nothing: %v", err)
 			}
 			all, err := paused.SetPaused(config.Paused{All: true, Routes: []string{"r"}})
-			if err != nil || !all.Routing.Paused.Holds("", "", "") {
+			if err != nil || !all.Routing.Paused.Holds("", "", "", "") {
 				t.Fatal(err)
 			}
 			resumed, err := all.SetPaused(config.Paused{})

@@ -66,6 +66,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"quiet hours without hours", route("weights: {a: 1}, quiet: {then: hold}")},
 	{"quiet for ever", route("weights: {a: 1}, quiet: {hours: [\"08:00-20:00\", \"20:00-08:00\"]}")},
 	{"quiet where", route("weights: {a: 1}, quiet: {hours: \"22:00-08:00\", zone: recipients}")},
+	{"sticky in turn", route("mode: round_robin, channels: [a, b], sticky: true")},
 	{"quiet and then", route("weights: {a: 1}, quiet: {hours: \"22:00-08:00\", then: drop}")},
 	{"groups of countries", head + "- {name: r, match: {countries: [dach, dash, gb]}, weights: {a: 1}}\n" +
 		"country_groups: {de: [AT], empty: [], odd: [xx], dach: [DE, AT]}"},
@@ -525,6 +526,18 @@ var badDocuments = []struct{ name, doc string }{
 		"health bounds",
 		route("weights: {a: 1, b: 1}, health: {errors: 0, window: 0s, step: 0, floor: 100, interval: " +
 			"2d, quiet: 2d}"),
+	},
+	{
+		"health by receipts of nothing",
+		route("weights: {a: 1, b: 1}, health: {errors: 9, receipts: {}}"),
+	},
+	{
+		"health receipts out of bounds", route("weights: {a: 1, b: 1}, health: {errors: 9, " +
+			"receipts: {delivered: 100, within: 2h, window: 2h, least: 19, most: 3}}"),
+	},
+	{
+		"health quiet below the window of receipts",
+		route("weights: {a: 1, b: 1}, health: {errors: 20, quiet: 5m, receipts: {delivered: 80}}"),
 	},
 	{
 		"health quiet below its window",

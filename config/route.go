@@ -24,6 +24,9 @@ type Route struct {
 	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
 	// ParseRouting fills in InOrder for mode InOrderMode.
 	Fallback Ranker
+	// Sticky draws by the recipient's number in place of the message's id, so that a recipient
+	// stays on one channel. Of mode Weighted.
+	Sticky bool
 	// Scoring is how a ranking by best worker scores the members.
 	Scoring Scoring
 	// Quiet says when nothing is sent; nil for never.
@@ -156,6 +159,7 @@ func readRoute(f fields, known *scope) Route {
 	if v, ok := f.get("fallback"); ok {
 		r.Fallback, _ = wordOf(v, "fallback", fallbacks)
 	}
+	r.Sticky = readSticky(f, r)
 	r.Quiet = readQuietHours(f, known.zone)
 	r.Wait = readWait(f, r)
 	r.AllowedCountries = readAllowedCountries(f, "allowed_countries", "allowed_country")
@@ -196,6 +200,20 @@ func readWait(f fields, r Route) time.Duration {
 			"have; remove wait", r.Mode)
 	}
 	return wait
+}
+
+// readSticky reads whether a recipient stays on one channel, which takes a draw.
+func readSticky(f fields, r Route) bool {
+	v, ok := f.get("sticky")
+	if !ok {
+		return false
+	}
+	sticky := v.flag()
+	if sticky && r.Mode != Weighted && r.Mode != "" {
+		v.fail("keeps a recipient on the channel that a draw picked, which mode %s does not "+
+			"have; remove sticky", r.Mode)
+	}
+	return sticky
 }
 
 // readMatch reads what a route takes. Lists may be written as a single value, and their

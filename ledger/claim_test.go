@@ -278,6 +278,7 @@ func TestClaimPicksUpDueRowsOldestFirst(t *testing.T) {
 	past.State, past.NextAt = ledger.Scheduled, time.Now().Add(-time.Hour)
 	soon := message("sooner")
 	soon.State, soon.NextAt = ledger.Scheduled, time.Now().Add(-2*time.Hour)
+	soon.NumberHMAC = -7 // a sticky draw is made of it
 	later := message("later")
 	later.State, later.NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
 	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {

@@ -2,6 +2,8 @@ package ledger_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,6 +94,48 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 		got[0].Attempts != 16 || got[0].Errors != 6 {
 		// those of "late"
 		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err)
+	}
+}
+
+func TestTimelyCountsWhatHadItsTimeAndIsNotTheRecipientsFault(t *testing.T) {
+	t.Parallel()
+	rig := lend(t)
+	l, db := rig.l, rig.db
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
+	// since is when the provider answered; after, when the receipt came, none for ''.
+	book := func(prefix, since, after, state, cause string, n int) {
+		t.Helper()
+		answers(t, l, prefix, "a", slices.Repeat([]any{provider.Accepted, ""}, n)...)
+		execute(t, db, fmt.Sprintf(`update dispatcher.attempts a set
+			claimed_at = now() - interval '%[2]s', settled_at = now() - interval '%[2]s',
+			receipt_at = now() - interval '%[2]s' + nullif('%[3]s', '')::interval,
+			receipt_state = nullif('%[4]s', ''), receipt_cause = nullif('%[5]s', ''),
+			delivered_at = case when '%[4]s' = 'delivered'
+			  then now() - interval '%[2]s' + nullif('%[3]s', '')::interval end
+			from dispatcher.messages m where m.seq = a.message_seq and m.id like '%[1]s%%'`,
+			prefix, since, after, state, cause))
+	}
+	book("young-", "1 minute", "1 second", "delivered", "", 1)
+	book("old-", "750 seconds", "1 second", "delivered", "", 1)
+	book("soon-", "5 minutes", "1 second", "delivered", "", 5)
+	book("early-", "5 minutes", "-1 second", "delivered", "", 1)
+	book("slow-", "5 minutes", "3 minutes", "delivered", "", 2)
+	book("open-", "5 minutes", "", "", "", 3)
+	book("lost-", "5 minutes", "1 second", "undelivered", "network_error", 1)
+	book("plain-", "5 minutes", "1 second", "undelivered", "", 1)
+	for i, cause := range []string{"unknown_number", "not_mobile", "absent", "opted_out"} {
+		book(fmt.Sprintf("theirs%d-", i), "5 minutes", "1 second", "undelivered", cause, 1)
+	}
+	book("proved-", "5 minutes", "1 second", "delivered", "", 1)
+	answers(t, l, "no-", "b", provider.Refused, "503", provider.Unknown, "timeout")
+	execute(t, db, `update dispatcher.attempts a set proved = true from dispatcher.messages m
+		where m.seq = a.message_seq and m.id like 'proved-%'`)
+	execute(t, db, `update dispatcher.attempts set claimed_at = now() - interval '5 minutes',
+		settled_at = now() - interval '5 minutes' where channel = 'b'`)
+	got, err := l.Receipts.Timely(t.Context(), 2*time.Minute, 10*time.Minute, time.Minute)
+	want := []ledger.Timely{{Channel: "a", Accepted: 13, Delivered: 6}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
 	}
 }
 
@@ -204,6 +248,9 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 		1); err != nil {
 		t.Error(err)
 	}
+	if _, err := l.Receipts.Timely(t.Context(), time.Minute, time.Minute, time.Minute); err != nil {
+		t.Error(err)
+	}
 	recent, err := l.Reports.Recent(t.Context(), 5*time.Minute)
 	if err != nil || len(recent.Outcomes) == 0 || recent.Dead != 0 || len(recent.Queues) != 1 {
 		t.Errorf("%+v, %v", recent, err)
@@ -233,6 +280,9 @@ func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := l.Reports.Carried(ctx, "default", time.Now(), time.Minute, 1); err != nil {
+				t.Error(err)
+			}
+			if _, err := l.Receipts.Timely(ctx, time.Minute, time.Minute, time.Minute); err != nil {
 				t.Error(err)
 			}
 			return give(seen)

@@ -64,7 +64,7 @@ type Message struct {
 	Digest int64
 	// NumberHMAC and EnvelopeHMAC stay when the payload goes: keyed hashes of the number and of the
 	// content. CallingCode is that of the number by E.164, such as 44. All are 0 for a record that
-	// could not be used, and read back by Messages alone.
+	// could not be used, and all but NumberHMAC are read back by Messages alone.
 	NumberHMAC, EnvelopeHMAC int64
 	CallingCode              int16
 	// Sender is the sender id that it came with where that is a name or a short code, the word

@@ -19,7 +19,8 @@ const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partitio
 	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left,
 	coalesce(m.parts_cut, ''), m.possible_duplicate,
 	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, ''),
-	coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, '')`
+	coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, ''),
+	coalesce(m.number_hmac, 0)`
 
 // messageRow is a Message while it is read, with the instants that may be null.
 type messageRow struct {
@@ -44,6 +45,7 @@ func (r *messageRow) targets() []any {
 		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PartsCut,
 		&m.PossibleDuplicate,
 		&r.waitingSince, &m.WaitsFor, &r.waits, &m.SameKey, &r.sameKeyUntil, &m.SameKeyAccount,
+		&m.NumberHMAC,
 	}
 }
 
@@ -90,8 +92,8 @@ func recordColumns(payloads bool) string {
 }
 
 const recordRest = `, m.finished_at,
-	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.number_hmac, 0),
-	coalesce(m.envelope_hmac, 0), coalesce(m.calling_code, 0), coalesce(m.sender, '')`
+	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.envelope_hmac, 0),
+	 coalesce(m.calling_code, 0), coalesce(m.sender, '')`
 
 // recordRow is a Record without attempts while it is read.
 type recordRow struct {
@@ -103,7 +105,7 @@ type recordRow struct {
 
 func (r *recordRow) targets() []any {
 	return append(r.messageRow.targets(), &r.m.Envelope, &r.finished, &r.seen, &r.m.Detail,
-		&r.m.NumberHMAC, &r.m.EnvelopeHMAC, &r.m.CallingCode, &r.m.Sender)
+		&r.m.EnvelopeHMAC, &r.m.CallingCode, &r.m.Sender)
 }
 
 // record is the row once it has been read.

@@ -98,6 +98,8 @@ type RouteSpec struct {
 	Fallback string   `json:"fallback"`
 	// LowestFirst says that the lowest score of best worker goes first.
 	LowestFirst bool `json:"lowest_first"`
+	// Sticky says that the route draws by the recipient's number.
+	Sticky bool `json:"sticky,omitempty"`
 }
 
 // ChannelSpec is what the ledger keeps of a channel: its bounds.

@@ -259,7 +259,8 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at " +
 			"ticket_last_check_in counted_at " +
 			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at ranking",
-		"weights":  "version route mode fallback lowest_first place channel weight effective_weight",
+		"weights": "version route mode fallback lowest_first place channel weight " +
+			"effective_weight sticky",
 		"receipts": "message_id attempt part channel reference state cause code received_at",
 		"limit_restarts": "channel scope window_seconds unit restarted_at version author " +
 			"reason was_start was_granted window_start granted set_aside",

@@ -78,6 +78,15 @@ func (d *Drawer) Draw(id string, attempt int, size uint64) uint64 {
 	return draw
 }
 
+// StickyDraw is the number in [0, size) that belongs to a keyed hash, such as HMAC of a number: the
+// hash as an unsigned number, multiplied by size, of which the upper 64 bits are the draw. All
+// messages with the same hash draw the same number, and another size moves it in proportion, so
+// that it picks another entry only where the weights have moved across it. Size must not be 0.
+func StickyDraw(hash int64, size uint64) uint64 {
+	draw, _ := bits.Mul64(uint64(hash), size) //nolint:gosec // All 64 bits are kept.
+	return draw
+}
+
 // HMAC is a keyed hash of data for some use: the first eight bytes, big-endian and signed, of
 //
 //	HMAC-SHA-256(key, 0x00 || use || 0x00 || data)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -109,5 +110,26 @@ func BenchmarkDraw(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		drawer.Draw("order-7731-otp", 1, 100)
+	}
+}
+
+// TestAStickyDrawIsInProportionToTheHash as docs/audit.md defines it.
+func TestAStickyDrawIsInProportionToTheHash(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		hash       int64
+		size, want uint64
+	}{
+		{0, 100, 0},
+		{1 << 62, 100, 25},
+		{math.MinInt64, 100, 50},
+		{-1, 100, 99},
+		{-1, 1, 0},
+		{1<<62 - 1, 100, 24},
+		{-1 << 62, 1 << 40, 3 << 38},
+	} {
+		if got := selector.StickyDraw(tc.hash, tc.size); got != tc.want {
+			t.Errorf("%d of %d draws %d, want %d", tc.hash, tc.size, got, tc.want)
+		}
 	}
 }

@@ -536,9 +536,9 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the last migration had not been applied
-		`drop view audit.carried_figures`,
-		`delete from dispatcher.schema_migrations where version = 16`,
-		`update dispatcher.schema_version set version = 15`,
+		`drop view audit.weights`,
+		`delete from dispatcher.schema_migrations where version = 18`,
+		`update dispatcher.schema_version set version = 17`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ type pauseFlags struct {
 }
 
 func (c *cli) pauseCommand() *cobra.Command {
-	return c.pausingCommand("pause", "Stop sending a lane, a route, a tenant or everything",
+	return c.pausingCommand("pause", "Stop sending a lane, a route, a tenant, a prefix or everything",
 		"wrong text in the campaign",
 		`Messages of what is paused wait, in the ledger or in Kafka, and lose nothing but time; what
 is on its way is finished. At its deadline a message fails, as any other. All instances stop within
@@ -31,7 +31,7 @@ the routing document: the history has author and reason, and a document without 
 func (c *cli) resumeCommand() *cobra.Command {
 	return c.pausingCommand("resume", "Send again what was paused", "the text is corrected",
 		`What waited is considered at once. --all ends every pause, also those of single lanes,
-routes and tenants.`,
+routes, tenants and prefixes.`,
 		(*control.Draft).Resume)
 }
 
@@ -42,13 +42,14 @@ func (c *cli) pausingCommand(
 ) *cobra.Command {
 	f := &pauseFlags{}
 	cmd := &cobra.Command{
-		Use:   use + " --lane NAME | --route NAME | --tenant NAME | --all",
+		Use:   use + " --lane NAME | --route NAME | --tenant NAME | --prefix +NN | --all",
 		Short: short, Long: long,
 		Example: `  dispatcher ` + use + ` --lane bulk --reason "` + why + `"`,
 		Args:    cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if !f.paused.Any() {
-				return misused(errors.New("name what is meant: --lane, --route, --tenant or --all"))
+				return misused(errors.New("name what is meant: --lane, --route, --tenant, " +
+					"--prefix or --all"))
 			}
 			return c.withRouting(ctx, &f.changeFlags, func(ch *change) error {
 				done, err := apply(ch.Draft, ctx, &f.paused)
@@ -64,6 +65,8 @@ func (c *cli) pausingCommand(
 	flags.StringArrayVar(&f.paused.Routes, "route", nil, "messages on this route; may be repeated")
 	flags.StringArrayVar(&f.paused.Tenants, "tenant", nil, "messages of this tenant; may be "+
 		"repeated")
+	flags.StringArrayVar(&f.paused.Prefixes, "prefix", nil, "messages to numbers that begin so, "+
+		"such as +44; may be repeated")
 	flags.BoolVar(&f.paused.All, "all", false, "everything")
 	f.addTo(cmd, c)
 	return cmd

@@ -40,6 +40,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		document := strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", route, 1)
 		o.send(fmt.Sprintf("r%d", i), document, each)
 	}
+	o.send("r11", strings.Replace(testRouting, "weights: {", "sticky: true, weights: {", 1), each)
 	// Health weighting lowers a weight, and the next document keeps that.
 	o.send("r9", testRouting, each)
 	stored, err := o.ledger.Routing.Current(t.Context())
@@ -56,7 +57,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 	o.send("r10", testRouting, each)
 
 	folder := o.export()
-	as := regexp.MustCompile(`^11000 messages and \d{5} attempts derived again; ` +
+	as := regexp.MustCompile(`^12000 messages and \d{5} attempts derived again; ` +
 		`every choice is as it is on record\n$`)
 	out, code := replay(t, folder, "--keys", folder+"/draw.key")
 	if code != 0 || !as.MatchString(out) {
@@ -72,6 +73,8 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		{"first_choice: stored", `(?m)^(r0-000011,.*),[abc],1,`, "$1,zzz,1,"},
 		{"channel: stored", `(?m)^(r0-.*),c,first_choice,`, "$1,b,first_choice,"},
 		{"channel: stored", `(?m)^(r1-.*),c,fallback,`, "$1,b,fallback,"},
+		{"draw: stored", `(?m)^(r11-000007,default,.*,)-?(\d+)$`, "${1}7$2"},
+		{"draw: stored", `(?m)^(r11-000009,default,\d+),(\d+),`, "$1,${2}1,"},
 		{"size: stored", `(?m)^(r2-000003,default,3,\d+),`, "$1,7"},
 		{"order: stored", `(?m)^(r6-.*""line"": "")(a [^,]*),(b [^,]*),`, "$1$3,$2,"},
 		{"order: stored", `(?m)^(r5-.*""after"": )0`, "${1}1"},

@@ -246,7 +246,7 @@ func bracketed(n, unknown int64) string {
 var verdictWords = map[string]string{
 	report.Kept: "traffic kept", report.Moved: "traffic moved",
 	report.Fair: "fair draws", report.Unfair: "unfair draws",
-	report.OneWay: "one channel with a weight",
+	report.OneWay: "one channel with a weight", report.Sticky: "draws by recipient",
 }
 
 // verdict is that of a route: of the traffic, then of the draws with the probability if there was

@@ -32,6 +32,7 @@ class Route:
         self.mode = rows[0]["mode"]
         self.fallback = rows[0]["fallback"]
         self.lowest_first = rows[0]["lowest_first"] == "t"
+        self.sticky = rows[0]["sticky"] == "t"
         self.members = [row["channel"] for row in rows]  # in the order of place
         self.weights = None  # on a route without
         if all(row["weight"] for row in rows):
@@ -65,6 +66,11 @@ def draw(key, message, number, size):
     data = message.encode() + b"\0" + number.to_bytes(4, "big")
     digest = hmac.new(key, data, hashlib.sha256).digest()
     return int.from_bytes(digest[:8], "big") * size >> 64
+
+
+def sticky_draw(number_hmac, size):
+    """The draw of all messages to a number: in 0 to size - 1."""
+    return number_hmac % 2**64 * size >> 64
 
 
 def redraw(route, key, message, first):
@@ -170,7 +176,12 @@ class Replay:
         if int(row["draw_size"]) != size:
             self.differs(row["id"], 0, "size", row["draw_size"], size)
             return
-        if self.keys is not None:
+        if route.sticky:
+            drawn = sticky_draw(int(row["number_hmac"]), size)
+            if drawn != int(row["draw"]):
+                self.differs(row["id"], 0, "draw", row["draw"], drawn)
+                return
+        elif self.keys is not None:
             key = self.keys.get(row["draw_key_id"])
             if key is None:
                 self.differs(row["id"], 0, "draw_key", row["draw_key_id"], "a key of the file")

@@ -204,7 +204,9 @@ type pauseInput struct {
 		Lanes   []string `json:"lanes,omitempty" maxItems:"100"`
 		Routes  []string `json:"routes,omitempty" maxItems:"100"`
 		Tenants []string `json:"tenants,omitempty" maxItems:"100"`
-		All     bool     `json:"all,omitempty"`
+		// Prefixes are beginnings of numbers, plus included.
+		Prefixes []string `json:"prefixes,omitempty" maxItems:"100"`
+		All      bool     `json:"all,omitempty"`
 	}
 }
 
@@ -226,9 +228,10 @@ func (a *API) pausing(
 	}
 	what := &config.Paused{
 		Lanes: in.Body.Lanes, Routes: in.Body.Routes, Tenants: in.Body.Tenants, All: in.Body.All,
+		Prefixes: in.Body.Prefixes,
 	}
 	if !what.Any() {
-		return nil, &control.Refused{Err: fmt.Errorf("name lanes, routes, tenants or all")}
+		return nil, &control.Refused{Err: fmt.Errorf("name lanes, routes, tenants, prefixes or all")}
 	}
 	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
 		return do(d, ctx, what)

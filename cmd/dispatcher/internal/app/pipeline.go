@@ -81,7 +81,7 @@ func (a *App) openRouting(ctx context.Context) error {
 // process that stops changes no weights.
 func (a *App) startSteer() error {
 	s, err := steer.New(steer.Config{
-		Ledger: a.ledger, NewRouting: NewRouting,
+		Ledger: a.ledger, NewRouting: NewRouting, Awaits: Awaits,
 		Every:       cmp.Or(a.opts.SteerEvery, steer.DefaultEvery),
 		SendTimeout: a.opts.Settings.SendTimeout,
 		Registry:    a.registry, Log: a.log, Trouble: a.trouble,

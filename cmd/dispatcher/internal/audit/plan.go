@@ -130,12 +130,12 @@ func (c *check) plan() error {
 		c.same(0, whatFirstChoice, stored.FirstChoice, c.firstAttempt())
 		return nil
 	}
-	if len(c.v.keys) == 0 {
+	if len(c.v.keys) == 0 && !t.Route.Sticky {
 		c.withoutKey()
 		c.interval(t)
 		return nil
 	}
-	if !e.HasKey(stored.KeyID) {
+	if !e.Draws(t.Route, stored.KeyID) {
 		c.differs(0, whatDrawKey, stored.KeyID, "not in the key file")
 		return nil
 	}

@@ -182,6 +182,7 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) decide.Route {
 		PriceCap: rapid.SampledFrom([]map[string]int64{nil, nil, {"GBP": 4000}}).Draw(t,
 			"price cap"),
 	}}
+	route.Sticky = route.Draws() && rapid.Bool().Draw(t, "sticky")
 	route.Members = rapid.Permutation(places(len(entries))).Draw(t, "listing")
 	// entries of the table are the members in their order
 	ordered := make([]selector.Entry, len(entries))

@@ -326,6 +326,15 @@ func fallbackLife(t testing.TB) *life {
 	return l
 }
 
+// stickyLife: the first choice takes a message that draws by its number.
+func stickyLife(t testing.TB) *life {
+	t.Helper()
+	l, _ := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Sticky = true })
+	l.claimed(t, jobOf("m-1", 1), nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
 // resentLife: no answer from the first choice, sent again once.
 func resentLife(t testing.TB) *life {
 	t.Helper()

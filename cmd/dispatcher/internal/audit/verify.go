@@ -315,7 +315,7 @@ func (c *check) task(
 		ExpiresAt: row.ReceivedAt.Add(time.Hour), Attempts: s.attempts,
 		Plan:   ledger.Plan{KeyID: row.Plan.KeyID, FirstChoice: row.Plan.FirstChoice},
 		Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
-		CallingCode: row.CallingCode,
+		CallingCode: row.CallingCode, NumberHMAC: row.NumberHMAC,
 	}
 	if s.sameKey {
 		then.SameKey = s.pinned // the key itself is not on record, and no choice depends on it

@@ -84,6 +84,12 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"draw": {fallbackLife, whatDraw, forged(func(r *ledger.Record) {
 			r.Message.Plan.Draw ^= 1
 		})},
+		"sticky draw": {stickyLife, whatDraw, forged(func(r *ledger.Record) {
+			r.Message.Plan.Draw ^= 1
+		})},
+		"sticky draw of another number": {stickyLife, whatDraw, forged(func(r *ledger.Record) {
+			r.Message.NumberHMAC = ^r.Message.NumberHMAC
+		})},
 		"size": {fallbackLife, whatSize, forged(func(r *ledger.Record) { r.Message.Plan.Size++ })},
 		"size without draw": {turnLife, whatSize, forged(func(r *ledger.Record) {
 			r.Message.Plan.Size = 100
@@ -1043,4 +1049,24 @@ func drawnDamage(t *rapid.T, number *rapid.Generator[int],
 		r.Candidates = append(r.Candidates, one)
 	}
 	return r
+}
+
+// TestAStickyDrawIsDerivedWithoutKeys, and without payload.
+func TestAStickyDrawIsDerivedWithoutKeys(t *testing.T) {
+	t.Parallel()
+	l := stickyLife(t)
+	l.record.Message.Envelope = nil
+	v := NewVerifier(nil, func(version int64) (Edition, error) { return l.editions[version], nil })
+	for _, forged := range []bool{false, true} {
+		if forged {
+			l.record.Message.Plan.Draw ^= 1
+		}
+		found, err := v.Verify(&l.record)
+		if err != nil || v.WithoutKey() != 0 {
+			t.Fatalf("%v, %d without key", err, v.WithoutKey())
+		}
+		if wrong := len(found) == 1 && found[0].What == whatDraw; wrong != forged {
+			t.Errorf("forged %t: found %+v", forged, found)
+		}
+	}
 }

@@ -39,7 +39,10 @@ func (d *Draft) Resume(ctx context.Context, less *config.Paused) (*Changed, erro
 // pausedLists are the lists of both, side by side.
 func pausedLists(a, b *config.Paused) [][2]*[]string {
 	return [][2]*[]string{
-		{&a.Lanes, &b.Lanes}, {&a.Routes, &b.Routes}, {&a.Tenants, &b.Tenants},
+		{&a.Lanes, &b.Lanes},
+		{&a.Routes, &b.Routes},
+		{&a.Tenants, &b.Tenants},
+		{&a.Prefixes, &b.Prefixes},
 	}
 }
 
@@ -57,6 +60,7 @@ func (d *Draft) setPaused(
 		now := d.Document.Routing.Paused
 		now.Lanes, now.Routes, now.Tenants = slices.Clone(now.Lanes), slices.Clone(now.Routes),
 			slices.Clone(now.Tenants)
+		now.Prefixes = slices.Clone(now.Prefixes)
 		apply(&now)
 		return d.Document.SetPaused(now)
 	})

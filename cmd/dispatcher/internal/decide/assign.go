@@ -158,7 +158,7 @@ func (a *assigner) choose(t *Task) decision {
 		return decision{
 			Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil),
 		}
-	case t.whole() && a.routing.Paused.Holds(t.Row.Lane, t.Row.Tenant, t.Route.Name):
+	case t.whole() && a.routing.Paused.Holds(t.Row.Lane, t.Row.Tenant, t.Route.Name, t.msg.To):
 		return decision{
 			Decision: a.wait(t, delay{at: a.now.Add(lookWhenPaused), why: reasonPaused}, nil),
 		}

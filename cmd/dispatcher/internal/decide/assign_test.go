@@ -290,6 +290,13 @@ func TestNobodyCanTakeIt(t *testing.T) {
 			w.routing.Paused.Tenants = []string{t.Row.Tenant}
 			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
 		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
+		"its number is paused": {func(w *world, t *Task) {
+			t.msg.To, w.routing.Paused.Prefixes = "+447700900123", []string{"+33", "+4477"}
+			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
+		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
+		"another number is paused": {func(w *world, t *Task) {
+			t.msg.To, w.routing.Paused.Prefixes = "+447700900123", []string{"+4478"}
+		}, ledger.Sending, "", 0, false},
 		"it is paused and its deadline has passed": {func(w *world, t *Task) {
 			w.routing.Paused.All = true
 			t.Row.ExpiresAt = noon

@@ -54,7 +54,7 @@ func (c *Chooser) Choose(m *ledger.Message) Choice {
 		return choice
 	}
 	choice.Route = t.Route
-	if t.Route.Draws() && c.held[m.Plan.KeyID] {
+	if t.Route.Draws() && (t.Route.Sticky || c.held[m.Plan.KeyID]) {
 		choice.First = t.First
 	}
 	return choice

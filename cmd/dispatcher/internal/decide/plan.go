@@ -8,6 +8,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider/sms"
+	"dispatcher/selector"
 )
 
 // Task is one message on its way through a claim: its row, and what was worked out
@@ -279,14 +280,23 @@ func (p *planner) fewest(t *Task) int {
 	return n
 }
 
-// draw picks the first choice under the key of that id.
+// draw picks the first choice under the key of that id. A sticky draw needs no key any more: the
+// keyed hash of the number was made when the message came.
 func (p *planner) draw(t *Task, keyID string) {
 	drawer, table := p.keys.of(keyID), t.Route.Table
 	n := table.Size()
-	draw := drawer.Draw(t.Row.ID, 1, n)
+	draw := t.draw(drawer)
 	t.First = table.Pick(draw)
 	t.Row.Plan.Draw, t.Row.Plan.Size, t.Row.Plan.KeyID = int64(draw), int64(n), drawer.KeyID()
 	t.Row.Plan.FirstChoice = table.Entry(t.First).Name
+}
+
+// draw is the number that the message draws on its route.
+func (t *Task) draw(drawer *selector.Drawer) uint64 {
+	if t.Route.Sticky {
+		return selector.StickyDraw(t.Row.NumberHMAC, t.Route.Table.Size())
+	}
+	return drawer.Draw(t.Row.ID, 1, t.Route.Table.Size())
 }
 
 // deadline is when a message loses its use: its own expires_at, else the lane's time to

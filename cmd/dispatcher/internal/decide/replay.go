@@ -40,6 +40,12 @@ func (r *Replay) Version() *Routing { return r.a.routing }
 // HasKey reports whether the key of that id is at hand, so that its draws can be repeated.
 func (r *Replay) HasKey(id string) bool { return !r.keyless && r.a.keys.has(id) }
 
+// Draws reports whether the draws of a route that were made under the key of that id can be
+// repeated. Sticky ones need no key, and there is nothing to repeat where nothing is drawn.
+func (r *Replay) Draws(route *Route, keyID string) bool {
+	return !route.Draws() || route.Sticky || r.HasKey(keyID)
+}
+
 // Plan plans a message as its row stood before an attempt. begun says that it was on its way
 // already, so that no block stops it any more. The route of the task is nil when none takes it.
 func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *Task {
@@ -51,7 +57,7 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 		return t
 	}
 	// A draw that cannot be repeated is taken as it is.
-	if row.Attempts > 0 || t.Route.Draws() && !r.HasKey(row.Plan.KeyID) {
+	if row.Attempts > 0 || !r.Draws(t.Route, row.Plan.KeyID) {
 		t.First = r.a.routing.Place(t.Route, row.Plan.FirstChoice)
 	}
 	p.release(t)
@@ -61,14 +67,14 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 // Drawn is the task with a channel as its first choice, if a key at hand draws that for it; else
 // the task itself. Without keys any of its channels may have been drawn.
 func (r *Replay) Drawn(t *Task, channel string) *Task {
-	if place := r.a.routing.Place(t.Route, channel); r.keyless && place >= 0 {
+	if place := r.a.routing.Place(t.Route, channel); r.keyless && !t.Route.Sticky && place >= 0 {
 		other := *t
 		other.First = place
 		return &other
 	}
 	table := t.Route.Table
 	for i := range r.a.keys.keys {
-		place := table.Pick(r.a.keys.at(i).Draw(t.Row.ID, 1, table.Size()))
+		place := table.Pick(t.draw(r.a.keys.at(i)))
 		if table.Entry(place).Name == channel {
 			other := *t
 			other.First = place

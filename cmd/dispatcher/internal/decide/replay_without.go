@@ -65,7 +65,7 @@ func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
 	if route.Draws() {
 		p.draw(t, row.Plan.KeyID)
 	}
-	if row.Attempts > 0 || route.Draws() && !r.HasKey(row.Plan.KeyID) {
+	if row.Attempts > 0 || !r.Draws(route, row.Plan.KeyID) {
 		t.First = r.a.routing.Place(route, row.Plan.FirstChoice)
 	}
 	p.release(t)

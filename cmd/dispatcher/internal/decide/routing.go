@@ -180,7 +180,7 @@ func RouteSpecs(doc *config.Routing) []ledger.RouteSpec {
 		specs[i] = ledger.RouteSpec{
 			Name: r.Name, Members: r.Channels,
 			Mode: string(cmp.Or(r.Mode, Weighted)), Fallback: string(cmp.Or(r.Fallback, LoadRatio)),
-			LowestFirst: r.Scoring.Ascending,
+			LowestFirst: r.Scoring.Ascending, Sticky: r.Sticky,
 		}
 		for _, w := range r.Weights {
 			specs[i].Weights = append(specs[i].Weights, w.Configured.String())

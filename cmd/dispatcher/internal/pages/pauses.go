@@ -15,7 +15,7 @@ type pausesPage struct {
 	Items   []pauseItem
 }
 
-// pauseItem is a lane, a route or a tenant.
+// pauseItem is a lane, a route, a tenant or the beginning of numbers.
 type pauseItem struct {
 	Kind, Name string
 	Paused     bool
@@ -39,6 +39,9 @@ func (s *Server) pauses(w http.ResponseWriter, r *request) error {
 	for _, name := range now.doc.Paused.Tenants {
 		p.Items = append(p.Items, pauseItem{"tenant", name, true})
 	}
+	for _, prefix := range now.doc.Paused.Prefixes {
+		p.Items = append(p.Items, pauseItem{"prefix", prefix, true})
+	}
 	return s.show(w, r, "pauses", "Pauses", p)
 }
 
@@ -47,7 +50,7 @@ func (s *Server) pause(w http.ResponseWriter, r *request) error {
 	name := strings.TrimSpace(r.PostFormValue("name"))
 	which := map[string]*config.Paused{
 		"all": {All: true}, "lane": {Lanes: []string{name}}, "route": {Routes: []string{name}},
-		"tenant": {Tenants: []string{name}},
+		"tenant": {Tenants: []string{name}}, "prefix": {Prefixes: []string{name}},
 	}[r.PostFormValue("kind")]
 	if which == nil || name == "" {
 		return refuse("name what is to be paused or resumed")

@@ -257,6 +257,7 @@ type versionSums struct {
 type versionSum struct {
 	counts            map[string]int64
 	total             int64
+	sticky            bool               // see Sticky
 	agreed, effective map[string]float64 // shares
 }
 
@@ -272,7 +273,7 @@ func (s *versionSums) add(version int64, route *config.Route, channel string, me
 	if v == nil {
 		v = &versionSum{
 			counts: map[string]int64{}, agreed: agreedShares(route),
-			effective: effectiveShares(route),
+			effective: effectiveShares(route), sticky: route != nil && route.Sticky,
 		}
 		s.versions[version] = v
 	}
@@ -288,13 +289,27 @@ func (s *versionSums) add(version int64, route *config.Route, channel string, me
 	}
 }
 
+// sticky reports whether all messages came from versions of the route that draw by recipient.
+func (s *versionSums) sticky() bool {
+	for _, v := range s.versions {
+		if !v.sticky {
+			return false
+		}
+	}
+	return len(s.versions) > 0
+}
+
 // samples are the versions' counts with what their shares let expect, in the order of channels.
+// Versions that draw by recipient are left out: the tests are of independent draws.
 func (s *versionSums) samples(
 	channels []string, shares func(*versionSum) map[string]float64,
 ) []Sample {
 	out := make([]Sample, 0, len(s.versions))
 	for _, version := range slices.Sorted(maps.Keys(s.versions)) {
 		v := s.versions[version]
+		if v.sticky {
+			continue
+		}
 		one := Sample{Counts: make([]int64, len(channels)), Expected: make([]float64,
 			len(channels))}
 		for i, channel := range channels {

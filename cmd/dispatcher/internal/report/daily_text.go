@@ -108,6 +108,11 @@ func (t *traffic) keptSentence() string {
 		"The channels carried what was agreed; the largest difference is %s with %s instead of %s",
 		worst, Percent(t.share(worst)), Percent(t.agreedShare(worst)))
 	if len(t.off()) > 0 {
+		if t.fit.Verdict == Sticky {
+			return fmt.Sprintf("The channels carried what was drawn for them; the largest "+
+				"difference is %s with %s instead of %s, because some recipients got many messages.",
+				worst, Percent(t.share(worst)), Percent(t.agreedShare(worst)))
+		}
 		return text + ", which chance explains with so few messages."
 	}
 	return text + "."
@@ -123,12 +128,21 @@ func (t *traffic) drawsSentence(v *RouteVerdict) string {
 			Probability(*v.PValue), t.overVersions(), t.worstDraw())
 	case OneWay:
 		return "Only one channel has a weight, so there is nothing to draw."
+	case Sticky:
+		return "The route draws by recipient, so its draws are not tested: messages of one " +
+			"recipient are not independent."
 	}
 	return "There were too few draws to tell whether they were fair."
 }
 
 func (t *traffic) overVersions() string {
-	if n := len(t.drawn.versions); n > 1 {
+	n := 0
+	for _, v := range t.drawn.versions {
+		if !v.sticky {
+			n++
+		}
+	}
+	if n > 1 {
 		return fmt.Sprintf(" over %d versions", n)
 	}
 	return ""
@@ -140,6 +154,9 @@ func (t *traffic) worstDraw() string {
 	most := -1.0
 	for _, version := range slices.Sorted(maps.Keys(t.drawn.versions)) {
 		v := t.drawn.versions[version]
+		if v.sticky {
+			continue
+		}
 		for _, channel := range t.channels {
 			got, want := float64(v.counts[channel]), v.effective[channel]*float64(v.total)
 			x := (got - want) * (got - want) / max(want, 0.001)

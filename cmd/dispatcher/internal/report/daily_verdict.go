@@ -10,8 +10,8 @@ import (
 // channels carry what was agreed?
 type RouteVerdict struct {
 	Route string `json:"route"`
-	// DrawsVerdict is about the messages received on the day: Fair, Unfair, OneWay, TooFew or
-	// NoWeight.
+	// DrawsVerdict is about the messages received on the day: Fair, Unfair, OneWay, Sticky,
+	// TooFew or NoWeight.
 	DrawsVerdict string `json:"draws_verdict"`
 	// PValue is that of the draws, nil when nothing was tested; DegreesOfFreedom those of the test,
 	// summed over the versions.
@@ -46,7 +46,9 @@ func (d *routeDay) verdict() RouteVerdict {
 		v.PValue, v.DegreesOfFreedom = &fit.P, fit.Freedom
 	}
 	t := traffic{routeDay: d, tolerance: v.Tolerance}
-	t.fit = FitOf(d.traffic.samples(d.channels, agreedOf)...)
+	if t.fit = FitOf(d.traffic.samples(d.channels, agreedOf)...); d.traffic.sticky() {
+		t.fit = Fit{Verdict: Sticky}
+	}
 	v.TrafficVerdict = t.verdict(v.DrawsVerdict)
 	v.Versions, v.Waterfall = d.versionShares(), d.waterfall()
 	v.Text = t.text(&v)
@@ -56,6 +58,8 @@ func (d *routeDay) verdict() RouteVerdict {
 // drawsVerdict tests the draws of each version against the weights that they went by.
 func (d *routeDay) drawsVerdict() (Fit, string) {
 	switch {
+	case d.drawn.sticky():
+		return Fit{}, Sticky
 	case d.drawn.total > 0:
 		fit := FitOf(d.drawn.samples(d.channels, effectiveOf)...)
 		return fit, fit.Verdict
@@ -101,7 +105,8 @@ type traffic struct {
 //
 // A share beyond the tolerance is no finding where chance explains it: with few messages draws
 // alone are farther apart than that. It is one where messages were moved by more than the
-// tolerance, which is no chance.
+// tolerance, which is no chance. On a route that draws by recipient only the latter is a finding:
+// one recipient with many messages moves the shares, and no test says how far.
 func (t *traffic) verdict(draws string) string {
 	switch {
 	case t.noWeight():
@@ -142,7 +147,16 @@ func (t *traffic) off() (channels []string) {
 // carried by anybody that nothing can be said of shares: most of them were rejected, failed or had
 // no answer.
 func (t *traffic) nobodyCarried(draws string) bool {
-	if draws != Fair && draws != Unfair || t.traffic.total > 0 && t.fit.Verdict != TooFew {
+	switch draws {
+	case Fair, Unfair:
+		if t.traffic.total > 0 && t.fit.Verdict != TooFew {
+			return false
+		}
+	case Sticky:
+		if t.drawn.total < leastExpected*int64(len(t.channels)) {
+			return false
+		}
+	default:
 		return false
 	}
 	lost := int64(0)
@@ -186,7 +200,10 @@ func (t *traffic) agreedShare(channel string) float64 {
 	return t.traffic.agreed[channel] / float64(max(t.traffic.total, 1))
 }
 
-// net is what a channel carried more than its own first choices, as a share.
+// net is what a channel carried more than its own first choices, as a share, and what health
+// weighting added to these, or took from them.
 func (t *traffic) net(channel string) float64 {
-	return float64(t.traffic.counts[channel]-t.firsts.counts[channel]) / float64(max(t.traffic.total, 1))
+	moved := float64(t.traffic.counts[channel] - t.firsts.counts[channel])
+	moved += t.traffic.effective[channel] - t.traffic.agreed[channel]
+	return moved / float64(max(t.traffic.total, 1))
 }

@@ -213,6 +213,59 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				"weight, which took about 450 messages from it."},
 			nil,
 		},
+		"draws by recipient, one of whom got half of all messages": {
+			dayOf(drawnFor(1, "a", 2700, "b", 300),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2700), carriedRow(1, "b", "b", "",
+					300)}, sticky(thirty())),
+			Sticky, Kept,
+			[]string{
+				"a with 90.00 % instead of 70.00 %, because some recipients got many messages.",
+				"The route draws by recipient, so its draws are not tested",
+			},
+			[]string{"chance", "too few"},
+		},
+		"draws by recipient that a limit moved": {
+			dayOf(drawnFor(1, "a", 2100, "b", 900),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "",
+					100), carriedRow(1, "b", "a", "no_slot", 800)}, sticky(thirty())),
+			Sticky, Moved,
+			[]string{"b carried 3.33 % instead of 30.00 %: 800 of 900 messages went to a"},
+			nil,
+		},
+		"draws by recipient under a lowered weight": {
+			dayOf(drawnFor(1, "a", 900, "b", 100),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 900), carriedRow(1, "b", "b", "",
+					100)},
+				sticky(lower(document("default", "a", "45", "b", "55"), "b", "5"))),
+			Sticky, Moved,
+			[]string{"health weighting had lowered its weight"},
+			nil,
+		},
+		"draws by recipient that nobody carried": {
+			dayOf([]ledger.ChoiceRow{
+				{Version: 1, Route: "default", Channel: "a", FirstChoice: 2100, Failed: 2100},
+				{Version: 1, Route: "default", Channel: "b", FirstChoice: 900, Failed: 900},
+			}, nil, sticky(thirty())),
+			Sticky, Moved,
+			[]string{"0 of 3000 drawn messages were carried"},
+			nil,
+		},
+		"draws by id after a morning of draws by recipient": {
+			dayOf(append(drawnFor(1, "a", 2900, "b", 100), drawnFor(2, "a", 600, "b", 400)...),
+				[]ledger.CarriedRow{
+					carriedRow(2, "a", "a", "", 600), carriedRow(2, "b", "b", "", 400),
+				}, sticky(thirty()), thirty()),
+			Unfair, Moved,
+			[]string{"under version 2 they picked b"},
+			[]string{"over 2 versions", "version 1 they"},
+		},
+		"fair draws by id after a morning of draws by recipient": {
+			dayOf(append(drawnFor(1, "a", 2900, "b", 100), drawnFor(2, "a", 700, "b", 300)...),
+				[]ledger.CarriedRow{
+					carriedRow(2, "a", "a", "", 700), carriedRow(2, "b", "b", "", 300),
+				}, sticky(thirty()), thirty()),
+			Fair, Kept, nil, nil,
+		},
 		"a mode that does not draw": {
 			dayOf(drawnFor(1, "a", 70, "b", 30), []ledger.CarriedRow{carriedRow(1, "a", "a", "",
 				100)}, inMode("default", "round_robin", "a", "b")),
@@ -247,6 +300,12 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sticky makes the only route draw by recipient.
+func sticky(doc *config.Routing) *config.Routing {
+	doc.Routes[0].Sticky = true
+	return doc
 }
 
 // tolerant sets the tolerance of the only route.

@@ -95,7 +95,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 	}
 	route := routeNamed(doc, p.Route)
 	if route != nil {
-		e.Mode = string(route.Mode)
+		e.Mode, e.Sticky = string(route.Mode), route.Sticky
 	}
 	if p.Size > 0 {
 		e.Draw, e.Size, e.Interval = &p.Draw, &p.Size, intervalOf(route, p.FirstChoice)

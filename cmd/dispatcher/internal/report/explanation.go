@@ -38,6 +38,8 @@ type Explanation struct {
 	Route          string `json:"route"`
 	RoutingVersion int64  `json:"routing_version,omitempty"`
 	Mode           string `json:"mode"`
+	// Sticky says that the draw was made of the recipient's number, not of the id.
+	Sticky bool `json:"sticky,omitempty"`
 	// Draw and Size are nil for a route that does not draw.
 	Draw *int64 `json:"draw"`
 	Size *int64 `json:"size"`

@@ -22,6 +22,9 @@ const (
 	Fair   = "fair"    // chance explains how the draws spread over the channels
 	Unfair = "unfair"  // it does not
 	OneWay = "one_way" // only one channel has a weight: there is nothing to test
+	// Sticky: the route draws by recipient. Messages of one recipient are no independent draws, so
+	// they are not tested.
+	Sticky = "sticky"
 
 	Kept = "kept" // the channels carried what was agreed
 	// Moved: a channel carried more or less than was agreed, or hardly anything was carried.

@@ -49,6 +49,7 @@ func undrawn(attempts ...ledger.AttemptRecord) *ledger.Record {
 type told struct {
 	mode      string
 	ascending bool
+	sticky    bool
 	record    *ledger.Record
 }
 
@@ -137,6 +138,11 @@ func recordsOfModes() map[string]told {
 				},
 			}))},
 	}
+	out["sticky"] = told{
+		mode: "weighted", sticky: true,
+		record: newRecord(ledger.Accepted,
+			attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")),
+	}
 	out["order"] = told{mode: "order", record: undrawn(choice("a", ledger.ByFirstChoice,
 		&decide.Ranking{By: "order", More: 2, Candidates: []decide.Ranked{ranked("a", 0, "")}}))}
 	second := choice("b", ledger.ByFirstChoice, &decide.Ranking{
@@ -168,7 +174,7 @@ func recordsOfModes() map[string]told {
 func (s *told) with(t *testing.T) *config.Routing {
 	doc := london(t)
 	route := &doc.Routes[0]
-	route.Mode = config.Mode(s.mode)
+	route.Mode, route.Sticky = config.Mode(s.mode), s.sticky
 	route.Scoring = config.Scoring{Ascending: s.ascending}
 	return doc
 }

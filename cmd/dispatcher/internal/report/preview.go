@@ -21,6 +21,8 @@ type Preview struct {
 type RoutePreview struct {
 	Route string `json:"route"`
 	Mode  string `json:"mode"`
+	// Sticky says that draws are made by recipient.
+	Sticky bool `json:"sticky,omitempty"`
 	// Size is N, the number of possible draws; 0 for a route that does not draw.
 	Size      uint64            `json:"size"`
 	Intervals []IntervalPreview `json:"intervals"`
@@ -54,7 +56,7 @@ func NewPreview(doc *config.Routing) (Preview, error) {
 
 // PreviewRoute lays out the intervals of one route by its effective weights.
 func PreviewRoute(route *config.Route) (*RoutePreview, error) {
-	p := &RoutePreview{Route: route.Name, Mode: string(route.Mode)}
+	p := &RoutePreview{Route: route.Name, Mode: string(route.Mode), Sticky: route.Sticky}
 	if route.Mode != modeWeighted {
 		p.Intervals = members(route)
 		return p, nil

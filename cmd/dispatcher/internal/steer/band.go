@@ -13,8 +13,9 @@ const (
 	// leastErrors is how many errors a channel must have before they count as a rate: one
 	// of two attempts is not 50 %.
 	leastErrors = 3
-	// chance is how many standard deviations a share may be off without meaning anything. It is
-	// judged every few seconds, so it is more than the three that a single look would take.
+	// chance is how many standard deviations a share may be off without meaning anything, of a
+	// ramp and of what a channel delivers in time. It is judged every few seconds, so it is more
+	// than the three that a single look would take.
 	chance = 4
 )
 

@@ -55,6 +55,9 @@ func (s *Steerer) decide(
 		if figures.Quiet, err = s.faults(ctx, route.Health.Quiet, now, fresh); err != nil {
 			return move, false, err
 		}
+		if err := s.delivered(ctx, route.Health, now, fresh, &figures); err != nil {
+			return move, false, err
+		}
 		if move, due = NextHealthMove(s.seen.doc, route, figures, last, now); !due {
 			break
 		}
@@ -67,25 +70,74 @@ func (s *Steerer) decide(
 const maxAgePart = 100
 
 // counted are figures and when they were read.
-type counted struct {
-	at     time.Time
-	faults []ledger.Fault
+type counted[T any] struct {
+	at   time.Time
+	rows []T
+}
+
+// figures are those about periods that were counted lately.
+type figures[T any] map[period]counted[T]
+
+// period is a window that ended within ago.
+type period struct{ window, within time.Duration }
+
+// of are the figures about a period; count reads them, unless they are known and new enough.
+func (f figures[T]) of(
+	p period, now time.Time, fresh bool, count func() ([]T, error),
+) ([]T, error) {
+	known, ok := f[p]
+	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < p.window/maxAgePart) {
+		return known.rows, nil
+	}
+	rows, err := count()
+	if err != nil {
+		return nil, err
+	}
+	f[p] = counted[T]{now, rows}
+	return rows, nil
 }
 
 // faults are the figures about a window.
 func (s *Steerer) faults(
 	ctx context.Context, window time.Duration, now time.Time, fresh bool,
 ) ([]ledger.Fault, error) {
-	known, ok := s.figures[window]
-	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/maxAgePart) {
-		return known.faults, nil
+	return s.failed.of(period{window: window}, now, fresh, func() ([]ledger.Fault, error) {
+		return s.cfg.Ledger.Reports.Faults(ctx, window, s.late())
+	})
+}
+
+// delivered fills in what was delivered in time, where receipts weigh.
+func (s *Steerer) delivered(
+	ctx context.Context, h *config.Health, now time.Time, fresh bool, into *Faults,
+) (err error) {
+	if h.Receipts == nil {
+		return nil
 	}
-	faults, err := s.cfg.Ledger.Reports.Faults(ctx, window, s.late())
+	if into.WindowTimely, err = s.timely(
+		ctx, period{h.Receipts.Window, h.Receipts.Within}, now, fresh,
+	); err != nil {
+		return err
+	}
+	into.QuietTimely, err = s.timely(ctx, period{h.Quiet, h.Receipts.Within}, now, fresh)
+	return err
+}
+
+// timely is what was delivered in time of a period, by the channels whose receipts are awaited.
+func (s *Steerer) timely(
+	ctx context.Context, p period, now time.Time, fresh bool,
+) ([]ledger.Timely, error) {
+	all, err := s.delivering.of(p, now, fresh, func() ([]ledger.Timely, error) {
+		return s.cfg.Ledger.Receipts.Timely(ctx, p.within, p.window, s.late())
+	})
 	if err != nil {
 		return nil, err
 	}
-	s.figures[window] = counted{now, faults}
-	return faults, nil
+	return slices.DeleteFunc(slices.Clone(all), func(t ledger.Timely) bool {
+		at := slices.IndexFunc(s.seen.doc.Channels, func(c config.Channel) bool {
+			return c.Name == t.Channel
+		})
+		return at < 0 || s.cfg.Awaits(&s.seen.doc.Channels[at]) == 0
+	}), nil
 }
 
 // heal writes a move as a version of its own: the same document, other effects. Effects of

@@ -2,7 +2,9 @@ package steer
 
 import (
 	"fmt"
+	"math"
 	"math/big"
+	"slices"
 	"time"
 
 	"dispatcher/config"
@@ -31,18 +33,23 @@ type HealthMove struct {
 }
 
 // Faults are the figures that health weighting uses: what went wrong on each channel within
-// the route's window and within its quiet time.
-type Faults struct{ Window, Quiet []ledger.Fault }
+// the route's window and within its quiet time, and what was delivered in time. The latter is empty
+// where receipts do not weigh, and has no channel that gives none.
+type Faults struct {
+	Window, Quiet             []ledger.Fault
+	WindowTimely, QuietTimely []ledger.Timely
+}
 
 // NextHealthMove decides on the one move that health weighting makes on a route now; false when
 // there is none to make. lastMove is when it last moved a weight of this route, zero for never.
 //
-// Down goes the channel with the most errors within the window, by Step percent of its configured
-// weight and never below Floor percent of it. It does not when every channel that could carry the
+// Down goes the channel with the most errors within the window, else the one that delivered the
+// smallest part in time, by Step percent of its configured weight and never below Floor percent of
+// it. It does not when every channel that could carry the
 // messages is bad too: then a lower weight only moves the harm. A channel whose lowered weight has
 // not had its quiet time still counts as bad. When nothing goes down, the channel furthest below
 // its configured weight goes up by Step percent, once it had fewer errors in the quiet time than
-// the window allows.
+// the window allows, and delivered enough in time, or too few messages to tell.
 //
 // Weights are exact: Step and Floor are percentages, so two more decimals hold them. A weight that
 // has no room for these, because of its own decimals or its size, moves by the nearest amount that
@@ -56,12 +63,10 @@ func NextHealthMove(
 	}
 	members := membersOf(routing, route, faults)
 	if m := worst(members); m != nil {
-		return m.move(route, HealthDown, m.lower(), fmt.Sprintf("%d errors in %s", m.recent,
-			h.Window)), true
+		return m.move(route, HealthDown, m.lower(), m.whyBad(h)), true
 	}
 	if m := furthest(members); m != nil {
-		return m.move(route, HealthUp, m.raise(), fmt.Sprintf("%d errors in %s", m.quiet,
-			h.Quiet)), true
+		return m.move(route, HealthUp, m.raise(), m.whyGood(h)), true
 	}
 	return HealthMove{}, false
 }
@@ -72,9 +77,12 @@ type member struct {
 	enabled       bool
 	recent, quiet int64 // errors within the window and the quiet time
 	limit         int64 // so many make it bad
-	step          *big.Rat
-	floor         selector.Weight
-	places        int
+	// What it delivered in time in both, where receipts weigh, and whether that is too little.
+	timely, quietTimely ledger.Timely
+	slow, quietSlow     bool
+	step                *big.Rat
+	floor               selector.Weight
+	places              int
 }
 
 func membersOf(routing *config.Routing, route *config.Route, faults Faults) []member {
@@ -94,14 +102,60 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 		if w.Configured.IsZero() {
 			continue // it draws nothing, whatever it does
 		}
-		out = append(out, member{
+		m := member{
 			Weight: w, enabled: states[w.Channel] == config.Enabled,
 			recent: recent[w.Channel], quiet: quiet[w.Channel], limit: route.Health.Errors,
 			step:  share(w.Configured, route.Health.Step),
 			floor: atLeast(share(w.Configured, route.Health.Floor), places), places: places,
-		})
+		}
+		m.timely, m.slow = deliveredBy(faults.WindowTimely, w.Channel, route.Health.Receipts)
+		m.quietTimely, m.quietSlow = deliveredBy(faults.QuietTimely, w.Channel,
+			route.Health.Receipts)
+		out = append(out, m)
 	}
 	return out
+}
+
+// deliveredBy is what a channel delivered in time, and whether that is less than it should be, by
+// more than chance explains.
+func deliveredBy(
+	figures []ledger.Timely, channel string, h *config.HealthReceipts,
+) (t ledger.Timely, slow bool) {
+	at := slices.IndexFunc(figures, func(t ledger.Timely) bool { return t.Channel == channel })
+	if at < 0 || h == nil {
+		return t, false
+	}
+	t = figures[at]
+	n, want := float64(t.Accepted), float64(h.Delivered)/100
+	least := n*want - chance*math.Sqrt(n*want*(1-want))
+	return t, t.Accepted >= h.Least && float64(t.Delivered) < least
+}
+
+// part is the part that was delivered in time; all of nothing.
+func part(t ledger.Timely) float64 {
+	if t.Accepted == 0 {
+		return 1
+	}
+	return float64(t.Delivered) / float64(t.Accepted)
+}
+
+// whyBad says what lowers the weight.
+func (m *member) whyBad(h *config.Health) string {
+	if m.recent >= m.limit {
+		return fmt.Sprintf("%d errors in %s", m.recent, h.Window)
+	}
+	return fmt.Sprintf("%d of %d messages in %s delivered within %s", m.timely.Delivered,
+		m.timely.Accepted, h.Receipts.Window, h.Receipts.Within)
+}
+
+// whyGood says what raises it.
+func (m *member) whyGood(h *config.Health) string {
+	why := fmt.Sprintf("%d errors in %s", m.quiet, h.Quiet)
+	if h.Receipts != nil && m.quietTimely.Accepted > 0 {
+		why += fmt.Sprintf(", %d of %d messages delivered within %s", m.quietTimely.Delivered,
+			m.quietTimely.Accepted, h.Receipts.Within)
+	}
+	return why
 }
 
 func errorsOf(faults []ledger.Fault) map[string]int64 {
@@ -117,14 +171,29 @@ func share(w selector.Weight, percent int) *big.Rat {
 	return new(big.Rat).Mul(exact(w), big.NewRat(int64(percent), 100))
 }
 
-// failing reports whether the channel has so many errors now.
-func (m *member) failing() bool { return m.recent >= m.limit }
+// failing reports whether the channel has so many errors now, or delivers too little in time.
+func (m *member) failing() bool { return m.recent >= m.limit || m.slow }
+
+// worse reports whether the channel is to move down before another that fails: the one with more
+// errors, where errors make it bad, else the one that delivers less in time.
+func (m *member) worse(than *member) bool {
+	mine, others := m.recent >= m.limit, than.recent >= than.limit
+	switch {
+	case mine != others:
+		return mine
+	case mine:
+		return m.recent > than.recent
+	}
+	return part(m.timely) < part(than.timely)
+}
 
 // lowered reports whether the channel is below its configured weight.
 func (m *member) lowered() bool { return exact(m.Weight.Weight).Cmp(exact(m.Configured)) < 0 }
 
 // bad reports whether the channel is failing or has not yet been shown to have recovered.
-func (m *member) bad() bool { return m.failing() || m.lowered() && m.quiet >= m.limit }
+func (m *member) bad() bool {
+	return m.failing() || m.lowered() && (m.quiet >= m.limit || m.quietSlow)
+}
 
 // worst is the channel to move down; nil when there is none.
 func worst(members []member) *member {
@@ -137,7 +206,7 @@ func worst(members []member) *member {
 		}
 		good = good || !m.bad()
 		if m.failing() && exact(m.Weight.Weight).Cmp(exact(m.floor)) > 0 &&
-			(out == nil || m.recent > out.recent) {
+			(out == nil || m.worse(out)) {
 			out = m
 		}
 	}

@@ -97,6 +97,7 @@ func (r *rig) patient(sendTimeout time.Duration) *Steerer {
 	r.t.Helper()
 	s, err := New(Config{
 		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout,
+		Awaits:   func(c *config.Channel) time.Duration { return c.Receipts.Wait() },
 		Registry: prometheus.NewRegistry(), Log: zerolog.New(r.out),
 		Trouble: func(where string, err error) { r.t.Errorf("%s: %v", where, err) },
 	})
@@ -211,7 +212,8 @@ func (r *rig) age(by time.Duration) {
 	r.exec(`update dispatcher.routing_versions set created_at = created_at - $1::interval`, by)
 	r.exec(`update dispatcher.messages set received_at = received_at - $1::interval`, by)
 	r.exec(`update dispatcher.attempts set claimed_at = claimed_at - $1::interval, settled_at = `+
-		`settled_at - $1::interval`, by)
+		`settled_at - $1::interval, receipt_at = receipt_at - $1::interval, delivered_at = `+
+		`delivered_at - $1::interval`, by)
 	r.exec(`update dispatcher.ramps set changed_at = changed_at - $1::interval, next_at = `+
 		`next_at - $1::interval`, by)
 }

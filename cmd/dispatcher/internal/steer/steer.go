@@ -39,6 +39,9 @@ type Config struct {
 	// NewRouting makes of a document what the ledger applies; before is the routing in force.
 	NewRouting func(doc *config.Document, before *config.Routing, author, reason string,
 		expect *int64) ledger.NewRouting
+	// Awaits is how long after its provider's answer a receipt of a channel is expected; 0 where
+	// none come.
+	Awaits func(*config.Channel) time.Duration
 	// Every is how often it looks.
 	Every time.Duration
 	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has
@@ -52,12 +55,13 @@ type Config struct {
 
 // Steerer is the loop of one process.
 type Steerer struct {
-	cfg     Config
-	metrics *metrics
-	seen    snapshot                  // owned by Run
-	history history                   // owned by Run
-	judged  map[int64]time.Time       // owned by Run: when each ramp's figures were counted last
-	figures map[time.Duration]counted // owned by Run: by window
+	cfg        Config
+	metrics    *metrics
+	seen       snapshot               // owned by Run
+	history    history                // owned by Run
+	judged     map[int64]time.Time    // owned by Run: when each ramp's figures were counted last
+	failed     figures[ledger.Fault]  // owned by Run
+	delivering figures[ledger.Timely] // owned by Run
 }
 
 // snapshot is the current routing as last read.
@@ -70,14 +74,17 @@ type snapshot struct {
 // New returns a Steerer; Run does its work.
 func New(cfg Config) (*Steerer, error) {
 	switch {
-	case cfg.Ledger == nil || cfg.NewRouting == nil || cfg.Registry == nil || cfg.Trouble == nil:
-		return nil, errors.New("steer: Ledger, NewRouting, Registry and Trouble are required")
+	case cfg.Ledger == nil || cfg.NewRouting == nil || cfg.Awaits == nil || cfg.Registry == nil ||
+		cfg.Trouble == nil:
+		return nil, errors.New("steer: Ledger, NewRouting, Awaits, Registry and Trouble are " +
+			"required")
 	case cfg.Every <= 0 || cfg.SendTimeout <= 0:
 		return nil, errors.New("steer: Every and SendTimeout must be above 0")
 	}
 	return &Steerer{
 		cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{},
-		judged: map[int64]time.Time{}, figures: map[time.Duration]counted{},
+		judged: map[int64]time.Time{}, failed: figures[ledger.Fault]{},
+		delivering: figures[ledger.Timely]{},
 	}, nil
 }
 

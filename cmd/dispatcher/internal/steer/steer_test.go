@@ -489,11 +489,13 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 	r := emptyRig(t)
 	good := Config{
 		Ledger: r.ledger, NewRouting: asRouting, Every: time.Second, SendTimeout: time.Second,
+		Awaits:   func(*config.Channel) time.Duration { return 0 },
 		Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
 	}
 	for name, spoil := range map[string]func(*Config){
 		"ledger":  func(c *Config) { c.Ledger = nil },
 		"routing": func(c *Config) { c.NewRouting = nil },
+		"awaits":  func(c *Config) { c.Awaits = nil },
 		"metrics": func(c *Config) { c.Registry = nil },
 		"trouble": func(c *Config) { c.Trouble = nil },
 		"every":   func(c *Config) { c.Every = 0 },
@@ -550,15 +552,16 @@ func TestOldFiguresRaiseNothing(t *testing.T) {
 	s := r.steerer()
 	r.look(s) // reads that there were no errors in 24 hours
 	r.carry("c", provider.Refused, 6)
-	delete(s.figures, time.Minute) // half a second later they would be read again
+	delete(s.failed, period{window: time.Minute}) // half a second later they would be read again
 	r.look(s)
 	if _, doc := r.current(); effective(doc)["c"] != "45" {
 		t.Fatalf("c at %s", effective(doc)["c"])
 	}
 	r.age(2 * time.Minute) // the errors have left the window
 	clear(s.history)       // which holds when versions were made
-	delete(s.figures, time.Minute)
-	s.figures[24*time.Hour] = counted{at: time.Now()} // without errors, as they were at first
+	delete(s.failed, period{window: time.Minute})
+	// without errors, as they were at first
+	s.failed[period{window: 24 * time.Hour}] = counted[ledger.Fault]{at: time.Now()}
 	r.look(s)
 	if _, doc := r.current(); effective(doc)["c"] != "45" {
 		t.Errorf("c at %s after two minutes of 24 hours", effective(doc)["c"])

@@ -1,0 +1,42 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Timely is how many messages of one channel were delivered in time, over all instances and routes.
+type Timely struct {
+	Channel string
+	// Accepted were taken by the provider, Delivered of them reached the handset in time.
+	Accepted, Delivered int64
+}
+
+// recipientsFault is the condition that attempt a was not delivered for a reason that says nothing
+// about its channel: nobody has the number, it takes no SMS, the handset was off, its owner opted
+// out.
+const recipientsFault = `(a.receipt_state is not distinct from 'undelivered' and
+	coalesce(a.receipt_cause, '') in ('unknown_number', 'not_mobile', 'absent', 'opted_out'))`
+
+// Timely counts, for each channel, the attempts that its provider accepted in a window that ended
+// within ago by the database's clock, and those of them that were delivered no later than within
+// after the answer: every receipt had that time to come. What was not delivered because of its
+// recipient is not counted, nor what only a receipt proved to have been accepted. Rows are sorted
+// by channel. late is that of Reports.Faults, and the costs are the same, for within, window and
+// late together.
+func (s *Receipts) Timely(
+	ctx context.Context, within, window, late time.Duration,
+) ([]Timely, error) {
+	out, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Timely], `
+		select a.channel, count(*),
+		  count(*) filter (where a.delivered_at <= a.settled_at + $1::interval)
+		from dispatcher.attempts a
+		where a.claimed_at >= now() - $1::interval - $2::interval - $3::interval
+		  and a.settled_at >= now() - $1::interval - $2::interval
+		  and a.settled_at < now() - $1::interval
+		  and a.outcome = 'accepted' and a.proved is not true and not `+recipientsFault+`
+		group by a.channel order by a.channel`, within, window, late)
+	return out, wrap("count what was delivered in time", err)
+}
