@@ -66,7 +66,7 @@ func (a *API) Close() { a.once.Do(func() { close(a.closing) }) }
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	a.huma = humago.New(mux, humaConfig())
-	a.huma.UseMiddleware(a.guard)
+	a.huma.UseMiddleware(a.guard, a.noEmptyValues)
 	a.routes()
 	a.finish()
 	mux.HandleFunc(Base+"/", func(w http.ResponseWriter, r *http.Request) {

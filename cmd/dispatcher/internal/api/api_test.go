@@ -299,6 +299,36 @@ func TestWhatIsNotThereIsAProblem(t *testing.T) {
 	}
 }
 
+// TestARequestThatCannotBeMeantIsRefused, with the status that its description allows.
+func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	for name, c := range map[string]struct {
+		method, path, body string
+		want               int
+	}{
+		"U+0000 in a query":   {"GET", "/ambiguous?lane=%00", "", 422},
+		"U+0000 in a path":    {"GET", "/messages/a%00b", "", 422},
+		"U+0000 in a reason":  {"POST", "/pause", `{"all":true,"reason":"\u0000"}`, 422},
+		"an empty time":       {"GET", "/ambiguous?before=", "", 422},
+		"an empty day":        {"GET", "/reports/daily?day=", "", 422},
+		"an empty number":     {"GET", "/dead?limit=", "", 422},
+		"no day":              {"GET", "/reports/range?to=yesterday", "", 422},
+		"an empty name":       {"GET", "/ambiguous?lane=", "", 200},
+		"a cursor of nobody":  {"GET", "/dead?cursor=a.b", "", 422},
+		"a method of nothing": {"PATCH", "/pause", `{"all":true,"reason":"x"}`, 405},
+	} {
+		if got := s.ask("admin", c.method, c.path, c.body, "Idempotency-Key",
+			c.method); got.status != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := s.ask("admin", "PATCH", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
+		"PATCH"); got.status != http.StatusMethodNotAllowed {
+		t.Errorf("a method of nothing, with a key that was used: %+v", got)
+	}
+}
+
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
