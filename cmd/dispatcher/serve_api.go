@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -30,6 +31,7 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	cfg := access.Config{
 		TokensFile: s.APITokensFile, OIDCIssuer: s.OIDCIssuer, OIDCAudience: s.OIDCAudience,
 		OIDCRolesClaim: s.OIDCRolesClaim, OIDCRoleMap: roles, OIDCNameClaim: s.OIDCNameClaim,
+		OIDCTenantClaim: s.OIDCTenantClaim,
 	}
 	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
 		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {
@@ -77,10 +79,29 @@ func serveAPI(opts *app.Options, gate *access.Gate) {
 		return
 	}
 	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
-		a := api.New(api.Config{
-			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: opts.Settings.DefaultRegion,
-			DeadAfter: opts.Settings.DeadAfter, Log: opts.Log,
-		})
-		return a.Handler(), a.Close, nil
+		s := &opts.Settings
+		cfg := api.Config{
+			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: s.DefaultRegion,
+			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
+		}
+		end := func() {}
+		if s.APIIntake {
+			intake, err := newIntake(s)
+			if err != nil {
+				return nil, nil, err
+			}
+			cfg.Intake, end = intake, intake.Close
+		}
+		a := api.New(cfg)
+		return a.Handler(), func() { a.Close(); end() }, nil
 	}
+}
+
+// newIntake writes what senders hand over to Kafka.
+func newIntake(s *config.Settings) (*kafka.Intake, error) {
+	options, err := app.Connection(s).Options()
+	if err != nil {
+		return nil, err
+	}
+	return kafka.NewIntake(s.KafkaCompression, options...)
 }

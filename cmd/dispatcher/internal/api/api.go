@@ -36,6 +36,10 @@ type Config struct {
 	Log       zerolog.Logger
 	// LiveEvery is how often the stream of counters looks; 0 is a second.
 	LiveEvery time.Duration
+	// Intake writes messages that senders hand over; nil leaves that operation out.
+	Intake Intake
+	// AllowUnknown lets envelopes have unknown fields.
+	AllowUnknown bool
 	// Rate bounds the requests of a principal; the zero value is 20 a second, 100 at once.
 	Rate Rate
 }
@@ -45,6 +49,8 @@ type API struct {
 	cfg   Config
 	huma  huma.API
 	rates rates
+	// topics are those that messages of senders are written to.
+	topics laneTopics
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -42,6 +43,11 @@ type stage struct {
 
 func newStage(t *testing.T, rate api.Rate) *stage {
 	t.Helper()
+	return newIntakeStage(t, rate, nil)
+}
+
+func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
+	t.Helper()
 	url := ledgertest.URL(t)
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url})
 	if err != nil {
@@ -57,6 +63,7 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 	var lines strings.Builder
 	for name, role := range map[string]access.Role{
 		"vic": access.Viewer, "olga": access.Operator, "fred": access.Finance, "ada": access.Admin,
+		"sam": access.Sender,
 	} {
 		token, entry, err := access.NewToken(name, role)
 		if err != nil {
@@ -65,6 +72,12 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 		s.tokens[role.String()] = token
 		lines.WriteString(entry.String() + "\n")
 	}
+	token, entry, err := access.NewToken("shop-1", access.Sender)
+	if err := errors.Join(err, entry.Bind("shop")); err != nil {
+		t.Fatal(err)
+	}
+	s.tokens["sender of shop"] = token
+	lines.WriteString(entry.String() + "\n")
 	path := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,7 +88,7 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 	}
 	a := api.New(api.Config{
 		Gate: gate, Ledger: l, DeadAfter: 6 * time.Second, Log: zerolog.Nop(), Rate: rate,
-		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond,
+		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond, Intake: intake,
 	})
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
@@ -167,12 +180,13 @@ var operations = []struct {
 	{"GET", "/reports/range", "", access.Report},
 	{"GET", "/audit/actions", "", access.Audit},
 	{"GET", "/audit/routing", "", access.Audit},
+	{"POST", "/messages", `{}`, access.Send},
 }
 
 // TestEachRoleMayDoWhatTheTableSays over real HTTP, for each operation. None without a token.
 func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6})
+	s := newIntakeStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6}, brokenIntake{})
 	for _, o := range operations {
 		if got := s.ask("", o.method, o.path, o.body); got.status != http.StatusUnauthorized ||
 			got.header.Get("WWW-Authenticate") != "Bearer" ||
@@ -180,7 +194,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			t.Errorf("%s %s without a token: %+v", o.method, o.path, got)
 		}
 		for _, role := range []access.Role{
-			access.Viewer, access.Operator, access.Finance, access.Admin,
+			access.Viewer, access.Operator, access.Finance, access.Sender, access.Admin,
 		} {
 			got := s.ask(role.String(), o.method, o.path, o.body)
 			if allowed := got.status != http.StatusForbidden; allowed != role.May(o.action) {
@@ -409,7 +423,9 @@ func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(api.New(api.Config{Gate: gate, Log: zerolog.Nop()}).Handler())
+	server := httptest.NewServer(api.New(api.Config{
+		Gate: gate, Log: zerolog.Nop(), Intake: brokenIntake{},
+	}).Handler())
 	t.Cleanup(server.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 		server.URL+api.Base+"/openapi.json", nil)

@@ -47,9 +47,15 @@ func (o *operation) describe() huma.Operation {
 	}
 }
 
-// serve registers an operation.
-func serve[I, O any](a *API, o operation, do func(context.Context, *I) (*O, error)) {
-	huma.Register(a.huma, o.describe(), func(ctx context.Context, in *I) (*O, error) {
+// serve registers an operation, whose description the last functions complete.
+func serve[I, O any](
+	a *API, o operation, do func(context.Context, *I) (*O, error), more ...func(*huma.Operation),
+) {
+	described := o.describe()
+	for _, complete := range more {
+		complete(&described)
+	}
+	huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, a.problem(ctx, err)
