@@ -57,6 +57,8 @@ type Settings struct {
 	OIDCTenantClaim string `split_words:"true" desc:"claim with the tenant that a sender may send for; tokens of senders without it are refused; senders may send for all tenants if unset"`
 	APIIntake       bool   `split_words:"true" default:"false" desc:"accept messages at POST /api/v1/messages from senders, and write them to the topics of their lanes"`
 
+	StatusWebhooksFile string `split_words:"true" desc:"YAML file with the addresses of services that status events are sent to, by tenant; see docs/status-webhooks.md"`
+
 	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`
 	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks; no provider is asked for receipts by webhook if unset"`
 	// The webhooks' TLS, as package receive reads it.

@@ -95,7 +95,8 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "API_TOKENS_FILE=tokens",
 		"OIDC_ISSUER=https://login.example.com", "OIDC_AUDIENCE=sms", "OIDC_ROLES_CLAIM=groups",
 		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer", "OIDC_NAME_CLAIM=email",
-		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true")
+		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true",
+		"STATUS_WEBHOOKS_FILE=/etc/dispatcher/webhooks.yaml")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +122,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		OIDCIssuer: "https://login.example.com", OIDCAudience: "sms", OIDCRolesClaim: "groups",
 		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer"}, OIDCNameClaim: "email",
 		OIDCTenantClaim: "org", APIIntake: true,
+		StatusWebhooksFile: "/etc/dispatcher/webhooks.yaml",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

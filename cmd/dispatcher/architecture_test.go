@@ -271,12 +271,12 @@ var rules = map[string]rule{
 	internal + "api": {
 		ours: []string{
 			module + "ledger", module + "config", module + "admission", module + "selector",
-			internal + "access", internal + "control", internal + "decide", internal + "lookup",
-			internal + "numbers", internal + "report", internal + "status",
+			internal + "access", internal + "control", internal + "decide", internal + "envelope",
+			internal + "lookup", internal + "numbers", internal + "report", internal + "status",
 		},
 		others: []string{
 			"github.com/danielgtaylor/huma/v2", "github.com/rs/zerolog",
-			"github.com/jackc/pgx/v5",
+			"github.com/jackc/pgx/v5", "github.com/twmb/franz-go",
 		},
 	},
 	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
@@ -332,6 +332,13 @@ var rules = map[string]rule{
 			module + "ledger", module + "provider", internal + "envelope", internal + "tracing",
 		},
 		others: []string{"github.com/prometheus/client_golang"},
+	},
+	internal + "statushook": {
+		ours: []string{module + "config", module + "provider/web"},
+		others: []string{
+			"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync",
+			"github.com/prometheus/client_golang",
+		},
 	},
 	internal + "tracing": {others: []string{
 		"go.opentelemetry.io/otel", "github.com/twmb/franz-go", "github.com/exaring/otelpgx",
