@@ -260,8 +260,8 @@ var rules = map[string]rule{
 	}},
 	internal + "control": {ours: []string{
 		module + "ledger", module + "config", module + "admission", internal + "app",
-		internal + "decide", internal + "pipeline", internal + "report", internal + "status",
-		internal + "steer",
+		module + "selector", internal + "decide", internal + "envelope", internal + "numbers",
+		internal + "pipeline", internal + "report", internal + "status", internal + "steer",
 	}},
 	internal + "lookup": {ours: []string{
 		module + "ledger", module + "config", module + "admission", module + "selector",
@@ -286,8 +286,8 @@ var rules = map[string]rule{
 	internal + "pages": {
 		ours: []string{
 			module + "ledger", module + "config", module + "selector", internal + "access",
-			internal + "control", internal + "lookup", internal + "plots", internal + "report",
-			internal + "status",
+			internal + "control", internal + "lookup", internal + "numbers", internal + "plots",
+			internal + "report", internal + "status",
 		},
 		others: []string{
 			"github.com/aymanbagabas/go-udiff", "github.com/go-analyze/charts",

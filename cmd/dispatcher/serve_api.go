@@ -74,7 +74,8 @@ func embeddedToken(folder string) (string, error) {
 }
 
 // serveAPI lets a process answer /api/v1, when anybody may use it.
-func serveAPI(opts *app.Options, gate *access.Gate) {
+// It writes to Kafka by the intake, which it closes at the end.
+func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	if !gate.Enabled() {
 		return
 	}
@@ -83,21 +84,18 @@ func serveAPI(opts *app.Options, gate *access.Gate) {
 		cfg := api.Config{
 			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: s.DefaultRegion,
 			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
+			Publish: intake.PublishOne,
 		}
-		end := func() {}
 		if s.APIIntake {
-			intake, err := newIntake(s)
-			if err != nil {
-				return nil, nil, err
-			}
-			cfg.Intake, end = intake, intake.Close
+			cfg.Intake = intake
 		}
 		a := api.New(cfg)
-		return a.Handler(), func() { a.Close(); end() }, nil
+		return a.Handler(), func() { a.Close(); intake.Close() }, nil
 	}
 }
 
-// newIntake writes what senders hand over to Kafka.
+// newIntake writes to Kafka what senders hand over, and dead records again. It connects when there is
+// something to write.
 func newIntake(s *config.Settings) (*kafka.Intake, error) {
 	options, err := app.Connection(s).Options()
 	if err != nil {

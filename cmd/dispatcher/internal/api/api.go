@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -38,6 +39,8 @@ type Config struct {
 	LiveEvery time.Duration
 	// Intake writes messages that senders hand over; nil leaves that operation out.
 	Intake Intake
+	// Publish writes a dead record to its topic again.
+	Publish control.Publish
 	// AllowUnknown lets envelopes have unknown fields.
 	AllowUnknown bool
 	// Rate bounds the requests of a principal; the zero value is 20 a second, 100 at once.

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +41,20 @@ type stage struct {
 	url    string
 	ledger *ledger.Ledger
 	tokens map[string]string
+
+	mu        sync.Mutex
+	published map[string]string // guarded by mu: dead records that were replayed, by id
+	broken    error             // guarded by mu: of what publishes them
+}
+
+// publish takes the place of Kafka for dead records that are replayed.
+func (s *stage) publish(_ context.Context, _, id string, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.published[id] = string(value)
+	}
+	return s.broken
 }
 
 func newStage(t *testing.T, rate api.Rate) *stage {
@@ -54,7 +70,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	s := &stage{t: t, ledger: l, tokens: map[string]string{}}
+	s := &stage{t: t, ledger: l, tokens: map[string]string{}, published: map[string]string{}}
 	s.edit("first", func(d *control.Draft) (*control.Changed, error) {
 		return d.Make(t.Context(), func() (*config.Document, error) {
 			return config.ParseDocument("first.yaml", []byte(document))
@@ -89,6 +105,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	a := api.New(api.Config{
 		Gate: gate, Ledger: l, DeadAfter: 6 * time.Second, Log: zerolog.Nop(), Rate: rate,
 		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond, Intake: intake,
+		Publish: s.publish,
 	})
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
@@ -165,6 +182,7 @@ var operations = []struct {
 	{"POST", "/messages/lookup", `{"number":"+447700900123"}`, access.View},
 	{"GET", "/ambiguous", "", access.View},
 	{"GET", "/dead", "", access.View},
+	{"POST", "/dead/replay", `{}`, access.Operate},
 	{"PUT", "/routing", `{}`, access.Operate},
 	{"POST", "/routing/rollback", `{}`, access.Operate},
 	{"PUT", "/channels/a/state", `{}`, access.Operate},

@@ -33,6 +33,11 @@ func (a *API) problem(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[huma.StatusError](err); ok {
 		return err
 	}
+	if open, ok := errors.AsType[*control.Unpublished](err); ok {
+		a.cfg.Log.Error().Err(err).Msg("a dead record may not have been published again")
+		return huma.NewError(http.StatusServiceUnavailable, open.Record+" may not have been "+
+			"published: Kafka has not confirmed it; replay it with again")
+	}
 	if unstorable(err) {
 		return huma.NewError(http.StatusUnprocessableEntity, "a text of the request has a "+
 			"character that cannot be stored, such as U+0000")

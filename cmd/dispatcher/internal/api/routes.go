@@ -138,6 +138,10 @@ func (a *API) problemRoutes() {
 	serve(a, operation{
 		get, "/dead", "listDead", "dead", "Records that could not be used, newest first", view, 0,
 	}, a.dead)
+	serve(a, operation{
+		post, "/dead/replay", "replayDead", "dead",
+		"Publish dead records again as they are, named or by a filter", operate, 0,
+	}, a.replay)
 }
 
 func (a *API) reportRoutes() {

@@ -34,7 +34,6 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		}
 	}
 	s := newStageWith(t, oneChannel, func(o *Options) {
-		"routes:\n  - {name: default, weights: {a: 1}}\n", func(o *Options) {
 		o.Settings.SecretsDir = folder
 		o.Settings.StatusWebhooksFile = filepath.Join(folder, "hooks.yaml")
 	}, nil)

@@ -18,7 +18,8 @@ const (
 // the same.
 var ErrUnconfirmed = errors.New("the brokers did not confirm the record in time")
 
-// Intake writes records to the topics of lanes, for those who hand messages over by another way.
+// Intake writes records to the topics of lanes: of those who hand messages over by another way, and
+// dead records that are published again.
 type Intake struct{ client *kgo.Client }
 
 // NewIntake returns an Intake that has not touched the network yet. Its options reach the brokers,
@@ -69,6 +70,13 @@ func (i *Intake) Publish(ctx context.Context, records []*kgo.Record) []error {
 		}
 	}
 	return out
+}
+
+// PublishOne writes one record and returns nil once all replicas in step have it.
+func (i *Intake) PublishOne(ctx context.Context, topic, id string, value []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	return i.Publish(ctx, []*kgo.Record{{Topic: topic, Key: []byte(id), Value: value}})[0]
 }
 
 // Close ends what is under way; who waits for it gets an error.
