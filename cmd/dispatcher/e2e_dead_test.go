@@ -115,8 +115,6 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	}
 	s.settled(len(bad)+3, stepTimeout)
 	s.fails("would be a dead record again (no_route)", nil, append(again, "--all", "--dry-run")...)
-	s.fails("name a record, or say which are meant", nil, again...)
-	s.fails("not both", nil, append(again, "number", "--lane", "bulk")...)
 	s.fails(`was replayed by ann`, nil, append(again, at(1), "--again")...)
 	s.fails("which is accepted", nil, append(again, "number", "--set", "to="+to)...)
 

@@ -126,14 +126,29 @@ func (a *API) dead(ctx context.Context, in *page) (*reply[list[deadRecord]], err
 	})}, err
 }
 
-func (a *API) actions(
-	ctx context.Context, in *page,
-) (*reply[list[ledger.OperatorAction]], error) {
+// operatorAction is what an operator did by hand to messages. Reasons are left out: people write
+// numbers into them.
+type operatorAction struct {
+	ID      int64     `json:"id"`
+	At      time.Time `json:"at"`
+	Login   string    `json:"login" doc:"login of the database"`
+	Author  string    `json:"author"`
+	Action  string    `json:"action" doc:"cancel, pause, resume or replay"`
+	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
+}
+
+func (a *API) actions(ctx context.Context, in *page) (*reply[list[operatorAction]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.cfg.Ledger.Audits.OperatorActions(ctx, before, in.Limit+1)
-	return &reply[list[ledger.OperatorAction]]{paged(rows, in.Limit,
-		func(r *ledger.OperatorAction) int64 { return r.ID })}, err
+	found, err := a.cfg.Ledger.Audits.Actions(ctx,
+		&ledger.ActionFilter{Below: before, Recorded: true}, in.Limit+1)
+	rows := make([]operatorAction, len(found))
+	for i := range found {
+		f := &found[i]
+		rows[i] = operatorAction{f.ID, f.At, f.Login, f.Author, f.Name, f.Subject}
+	}
+	return &reply[list[operatorAction]]{paged(rows, in.Limit,
+		func(r *operatorAction) int64 { return r.ID })}, err
 }

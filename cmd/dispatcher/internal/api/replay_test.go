@@ -59,6 +59,7 @@ func TestDeadRecordsAreReplayed(t *testing.T) {
 	}
 	got = ask(`{"all":true,"reason":"the rest"}`)
 	if strings.Count(got.body, `"published":true`) != 1 || s.published["d"] == "" ||
+		strings.Count(got.body, `"record"`) != 2 ||
 		!strings.Contains(got.body, "would be a dead record again (bad_number)") {
 		t.Errorf("the rest: %+v, %v", got, s.published)
 	}
