@@ -47,12 +47,17 @@ type Settings struct {
 
 	Listen string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health, profiles, the API and the console"`
 
-	APITokensFile  string   `split_words:"true" desc:"file with those who may use the API and the console: name, role and hash of the token, a line each; see dispatcher tokens"`
+	APITokensFile  string   `split_words:"true" desc:"file with those who may use the API and the console: name, role and hash of the token, and the tenant of a sender, a line each; see dispatcher tokens"`
 	OIDCIssuer     string   `split_words:"true" desc:"URL of the OpenID Connect issuer whose tokens the API and the console accept"`
 	OIDCAudience   string   `split_words:"true" desc:"audience that tokens of the issuer must be made for; required with an issuer"`
 	OIDCRolesClaim string   `split_words:"true" default:"roles" desc:"claim of a token with the roles, a text or a list; a dot leads into an object, such as realm_access.roles"`
 	OIDCRoleMap    []string `split_words:"true" desc:"list of value:role for that claim, such as sms-team:operator; the values are the names of the roles if unset"`
 	OIDCNameClaim  string   `split_words:"true" default:"sub" desc:"claim with the name that the history shows as the author, such as email, which must be verified"`
+
+	OIDCTenantClaim string `split_words:"true" desc:"claim with the tenant that a sender may send for; tokens of senders without it are refused; senders may send for all tenants if unset"`
+	APIIntake       bool   `split_words:"true" default:"false" desc:"accept messages at POST /api/v1/messages from senders, and write them to the topics of their lanes"`
+
+	StatusWebhooksFile string `split_words:"true" desc:"YAML file with the addresses of services that status events are sent to, by tenant; see docs/status-webhooks.md"`
 
 	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`
 	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks; no provider is asked for receipts by webhook if unset"`

@@ -94,7 +94,9 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h",
 		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "API_TOKENS_FILE=tokens",
 		"OIDC_ISSUER=https://login.example.com", "OIDC_AUDIENCE=sms", "OIDC_ROLES_CLAIM=groups",
-		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer", "OIDC_NAME_CLAIM=email")
+		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer", "OIDC_NAME_CLAIM=email",
+		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true",
+		"STATUS_WEBHOOKS_FILE=/etc/dispatcher/webhooks.yaml")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +121,8 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		ReportsURL: "/srv/reports", APITokensFile: "tokens",
 		OIDCIssuer: "https://login.example.com", OIDCAudience: "sms", OIDCRolesClaim: "groups",
 		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer"}, OIDCNameClaim: "email",
+		OIDCTenantClaim: "org", APIIntake: true,
+		StatusWebhooksFile: "/etc/dispatcher/webhooks.yaml",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -328,6 +332,11 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		{
 			"audience", func(s *config.Settings) { s.OIDCIssuer = "https://login.example.com" },
 			"DISPATCHER_OIDC_ISSUER and DISPATCHER_OIDC_AUDIENCE belong together; set both or none",
+		},
+		{
+			"intake for nobody", func(s *config.Settings) { s.APIIntake = true },
+			"DISPATCHER_API_INTAKE is true while nobody may use the API; set " +
+				"DISPATCHER_API_TOKENS_FILE or DISPATCHER_OIDC_ISSUER, or unset it",
 		},
 		{
 			"map of roles", func(s *config.Settings) { s.OIDCRoleMap = []string{"staff:boss"} },

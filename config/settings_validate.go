@@ -33,6 +33,7 @@ func (s *Settings) Validate(embedded bool) error {
 			"postgres://user@host:5432/database, or run with --embedded")
 		c.require("DRAW_KEY_FILE", s.DrawKeyFile, `write a key with "dispatcher keys new `+
 			`draw.key" and set it to that file, or run with --embedded`)
+		s.checkIntake(&c)
 	}
 	s.checkKafka(&c)
 	s.checkAddresses(&c)
@@ -106,6 +107,14 @@ func (s *Settings) checkAddresses(c *checker) {
 	}
 	if !isName(s.Region, true) {
 		c.fail("REGION", "is not 1 to 64 printable characters; write for example eu-west-1")
+	}
+}
+
+// checkIntake is not for embedded mode, where the process makes a token by itself.
+func (s *Settings) checkIntake(c *checker) {
+	if s.APIIntake && s.APITokensFile == "" && s.OIDCIssuer == "" {
+		c.fail("API_INTAKE", "is true while nobody may use the API; set %s_API_TOKENS_FILE or "+
+			"%s_OIDC_ISSUER, or unset it", Prefix, Prefix)
 	}
 }
 

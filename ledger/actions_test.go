@@ -2,6 +2,8 @@ package ledger_test
 
 import (
 	"testing"
+
+	"dispatcher/ledger"
 )
 
 func TestActionsOfOperatorsAreListedNewestFirst(t *testing.T) {
@@ -10,7 +12,7 @@ func TestActionsOfOperatorsAreListedNewestFirst(t *testing.T) {
 	execute(t, rig.db, `insert into dispatcher.operator_actions (at, author, reason, action, subject)
 		select now() - n * interval '1 minute', 'ann', 'wrong day', 'cancel', 'm' || n
 		from generate_series(1, 3) n`)
-	got, err := rig.l.Audits.Actions(t.Context(), 2)
+	got, err := rig.l.Audits.Actions(t.Context(), &ledger.ActionFilter{}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,5 +21,15 @@ func TestActionsOfOperatorsAreListedNewestFirst(t *testing.T) {
 	}
 	if a := got[0]; a.Author != "ann" || a.Login == "" || a.Name != "cancel" || a.Reason != "wrong day" {
 		t.Errorf("%+v", a)
+	}
+	// In pages the ID decides, whatever the clocks said.
+	page, err := rig.l.Audits.Actions(t.Context(), &ledger.ActionFilter{Recorded: true}, 2)
+	if err != nil || len(page) != 2 || page[0].Subject != "m3" || page[1].Subject != "m2" {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	page, err = rig.l.Audits.Actions(t.Context(),
+		&ledger.ActionFilter{Recorded: true, Below: page[1].ID}, 2)
+	if err != nil || len(page) != 1 || page[0].Subject != "m1" {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -58,13 +58,16 @@ type DeadFilter struct {
 	Since time.Time
 	// Below leaves out the record with this number and newer ones, for the next page; 0 for none.
 	Below int64
+	// Open leaves out what was replayed.
+	Open bool
 }
 
-// deadMatches is the condition of a filter; $1 to $5 are its arguments.
+// deadMatches is the condition of a filter; $1 to $6 are its arguments.
 const deadMatches = `
 	from facts.dead_records d
 	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
-	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)`
+	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)
+	  and (not $6::boolean or d.replayed_at is null)`
 
 const deadColumns = `
 	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
@@ -76,13 +79,13 @@ func (f *DeadFilter) arguments() []any {
 	if !f.Since.IsZero() {
 		since = &f.Since
 	}
-	return []any{f.Lane, f.Topic, f.Reason, since, f.Below}
+	return []any{f.Lane, f.Topic, f.Reason, since, f.Below, f.Open}
 }
 
 // List lists those that match, newest first, limit at most.
 func (s *DeadRecords) List(ctx context.Context, f *DeadFilter, limit int) ([]DeadRecord, error) {
 	return rows(ctx, s.db, scanDead, deadColumns+deadMatches+
-		` order by d.seq desc limit $6`, append(f.arguments(), limit)...)
+		` order by d.seq desc limit $7`, append(f.arguments(), limit)...)
 }
 
 // Count is how many match.

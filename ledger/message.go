@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,6 +124,18 @@ type Origin struct {
 
 // String is the position as records without an id are named: topic/partition/offset.
 func (o Origin) String() string { return fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset) }
+
+// ParseOrigin reads what String writes.
+func ParseOrigin(text string) (o Origin, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return o, false
+	}
+	partition, err := strconv.ParseInt(parts[1], 10, 32)
+	offset, err2 := strconv.ParseInt(parts[2], 10, 64)
+	o = Origin{Topic: parts[0], Partition: int32(partition), Offset: offset}
+	return o, err == nil && err2 == nil && parts[0] != ""
+}
 
 // Plan is the part of a choice that is fixed before any shared state is seen.
 // Together with the routing document of Version and the draw key it can be derived again.

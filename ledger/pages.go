@@ -10,27 +10,6 @@ import (
 // The API reads lists a page at a time, newest first. Each page begins below the last row of the
 // page before: before is the number of that row, 0 for the first page.
 
-// OperatorAction is something that an operator did by hand to messages. Reasons are left out:
-// people write numbers into them.
-type OperatorAction struct {
-	ID      int64     `json:"id"`
-	At      time.Time `json:"at"`
-	Login   string    `json:"login" doc:"login of the database"`
-	Author  string    `json:"author"`
-	Action  string    `json:"action" doc:"cancel, pause, resume or replay"`
-	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
-}
-
-// OperatorActions are a page of them.
-func (s *Audits) OperatorActions(
-	ctx context.Context, before int64, limit int,
-) ([]OperatorAction, error) {
-	actions, err := rows(ctx, s.db, pgx.RowToStructByPos[OperatorAction], `
-		select id, at, login, author, action, subject from audit.operator_actions
-		where $1::bigint = 0 or id < $1 order by id desc limit $2`, before, limit)
-	return actions, wrap("list operators' actions", err)
-}
-
 // FoundMessage is a message to a number, without the number.
 type FoundMessage struct {
 	Seq        int64     `json:"seq"`

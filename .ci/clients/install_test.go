@@ -23,7 +23,7 @@ var (
 )
 
 // installed are the libraries, kept in bin/clients from one run to the next.
-var installed struct{ python, node, java, kafka once }
+var installed struct{ python, node, java, kafka, api once }
 
 // once is a folder that is filled by the first test that asks for it.
 type once struct {

@@ -260,8 +260,8 @@ var rules = map[string]rule{
 	}},
 	internal + "control": {ours: []string{
 		module + "ledger", module + "config", module + "admission", internal + "app",
-		internal + "decide", internal + "pipeline", internal + "report", internal + "status",
-		internal + "steer",
+		module + "selector", internal + "decide", internal + "envelope", internal + "numbers",
+		internal + "pipeline", internal + "report", internal + "status", internal + "steer",
 	}},
 	internal + "lookup": {ours: []string{
 		module + "ledger", module + "config", module + "admission", module + "selector",
@@ -271,12 +271,12 @@ var rules = map[string]rule{
 	internal + "api": {
 		ours: []string{
 			module + "ledger", module + "config", module + "admission", module + "selector",
-			internal + "access", internal + "control", internal + "decide", internal + "lookup",
-			internal + "numbers", internal + "report", internal + "status",
+			internal + "access", internal + "control", internal + "decide", internal + "envelope",
+			internal + "lookup", internal + "numbers", internal + "report", internal + "status",
 		},
 		others: []string{
 			"github.com/danielgtaylor/huma/v2", "github.com/rs/zerolog",
-			"github.com/jackc/pgx/v5",
+			"github.com/jackc/pgx/v5", "github.com/twmb/franz-go",
 		},
 	},
 	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
@@ -286,8 +286,8 @@ var rules = map[string]rule{
 	internal + "pages": {
 		ours: []string{
 			module + "ledger", module + "config", module + "selector", internal + "access",
-			internal + "control", internal + "lookup", internal + "plots", internal + "report",
-			internal + "status",
+			internal + "control", internal + "lookup", internal + "numbers", internal + "plots",
+			internal + "report", internal + "status",
 		},
 		others: []string{
 			"github.com/aymanbagabas/go-udiff", "github.com/go-analyze/charts",
@@ -332,6 +332,13 @@ var rules = map[string]rule{
 			module + "ledger", module + "provider", internal + "envelope", internal + "tracing",
 		},
 		others: []string{"github.com/prometheus/client_golang"},
+	},
+	internal + "statushook": {
+		ours: []string{module + "config", module + "provider/web"},
+		others: []string{
+			"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync",
+			"github.com/prometheus/client_golang",
+		},
 	},
 	internal + "tracing": {others: []string{
 		"go.opentelemetry.io/otel", "github.com/twmb/franz-go", "github.com/exaring/otelpgx",

@@ -6,13 +6,16 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	consolepages "dispatcher/cmd/dispatcher/internal/pages"
 	"dispatcher/ledger"
 )
 
 // serveConsole adds the console to the API of a process, when anybody may use it. With a token of
 // embedded servers it returns the code that lets one browser in, once; empty otherwise.
-func serveConsole(opts *app.Options, gate *access.Gate, token string) (code string) {
+func serveConsole(
+	opts *app.Options, gate *access.Gate, token string, intake *kafka.Intake,
+) (code string) {
 	if !gate.Enabled() {
 		return ""
 	}
@@ -30,6 +33,8 @@ func serveConsole(opts *app.Options, gate *access.Gate, token string) (code stri
 		pages, err := consolepages.New(consolepages.Config{
 			Gate: gate, Ledger: l, Keys: opts.Keys, Secret: opts.Keys[0][:], Once: once,
 			DeadAfter: opts.Settings.DeadAfter, Version: opts.Version, Log: opts.Log,
+			DefaultRegion: opts.Settings.DefaultRegion,
+			AllowUnknown:  opts.Settings.AllowUnknownFields, Publish: intake.PublishOne,
 		})
 		if err != nil {
 			return nil, nil, err

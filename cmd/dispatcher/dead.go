@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 )
 
@@ -181,25 +180,9 @@ func replayedWord(d *deadLine) string {
 
 // findDead reads the dead record with an id or at a position.
 func findDead(ctx context.Context, l *database, name string) (ledger.DeadRecord, error) {
-	d, err := l.DeadRecords.Find(ctx, name)
-	if origin, ok := position(name); ok && errors.Is(err, ledger.ErrNoDeadRecord) {
-		d, err = l.DeadRecords.At(ctx, origin)
-	}
-	if errors.Is(err, ledger.ErrNoDeadRecord) {
-		return d, failed(fmt.Errorf(`no dead record has the id or the position %s: "dispatcher dead `+
-			`list" shows both`, quoted(name)))
+	d, err := control.FindDead(ctx, l.Ledger, name)
+	if _, unknown := errors.AsType[*control.Unknown](err); unknown {
+		return d, failed(fmt.Errorf(`%w: "dispatcher dead list" shows both`, err))
 	}
 	return d, err
-}
-
-// position reads topic/partition/offset.
-func position(name string) (o ledger.Origin, ok bool) {
-	parts := strings.Split(name, "/")
-	if len(parts) != 3 {
-		return o, false
-	}
-	partition, err := strconv.ParseInt(parts[1], 10, 32)
-	offset, err2 := strconv.ParseInt(parts[2], 10, 64)
-	o = ledger.Origin{Topic: parts[0], Partition: int32(partition), Offset: offset}
-	return o, err == nil && err2 == nil && parts[0] != ""
 }

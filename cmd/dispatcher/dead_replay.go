@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
@@ -18,13 +19,15 @@ type replayFlags struct {
 	sets, unsets         []string
 	file, reason, author string
 	dryRun, again        bool
+	filter               deadFilter // without records as arguments
+	all                  bool
 	as                   format
 }
 
 func (c *cli) deadReplayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:   "replay RECORD...",
+		Use:   "replay [RECORD...]",
 		Short: "Publish records again that could not be used, corrected or as they are",
 		Long: `Publishes a record that could not be used to its lane's topic again: as it is, after
 what was wrong around it has been corrected (a route, a limit of segments), or changed by --set,
@@ -35,12 +38,13 @@ the id, it gets a new one, such as dead-4711, and is the same record's whenever 
 replayed it, when and why is on record. A record that was replayed is refused; --again publishes it
 once more under the same id, when it was lost on its way to Kafka: no id is ever sent twice.
 
-RECORD is an id, or a position as "dead list" shows it. --set and --file go with one record.`,
+RECORD is an id, or a position as "dead list" shows it. --set and --file go with one record. Without
+RECORD, all records are meant that --lane, --topic, --dead-reason and --since leave, or --all, and
+that were not replayed yet, the oldest first: look at them with --dry-run first.`,
 		Example: `  dispatcher dead replay sms.otp/3/17 --set to=+447700900123 --reason "typo" --dry-run
   dispatcher dead replay order-7731-otp --file corrected.json --reason "corrected by the shop"
-  dispatcher dead list --reason no_route --format csv | tail -n +2 | cut -d, -f1 |
-      xargs dispatcher dead replay --reason "route for +44 added"`,
-		Args: arguments(1, anyNumber),
+  dispatcher dead replay --dead-reason no_route --since 2h --reason "route for +44 added" --dry-run`,
+		Args: arguments(0, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			changes, err := f.check(len(args))
 			if err != nil {
@@ -65,7 +69,21 @@ func (f *replayFlags) addTo(flags *pflag.FlagSet, c *cli) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be published, without number "+
 		"and text")
 	flags.BoolVar(&f.again, "again", false, "also a record that was replayed and has not arrived")
+	flags.StringVar(&f.filter.lane, "lane", "", "all records of this lane")
+	flags.StringVar(&f.filter.topic, "topic", "", "all that were read from this topic")
+	flags.StringVar(&f.filter.reason, "dead-reason", "", "all that are dead for this reason, such "+
+		"as no_route")
+	flags.StringVar(&f.filter.since, "since", "", "all that were read since then: a time such as "+
+		"2026-11-21T10:00:00Z, or for how long, such as 2h")
+	flags.IntVar(&f.filter.limit, "limit", 100, "of them, at most this many; up to 1000")
+	flags.BoolVar(&f.all, "all", false, "all records")
 	f.as.addTo(flags)
+}
+
+// filtered reports whether a flag says which records are meant.
+func (f *replayFlags) filtered() bool {
+	return f.all || f.filter.lane != "" || f.filter.topic != "" || f.filter.reason != "" ||
+		f.filter.since != ""
 }
 
 // check refuses flags that do not go together, and reads those of changes.
@@ -88,7 +106,14 @@ func (f *replayFlags) check(records int) (changes []envelope.Change, err error) 
 		return nil, errors.New("--author is empty: name who replays")
 	case f.file != "" && len(changes) > 0:
 		return nil, errors.New("--file excludes --set and --unset: the file holds the whole envelope")
-	case records > 1 && (f.file != "" || len(f.sets) > 0):
+	case records > 0 && f.filtered():
+		return nil, errors.New("name records, or say which are meant by flags: not both")
+	case records == 0 && !f.filtered():
+		return nil, errors.New("name a record, or say which are meant: --lane, --topic, " +
+			"--dead-reason, --since or --all")
+	case f.filter.limit > control.MostReplayed:
+		return nil, fmt.Errorf("--limit is above %d", control.MostReplayed)
+	case records != 1 && (f.file != "" || len(f.sets) > 0):
 		return nil, errors.New("--file and --set change one record: name one")
 	}
 	return changes, nil
@@ -124,14 +149,21 @@ func (c *cli) replayDead(
 		return err
 	}
 	defer l.Close()
-	r := &replayer{cli: c, ledger: l, flags: f, changes: changes}
+	r := &replayer{cli: c, ledger: l, flags: f, how: control.Replaying{
+		Changes: changes, Again: f.again,
+		By: control.By{Author: f.author, Reason: f.reason, DryRun: f.dryRun},
+	}}
 	if err := r.prepare(ctx); err != nil {
 		return l.told(err)
 	}
 	defer r.close()
-	lines, left := make([]replayedLine, 0, len(names)), false
-	for _, name := range names {
-		line, err := r.replay(ctx, name)
+	records, err := r.records(ctx, names)
+	if err != nil {
+		return l.told(err)
+	}
+	lines, left := make([]replayedLine, 0, len(records)), false
+	for i := range records {
+		line, err := r.replay(ctx, &records[i])
 		if err != nil {
 			return errors.Join(c.printReplayed(lines, f), l.told(err))
 		}
@@ -150,6 +182,9 @@ func (c *cli) printReplayed(lines []replayedLine, f *replayFlags) error {
 			Replayed []replayedLine `json:"replayed"`
 		}{f.dryRun, lines}, list(f.as, lines,
 			keys[replayedLine]("", "record", "published", "id", "new_id", "topic", "why")...))
+	}
+	if len(lines) == 0 {
+		fmt.Fprintln(c.out, "No record matches that was not replayed.")
 	}
 	for i := range lines {
 		line := &lines[i]

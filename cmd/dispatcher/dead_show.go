@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 )
@@ -71,7 +72,7 @@ func (c *cli) deadShow(
 	}
 	switch {
 	case payload && err != nil:
-		return failed(payloadTrouble(err))
+		return failed(errors.New(control.PayloadTrouble(err)))
 	case payload && utf8.Valid(raw):
 		shown.Payload = new(string(raw))
 	case payload:
@@ -90,16 +91,6 @@ func (c *cli) deadShow(
 		fmt.Fprintf(c.out, "It is not UTF-8:\n%q\n", shown.Base64)
 	}
 	return nil
-}
-
-// payloadTrouble says why the record itself cannot be shown or published.
-func payloadTrouble(err error) error {
-	if errors.Is(err, ledger.ErrPayloadHidden) {
-		return errors.New("the login of DISPATCHER_POSTGRES_URL may not read numbers and texts: " +
-			"use one that is a member of dispatcher_app")
-	}
-	return errors.New("the record itself is not kept any more (DISPATCHER_PAYLOAD_RETENTION, or it " +
-		"was erased): it may still be on the topic of dead letters, or with its producer")
 }
 
 // deadFacts are the facts of one record, one a row.

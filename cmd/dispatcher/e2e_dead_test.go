@@ -109,6 +109,7 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.settled(len(bad) + 3)
+	s.fails("would be a dead record again (no_route)", nil, append(again, "--all", "--dry-run")...)
 	s.fails(`was replayed by ann`, nil, append(again, at(1), "--again")...)
 	s.fails("which is accepted", nil, append(again, "number", "--set", "to="+to)...)
 

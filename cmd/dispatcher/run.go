@@ -94,8 +94,12 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	serveAPI(&opts, gate)
-	code := serveConsole(&opts, gate, token)
+	intake, err := newIntake(&opts.Settings)
+	if err != nil {
+		return usage(err)
+	}
+	serveAPI(&opts, gate, intake)
+	code := serveConsole(&opts, gate, token, intake)
 	firstRouting(&opts, f.embedded)
 	if settings.ReportsURL != "" {
 		opts.DaysClosed = publishing(&settings, &log)

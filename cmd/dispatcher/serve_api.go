@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -30,6 +31,7 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	cfg := access.Config{
 		TokensFile: s.APITokensFile, OIDCIssuer: s.OIDCIssuer, OIDCAudience: s.OIDCAudience,
 		OIDCRolesClaim: s.OIDCRolesClaim, OIDCRoleMap: roles, OIDCNameClaim: s.OIDCNameClaim,
+		OIDCTenantClaim: s.OIDCTenantClaim,
 	}
 	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
 		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {
@@ -72,15 +74,32 @@ func embeddedToken(folder string) (string, error) {
 }
 
 // serveAPI lets a process answer /api/v1, when anybody may use it.
-func serveAPI(opts *app.Options, gate *access.Gate) {
+// It writes to Kafka by the intake, which it closes at the end.
+func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	if !gate.Enabled() {
 		return
 	}
 	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
-		a := api.New(api.Config{
-			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: opts.Settings.DefaultRegion,
-			DeadAfter: opts.Settings.DeadAfter, Log: opts.Log,
-		})
-		return a.Handler(), a.Close, nil
+		s := &opts.Settings
+		cfg := api.Config{
+			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: s.DefaultRegion,
+			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
+			Publish: intake.PublishOne,
+		}
+		if s.APIIntake {
+			cfg.Intake = intake
+		}
+		a := api.New(cfg)
+		return a.Handler(), func() { a.Close(); intake.Close() }, nil
 	}
+}
+
+// newIntake writes to Kafka what senders hand over, and dead records again. It connects when there is
+// something to write.
+func newIntake(s *config.Settings) (*kafka.Intake, error) {
+	options, err := app.Connection(s).Options()
+	if err != nil {
+		return nil, err
+	}
+	return kafka.NewIntake(s.KafkaCompression, options...)
 }

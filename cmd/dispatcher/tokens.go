@@ -24,6 +24,8 @@ type tokenMade struct {
 type tokenShown struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
+	// Tenant is the only one that a sender may send for; empty for all.
+	Tenant string `json:"tenant"`
 	// Hash begins the SHA-256 of the token, to tell two tokens of one name apart.
 	Hash string `json:"hash"`
 }
@@ -35,7 +37,8 @@ func (c *cli) tokensCommand() *cobra.Command {
 		Long: `Works on the file of DISPATCHER_API_TOKENS_FILE. Each line has a name, a role and
 the SHA-256 of a token, never the token itself. The file is read for every request: a token whose
 line is removed is refused from then on, without a restart. Roles: a viewer reads operational
-state; an operator also changes it; finance reads reports and the audit log; an admin may do all.`,
+state; an operator also changes it; finance reads reports and the audit log; a sender hands messages
+over; an admin may do all.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(c.tokensNewCommand(), c.tokensListCommand())
@@ -44,7 +47,7 @@ state; an operator also changes it; finance reads reports and the audit log; an 
 
 func (c *cli) tokensNewCommand() *cobra.Command {
 	var as format
-	var name, role string
+	var name, role, tenant string
 	cmd := &cobra.Command{
 		Use:   "new --name NAME --role ROLE",
 		Short: "Make a token, show it once, and add its line to the file",
@@ -63,6 +66,11 @@ own.`,
 			if err != nil {
 				return misused(fmt.Errorf("--name: %w", err))
 			}
+			if tenant != "" {
+				if err := entry.Bind(tenant); err != nil {
+					return misused(fmt.Errorf("--tenant: %w", err))
+				}
+			}
 			made := tokenMade{
 				Name: name, Role: role, Token: token, Line: entry.String(),
 				File: c.lookup("DISPATCHER_API_TOKENS_FILE"),
@@ -76,7 +84,9 @@ own.`,
 		}),
 	}
 	cmd.Flags().StringVar(&name, "name", "", "who has the token (required)")
-	cmd.Flags().StringVar(&role, "role", "", "viewer, operator, finance or admin (required)")
+	cmd.Flags().StringVar(&role, "role", "", access.RoleNames+" (required)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the only tenant that a sender may send for "+
+		"(default all)")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -130,11 +140,12 @@ func (c *cli) tokensListCommand() *cobra.Command {
 			shown := []tokenShown{}
 			for i := range entries {
 				e := &entries[i]
-				shown = append(shown, tokenShown{e.Name, e.Role.String(), fmt.Sprintf("%x",
-					e.Hash[:4])})
+				shown = append(shown, tokenShown{
+					e.Name, e.Role.String(), e.Tenant, fmt.Sprintf("%x", e.Hash[:4]),
+				})
 			}
 			return as.write(c.out, shown, list(as, shown, keys[tokenShown]("", "name", "role",
-				"hash")...))
+				"tenant", "hash")...))
 		}),
 	}
 	as.addTo(cmd.Flags())

@@ -27,6 +27,8 @@ var (
 type Principal struct {
 	Name string // what the history of changes shows as the author
 	Role Role
+	// Tenant is the one for which the principal may send; empty for all.
+	Tenant string
 }
 
 // Config says which tokens are valid.
@@ -40,6 +42,9 @@ type Config struct {
 	OIDCRoleMap    map[string]string
 	// OIDCNameClaim is the claim with the name of the principal.
 	OIDCNameClaim string
+	// OIDCTenantClaim is the claim with the tenant of a sender: a token of one must have it. Empty
+	// leaves senders of the issuer without a bound.
+	OIDCTenantClaim string
 	// Embedded is a token with all rights, for a process with its own servers; empty for none.
 	Embedded string
 }

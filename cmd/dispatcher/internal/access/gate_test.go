@@ -23,13 +23,14 @@ import (
 
 func TestRolesAllowWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	const v, o, r, a = access.View, access.Operate, access.Report, access.Audit
+	const v, o, r, a, s = access.View, access.Operate, access.Report, access.Audit, access.Send
 	for role, allowed := range map[access.Role][]access.Action{
 		access.None:                      {},
 		access.Viewer:                    {v},
 		access.Operator:                  {v, o},
 		access.Finance:                   {r, a},
-		access.Admin:                     {v, o, r, a},
+		access.Sender:                    {s},
+		access.Admin:                     {v, o, r, a, s},
 		access.Operator | access.Finance: {v, o, r, a},
 	} {
 		want := map[access.Action]bool{}
@@ -45,7 +46,7 @@ func TestRolesAllowWhatTheTableSays(t *testing.T) {
 			t.Errorf("%s may do the zero action", role)
 		}
 	}
-	for _, name := range []string{"viewer", "operator", "finance", "admin"} {
+	for _, name := range []string{"viewer", "operator", "finance", "sender", "admin"} {
 		if role, err := access.ParseRole(name); err != nil || role.String() != name {
 			t.Errorf("%s is read as %s, %v", name, role, err)
 		}
@@ -146,7 +147,8 @@ func TestABrokenFileOfTokensNamesItsLine(t *testing.T) {
 		good + "bob viewer":            "line 2: write name, role and the SHA-256",
 		"bob none " + hash:             "line 1: the role is not",
 		"bob viewer " + hash[:62]:      "line 1: the hash is not",
-		"bob viewer " + hash + " more": "line 1: write name",
+		"bob viewer " + hash + " shop": "line 1: only a sender is bound",
+		"bob sender " + hash + " a b":  "line 1: write name",
 		"b\u200bob viewer " + hash:     "line 1: a name has",
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
@@ -158,6 +160,41 @@ func TestABrokenFileOfTokensNamesItsLine(t *testing.T) {
 	}
 	if _, _, err := access.NewToken("two words", access.Viewer); err == nil {
 		t.Error("a name of two words is accepted")
+	}
+}
+
+func TestASenderMayBeBoundToATenant(t *testing.T) {
+	t.Parallel()
+	token, entry, err := access.NewToken("shop-1", access.Sender)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := entry.Bind("shop"); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, entry.String())
+	issuer := startIssuer(t)
+	g := newGate(t, access.Config{
+		TokensFile: path, OIDCIssuer: issuer.url, OIDCAudience: "sms", OIDCTenantClaim: "org",
+	})
+	want := access.Principal{Name: "shop-1", Role: access.Sender, Tenant: "shop"}
+	if p, err := g.Token(t.Context(), token); err != nil || p != want {
+		t.Errorf("%+v, %v", p, err)
+	}
+	of := func(claims map[string]any) string { return issuer.token(t, issuer.key, claims) }
+	want.Name = "4711"
+	if p, err := g.Token(t.Context(), of(map[string]any{
+		"roles": "sender", "org": "shop",
+	})); err != nil || p != want {
+		t.Errorf("of the issuer: %+v, %v", p, err)
+	}
+	if p, err := g.Token(t.Context(), of(map[string]any{"roles": "sender"})); !errors.Is(err,
+		access.ErrNoRole) {
+		t.Errorf("a sender of the issuer without the claim: %+v, %v", p, err)
+	}
+	if _, err := g.Token(t.Context(), of(nil)); err != nil {
+		t.Errorf("a viewer of the issuer without the claim: %v", err)
 	}
 }
 

@@ -27,6 +27,7 @@ type issuer struct {
 	rolesClaim    []string
 	roleOf        map[string]Role
 	nameClaim     string
+	tenantClaim   string
 	client        *http.Client
 
 	mu       sync.Mutex
@@ -46,7 +47,8 @@ func newIssuer(cfg *Config) (*issuer, error) {
 	i := &issuer{
 		url: cfg.OIDCIssuer, audience: cfg.OIDCAudience,
 		rolesClaim: strings.Split(cfg.OIDCRolesClaim, "."), nameClaim: cfg.OIDCNameClaim,
-		roleOf: map[string]Role{}, client: &http.Client{Timeout: issuerTimeout},
+		tenantClaim: cfg.OIDCTenantClaim,
+		roleOf:      map[string]Role{}, client: &http.Client{Timeout: issuerTimeout},
 	}
 	for value, name := range cfg.OIDCRoleMap {
 		role, err := ParseRole(strings.TrimSpace(name))
@@ -136,7 +138,14 @@ func (i *issuer) principal(ctx context.Context, raw string) (Principal, error) {
 	if role == None {
 		return Principal{Name: name}, ErrNoRole
 	}
-	return Principal{Name: name, Role: role}, nil
+	who := Principal{Name: name, Role: role}
+	if i.tenantClaim != "" && role&Sender != 0 {
+		// A sender whose tenant is not told could send for all of them.
+		if who.Tenant, _ = claims[i.tenantClaim].(string); who.Tenant == "" {
+			return Principal{Name: name}, ErrNoRole
+		}
+	}
+	return who, nil
 }
 
 // refusal tells a token that is not valid from an issuer whose keys could not be fetched, for which

@@ -16,13 +16,23 @@ const (
 	Operator
 	Finance
 	Admin
+	Sender
 )
 
-// roleNames lists the roles with their names, the weakest first.
+// roleNames lists the roles with their names.
 var roleNames = []struct {
 	role Role
 	name string
-}{{Viewer, "viewer"}, {Operator, "operator"}, {Finance, "finance"}, {Admin, "admin"}}
+}{
+	{Viewer, "viewer"},
+	{Operator, "operator"},
+	{Finance, "finance"},
+	{Sender, "sender"},
+	{Admin, "admin"},
+}
+
+// RoleNames lists the names in a sentence.
+const RoleNames = "viewer, operator, finance, sender or admin"
 
 // String names the role, or all of them with a + between.
 func (r Role) String() string {
@@ -45,7 +55,7 @@ func ParseRole(name string) (Role, error) {
 			return n.role, nil
 		}
 	}
-	return None, fmt.Errorf("there is no role %q; choose viewer, operator, finance or admin", name)
+	return None, fmt.Errorf("there is no role %q; choose %s", name, RoleNames)
 }
 
 // Action is a kind of request. The zero value is allowed to nobody.
@@ -63,6 +73,8 @@ const (
 	Report
 	// Audit reads who did what.
 	Audit
+	// Send hands messages over.
+	Send
 )
 
 // String names the action.
@@ -76,12 +88,14 @@ func (a Action) String() string {
 		return "report"
 	case Audit:
 		return "audit"
+	case Send:
+		return "send"
 	}
 	return "nothing"
 }
 
 // Actions lists all of them.
-func Actions() []Action { return []Action{View, Operate, Report, Audit} }
+func Actions() []Action { return []Action{View, Operate, Report, Audit, Send} }
 
 // May reports whether the role allows the action. This is the whole table.
 func (r Role) May(a Action) bool {
@@ -92,6 +106,8 @@ func (r Role) May(a Action) bool {
 		return r&(Operator|Admin) != 0
 	case Report, Audit:
 		return r&(Finance|Admin) != 0
+	case Send:
+		return r&(Sender|Admin) != 0
 	}
 	return false
 }

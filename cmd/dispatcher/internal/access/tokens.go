@@ -16,18 +16,37 @@ import (
 )
 
 // Entry is a line of the file of tokens: name, role and the SHA-256 of the token in hexadecimal
-// digits, with white space between. A line that begins with # is a comment. The tokens have 256
+// digits, with white space between; behind them a sender may have its tenant. A line that begins with # is a comment. The tokens have 256
 // random bits, so a hash without salt tells nothing of them. A name may stand there twice, while
 // one token takes the place of another.
 type Entry struct {
 	Name string
 	Role Role
 	Hash [sha256.Size]byte
+	// Tenant is the one that a sender is bound to; empty for all.
+	Tenant string
 }
 
 // String is the line of the file.
 func (e *Entry) String() string {
-	return fmt.Sprintf("%s %s %x", e.Name, e.Role, e.Hash)
+	line := fmt.Sprintf("%s %s %x", e.Name, e.Role, e.Hash)
+	if e.Tenant != "" {
+		line += " " + e.Tenant
+	}
+	return line
+}
+
+// Bind lets the token send for one tenant only.
+func (e *Entry) Bind(tenant string) error {
+	switch {
+	case e.Role != Sender:
+		return errors.New("only a sender is bound to a tenant")
+	case checkName(tenant) != nil:
+		return errors.New("a tenant has 1 to 64 printable characters without white space here, " +
+			"and does not begin with #")
+	}
+	e.Tenant = tenant
+	return nil
 }
 
 // tokenPrefix lets scanners of secrets recognise a token.
@@ -90,7 +109,7 @@ func parseTokens(raw []byte) ([]Entry, error) {
 }
 
 func parseEntry(fields []string) (Entry, error) {
-	if len(fields) != 3 {
+	if len(fields) != 3 && len(fields) != 4 {
 		return Entry{}, errors.New("write name, role and the SHA-256 of the token; " +
 			`"dispatcher tokens new" makes such a line`)
 	}
@@ -100,13 +119,16 @@ func parseEntry(fields []string) (Entry, error) {
 	}
 	var err error
 	if e.Role, err = ParseRole(fields[1]); err != nil {
-		return Entry{}, errors.New("the role is not viewer, operator, finance or admin")
+		return Entry{}, errors.New("the role is not " + RoleNames)
 	}
 	hash, err := hex.DecodeString(fields[2])
 	if err != nil || len(hash) != len(e.Hash) {
 		return Entry{}, errors.New("the hash is not a SHA-256 in 64 hexadecimal digits")
 	}
 	copy(e.Hash[:], hash)
+	if len(fields) == 4 {
+		return e, e.Bind(fields[3])
+	}
 	return e, nil
 }
 
@@ -138,7 +160,8 @@ func (f *tokenFile) read() (map[[sha256.Size]byte]Principal, error) {
 	}
 	f.raw, f.byHash = raw, make(map[[sha256.Size]byte]Principal, len(entries))
 	for i := range entries {
-		f.byHash[entries[i].Hash] = Principal{Name: entries[i].Name, Role: entries[i].Role}
+		e := &entries[i]
+		f.byHash[e.Hash] = Principal{Name: e.Name, Role: e.Role, Tenant: e.Tenant}
 	}
 	return f.byHash, nil
 }

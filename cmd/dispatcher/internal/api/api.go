@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -36,6 +37,12 @@ type Config struct {
 	Log       zerolog.Logger
 	// LiveEvery is how often the stream of counters looks; 0 is a second.
 	LiveEvery time.Duration
+	// Intake writes messages that senders hand over; nil leaves that operation out.
+	Intake Intake
+	// Publish writes a dead record to its topic again.
+	Publish control.Publish
+	// AllowUnknown lets envelopes have unknown fields.
+	AllowUnknown bool
 	// Rate bounds the requests of a principal; the zero value is 20 a second, 100 at once.
 	Rate Rate
 }
@@ -45,6 +52,8 @@ type API struct {
 	cfg   Config
 	huma  huma.API
 	rates rates
+	// topics are those that messages of senders are written to.
+	topics laneTopics
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once
@@ -66,7 +75,7 @@ func (a *API) Close() { a.once.Do(func() { close(a.closing) }) }
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	a.huma = humago.New(mux, humaConfig())
-	a.huma.UseMiddleware(a.guard)
+	a.huma.UseMiddleware(a.guard, a.noEmptyValues)
 	a.routes()
 	a.finish()
 	mux.HandleFunc(Base+"/", func(w http.ResponseWriter, r *http.Request) {

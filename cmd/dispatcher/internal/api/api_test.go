@@ -3,7 +3,9 @@ package api_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,9 +41,28 @@ type stage struct {
 	url    string
 	ledger *ledger.Ledger
 	tokens map[string]string
+
+	mu        sync.Mutex
+	published map[string]string // guarded by mu: dead records that were replayed, by id
+	broken    error             // guarded by mu: of what publishes them
+}
+
+// publish takes the place of Kafka for dead records that are replayed.
+func (s *stage) publish(_ context.Context, _, id string, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.published[id] = string(value)
+	}
+	return s.broken
 }
 
 func newStage(t *testing.T, rate api.Rate) *stage {
+	t.Helper()
+	return newIntakeStage(t, rate, nil)
+}
+
+func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	t.Helper()
 	url := ledgertest.URL(t)
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url})
@@ -48,7 +70,7 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	s := &stage{t: t, ledger: l, tokens: map[string]string{}}
+	s := &stage{t: t, ledger: l, tokens: map[string]string{}, published: map[string]string{}}
 	s.edit("first", func(d *control.Draft) (*control.Changed, error) {
 		return d.Make(t.Context(), func() (*config.Document, error) {
 			return config.ParseDocument("first.yaml", []byte(document))
@@ -57,6 +79,7 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 	var lines strings.Builder
 	for name, role := range map[string]access.Role{
 		"vic": access.Viewer, "olga": access.Operator, "fred": access.Finance, "ada": access.Admin,
+		"sam": access.Sender,
 	} {
 		token, entry, err := access.NewToken(name, role)
 		if err != nil {
@@ -65,6 +88,12 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 		s.tokens[role.String()] = token
 		lines.WriteString(entry.String() + "\n")
 	}
+	token, entry, err := access.NewToken("shop-1", access.Sender)
+	if err := errors.Join(err, entry.Bind("shop")); err != nil {
+		t.Fatal(err)
+	}
+	s.tokens["sender of shop"] = token
+	lines.WriteString(entry.String() + "\n")
 	path := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,7 +104,8 @@ func newStage(t *testing.T, rate api.Rate) *stage {
 	}
 	a := api.New(api.Config{
 		Gate: gate, Ledger: l, DeadAfter: 6 * time.Second, Log: zerolog.Nop(), Rate: rate,
-		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond,
+		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond, Intake: intake,
+		Publish: s.publish,
 	})
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)
@@ -152,6 +182,7 @@ var operations = []struct {
 	{"POST", "/messages/lookup", `{"number":"+447700900123"}`, access.View},
 	{"GET", "/ambiguous", "", access.View},
 	{"GET", "/dead", "", access.View},
+	{"POST", "/dead/replay", `{}`, access.Operate},
 	{"PUT", "/routing", `{}`, access.Operate},
 	{"POST", "/routing/rollback", `{}`, access.Operate},
 	{"PUT", "/channels/a/state", `{}`, access.Operate},
@@ -167,12 +198,13 @@ var operations = []struct {
 	{"GET", "/reports/range", "", access.Report},
 	{"GET", "/audit/actions", "", access.Audit},
 	{"GET", "/audit/routing", "", access.Audit},
+	{"POST", "/messages", `{}`, access.Send},
 }
 
 // TestEachRoleMayDoWhatTheTableSays over real HTTP, for each operation. None without a token.
 func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6})
+	s := newIntakeStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6}, brokenIntake{})
 	for _, o := range operations {
 		if got := s.ask("", o.method, o.path, o.body); got.status != http.StatusUnauthorized ||
 			got.header.Get("WWW-Authenticate") != "Bearer" ||
@@ -180,7 +212,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			t.Errorf("%s %s without a token: %+v", o.method, o.path, got)
 		}
 		for _, role := range []access.Role{
-			access.Viewer, access.Operator, access.Finance, access.Admin,
+			access.Viewer, access.Operator, access.Finance, access.Sender, access.Admin,
 		} {
 			got := s.ask(role.String(), o.method, o.path, o.body)
 			if allowed := got.status != http.StatusForbidden; allowed != role.May(o.action) {
@@ -299,6 +331,36 @@ func TestWhatIsNotThereIsAProblem(t *testing.T) {
 	}
 }
 
+// TestARequestThatCannotBeMeantIsRefused, with the status that its description allows.
+func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	for name, c := range map[string]struct {
+		method, path, body string
+		want               int
+	}{
+		"U+0000 in a query":   {"GET", "/ambiguous?lane=%00", "", 422},
+		"U+0000 in a path":    {"GET", "/messages/a%00b", "", 422},
+		"U+0000 in a reason":  {"POST", "/pause", `{"all":true,"reason":"\u0000"}`, 422},
+		"an empty time":       {"GET", "/ambiguous?before=", "", 422},
+		"an empty day":        {"GET", "/reports/daily?day=", "", 422},
+		"an empty number":     {"GET", "/dead?limit=", "", 422},
+		"no day":              {"GET", "/reports/range?to=yesterday", "", 422},
+		"an empty name":       {"GET", "/ambiguous?lane=", "", 200},
+		"a cursor of nobody":  {"GET", "/dead?cursor=a.b", "", 422},
+		"a method of nothing": {"PATCH", "/pause", `{"all":true,"reason":"x"}`, 405},
+	} {
+		if got := s.ask("admin", c.method, c.path, c.body, "Idempotency-Key",
+			c.method); got.status != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := s.ask("admin", "PATCH", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
+		"PATCH"); got.status != http.StatusMethodNotAllowed {
+		t.Errorf("a method of nothing, with a key that was used: %+v", got)
+	}
+}
+
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -379,7 +441,9 @@ func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(api.New(api.Config{Gate: gate, Log: zerolog.Nop()}).Handler())
+	server := httptest.NewServer(api.New(api.Config{
+		Gate: gate, Log: zerolog.Nop(), Intake: brokenIntake{},
+	}).Handler())
 	t.Cleanup(server.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 		server.URL+api.Base+"/openapi.json", nil)

@@ -12,7 +12,11 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-var errTooLong = errors.New("the range has more than a year: ask for less")
+var (
+	errTooLong      = errors.New("the range has more than a year: ask for less")
+	errWhichRecords = errors.New("name records, or a lane, a topic, dead_reason, since or all: " +
+		"one of both")
+)
 
 const (
 	// liveFor ends a stream: its client connects again, with a token that is still valid.

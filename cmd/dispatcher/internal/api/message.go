@@ -30,7 +30,7 @@ type lookupInput struct {
 		Number string `json:"number" minLength:"3" maxLength:"32" writeOnly:"true" doc:"with plus and country code"`
 		Days   int    `json:"days,omitempty" minimum:"1" maximum:"31" default:"7" doc:"how far back"`
 		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"500" default:"50"`
-		Cursor string `json:"cursor,omitempty" maxLength:"64"`
+		Cursor string `json:"cursor,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9_-]*$"`
 	}
 }
 

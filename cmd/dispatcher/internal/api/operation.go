@@ -47,15 +47,40 @@ func (o *operation) describe() huma.Operation {
 	}
 }
 
-// serve registers an operation.
-func serve[I, O any](a *API, o operation, do func(context.Context, *I) (*O, error)) {
-	huma.Register(a.huma, o.describe(), func(ctx context.Context, in *I) (*O, error) {
+// serve registers an operation, whose description the last functions complete.
+func serve[I, O any](
+	a *API, o operation, do func(context.Context, *I) (*O, error), more ...func(*huma.Operation),
+) {
+	described := o.describe()
+	for _, complete := range more {
+		complete(&described)
+	}
+	huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
 		return out, nil
 	})
+}
+
+// noEmptyValues refuses a query such as ?day= where the parameter is a number, a truth value or a
+// time: an empty text is none, and taking it for an absent parameter would answer another question.
+func (a *API) noEmptyValues(ctx huma.Context, next func(huma.Context)) {
+	u := ctx.URL()
+	query := u.Query()
+	for _, p := range ctx.Operation().Parameters {
+		if p.In != "query" || p.Schema.Type == huma.TypeArray ||
+			p.Schema.Type == huma.TypeString && p.Schema.Format == "" {
+			continue
+		}
+		if query.Has(p.Name) && query.Get(p.Name) == "" {
+			a.deny(ctx, http.StatusUnprocessableEntity, p.Name+" is empty: give it a value, or "+
+				"leave it out")
+			return
+		}
+	}
+	next(ctx)
 }
 
 // Change is what every body of a change has.
@@ -95,7 +120,7 @@ func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + 
 // page asks for a part of a list.
 type page struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
-	Cursor string `query:"cursor" maxLength:"64" doc:"next of the page before; without it the first page"`
+	Cursor string `query:"cursor" maxLength:"64" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the page before; without it the first page"`
 }
 
 // before is the number of the last row of the page before; 0 for the first page.

@@ -33,6 +33,15 @@ func (a *API) problem(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[huma.StatusError](err); ok {
 		return err
 	}
+	if open, ok := errors.AsType[*control.Unpublished](err); ok {
+		a.cfg.Log.Error().Err(err).Msg("a dead record may not have been published again")
+		return huma.NewError(http.StatusServiceUnavailable, open.Record+" may not have been "+
+			"published: Kafka has not confirmed it; replay it with again")
+	}
+	if unstorable(err) {
+		return huma.NewError(http.StatusUnprocessableEntity, "a text of the request has a "+
+			"character that cannot be stored, such as U+0000")
+	}
 	if ctx.Err() != nil {
 		return huma.NewError(http.StatusServiceUnavailable, "the request was ended")
 	}
@@ -65,6 +74,13 @@ func statusOf(err error) (int, bool) {
 		return http.StatusConflict, true
 	}
 	return 0, false
+}
+
+// unstorable reports whether the database refused a text because of its characters: U+0000, which
+// JSON and URLs can hold and PostgreSQL cannot, or bytes that are not UTF-8.
+func unstorable(err error) bool {
+	fault, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (fault.Code == "22021" || fault.Code == "22P05")
 }
 
 // away reports whether the database did not answer.

@@ -18,11 +18,13 @@ const keepTimeout = 5 * time.Second
 
 // repeat gives the first answer again to a changing request that comes again with the same
 // Idempotency-Key. It stands before all else, so it asks the gate itself who the caller is; whether
-// the caller may do it is for guard.
-func (a *API) repeat(next http.Handler) http.Handler {
+// the caller may do it is for guard. A method that the path does not have is none of its business:
+// it is refused whatever the key.
+func (a *API) repeat(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")
-		if key == "" || len(key) > 128 || r.Method == http.MethodGet {
+		_, pattern := next.Handler(r)
+		if key == "" || len(key) > 128 || r.Method == http.MethodGet || pattern == Base+"/" {
 			next.ServeHTTP(w, r)
 			return
 		}

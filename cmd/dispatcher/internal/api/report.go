@@ -10,7 +10,7 @@ import (
 )
 
 type dailyInput struct {
-	Day string `query:"day" maxLength:"10" doc:"such as 2026-11-21; today if absent"`
+	Day string `query:"day" format:"date" doc:"such as 2026-11-21; today if absent"`
 }
 
 func (a *API) daily(ctx context.Context, in *dailyInput) (*reply[report.Daily], error) {
@@ -27,8 +27,8 @@ func (a *API) daily(ctx context.Context, in *dailyInput) (*reply[report.Daily], 
 
 type rangeInput struct {
 	Unit string   `query:"unit" enum:"day,week,month" default:"day"`
-	From string   `query:"from" maxLength:"10" doc:"first day; the first of the unit of to if absent"`
-	To   string   `query:"to" maxLength:"10" doc:"last day; today if absent"`
+	From string   `query:"from" format:"date" doc:"first day; the first of the unit of to if absent"`
+	To   string   `query:"to" format:"date" doc:"last day; today if absent"`
 	By   []string `query:"by" maxItems:"7" doc:"what rows tell apart: hour, route, channel, tenant, country, currency, reason"`
 }
 

@@ -138,6 +138,9 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.startControl(); err != nil {
 		return err
 	}
+	if err := a.startStatusWebhooks(); err != nil {
+		return err
+	}
 	a.log.Info().
 		Str("url", a.admin.URL()).
 		Int64("instance", a.ledger.Instances.ID()).

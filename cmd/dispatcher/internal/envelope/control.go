@@ -18,22 +18,24 @@ const maxControlText = 256
 // DecodeControl reads a record of the control topic. A nil Problem means that it keeps every rule.
 func DecodeControl(raw []byte) (c Control, problem *Problem) {
 	if len(raw) > MaxBytes {
-		return c, &Problem{TooLarge, tooLarge}
+		return c, &Problem{Code: TooLarge, Detail: tooLarge}
 	}
 	if !json.Valid(raw) {
-		return c, &Problem{BadJSON, "the record is not one JSON object"}
+		return c, &Problem{Code: BadJSON, Detail: "the record is not one JSON object"}
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	switch {
 	case d.Decode(&c) != nil: // the error may quote what stands there
 		return Control{}, &Problem{
-			BadField, "a field is not one of cancel, author and reason, or is not a string",
+			Code: BadField, Detail: "a field is not one of cancel, author and reason, or is not a string",
 		}
 	case c.Cancel == "" || len(c.Cancel) > maxControlID:
-		return Control{}, &Problem{BadID, "cancel is not the id of a message"}
+		return Control{}, &Problem{Code: BadID, Detail: "cancel is not the id of a message"}
 	case len(c.Author) > maxControlText || len(c.Reason) > maxControlText:
-		return Control{}, &Problem{BadField, "author or reason is longer than 256 bytes"}
+		return Control{}, &Problem{
+			Code: BadField, Detail: "author or reason is longer than 256 bytes",
+		}
 	}
 	return c, nil
 }

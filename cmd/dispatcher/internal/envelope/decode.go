@@ -17,13 +17,13 @@ import (
 func Decode(raw []byte, allowUnknown bool) (Message, *Problem) {
 	if !utf8.Valid(raw) || !json.Valid(raw) {
 		if len(raw) > MaxBytes {
-			return Message{}, &Problem{TooLarge, tooLarge}
+			return Message{}, &Problem{Code: TooLarge, Detail: tooLarge}
 		}
-		return Message{}, &Problem{BadJSON, "the record is not a JSON text in UTF-8"}
+		return Message{}, &Problem{Code: BadJSON, Detail: "the record is not a JSON text in UTF-8"}
 	}
 	text := strings.TrimLeft(string(raw), " \n\t\r")
 	if text[0] != '{' {
-		return Message{}, &Problem{BadJSON, "the record is not a JSON object"}
+		return Message{}, &Problem{Code: BadJSON, Detail: "the record is not a JSON object"}
 	}
 	r := reader{allowUnknown: allowUnknown}
 	if len(raw) > MaxBytes {
@@ -43,6 +43,7 @@ type reader struct {
 	Message
 	allowUnknown bool
 	seen         field
+	at           string // the field that is being read
 	problem      *Problem
 }
 
@@ -98,6 +99,10 @@ func fieldNamed(name string) field {
 func (r *reader) envelope(object string) {
 	for name, value := range members(object) {
 		f := fieldNamed(name)
+		r.at = ""
+		if f != 0 {
+			r.at = name
+		}
 		switch {
 		case f == 0:
 			r.unknown(name)
@@ -127,12 +132,16 @@ func (r *reader) forget(f field) {
 func (r *reader) require() {
 	switch {
 	case r.ID == "":
+		r.at = "id"
 		r.fail(BadID, "the field id is missing")
 	case r.To == "":
+		r.at = "to"
 		r.fail(BadNumber, "the field to is missing")
 	case r.Text == "":
+		r.at = "text"
 		r.fail(NoText, "the field text is missing or empty")
 	case !r.SendAt.IsZero() && !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(r.SendAt):
+		r.at = "expires_at"
 		r.fail(BadField, "expires_at is not after send_at")
 	}
 }
@@ -140,7 +149,7 @@ func (r *reader) require() {
 // fail keeps the first problem.
 func (r *reader) fail(code Code, detail string) {
 	if r.problem == nil {
-		r.problem = &Problem{code, detail}
+		r.problem = &Problem{code, detail, r.at}
 	}
 }
 
@@ -151,6 +160,7 @@ func (r *reader) unknown(name string) {
 	switch {
 	case r.allowUnknown:
 	case plainWord(name):
+		r.at = name
 		r.fail(UnknownField, "the field "+name+" is not part of the envelope")
 	default:
 		r.fail(UnknownField, "a field is not part of the envelope")

@@ -36,6 +36,8 @@ type Problem struct {
 	// Detail is a sentence for the producer's developer. It is bounded and never
 	// holds a phone number or a text.
 	Detail string
+	// Field is the field of the envelope that is wrong; empty for the record as a whole.
+	Field string
 }
 
 // Rejects reports whether the message is rejected because of where it goes: the record itself is

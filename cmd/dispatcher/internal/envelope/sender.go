@@ -11,7 +11,7 @@ const badSender = "from is no sender id: a name of up to 11 characters of the GS
 // can. It is apart from Decode, which reads what was stored before this rule, too.
 func CheckSender(m *Message) *Problem {
 	if sms.KindOf(m.From) == sms.BadSender {
-		return &Problem{BadSender, badSender}
+		return &Problem{Code: BadSender, Detail: badSender}
 	}
 	return nil
 }

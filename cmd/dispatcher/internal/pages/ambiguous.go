@@ -22,6 +22,8 @@ type ambiguousPage struct {
 	Contradictions []ledger.ContradictionRecord
 	Version        int64
 	Dead           []ledger.DeadRecord
+	Replayable     bool     // one of them was not replayed
+	DeadReasons    []string // of those
 }
 
 type ambiguousLine struct {
@@ -55,6 +57,14 @@ func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
 	}
 	if p.Dead, err = l.DeadRecords.List(r.Context(), &ledger.DeadFilter{}, mostAmbiguous); err != nil {
 		return err
+	}
+	for i := range p.Dead {
+		if d := &p.Dead[i]; d.Replay == nil {
+			p.Replayable = true
+			if !slices.Contains(p.DeadReasons, d.Reason) {
+				p.DeadReasons = append(p.DeadReasons, d.Reason)
+			}
+		}
 	}
 	return s.show(w, r, "ambiguous", "Ambiguous and dead", p)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 // mostAudited is how many entries the audit log shows.
@@ -126,7 +127,7 @@ func (s *Server) auditedWindows(ctx context.Context) ([]auditEntry, error) {
 
 // auditedActions are what operators did to messages.
 func (s *Server) auditedActions(ctx context.Context) ([]auditEntry, error) {
-	all, err := s.cfg.Ledger.Audits.Actions(ctx, mostAudited)
+	all, err := s.cfg.Ledger.Audits.Actions(ctx, &ledger.ActionFilter{}, mostAudited)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/access"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -35,6 +36,11 @@ type Config struct {
 	DeadAfter time.Duration
 	Version   string
 	Log       zerolog.Logger
+	// Publish writes a dead record to its topic again. DefaultRegion and AllowUnknown say how it
+	// is read: the country of numbers without a country code, and whether unknown fields are good.
+	Publish       control.Publish
+	DefaultRegion string
+	AllowUnknown  bool
 }
 
 // Server serves the pages.
@@ -128,6 +134,7 @@ func (s *Server) endpoints() []endpoint {
 
 		{"GET /ambiguous", access.View, s.ambiguous},
 		{"POST /ambiguous", access.Operate, s.settle},
+		{"POST /dead", access.Operate, s.replayDead},
 
 		{"GET /reports", access.Report, s.reports},
 		{"GET /audit", access.Audit, s.audit},

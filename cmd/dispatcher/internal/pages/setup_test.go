@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -41,6 +42,8 @@ type console struct {
 	tokens map[string]string
 	once   *Once
 	file   string // of tokens
+
+	published []string // "topic id" of dead records that were replayed; requests come one by one
 }
 
 func newConsole(t *testing.T) *console {
@@ -79,6 +82,10 @@ func newConsole(t *testing.T) *console {
 	s, err := New(Config{
 		Gate: gate, Ledger: c.ledger, Secret: []byte("secret"),
 		Once: c.once, DeadAfter: time.Minute, Log: zerolog.Nop(),
+		Publish: func(_ context.Context, topic, id string, _ []byte) error {
+			c.published = append(c.published, topic+" "+id)
+			return nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

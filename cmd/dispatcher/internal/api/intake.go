@@ -1,0 +1,208 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/numbers"
+)
+
+// Intake writes records to Kafka and says of each whether it is durable there; see kafka.Intake.
+type Intake interface {
+	Publish(ctx context.Context, records []*kgo.Record) []error
+}
+
+const (
+	// intakeTimeout bounds how long the brokers are waited for.
+	intakeTimeout = 12 * time.Second
+	// topicsFor is how long the topics of the lanes are taken from the routing as it was read.
+	topicsFor = time.Second
+	// mostProblems bounds what an answer lists.
+	mostProblems = 100
+)
+
+// laneTopics are the topics of the lanes in force. While the database is away they are those that
+// were read last: a message can be accepted without it.
+type laneTopics struct {
+	mu sync.Mutex
+	at time.Time
+	by map[string]string // the first topic of each lane; nil before it was read
+}
+
+func (l *laneTopics) find(ctx context.Context, a *API, lane string) (topic string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil || time.Since(l.at) >= topicsFor {
+		ctx, cancel := context.WithTimeout(ctx, topicsFor)
+		defer cancel()
+		_, doc, err := control.InForce(ctx, a.cfg.Ledger)
+		switch {
+		case err == nil:
+			l.by = map[string]string{}
+			for i := range doc.Lanes {
+				l.by[doc.Lanes[i].Name] = doc.Lanes[i].Topics[0]
+			}
+		case l.by == nil:
+			return "", err
+		}
+		l.at = time.Now()
+	}
+	if topic, ok := l.by[lane]; ok {
+		return topic, nil
+	}
+	return "", huma.Error422UnprocessableEntity("there is no such lane",
+		&huma.ErrorDetail{Location: "body.lane", Message: "is no lane of the routing document"})
+}
+
+// message is one envelope as it came, byte for byte: what is published is what was sent.
+type message json.RawMessage
+
+// UnmarshalJSON keeps the bytes.
+func (m *message) UnmarshalJSON(raw []byte) error {
+	*m = append((*m)[:0], raw...)
+	return nil
+}
+
+// Schema describes an envelope. Whether one is good is for the decoder to say, which knows more
+// rules and names the field.
+func (message) Schema(huma.Registry) *huma.Schema {
+	text := func(doc string) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, Nullable: true, Description: doc}
+	}
+	s := &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: true,
+		Description: "an envelope, as docs/schema/envelope.schema.json has it",
+		Properties: map[string]*huma.Schema{
+			"id":         text("yours, unique for ever; 1 to 64 printable characters"),
+			"to":         text("recipient in E.164 form"),
+			"from":       text("sender"),
+			"text":       text("what the subscriber reads"),
+			"tenant":     text("on whose behalf"),
+			"send_at":    text("RFC 3339"),
+			"expires_at": text("RFC 3339"),
+			"max_price":  text("a decimal"),
+			"labels":     {Type: huma.TypeObject, Nullable: true, AdditionalProperties: true},
+			"metadata":   {Type: huma.TypeObject, Nullable: true, AdditionalProperties: true},
+			"selectors": {
+				Type: huma.TypeArray, Nullable: true, Items: &huma.Schema{Type: huma.TypeObject},
+			},
+		},
+		Examples: []any{map[string]any{
+			"id": "order-7731-otp", "to": "+447700900123", "text": "Your code is 123456",
+		}},
+	}
+	s.PrecomputeMessages()
+	return s
+}
+
+type sendInput struct {
+	Traceparent string `header:"traceparent" maxLength:"64" doc:"W3C Trace Context; passed on with the records"`
+	Body        struct {
+		Lane     string    `json:"lane" minLength:"1" maxLength:"64" doc:"such as otp, transactional or bulk"`
+		Messages []message `json:"messages" minItems:"1" maxItems:"500" doc:"all of them are written, or none when one is not good"`
+	}
+}
+
+type accepted struct {
+	Accepted int `json:"accepted" doc:"how many messages are durable in Kafka"`
+}
+
+// withAccepted is for an operation that answers 202: what becomes of a message is told later, by
+// its status events.
+func withAccepted(o *huma.Operation) { o.DefaultStatus = http.StatusAccepted }
+
+// send writes messages to the topic of their lane. An id that comes again is published again; the
+// ledger drops it, as one that a producer publishes twice.
+func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error) {
+	topic, err := a.topics.find(ctx, a, in.Body.Lane)
+	if err != nil {
+		return nil, err
+	}
+	records, err := a.records(topic, caller(ctx).Tenant, in)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, intakeTimeout)
+	defer cancel()
+	var open []error
+	for i, err := range a.cfg.Intake.Publish(ctx, records) {
+		if err != nil {
+			a.cfg.Log.Warn().Err(err).Str("topic", topic).Msg("a message of the API is not durable")
+			open = append(open, &huma.ErrorDetail{
+				Location: "body.messages[" + strconv.Itoa(i) + "]",
+				Message:  "is not known to be durable",
+			})
+		}
+	}
+	if len(open) > 0 {
+		return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("Kafka has confirmed "+
+			"%d of %d messages: send all of them again, their ids keep each from being sent twice",
+			len(records)-len(open), len(records)), open[:min(len(open), mostProblems)]...)
+	}
+	return &reply[accepted]{accepted{len(records)}}, nil
+}
+
+// records are those of the messages, or an error that names each message and field that is wrong.
+func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error) {
+	region, err := numbers.ParseRegion(a.cfg.DefaultRegion)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]*kgo.Record, len(in.Body.Messages))
+	var wrong []error
+	for i, raw := range in.Body.Messages {
+		value, id, problem := a.check(region.Rewrite(raw), tenant)
+		if problem != nil {
+			location := "body.messages[" + strconv.Itoa(i) + "]"
+			if problem.Field != "" {
+				location += "." + problem.Field
+			}
+			wrong = append(wrong, &huma.ErrorDetail{
+				Location: location, Message: problem.String(),
+			})
+			continue
+		}
+		records[i] = &kgo.Record{Topic: topic, Key: []byte(id), Value: value}
+		if in.Traceparent != "" {
+			records[i].Headers = []kgo.RecordHeader{
+				{Key: "traceparent", Value: []byte(in.Traceparent)},
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%d of %d messages are not good; "+
+			"none was accepted", len(wrong), len(records)), wrong[:min(len(wrong), mostProblems)]...)
+	}
+	return records, nil
+}
+
+// check decodes an envelope as the consumer will. One of a sender that is bound to a tenant is
+// that tenant's.
+func (a *API) check(raw []byte, tenant string) (value []byte, id string, p *envelope.Problem) {
+	m, p := envelope.Decode(raw, a.cfg.AllowUnknown)
+	if p != nil || tenant == "" || m.Tenant == tenant {
+		return raw, m.ID, p
+	}
+	if m.Tenant != "" {
+		return nil, "", &envelope.Problem{
+			Code: envelope.BadField, Field: "tenant",
+			Detail: "your token is for another tenant",
+		}
+	}
+	value, err := envelope.Edit(raw, envelope.Change{Field: "tenant", Value: tenant})
+	if err != nil { // it has just been decoded
+		return nil, "", &envelope.Problem{Code: envelope.BadJSON, Detail: "it cannot be changed"}
+	}
+	m, p = envelope.Decode(value, a.cfg.AllowUnknown) // it may be too large now
+	return value, m.ID, p
+}

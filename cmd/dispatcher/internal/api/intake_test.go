@@ -1,0 +1,180 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/kafka"
+)
+
+// brokenIntake confirms every record but the second.
+type brokenIntake struct{}
+
+func (brokenIntake) Publish(_ context.Context, records []*kgo.Record) []error {
+	out := make([]error, len(records))
+	if len(out) > 1 {
+		out[1] = kafka.ErrUnconfirmed
+	}
+	return out
+}
+
+// newIntake publishes to a broker of its own.
+func newIntake(t *testing.T) (*kafka.Intake, *kfake.Cluster) {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "sms.otp", "sms.bulk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	intake, err := kafka.NewIntake("none", kgo.SeedBrokers(c.ListenAddrs()...),
+		kgo.RecordDeliveryTimeout(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(intake.Close)
+	return intake, c
+}
+
+// published waits for so many records.
+func published(t *testing.T, c *kfake.Cluster, n int) map[string]*kgo.Record {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...),
+		kgo.ConsumeTopics("sms.otp", "sms.bulk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	all := map[string]*kgo.Record{}
+	for len(all) < n {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("%d of %d records: %v", len(all), n, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) { all[string(r.Key)] = r })
+	}
+	return all
+}
+
+func envelopeOf(id, more string) string {
+	return fmt.Sprintf(`{"id":%q,"to":"+447700900123","text":"Your code is 123456"%s}`, id, more)
+}
+
+func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
+	t.Parallel()
+	intake, cluster := newIntake(t)
+	s := newIntakeStage(t, api.Rate{}, intake)
+	plain := envelopeOf("m-1", ` , "labels":{"a":1.50}`)
+	got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+plain+`,`+
+		envelopeOf("m-2", "")+`]}`, "traceparent", "00-trace")
+	if got.status != http.StatusAccepted || !strings.Contains(got.body, `"accepted":2`) {
+		t.Fatalf("%+v", got)
+	}
+	if got := s.ask("sender of shop", "POST", "/messages", `{"lane":"bulk","messages":[`+
+		envelopeOf("m-3", "")+`,`+envelopeOf("m-4", `,"tenant":"shop"`)+`]}`); got.status !=
+		http.StatusAccepted {
+		t.Fatalf("%+v", got)
+	}
+	all := published(t, cluster, 4)
+	if r := all["m-1"]; r.Topic != "sms.otp" || string(r.Value) != plain || len(r.Headers) != 1 ||
+		string(r.Headers[0].Value) != "00-trace" {
+		t.Errorf("%s: %s %v", r.Topic, r.Value, r.Headers)
+	}
+	for _, id := range []string{"m-3", "m-4"} {
+		if r := all[id]; r.Topic != "sms.bulk" ||
+			!strings.Contains(string(r.Value), `"tenant":"shop"`) {
+			t.Errorf("%s: %s", r.Topic, r.Value)
+		}
+	}
+}
+
+// TestABatchWithABadMessageIsRefusedWhole and says which it is, and which field of it.
+func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
+	t.Parallel()
+	s := newIntakeStage(t, api.Rate{}, brokenIntake{})
+	for name, c := range map[string]struct{ role, message, want string }{
+		"no number": {"sender", `{"id":"a","to":"4477009","text":"x"}`, `messages[1].to"`},
+		"no text":   {"sender", `{"id":"a","to":"+447700900123"}`, `messages[1].text"`},
+		"no id":     {"sender", `{"to":"+447700900123","text":"x"}`, `messages[1].id"`},
+		"a field that is not known": {
+			"sender", envelopeOf("a", `,"txet":"y"`), `messages[1].txet"`,
+		},
+		"a field twice": {"sender", envelopeOf("a", `,"text":"y"`), `messages[1].text"`},
+		"a wrong time":  {"sender", envelopeOf("a", `,"send_at":"now"`), `messages[1].send_at"`},
+		"a deadline before its time": {
+			"sender",
+			envelopeOf("a",
+				`,"send_at":"2026-11-21T10:00:00Z","expires_at":"2026-11-21T10:00:00Z"`),
+			`messages[1].expires_at"`,
+		},
+		"too large": {
+			"sender", envelopeOf("a", `,"from":"`+strings.Repeat("x", 65<<10)+`"`), `messages[1]"`,
+		},
+		"another tenant": {
+			"sender of shop", envelopeOf("a", `,"tenant":"other"`), `messages[1].tenant"`,
+		},
+	} {
+		got := s.ask(c.role, "POST", "/messages", `{"lane":"otp","messages":[`+
+			envelopeOf("good", "")+`,`+c.message+`]}`)
+		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, c.want) ||
+			strings.Contains(got.body, "messages[0]") ||
+			got.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if strings.Contains(got.body, "7700900") || strings.Contains(got.body, "code is") {
+			t.Errorf("%s: the answer shows the number or the text: %s", name, got.body)
+		}
+	}
+	many := strings.Repeat(envelopeOf("a", "")+",", 500) + envelopeOf("b", "")
+	for name, body := range map[string]string{
+		"no such lane": `{"lane":"express","messages":[` + envelopeOf("a", "") + `]}`,
+		"no message":   `{"lane":"otp","messages":[]}`,
+		"too many":     `{"lane":"otp","messages":[` + many + `]}`,
+	} {
+		if got := s.ask("sender", "POST", "/messages", body); got.status !=
+			http.StatusUnprocessableEntity {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	long := `{"lane":"otp","messages":[` + strings.Repeat(" ", 5<<20) + `]}`
+	if got := s.ask("sender", "POST", "/messages", long); got.status !=
+		http.StatusRequestEntityTooLarge {
+		t.Errorf("a body of 5 MiB: %d", got.status)
+	}
+}
+
+func TestWhatKafkaDoesNotConfirmIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	s := newIntakeStage(t, api.Rate{}, brokenIntake{})
+	body := `{"lane":"otp","messages":[` + envelopeOf("a", "") + `,` + envelopeOf("b", "") + `]}`
+	if got := s.ask("sender", "POST", "/messages", body); got.status !=
+		http.StatusServiceUnavailable || !strings.Contains(got.body, `messages[1]"`) ||
+		strings.Contains(got.body, `messages[0]`) || !strings.Contains(got.body, "1 of 2") {
+		t.Errorf("one of two: %+v", got)
+	}
+	intake, cluster := newIntake(t)
+	s = newIntakeStage(t, api.Rate{}, intake)
+	cluster.Close()
+	if got := s.ask("sender", "POST", "/messages", body); got.status !=
+		http.StatusServiceUnavailable || !strings.Contains(got.body, "0 of 2") {
+		t.Errorf("no broker: %+v", got)
+	}
+}
+
+func TestWithoutAnIntakeNoMessageIsTaken(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
+		envelopeOf("a", "")+`]}`); got.status != http.StatusNotFound {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/ledger"
+)
+
+type replayInput struct {
+	NoMatch
+	Body struct {
+		Change
+		Records    []string  `json:"records,omitempty" maxItems:"500" doc:"ids, or positions as topic/partition/offset; instead of a filter"`
+		Lane       string    `json:"lane,omitempty" maxLength:"64"`
+		Topic      string    `json:"topic,omitempty" maxLength:"249"`
+		DeadReason string    `json:"dead_reason,omitempty" maxLength:"64" doc:"such as no_route"`
+		Since      time.Time `json:"since,omitempty" doc:"that were received since then"`
+		All        bool      `json:"all,omitempty" doc:"all that were not replayed"`
+		Limit      int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"of a filter: the oldest of the newest so many"`
+		Again      bool      `json:"again,omitempty" doc:"also those of records that were replayed and have not arrived; published under the same id"`
+	}
+}
+
+// filter is what the body asks for without naming records.
+func (in *replayInput) filter() (f ledger.DeadFilter, ok bool) {
+	b := &in.Body
+	f = ledger.DeadFilter{Lane: b.Lane, Topic: b.Topic, Reason: b.DeadReason, Since: b.Since}
+	return f, b.All || f != ledger.DeadFilter{}
+}
+
+// replayedRecord is what became of one record.
+type replayedRecord struct {
+	Record    string `json:"record"`
+	Published bool   `json:"published"`
+	ID        string `json:"id" doc:"that it is published under"`
+	NewID     bool   `json:"new_id" doc:"it is not the record's own"`
+	Topic     string `json:"topic"`
+	Why       string `json:"why" doc:"why it was not published; empty in a dry run"`
+}
+
+type replayed struct {
+	DryRun   bool             `json:"dry_run"`
+	Replayed []replayedRecord `json:"replayed" nullable:"false"`
+	Trouble  string           `json:"trouble,omitempty" doc:"why the records behind the last one were not tried; what stands in the list is done"`
+}
+
+// replay publishes dead records again, one by one. What was published before one fails stays
+// published, so that is told and no error.
+func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], error) {
+	who, err := by(ctx, &in.Body.Change, nil)
+	if err != nil {
+		return nil, err
+	}
+	filter, filtered := in.filter()
+	if filtered == (len(in.Body.Records) > 0) {
+		return nil, &control.Refused{Err: errWhichRecords}
+	}
+	r, err := a.replayer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, err := a.deadRecords(ctx, r, in.Body.Records, &filter, in.Body.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := replayed{DryRun: who.DryRun, Replayed: []replayedRecord{}}
+	for i := range records {
+		done, err := r.Replay(ctx, &records[i], &control.Replaying{By: who, Again: in.Body.Again})
+		if err != nil && len(out.Replayed) == 0 {
+			return nil, err
+		}
+		if err != nil {
+			a.cfg.Log.Error().Err(err).Msg("a replay by the API was not finished")
+			out.Trouble = done.Record + " failed: see whether it was replayed, and replay the rest"
+			break
+		}
+		out.Replayed = append(out.Replayed, replayedRecord{
+			done.Record, done.Published, done.ID, done.NewID, done.Topic, done.Why,
+		})
+	}
+	return &reply[replayed]{out}, nil
+}
+
+// replayer works by the routing in force.
+func (a *API) replayer(ctx context.Context) (*control.Replayer, error) {
+	_, doc, err := control.InForce(ctx, a.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	region, err := numbers.ParseRegion(a.cfg.DefaultRegion)
+	if err != nil {
+		return nil, err
+	}
+	return control.NewReplayer(control.ReplayConfig{
+		Ledger: a.cfg.Ledger, Routing: doc, Region: region, AllowUnknown: a.cfg.AllowUnknown,
+		Publish: a.cfg.Publish,
+	})
+}
+
+func (a *API) deadRecords(
+	ctx context.Context, r *control.Replayer, names []string, f *ledger.DeadFilter, limit int,
+) ([]ledger.DeadRecord, error) {
+	if len(names) == 0 {
+		return r.Matching(ctx, f, limit)
+	}
+	found := make([]ledger.DeadRecord, len(names))
+	for i, name := range names {
+		var err error
+		if found[i], err = control.FindDead(ctx, a.cfg.Ledger, name); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStatusEventsAreSentToTheServicesThatTheSettingsName from a whole process.
+func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
+	t.Parallel()
+	events := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get("webhook-signature") != "" {
+			events <- string(body)
+		}
+	}))
+	t.Cleanup(server.Close)
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"shop.key": "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
+		"hooks.yaml": "webhooks:\n  - {name: shop, url: \"" + server.URL + "\", allow_private: true, " +
+			"secret_files: [shop.key], states: [accepted]}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStageWith(t, oneChannel, func(o *Options) {
+		o.Settings.SecretsDir = folder
+		o.Settings.StatusWebhooksFile = filepath.Join(folder, "hooks.yaml")
+	}, nil)
+	s.publish(1)
+	select {
+	case e := <-events:
+		if !strings.Contains(e, `"state":"accepted"`) {
+			t.Errorf("%s", e)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("no event came")
+	}
+}

@@ -1,0 +1,296 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Publish writes a record to a topic and returns nil once all replicas in step have it.
+type Publish func(ctx context.Context, topic, id string, value []byte) error
+
+// ReplayConfig is what a Replayer needs.
+type ReplayConfig struct {
+	Ledger *ledger.Ledger
+	// Routing is the one in force: what would be a dead record again under it is not published.
+	Routing      *config.Routing
+	Region       numbers.Region // of numbers without a country code
+	AllowUnknown bool           // envelopes may have unknown fields
+	Publish      Publish
+}
+
+// Replaying says how dead records are published again.
+type Replaying struct {
+	Whole   []byte            // in place of the record; nil for none
+	Changes []envelope.Change // of the record, or none
+	Again   bool              // also a record that was replayed and has not arrived
+	By      By
+}
+
+// Replayed is what became of one record.
+type Replayed struct {
+	Record    string // its position
+	Published bool
+	ID        string // that it is published under
+	NewID     bool   // it is not the record's own
+	Topic     string
+	// Why completes the sentence "record ..." where it was not published; empty in a dry run.
+	Why string
+	// NoPayload means that the record itself cannot be read: it can be replayed when its bytes are
+	// given anew.
+	NoPayload bool
+	// Message is what would be published, in a dry run.
+	Message *envelope.Message
+}
+
+// Replayer publishes dead records again.
+type Replayer struct {
+	cfg     ReplayConfig
+	routing *decide.Routing
+}
+
+// NewReplayer compiles the routing.
+func NewReplayer(cfg ReplayConfig) (*Replayer, error) {
+	routing, err := app.Compile(cfg.Routing, 0)
+	return &Replayer{cfg, routing}, err
+}
+
+// replayKey draws for the check of a record: the draw is not looked at.
+var replayKey = selector.Key{1}
+
+// MostReplayed bounds how many records are replayed at once.
+const MostReplayed = 1000
+
+// Matching are the records of a filter that were not replayed, the oldest first. There are limit at
+// most.
+func (r *Replayer) Matching(
+	ctx context.Context, f *ledger.DeadFilter, limit int,
+) ([]ledger.DeadRecord, error) {
+	open := *f
+	open.Open = true
+	found, err := r.cfg.Ledger.DeadRecords.List(ctx, &open, limit)
+	slices.Reverse(found)
+	return found, err
+}
+
+// FindDead reads the dead record with an id or at a position.
+func FindDead(ctx context.Context, l *ledger.Ledger, name string) (ledger.DeadRecord, error) {
+	d, err := l.DeadRecords.Find(ctx, name)
+	if origin, ok := ledger.ParseOrigin(name); ok && errors.Is(err, ledger.ErrNoDeadRecord) {
+		d, err = l.DeadRecords.At(ctx, origin)
+	}
+	if errors.Is(err, ledger.ErrNoDeadRecord) {
+		return d, unknownf("no dead record has the id or the position %s", Quoted(name))
+	}
+	return d, err
+}
+
+// Replay publishes one record again. An error means that it may not have been published although
+// that is on record.
+func (r *Replayer) Replay(
+	ctx context.Context, d *ledger.DeadRecord, how *Replaying,
+) (done Replayed, err error) {
+	done.Record = d.Origin.String()
+	one := &replay{Replayer: r, how: how, done: &done}
+	value, m, why, err := one.compose(ctx, d)
+	if why != "" || err != nil {
+		done.Why = why
+		return done, err
+	}
+	done.ID, done.NewID, done.Topic = m.ID, m.ID != d.ID, r.topic(d)
+	switch {
+	case done.Topic == "":
+		done.Why = "came by lane " + d.Lane + ", which the routing in force does not have"
+		return done, nil
+	case how.By.DryRun:
+		done.Message = m
+		return done, nil
+	}
+	err = r.cfg.Ledger.DeadRecords.Replay(ctx, &ledger.Replaying{
+		Record: d, As: m.ID, Author: how.By.Author, Reason: how.By.Reason,
+	})
+	switch {
+	case errors.Is(err, ledger.ErrReplayed):
+		done.Why = "has been replayed by somebody else just now"
+		return done, nil
+	case errors.Is(err, ledger.ErrIDTaken):
+		done.Why = "has an id that another message has taken just now: try it once more"
+		return done, nil
+	case err != nil:
+		return done, err
+	}
+	if err := r.cfg.Publish(ctx, done.Topic, m.ID, value); err != nil {
+		return done, &Unpublished{done.Record, err}
+	}
+	done.Published = true
+	return done, nil
+}
+
+// Unpublished means that a replay is on record, and that Kafka has not confirmed it.
+type Unpublished struct {
+	Record string
+	Err    error
+}
+
+func (u *Unpublished) Error() string {
+	return u.Record + " may not have been published: " + u.Err.Error()
+}
+
+func (u *Unpublished) Unwrap() error { return u.Err }
+
+// replay is that of one record.
+type replay struct {
+	*Replayer
+	how  *Replaying
+	done *Replayed
+}
+
+// compose makes the envelope that is published.
+func (r *replay) compose(
+	ctx context.Context, d *ledger.DeadRecord,
+) (value []byte, m *envelope.Message, why string, err error) {
+	if value = r.how.Whole; value == nil {
+		value, err = r.cfg.Ledger.DeadRecords.Payload(ctx, d.Seq)
+		switch {
+		case errors.Is(err, ledger.ErrPayloadGone), errors.Is(err, ledger.ErrPayloadHidden):
+			r.done.NoPayload = true
+			return nil, nil, "cannot be replayed: " + PayloadTrouble(err), nil
+		case err != nil:
+			return nil, nil, "", err
+		}
+	}
+	value, err = envelope.Edit(value, r.how.Changes...)
+	switch {
+	case errors.Is(err, envelope.ErrNoObject) && r.how.Whole == nil:
+		r.done.NoPayload = true
+		return nil, nil, "is no JSON object, so no field of it can be changed", nil
+	case err != nil:
+		return nil, nil, "", refuse(err)
+	}
+	id, why, err := r.id(ctx, d, value)
+	if why != "" || err != nil {
+		return nil, nil, why, err
+	}
+	if value, err = envelope.Edit(value, envelope.Change{Field: "id", Value: id}); err != nil {
+		return nil, nil, "", err
+	}
+	m, value, why = r.decode(d, value)
+	return value, m, why, nil
+}
+
+// id is that which the record is published under: its own, or a new one where it has none or
+// another message has it. A record that is replayed again keeps what it got.
+func (r *replay) id(
+	ctx context.Context, d *ledger.DeadRecord, value []byte,
+) (id, why string, err error) {
+	m, _ := envelope.Decode(value, true) // the id is read whatever else is wrong
+	if d.Replay != nil {
+		return r.replayedID(ctx, d, m.ID)
+	}
+	made := "dead-" + strconv.FormatInt(d.Seq, 10)
+	if m.ID == "" {
+		return made, "", nil
+	}
+	holder, err := r.cfg.Ledger.DeadRecords.Holder(ctx, m.ID)
+	switch {
+	case err != nil:
+		return "", "", err
+	case holder == 0 || holder == d.Seq:
+		return m.ID, "", nil
+	case m.ID != d.ID && r.given():
+		return "", "cannot be replayed as " + Quoted(m.ID) + ": another message has this id", nil
+	}
+	return made, "", nil
+}
+
+// given reports whether the operator says what the id is.
+func (r *replay) given() bool {
+	return r.how.Whole != nil ||
+		slices.ContainsFunc(r.how.Changes, func(c envelope.Change) bool { return c.Field == "id" })
+}
+
+// replayedID is the id of a record that was replayed before, if that has not arrived.
+func (r *replay) replayedID(
+	ctx context.Context, d *ledger.DeadRecord, given string,
+) (id, why string, err error) {
+	was := fmt.Sprintf("was replayed by %s at %s as %s", d.Replay.Author,
+		d.Replay.At.Format(instant), Quoted(d.Replay.As))
+	record, err := r.cfg.Ledger.Messages.Record(ctx, d.Replay.As)
+	switch {
+	case errors.Is(err, ledger.ErrNoMessage) && !r.how.Again:
+		return "", was + ", which is not in the ledger yet: wait until it has been read from Kafka, " +
+			"or publish it once more with --again", nil
+	case errors.Is(err, ledger.ErrNoMessage) && r.given() && given != d.Replay.As:
+		return "", was + ", and keeps this id", nil
+	case errors.Is(err, ledger.ErrNoMessage):
+		return d.Replay.As, "", nil
+	case err != nil:
+		return "", "", err
+	case record.Message.State == ledger.Dead:
+		return "", was + ", and could not be used either: replay " +
+			record.Message.Origin.String(), nil
+	}
+	return "", was + ", which is " + string(record.Message.State), nil
+}
+
+// decode reads what would be published as the dispatcher will: why says that it would be a dead
+// record again.
+func (r *replay) decode(d *ledger.DeadRecord, value []byte) (*envelope.Message, []byte, string) {
+	unknown := r.cfg.AllowUnknown
+	m, problem := envelope.Decode(value, unknown)
+	if problem != nil && problem.Code == envelope.BadNumber {
+		value = r.cfg.Region.Rewrite(value)
+		m, problem = envelope.Decode(value, unknown)
+	}
+	if problem == nil {
+		now := time.Now().UTC()
+		plan := decide.NewPlan(r.routing, []selector.Key{replayKey}, now, []decide.Job{{
+			Lane: d.Lane, Produced: now, Raw: value, Message: m,
+		}})
+		if row := &plan.Tasks[0].Row; row.State == ledger.Dead {
+			problem = &envelope.Problem{Code: envelope.Code(row.Reason), Detail: row.Detail}
+		}
+	}
+	if problem != nil {
+		return nil, nil, fmt.Sprintf("would be a dead record again (%s): %s. What to do: %s",
+			problem.Code, problem.Detail, problem.Code.Remedy())
+	}
+	return &m, value, ""
+}
+
+// topic is where the record came from if its lane still reads that, else the lane's first topic;
+// empty if the lane is gone.
+func (r *Replayer) topic(d *ledger.DeadRecord) string {
+	for i := range r.cfg.Routing.Lanes {
+		lane := &r.cfg.Routing.Lanes[i]
+		switch {
+		case lane.Name != d.Lane:
+		case slices.Contains(lane.Topics, d.Origin.Topic):
+			return d.Origin.Topic
+		default:
+			return lane.Topics[0]
+		}
+	}
+	return ""
+}
+
+// PayloadTrouble says why the record itself cannot be read.
+func PayloadTrouble(err error) string {
+	if errors.Is(err, ledger.ErrPayloadHidden) {
+		return "the login of DISPATCHER_POSTGRES_URL may not read numbers and texts: use one that is " +
+			"a member of dispatcher_app"
+	}
+	return "the record itself is not kept any more (DISPATCHER_PAYLOAD_RETENTION, or it was " +
+		"erased): it may still be on the topic of dead letters, or with its producer"
+}

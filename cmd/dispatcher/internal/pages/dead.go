@@ -1,0 +1,99 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/ledger"
+)
+
+const (
+	// mostReplayed is how many records the form replays at once.
+	mostReplayed = 200
+	// mostTold is of how many records a notice says why they were left out.
+	mostTold = 5
+)
+
+// replayDead publishes dead records again as they are: one, or all with a reason that were not
+// replayed. "look" only says what would happen.
+func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
+	by, err := byOf(r)
+	if err != nil {
+		return err
+	}
+	by.DryRun = r.PostFormValue("do") != "replay"
+	replayer, err := s.replayer(r.Context())
+	if err != nil {
+		return err
+	}
+	records, err := s.chosen(r, replayer)
+	if err != nil {
+		return err
+	}
+	published := 0
+	var left []string
+	for i := range records {
+		done, err := replayer.Replay(r.Context(), &records[i], &control.Replaying{By: *by})
+		switch {
+		case err != nil:
+			return fmt.Errorf("replay %s after %d others: %w", done.Record, published, err)
+		case done.Why != "":
+			left = append(left, done.Record+" "+done.Why)
+		default:
+			published++
+		}
+	}
+	return s.done(w, r, "/ambiguous", replayNotice(published, left, by.DryRun))
+}
+
+func (s *Server) replayer(ctx context.Context) (*control.Replayer, error) {
+	_, doc, err := control.InForce(ctx, s.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	region, err := numbers.ParseRegion(s.cfg.DefaultRegion)
+	if err != nil {
+		return nil, err
+	}
+	return control.NewReplayer(control.ReplayConfig{
+		Ledger: s.cfg.Ledger, Routing: doc, Region: region, AllowUnknown: s.cfg.AllowUnknown,
+		Publish: s.cfg.Publish,
+	})
+}
+
+// chosen are the records that the form means.
+func (s *Server) chosen(r *request, replayer *control.Replayer) ([]ledger.DeadRecord, error) {
+	kind, name, _ := strings.Cut(r.PostFormValue("which"), ":")
+	switch kind {
+	case "record":
+		d, err := control.FindDead(r.Context(), s.cfg.Ledger, name)
+		return []ledger.DeadRecord{d}, err
+	case "reason":
+		return replayer.Matching(r.Context(), &ledger.DeadFilter{Reason: name}, mostReplayed)
+	}
+	return nil, refuse("choose a record, or a reason")
+}
+
+// replayNotice says what became of the records.
+func replayNotice(published int, left []string, dry bool) string {
+	verb, records := "were", "records"
+	if dry {
+		verb = "would be"
+	}
+	if published == 1 {
+		records = "record"
+		verb = strings.Replace(verb, "were", "was", 1)
+	}
+	notice := fmt.Sprintf("%d %s %s published again.", published, records, verb)
+	for _, why := range left[:min(len(left), mostTold)] {
+		notice += " " + why + "."
+	}
+	if more := len(left) - mostTold; more > 0 {
+		notice += fmt.Sprintf(" And %d more were left out.", more)
+	}
+	return notice
+}

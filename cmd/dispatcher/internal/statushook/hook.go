@@ -1,0 +1,168 @@
+package statushook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/config"
+)
+
+// hook delivers events to one receiver.
+type hook struct {
+	config.StatusWebhook
+	own     map[string]bool // tenants with a webhook of their own
+	client  *http.Client
+	pause   time.Duration
+	log     zerolog.Logger
+	metrics *metrics
+	told    atomic.Int64 // when the log was told something last, in nanoseconds
+}
+
+// tellAfter is how long the log is not told more of one webhook: one whose receiver is away would
+// fill it. The metrics count everything.
+const tellAfter = 10 * time.Second
+
+func (h *hook) tell(level zerolog.Level, err error, what string) {
+	last, now := h.told.Load(), time.Now().UnixNano()
+	if now-last >= int64(tellAfter) && h.told.CompareAndSwap(last, now) {
+		h.log.WithLevel(level).Err(err).Str("webhook", h.Name).Msg(what)
+	}
+}
+
+// mostRead bounds what is read of an answer, which only keeps the connection in use.
+const mostRead = 16 << 10
+
+// errRefused means that the receiver will never take this event.
+var errRefused = errors.New("the receiver refused the event")
+
+// deliver sends an event until it is taken, refused or too old, and reports false when ctx has
+// ended before.
+func (h *hook) deliver(ctx context.Context, record *kgo.Record) bool {
+	if !h.wants(record.Value) {
+		return true
+	}
+	done := h.metrics.begin(h.Name, record.Timestamp)
+	defer done()
+	pause := h.pause
+	for {
+		if time.Since(record.Timestamp) > h.MaxAge {
+			h.metrics.count(h.Name, expired)
+			h.tell(zerolog.ErrorLevel, nil, "a status event is older than max_age and left out: "+
+				"the receiver of the webhook does not take what it is sent")
+			return true
+		}
+		err := h.call(ctx, record.Value)
+		switch {
+		case err == nil:
+			h.metrics.count(h.Name, delivered)
+			return true
+		case ctx.Err() != nil:
+			return false
+		case errors.Is(err, errRefused):
+			h.metrics.count(h.Name, refused)
+			h.tell(zerolog.ErrorLevel, err, "a webhook refuses a status event; it is left out")
+			return true
+		}
+		h.metrics.count(h.Name, failed)
+		h.tell(zerolog.WarnLevel, err, "a status event cannot be sent to a webhook; trying again")
+		// With jitter, so that the calls of many messages do not come back at the same moment.
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+			return false
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// wants reports whether an event is one of this webhook. What is no event is for nobody.
+func (h *hook) wants(event []byte) bool {
+	var e struct {
+		State  string `json:"state"`
+		Tenant string `json:"tenant"`
+	}
+	if json.Unmarshal(event, &e) != nil {
+		return false
+	}
+	if len(h.States) > 0 && !slices.Contains(h.States, e.State) {
+		return false
+	}
+	return e.Tenant == h.Tenant || h.Tenant == "" && !h.own[e.Tenant]
+}
+
+// call makes one request. The receiver takes the event with any status 2xx. It refuses it for good
+// with one that says that the request itself is wrong; a receiver that lost its address, its
+// certificate or its secret answers otherwise, and is waited for.
+func (h *hook) call(ctx context.Context, event []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(event))
+	if err != nil {
+		return err
+	}
+	h.sign(request.Header, event, time.Now())
+	began := time.Now()
+	response, err := h.client.Do(request)
+	h.metrics.took(h.Name, time.Since(began))
+	if err != nil {
+		return cause(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing was written
+	_, _ = io.CopyN(io.Discard, response.Body, mostRead)
+	switch status := response.StatusCode; {
+	case status >= 200 && status < 300:
+		return nil
+	case status == http.StatusBadRequest, status == http.StatusGone,
+		status == http.StatusRequestEntityTooLarge, status == http.StatusUnsupportedMediaType,
+		status == http.StatusUnprocessableEntity:
+		return fmt.Errorf("%w: %d", errRefused, status)
+	default:
+		return fmt.Errorf("the receiver answered %d", status)
+	}
+}
+
+// cause is an error of a call without the address, which may hold a secret.
+func cause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// sign sets the headers of Standard Webhooks: webhook-id is the same each time that the event is
+// sent, and webhook-signature has an HMAC-SHA256 of id, timestamp and body for each secret.
+func (h *hook) sign(header http.Header, event []byte, now time.Time) {
+	sum := sha256.Sum256(event)
+	id, at := "evt_"+hex.EncodeToString(sum[:16]), strconv.FormatInt(now.Unix(), 10)
+	signatures := make([]string, len(h.Secrets))
+	for i, secret := range h.Secrets {
+		mac := hmac.New(sha256.New, secret)
+		_, _ = io.WriteString(mac, id+"."+at+".")
+		_, _ = mac.Write(event)
+		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("User-Agent", "sms-dispatcher")
+	header.Set("webhook-id", id)
+	header.Set("webhook-timestamp", at)
+	header.Set("webhook-signature", strings.Join(signatures, " "))
+}

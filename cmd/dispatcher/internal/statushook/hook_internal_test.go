@@ -1,0 +1,41 @@
+package statushook
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/config"
+)
+
+// TestAnEventIsGivenUpWhenItIsTooOld although its receiver may come back.
+func TestAnEventIsGivenUpWhenItIsTooOld(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(server.Close)
+	sender, err := New(Config{
+		Webhooks: []config.StatusWebhook{{
+			Name: "shop", URL: server.URL, MaxAge: 50 * time.Millisecond, AllowPrivate: true,
+		}},
+		Group: "dispatcher", Topic: "sms.status", Pause: time.Millisecond,
+		Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sender.close() })
+	if !sender.readers[0].hook.deliver(t.Context(), &kgo.Record{
+		Value: []byte(`{"id":"m"}`), Timestamp: time.Now().Add(30 * time.Millisecond),
+	}) || calls == 0 {
+		t.Errorf("after %d calls it is not given up", calls)
+	}
+}

@@ -1,0 +1,408 @@
+package statushook_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"dispatcher/cmd/dispatcher/internal/statushook"
+	"dispatcher/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	topic       = "sms.status"
+	testTimeout = 20 * time.Second
+)
+
+var secrets = [][]byte{
+	[]byte("the first secret of all the tests"), []byte("the one before that was in use"),
+}
+
+// receiver is a service that takes events, and answers as its test says.
+type receiver struct {
+	*httptest.Server
+	mu      sync.Mutex
+	taken   []string // guarded by mu: "id seq" of each event that was answered with 2xx
+	ids     []string // guarded by mu: webhook-id of each call
+	faults  []string // guarded by mu
+	answer  func(call int, event string) int
+	changed chan struct{} // guarded by mu; closed at each call
+}
+
+func newReceiver(t *testing.T, answer func(call int, event string) int) *receiver {
+	t.Helper()
+	r := &receiver{answer: answer, changed: make(chan struct{})}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func ok(int, string) int { return http.StatusNoContent }
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, _ := io.ReadAll(request.Body)
+	var e struct {
+		ID  string `json:"id"`
+		Seq int    `json:"seq"`
+	}
+	fault := ""
+	if err := json.Unmarshal(body, &e); err != nil {
+		fault = err.Error()
+	}
+	if why := verify(request.Header, body); why != "" {
+		fault = why
+	}
+	what := fmt.Sprintf("%s %d", e.ID, e.Seq)
+	r.mu.Lock()
+	call := len(r.ids)
+	r.ids = append(r.ids, request.Header.Get("webhook-id"))
+	if fault != "" {
+		r.faults = append(r.faults, fault)
+	}
+	r.mu.Unlock()
+	status := r.answer(call, what)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if status < 300 {
+		r.taken = append(r.taken, what)
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+	if status == http.StatusFound {
+		w.Header().Set("Location", "/elsewhere")
+	}
+	w.WriteHeader(status)
+}
+
+// verify checks the signatures as a receiver does that has one of the secrets.
+func verify(h http.Header, body []byte) string {
+	at, err := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
+	if err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
+		return "the timestamp is " + h.Get("webhook-timestamp")
+	}
+	for i, signature := range strings.Fields(h.Get("webhook-signature")) {
+		mac := hmac.New(sha256.New, secrets[i])
+		fmt.Fprintf(mac, "%s.%d.%s", h.Get("webhook-id"), at, body)
+		if signature != "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)) {
+			return "signature " + signature + " is not valid"
+		}
+	}
+	if n := len(strings.Fields(h.Get("webhook-signature"))); n != len(secrets) {
+		return fmt.Sprintf("%d signatures", n)
+	}
+	return ""
+}
+
+// wait waits until the receiver has seen what is expected.
+func (r *receiver) wait(t *testing.T, enough func() bool) {
+	t.Helper()
+	over := time.After(testTimeout)
+	for {
+		r.mu.Lock()
+		done, changed := enough(), r.changed
+		r.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-over:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			t.Fatalf("it took %v, in %d calls", r.taken, len(r.ids))
+		}
+	}
+}
+
+func (r *receiver) has(n int) func() bool { return func() bool { return len(r.taken) >= n } }
+
+// check expects the events of each message in their order.
+func (r *receiver) check(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := map[string]int{}
+	for _, e := range r.taken {
+		id, number, _ := strings.Cut(e, " ")
+		seq, err := strconv.Atoi(number)
+		if err != nil || seq < last[id] {
+			t.Errorf("%s was taken after %d of it", e, last[id])
+		}
+		last[id] = seq
+	}
+	if len(r.faults) > 0 {
+		t.Errorf("%v", r.faults)
+	}
+}
+
+// stage is a broker with events.
+type stage struct {
+	t        *testing.T
+	cluster  *kfake.Cluster
+	client   *kgo.Client
+	registry *prometheus.Registry
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return &stage{t: t, cluster: c, client: client}
+}
+
+// tell publishes an event of a message, which happened a while ago.
+func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
+	s.t.Helper()
+	value := fmt.Sprintf(`{"id":%q,"state":%q,"seq":%d,"tenant":%q}`, id, state, seq, tenant)
+	if err := s.client.ProduceSync(s.t.Context(), &kgo.Record{
+		Topic: topic, Key: []byte(id), Value: []byte(value), Timestamp: time.Now().Add(-ago),
+	}).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// run sends the events of webhooks until the function that it returns is called.
+func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
+	s.t.Helper()
+	s.registry = prometheus.NewRegistry()
+	for i := range hooks {
+		hooks[i].Secrets = secrets
+		if hooks[i].MaxAge == 0 {
+			hooks[i].MaxAge = time.Hour
+		}
+	}
+	sender, err := statushook.New(statushook.Config{
+		Webhooks: hooks, Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
+		Group: "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.Nop(),
+		Timeout: time.Second, Pause: 5 * time.Millisecond,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- sender.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func hook(name, tenant string, r *receiver) config.StatusWebhook {
+	return config.StatusWebhook{Name: name, Tenant: tenant, URL: r.URL, AllowPrivate: true}
+}
+
+func TestEachTenantGetsItsEventsSignedAndInOrder(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	shop, rest := newReceiver(t, ok), newReceiver(t, ok)
+	of := hook("shop", "shop", shop)
+	of.States = []string{"accepted", "delivered"}
+	s.run(of, hook("rest", "", rest))
+	for i := range 10 {
+		s.tell(fmt.Sprint("m-", i), "shop", "received", 1, 0)
+		s.tell(fmt.Sprint("m-", i), "shop", "accepted", 2, 0)
+		s.tell(fmt.Sprint("m-", i), "shop", "delivered", 3, 0)
+		s.tell(fmt.Sprint("other-", i), []string{"", "bank"}[i%2], "accepted", 1, 0)
+	}
+	shop.wait(t, shop.has(20))
+	rest.wait(t, rest.has(10))
+	shop.check(t)
+	rest.check(t)
+	for _, e := range append(shop.taken, rest.taken...) {
+		if strings.HasPrefix(e, "m-") && strings.HasSuffix(e, " 1") {
+			t.Errorf("%s is of a state that was not asked for", e)
+		}
+	}
+	if len(shop.taken) != 20 || len(rest.taken) != 10 {
+		t.Errorf("%v, %v", shop.taken, rest.taken)
+	}
+}
+
+// TestAReceiverThatFailsGetsTheEventAgain under the same webhook-id, before those that follow it.
+func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]int{
+		"an error": http.StatusInternalServerError, "a redirect": http.StatusFound,
+		"a wrong secret": http.StatusUnauthorized,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			r := newReceiver(t, func(call int, _ string) int {
+				if call < 3 {
+					return status
+				}
+				return http.StatusOK
+			})
+			s.run(hook("shop", "", r))
+			s.tell("m", "", "accepted", 1, 0)
+			s.tell("m", "", "delivered", 2, 0)
+			r.wait(t, r.has(2))
+			r.check(t)
+			if !slices.Equal(r.taken, []string{"m 1", "m 2"}) || r.ids[0] != r.ids[3] ||
+				r.ids[3] == r.ids[4] {
+				t.Errorf("%v, ids %v", r.taken, r.ids)
+			}
+		})
+	}
+}
+
+func TestASlowReceiverGetsTheEventAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	release := make(chan struct{})
+	r := newReceiver(t, func(call int, _ string) int {
+		if call == 0 {
+			<-release
+		}
+		return http.StatusOK
+	})
+	s.run(hook("shop", "", r))
+	s.tell("m", "", "accepted", 1, 0)
+	r.wait(t, r.has(1))
+	close(release)
+	r.check(t)
+}
+
+// TestAReceiverThatIsAwayHoldsUpNobodyElse and gets its events after a restart.
+func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	var back atomic.Bool
+	dead := newReceiver(t, func(int, string) int {
+		if !back.Load() {
+			return http.StatusBadGateway
+		}
+		return http.StatusOK
+	})
+	alive := newReceiver(t, ok)
+	stop := s.run(hook("dead", "shop", dead), hook("alive", "", alive))
+	for i := range 20 {
+		s.tell(fmt.Sprint("s-", i), "shop", "accepted", 1, 0)
+		s.tell(fmt.Sprint("m-", i), "", "accepted", 1, 0)
+	}
+	alive.wait(t, alive.has(20))
+	s.until("alive", "delivered", 20) // else the stop would end calls whose answers are on the way
+	dead.wait(t, func() bool { return len(dead.ids) > 0 })
+	stop()
+	back.Store(true)
+	s.run(hook("dead", "shop", dead), hook("alive", "", alive))
+	dead.wait(t, dead.has(20))
+	dead.check(t)
+	s.tell("last", "", "accepted", 1, 0)
+	alive.wait(t, func() bool { return slices.Contains(alive.taken, "last 1") })
+	if len(alive.taken) != 21 {
+		t.Errorf("events that were taken came again after an orderly stop: %v", alive.taken)
+	}
+}
+
+// TestARefusedEventIsLeftOut and does not hold up those that follow it, nor does one that is too
+// old.
+func TestARefusedEventIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	r := newReceiver(t, func(_ int, event string) int {
+		if event == "m 1" {
+			return http.StatusUnprocessableEntity
+		}
+		return http.StatusOK
+	})
+	s.tell("m", "", "accepted", 1, 0)
+	s.tell("m", "", "delivered", 2, 2*time.Hour)
+	s.tell("m", "", "no_receipt", 3, 0)
+	s.run(hook("shop", "", r))
+	r.wait(t, r.has(1))
+	if s.count("shop", "refused") != 1 || s.count("shop", "expired") != 1 ||
+		!slices.Equal(r.taken, []string{"m 3"}) {
+		t.Errorf("it took %v", r.taken)
+	}
+}
+
+// TestPrivateAddressesAreNotCalledUnlessAllowed, whatever the name of the host.
+func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	forbidden, allowed := newReceiver(t, ok), newReceiver(t, ok)
+	h := hook("forbidden", "", forbidden)
+	h.AllowPrivate = false
+	h.URL = strings.Replace(h.URL, "127.0.0.1", "localhost", 1)
+	s.run(h, hook("allowed", "shop", allowed))
+	s.tell("m", "", "accepted", 1, 0)
+	s.tell("s", "shop", "accepted", 1, 0)
+	allowed.wait(t, allowed.has(1))
+	s.until("forbidden", "failed", 1)
+	if len(forbidden.ids) > 0 {
+		t.Error("a private address was called")
+	}
+}
+
+// until waits until so many events of a webhook have had a result.
+func (s *stage) until(name, result string, n float64) {
+	s.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for over := time.After(testTimeout); s.count(name, result) < n; {
+		select {
+		case <-tick.C:
+		case <-over:
+			s.t.Fatalf("%s %s: %v", name, result, s.count(name, result))
+		}
+	}
+}
+
+func (s *stage) count(name, result string) float64 {
+	s.t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["webhook"] == name && labels["result"] == result {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// StatusWebhook is where the status events of a tenant are sent to.
+type StatusWebhook struct {
+	// Name is the consumer group's and the metrics'; it never changes.
+	Name string
+	// Tenant is whose events are sent; empty for all tenants without a webhook of their own, and
+	// for events without a tenant.
+	Tenant string
+	URL    string
+	// Secrets sign; the first is the current one, the others are still accepted by the receiver.
+	Secrets [][]byte
+	// States are those that are told; empty for all.
+	States []string
+	// MaxAge is how old an event may become that the receiver does not take.
+	MaxAge time.Duration
+	// AllowPrivate lets the address be this machine or a private network, and plain HTTP.
+	AllowPrivate bool
+}
+
+// maxAge is MaxAge unless the file says otherwise.
+const maxAge = 24 * time.Hour
+
+// statusWebhooks is the form of the file.
+type statusWebhooks struct {
+	Webhooks []struct {
+		Name         string   `yaml:"name"`
+		Tenant       string   `yaml:"tenant"`
+		URL          string   `yaml:"url"`
+		SecretFiles  []string `yaml:"secret_files"`
+		States       []string `yaml:"states"`
+		MaxAge       string   `yaml:"max_age"`
+		AllowPrivate bool     `yaml:"allow_private"`
+	} `yaml:"webhooks"`
+}
+
+// StatusWebhooks reads the file of DISPATCHER_STATUS_WEBHOOKS_FILE, and the secrets that it names
+// from the folder of secrets. Without the setting there are none.
+func (s *Settings) StatusWebhooks() ([]StatusWebhook, error) {
+	const setting = Prefix + "_STATUS_WEBHOOKS_FILE"
+	if s.StatusWebhooksFile == "" {
+		return nil, nil
+	}
+	text, err := readSecretFile(setting, s.StatusWebhooksFile)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := parseStatusWebhooks([]byte(text), s.Secrets())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", setting, s.StatusWebhooksFile, err)
+	}
+	return hooks, nil
+}
+
+func parseStatusWebhooks(text []byte, secrets *SecretsFolder) ([]StatusWebhook, error) {
+	var file statusWebhooks
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil {
+		return nil, err
+	}
+	var hooks []StatusWebhook
+	names, tenants := map[string]bool{}, map[string]bool{}
+	for i := range file.Webhooks {
+		f := &file.Webhooks[i]
+		h := StatusWebhook{
+			Name: f.Name, Tenant: f.Tenant, URL: f.URL, States: f.States, MaxAge: maxAge,
+			AllowPrivate: f.AllowPrivate,
+		}
+		err := h.check(f.MaxAge)
+		switch {
+		case err != nil:
+		case names[h.Name]:
+			err = errors.New("has the name of another one")
+		case tenants[h.Tenant]:
+			err = fmt.Errorf("is the second one of tenant %q; each has one", h.Tenant)
+		default:
+			err = h.readSecrets(f.SecretFiles, secrets)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("webhook %d (%s): %w", i+1, h.Name, err)
+		}
+		names[h.Name], tenants[h.Tenant] = true, true
+		hooks = append(hooks, h)
+	}
+	return hooks, nil
+}
+
+func (h *StatusWebhook) check(age string) error {
+	if !isName(h.Name, false) {
+		return errors.New("name is not 1 to 64 letters, digits, dots, dashes and underscores")
+	}
+	u, err := url.Parse(h.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil:
+		return errors.New("url is no https address such as https://shop.example.com/sms")
+	case u.Scheme == "http" && !h.AllowPrivate:
+		return errors.New("url is http; write https, or allow_private: true for a receiver on this " +
+			"machine or in a private network")
+	case slices.Contains(h.States, ""):
+		return errors.New("states has an empty one")
+	}
+	if age != "" {
+		if h.MaxAge, err = time.ParseDuration(age); err != nil || h.MaxAge < time.Minute ||
+			h.MaxAge > 30*day {
+			return errors.New("max_age is not a duration of 1m to 720h, such as 24h")
+		}
+	}
+	return nil
+}
+
+// secretPrefix begins a secret of Standard Webhooks, before its base64.
+const secretPrefix = "whsec_"
+
+func (h *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) error {
+	if len(files) == 0 {
+		return errors.New("secret_files is missing; name a file in the folder of secrets with " +
+			"whsec_ and at least 24 random bytes in base64")
+	}
+	for _, name := range files {
+		raw, err := secrets.Read(name)
+		if err != nil {
+			return err
+		}
+		text, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), secretPrefix)
+		secret, err := base64.StdEncoding.DecodeString(text)
+		if !ok || err != nil || len(secret) < 24 || len(secret) > 64 {
+			return fmt.Errorf("%s is no secret: write whsec_ and 24 to 64 random bytes in base64",
+				name)
+		}
+		h.Secrets = append(h.Secrets, secret)
+	}
+	return nil
+}
