@@ -19,6 +19,8 @@ type dayReport struct {
 	Rows    []ledger.DailyRow
 	Choices []ledger.ChoiceRow
 	Carried []ledger.CarriedRow
+	// Parts are the same told apart by all that the figures tell apart.
+	Parts map[ledger.Part]ledger.PartFigures
 }
 
 func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
@@ -33,6 +35,17 @@ func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
 	}
 	if r.Carried, err = l.Reports.CarriedOn(t.Context(), now, time.UTC); err != nil {
 		t.Fatal(err)
+	}
+	day := ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(now, time.UTC), Period: "today"}
+	parts, err := l.Reports.Range(t.Context(), []ledger.RangeDay{day}, ledger.Split{
+		Hour: true, Tenant: true, CallingCode: true, Sender: true, Reason: true,
+	}, func(int64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Parts = map[ledger.Part]ledger.PartFigures{}
+	for _, p := range parts.Parts {
+		r.Parts[p.Part] = p
 	}
 	return r
 }
@@ -187,6 +200,45 @@ func TestADayOfAnEarlierReleaseHasNoSteps(t *testing.T) {
 	if want.Choices[1].Cause != "open" || want.Choices[1].Segments != 2 ||
 		want.Carried[0].TextSegments != 3 {
 		t.Errorf("%+v", want)
+	}
+}
+
+// TestHoursAndCurrenciesOfAClosedDayAreToldApart: an hour is that of the clock of the day's time
+// zone, and amounts of two currencies are never added.
+func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	zone, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := ledger.NewBusinessDay(time.Date(2026, 11, 21, 12, 0, 0, 0, zone), zone)
+	execute(t, r.db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes,
+		figures) values ('2026-11-21', 1, 'Asia/Tokyo', $1, $2, 3, 2)`, day.From, day.To)
+	for hour, currency := range map[int]string{0: "GBP", 1: "EUR", 23: "GBP"} {
+		for _, also := range []string{currency, "USD"} {
+			execute(t, r.db, `insert into dispatcher.carried_figures (day, revision, hour,
+				routing_version, route, first_choice, channel, cause, tenant, calling_code, messages,
+				currency, segments, cost_micros)
+				values ('2026-11-21', 1, $1, 1, 'default', 'a', 'a', '', '', 0, 1, $2, 2, 7)`,
+				day.From.Add(time.Duration(hour)*time.Hour+time.Minute), also)
+		}
+	}
+	figures, err := r.l.Reports.Range(t.Context(),
+		[]ledger.RangeDay{{BusinessDay: day, Period: "day"}}, ledger.Split{Hour: true}, func(int64) {})
+	if err != nil || len(figures.Open) > 0 || len(figures.Parts) != 3 {
+		t.Fatalf("%v, %+v", err, figures)
+	}
+	for _, p := range figures.Parts {
+		want := map[int16]string{0: "GBP", 1: "EUR", 23: "GBP"}[p.Hour]
+		if want == "" || len(p.Carried) != 2 || p.Carried[0].Currency != want ||
+			p.Carried[1].Currency != "USD" || p.Carried[0].CostMicros != 7 {
+			t.Errorf("%+v", p)
+		}
+	}
+	whole, err := r.l.Reports.CarriedOn(t.Context(), day.From, zone)
+	if err != nil || len(whole) != 3 || whole[2].Currency != "USD" || whole[2].CostMicros != 21 {
+		t.Errorf("%v, %+v", err, whole)
 	}
 }
 

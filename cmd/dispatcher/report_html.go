@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/plots"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -58,6 +59,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		}
 		page.Sentences = rangeSentences(r)
 		for _, s := range waterfallTables(&byChannel) {
+			s.title = "R" + strings.TrimPrefix(s.title, "r") // a heading
 			page.Waterfalls = append(page.Waterfalls, tableOf(&s))
 		}
 		page.Lacking = withoutSteps(r.WithoutSteps)
