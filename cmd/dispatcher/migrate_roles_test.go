@@ -108,8 +108,8 @@ func (o *office) fillRest() {
 		verdict) select message_seq, 'k', 1, 1, 'none', now(), now(), 'taken'
 		from dispatcher.attempts limit 1`)
 	o.exec(`insert into dispatcher.receipts (channel, reference, message_seq, attempt, state,
-		received_at) select 'c', 'r', message_seq, 1, 'delivered', now()
-		from dispatcher.attempts limit 1`)
+		received_at) select channel, 'r', message_seq, attempt, 'delivered', now()
+		from dispatcher.attempts where outcome = 'accepted' limit 1`)
 	o.exec(`insert into dispatcher.limits (channel, scope, window_seconds, unit, configured_max, max,
 		window_start) values ('c', 'channel', 60, 'messages', 9, 9, now())`)
 	o.exec(`insert into dispatcher.limit_restarts (channel, scope, window_seconds, unit, version,
