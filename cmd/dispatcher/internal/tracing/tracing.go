@@ -187,8 +187,8 @@ func (s *Span) Answered(outcome, code string, accepted bool) {
 	s.span.End()
 }
 
-// Settled records that the outcome of an attempt was written down, and the state of the message from
-// then on.
+// Settled records that the outcome of an attempt was written down, and the state that the message
+// is in from then on.
 func (t *Tracer) Settled(text, channel, outcome, state string, attempt int, began time.Time) {
 	if t == nil || text == "" {
 		return
