@@ -18,7 +18,7 @@ func TestTheOfficialParserReadsTheAsyncAPIDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "receive sms.otp\nreceive sms.transactional\nreceive sms.bulk\n" +
+	const want = "receive sms.otp\nreceive sms.transactional\nreceive sms.bulk\nreceive sms.control\n" +
 		"send sms.status\nsend sms.dead\nsend sms.inbound\n"
 	if out != want {
 		t.Errorf("the parser finds\n%s", out)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,7 @@ type manifests struct {
 	network    networking.NetworkPolicy
 	scaled     scaledObject
 	podMonitor monitoring.PodMonitor
+	alerts     monitoring.PrometheusRule
 	rendered   string
 }
 
@@ -112,15 +114,16 @@ func (m *manifests) add(t *testing.T, file string, text []byte) {
 	}
 	var service core.Service
 	types := map[string]any{
-		"apps/v1/Deployment":                  &m.deployment,
-		"batch/v1/Job":                        &m.job,
-		"v1/Service":                          &service,
-		"v1/ServiceAccount":                   &m.account,
-		"v1/ConfigMap":                        &m.configMap,
-		"policy/v1/PodDisruptionBudget":       &m.budget,
-		"networking.k8s.io/v1/NetworkPolicy":  &m.network,
-		"keda.sh/v1alpha1/ScaledObject":       &m.scaled,
-		"monitoring.coreos.com/v1/PodMonitor": &m.podMonitor,
+		"apps/v1/Deployment":                      &m.deployment,
+		"batch/v1/Job":                            &m.job,
+		"v1/Service":                              &service,
+		"v1/ServiceAccount":                       &m.account,
+		"v1/ConfigMap":                            &m.configMap,
+		"policy/v1/PodDisruptionBudget":           &m.budget,
+		"networking.k8s.io/v1/NetworkPolicy":      &m.network,
+		"keda.sh/v1alpha1/ScaledObject":           &m.scaled,
+		"monitoring.coreos.com/v1/PodMonitor":     &m.podMonitor,
+		"monitoring.coreos.com/v1/PrometheusRule": &m.alerts,
 	}
 	into := types[kind.APIVersion+"/"+kind.Kind]
 	if into == nil {
@@ -230,6 +233,18 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestChartHasTheAlertsOfTheRuleFile, all of them and as they stand there.
+func TestChartHasTheAlertsOfTheRuleFile(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	var file monitoring.PrometheusRuleSpec
+	if err := yaml.UnmarshalStrict(read(t, "deploy/prometheus/alerts.yml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Groups) == 0 || !reflect.DeepEqual(m.alerts.Spec, file) {
+		t.Errorf("the chart has %+v", m.alerts.Spec)
 	}
 }
 

@@ -97,6 +97,7 @@ func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 	}
 	want := map[string]string{
 		"sms.status": "send status", "sms.dead": "send dead", "sms.inbound": "send inbound",
+		"sms.control": "receive control",
 	}
 	if s.StatusTopic != "sms.status" || s.DeadTopic != "sms.dead" || s.InboundTopic != "sms.inbound" {
 		t.Errorf("the default topics are %s, %s and %s", s.StatusTopic, s.DeadTopic, s.InboundTopic)
@@ -110,8 +111,11 @@ func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 		for _, message := range channel.Messages {
 			got[channel.Address] = operation.Action + " " + message.name()
 		}
-		if group := kafka.Group(s.KafkaGroup, operation.Channel.name()); operation.Action ==
-			"receive" && !strings.Contains(operation.Summary, "group "+group+".") {
+		lane := operation.Channel.name()
+		if lane == "control" {
+			lane = kafka.ControlGroup
+		}
+		if group := kafka.Group(s.KafkaGroup, lane); operation.Action == "receive" && !strings.Contains(operation.Summary, "group "+group+".") {
 			t.Errorf("operation %s does not name its group %s", name, group)
 		}
 	}

@@ -43,7 +43,7 @@ RECORD, all records are meant that --lane, --topic, --dead-reason and --since le
 that were not replayed yet, the oldest first: look at them with --dry-run first.`,
 		Example: `  dispatcher dead replay sms.otp/3/17 --set to=+447700900123 --reason "typo" --dry-run
   dispatcher dead replay order-7731-otp --file corrected.json --reason "corrected by the shop"
-  dispatcher dead replay --dead-reason no_route --since 2h --reason "route for +44 added" --dry-run`,
+  dispatcher dead replay --dead-reason no_route --reason "route for +44 added" --dry-run`,
 		Args: arguments(0, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			changes, err := f.check(len(args))

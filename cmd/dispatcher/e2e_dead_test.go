@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -60,7 +61,9 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	if err := s.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	s.run("dispatcher").says(t, "dispatcher is running")
+	p := s.run("dispatcher")
+	p.says(t, "dispatcher is running")
+	checkNobodyIsServed(t, p)
 	s.settled(len(bad))
 	at := func(i int) string {
 		return fmt.Sprintf("%s/%d/%d", records[i].Topic, records[i].Partition, records[i].Offset)
@@ -131,5 +134,21 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	if n := s.count(`select count(*) from audit.operator_actions
 		where action = 'replay' and subject in ('number', $1, $2)`, at(1), at(2)); n != 3 {
 		t.Errorf("%d actions are on record", n)
+	}
+}
+
+// checkNobodyIsServed expects a process to have neither API nor console: its settings do not say who
+// may use them.
+func checkNobodyIsServed(t *testing.T, p *process) {
+	t.Helper()
+	for _, path := range []string{
+		"/api/v1/status", "/api/v1/openapi.json", "/api/v1/messages", "/login", "/routes",
+	} {
+		if status, body := p.get(t, path); status != http.StatusNotFound {
+			t.Errorf("%s is answered with %d: %s", path, status, body)
+		}
+	}
+	if status, body := p.get(t, "/"); status != http.StatusOK || strings.Contains(body, "token") {
+		t.Errorf("/ is answered with %d: %s", status, body)
 	}
 }

@@ -94,8 +94,8 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	}
 }
 
-// newIntake writes to Kafka what senders hand over, and dead records again. It connects when there is
-// something to write.
+// newIntake writes to Kafka what senders hand over, and dead records again. It connects when there
+// is something to write.
 func newIntake(s *config.Settings) (*kafka.Intake, error) {
 	options, err := app.Connection(s).Options()
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // Entry is a line of the file of tokens: name, role and the SHA-256 of the token in hexadecimal
-// digits, with white space between; behind them a sender may have its tenant. A line that begins with # is a comment. The tokens have 256
-// random bits, so a hash without salt tells nothing of them. A name may stand there twice, while
-// one token takes the place of another.
+// digits, with white space between; behind them a sender may have its tenant. A line that begins
+// with # is a comment. The tokens have 256 random bits, so a hash without salt tells nothing of
+// them. A name may stand there twice, while one token takes the place of another.
 type Entry struct {
 	Name string
 	Role Role

@@ -17,10 +17,10 @@ type replayInput struct {
 		Lane       string    `json:"lane,omitempty" maxLength:"64"`
 		Topic      string    `json:"topic,omitempty" maxLength:"249"`
 		DeadReason string    `json:"dead_reason,omitempty" maxLength:"64" doc:"such as no_route"`
-		Since      time.Time `json:"since,omitempty" doc:"that were received since then"`
+		Since      time.Time `json:"since,omitzero" doc:"that were received since then"`
 		All        bool      `json:"all,omitempty" doc:"all that were not replayed"`
-		Limit      int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"of a filter: the oldest of the newest so many"`
-		Again      bool      `json:"again,omitempty" doc:"also those of records that were replayed and have not arrived; published under the same id"`
+		Limit      int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"of a filter: the newest so many"`
+		Again      bool      `json:"again,omitempty" doc:"also records that were replayed and have not arrived, under the same id"`
 	}
 }
 

@@ -117,6 +117,10 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 		"send": {
 			"dispatcher.channel": "a", "dispatcher.outcome": "accepted", "dispatcher.attempt": "1",
 		},
+		"settle": {
+			"dispatcher.channel": "a", "dispatcher.outcome": "accepted",
+			"dispatcher.state": "accepted", "dispatcher.attempt": "1",
+		},
 		"receipt": {"dispatcher.channel": "a", "dispatcher.state": "delivered"},
 	} {
 		span, ok := trace[name]

@@ -88,12 +88,10 @@ func replayNotice(published int, left []string, dry bool) string {
 		records = "record"
 		verb = strings.Replace(verb, "were", "was", 1)
 	}
-	notice := fmt.Sprintf("%d %s %s published again.", published, records, verb)
-	for _, why := range left[:min(len(left), mostTold)] {
-		notice += " " + why + "."
-	}
+	sentences := []string{fmt.Sprintf("%d %s %s published again", published, records, verb)}
+	sentences = append(sentences, left[:min(len(left), mostTold)]...)
 	if more := len(left) - mostTold; more > 0 {
-		notice += fmt.Sprintf(" And %d more were left out.", more)
+		sentences = append(sentences, fmt.Sprintf("And %d more were left out", more))
 	}
-	return notice
+	return strings.Join(sentences, ". ") + "."
 }

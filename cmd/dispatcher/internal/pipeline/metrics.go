@@ -41,120 +41,15 @@ type Metrics struct {
 	released     prometheus.Counter
 }
 
+const namespace, room = "dispatcher", "dispatch"
+
 // NewMetrics registers the pipeline's metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	const namespace, room = "dispatcher", "dispatch"
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(
-			prometheus.CounterOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help},
-			labels,
-		)
-	}
-	seconds := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: room, Name: name, Help: help,
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
-		}, labels)
-	}
-	plain := func(name, help string, buckets []float64) prometheus.Histogram {
-		return prometheus.NewHistogram(
-			prometheus.HistogramOpts{
-				Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets,
-			},
-		)
-	}
-	m := &Metrics{
-		records: counter(
-			"records_total", "Kafka records by what the ledger made of them.", "lane", "fate",
-		),
-		decisions: counter(
-			"decisions_total", "Decisions of claims by the state they led to.", "lane", "state",
-		),
-		choices: counter(
-			"attempts_total", "Attempts by channel and why they went there.", "channel", "reason",
-		),
-		passedOver: counter(
-			"passed_over_total", "Messages that had to wait or failed, by reason.", "reason",
-		),
-		full: counter(
-			"full_channels_total",
-			"Times a channel had no room for a message because of its bound in this process, by reason.",
-			"channel", "reason",
-		),
-		scoring: counter(
-			"scoring_fallbacks_total",
-			"Rankings that the default scoring made because the route's rule failed.", "trouble",
-		),
-		outcomes: counter(
-			"outcomes_total", "Attempts by channel and outcome.", "channel", "outcome",
-		),
-		answer: seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
-		toSubmit: seconds(
-			"submit_delay_seconds", "From the Kafka record's timestamp to its first submit.",
-			"lane",
-		),
-		claimSeconds: plain(
-			"claim_seconds", "Duration of a claim transaction, lock waits included.",
-			prometheus.ExponentialBuckets(0.001, 2, 14),
-		),
-		unsent: counter(
-			"unsent_attempts_total",
-			"Attempts that did not leave: release time missed, stale, or the channel was stopped.",
-			"channel", "code",
-		),
-		lockWait: plain(
-			"claim_lock_wait_seconds",
-			"Part of a claim that waited for the locks of channels and limits.",
-			prometheus.ExponentialBuckets(0.0001, 2, 18),
-		),
-		claimSize: plain(
-			"claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11),
-		),
-		settle: plain(
-			"settle_seconds", "Duration of a settle transaction.",
-			prometheus.ExponentialBuckets(0.001, 2, 14),
-		),
-		trouble: counter(
-			"trouble_total", "Operations that failed and are tried again.", "where",
-		),
-		ambiguities: counter(
-			"ambiguities_total", "Submissions that nobody answered, by how the search ended.",
-			"verdict",
-		),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "waiting_messages",
-			Help: "Messages that wait for a channel, by lane, over all instances.",
-		}, []string{"lane"}),
-		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "lane_paused",
-			Help: "1 while this instance does not read a lane's topics: an operator has paused it, " +
-				"or too many of its messages wait.",
-		}, []string{"lane", "reason"}),
-		queues: newQueueGauges(namespace, room),
-		version: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "routing_version",
-			Help: "Version of the routing that this instance works by.",
-		}),
-		codes: counter(
-			"codes_total", "Attempts that were answered and not accepted, by the provider's code.",
-			"channel", "outcome", "code",
-		),
-		codeLabels: newCodeLabels(),
-		underWay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
-			Help: "Attempts that this instance has claimed and that are not answered, by channel.",
-		}, []string{"channel"}),
-		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total",
-			Help: "Attempts of lost instances that this one closed as unknown.",
-		}),
-		released: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "released_slots_total",
-			Help: "Active slots of dead instances, and held ones whose time was over, that this instance " +
-				"gave back.",
-		}),
-	}
-	m.limits = newLimitGauges(namespace, room)
+	m := &Metrics{}
+	m.countMessages()
+	m.countAttempts()
+	m.measureDatabase()
+	m.showState()
 	registry.MustRegister(
 		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring,
 		m.outcomes, m.answer, m.toSubmit, m.unsent, m.claimSeconds, m.lockWait, m.claimSize,
@@ -162,6 +57,132 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		m.lost, m.released,
 	)
 	return m
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: namespace, Subsystem: room, Name: name, Help: help,
+	}, labels)
+}
+
+// seconds is a histogram of durations, from a millisecond to half a minute.
+func seconds(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Subsystem: room, Name: name, Help: help,
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+	}, labels)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets,
+	})
+}
+
+// countMessages counts what became of records and messages.
+func (m *Metrics) countMessages() {
+	m.records = counter(
+		"records_total", "Kafka records by what the ledger made of them.", "lane", "fate",
+	)
+	m.decisions = counter(
+		"decisions_total", "Decisions of claims by the state they led to.", "lane", "state",
+	)
+	m.choices = counter(
+		"attempts_total", "Attempts by channel and why they went there.", "channel", "reason",
+	)
+	m.passedOver = counter(
+		"passed_over_total", "Messages that had to wait or failed, by reason.", "reason",
+	)
+	m.full = counter(
+		"full_channels_total",
+		"Times a channel had no room for a message because of its bound in this process, by reason.",
+		"channel", "reason",
+	)
+	m.scoring = counter(
+		"scoring_fallbacks_total",
+		"Rankings that the default scoring made because the route's rule failed.", "trouble",
+	)
+	m.toSubmit = seconds(
+		"submit_delay_seconds", "From the Kafka record's timestamp to its first submit.",
+		"lane",
+	)
+}
+
+// countAttempts counts attempts and their answers.
+func (m *Metrics) countAttempts() {
+	m.outcomes = counter(
+		"outcomes_total", "Attempts by channel and outcome.", "channel", "outcome",
+	)
+	m.codes = counter(
+		"codes_total", "Attempts that were answered and not accepted, by the provider's code.",
+		"channel", "outcome", "code",
+	)
+	m.codeLabels = newCodeLabels()
+	m.answer = seconds("answer_seconds", "From submit to the provider's answer.", "channel")
+	m.unsent = counter(
+		"unsent_attempts_total",
+		"Attempts that did not leave: release time missed, stale, or the channel was stopped.",
+		"channel", "code",
+	)
+	m.underWay = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
+		Help: "Attempts that this instance has claimed and that are not answered, by channel.",
+	}, []string{"channel"})
+	m.ambiguities = counter(
+		"ambiguities_total", "Submissions that nobody answered, by how the search ended.",
+		"verdict",
+	)
+	m.lost = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total",
+		Help: "Attempts of lost instances that this one closed as unknown.",
+	})
+	m.released = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: namespace, Subsystem: room, Name: "released_slots_total",
+		Help: "Active slots of dead instances, and held ones whose time was over, that this instance " +
+			"gave back.",
+	})
+}
+
+// measureDatabase measures the transactions of claims and settlements.
+func (m *Metrics) measureDatabase() {
+	m.claimSeconds = histogram(
+		"claim_seconds", "Duration of a claim transaction, lock waits included.",
+		prometheus.ExponentialBuckets(0.001, 2, 14),
+	)
+	m.lockWait = histogram(
+		"claim_lock_wait_seconds",
+		"Part of a claim that waited for the locks of channels and limits.",
+		prometheus.ExponentialBuckets(0.0001, 2, 18),
+	)
+	m.claimSize = histogram(
+		"claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11),
+	)
+	m.settle = histogram(
+		"settle_seconds", "Duration of a settle transaction.",
+		prometheus.ExponentialBuckets(0.001, 2, 14),
+	)
+	m.trouble = counter(
+		"trouble_total", "Operations that failed and are tried again.", "where",
+	)
+}
+
+// showState shows what waits, what is paused and which routing is in force.
+func (m *Metrics) showState() {
+	m.waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: room, Name: "waiting_messages",
+		Help: "Messages that wait for a channel, by lane, over all instances.",
+	}, []string{"lane"})
+	m.paused = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: room, Name: "lane_paused",
+		Help: "1 while this instance does not read a lane's topics: an operator has paused it, " +
+			"or too many of its messages wait.",
+	}, []string{"lane", "reason"})
+	m.queues = newQueueGauges(namespace, room)
+	m.limits = newLimitGauges(namespace, room)
+	m.version = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: room, Name: "routing_version",
+		Help: "Version of the routing that this instance works by.",
+	})
 }
 
 // claimed counts what a committed claim did.

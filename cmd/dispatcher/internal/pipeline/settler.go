@@ -96,9 +96,11 @@ func (s *settler) write(batch []answered) {
 		s.d.due.add(settlements[i].NextAt, now)
 	}
 	began := time.Now()
-	for _, seq := range s.persist(settlements) {
+	refused := s.persist(settlements)
+	for _, seq := range refused {
 		s.pin(batch, seq)
 	}
+	s.trace(batch, settlements, refused, began)
 	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
 	s.d.open.settled(batch)
 	for i := range batch {

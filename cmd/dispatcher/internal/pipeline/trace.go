@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/tracing"
@@ -53,5 +54,23 @@ func (d *Dispatcher) traceDecisions(r *claim, batch *tracing.Span, began time.Ti
 			c.Reason = string(decision.Attempt.Reason)
 		}
 		d.cfg.Tracer.Claimed(&c, batch)
+	}
+}
+
+// trace records the settlements of messages that are traced, without those that the ledger refused
+// and those that a stop has cut off.
+func (s *settler) trace(
+	batch []answered, settlements []ledger.Settlement, refused []int64, began time.Time,
+) {
+	if s.d.cfg.Tracer == nil || s.ctx.Err() != nil {
+		return
+	}
+	for i := range batch {
+		a, done := batch[i].attempt.Attempt, &settlements[i]
+		if slices.Contains(refused, done.Seq) {
+			continue
+		}
+		s.d.cfg.Tracer.Settled(a.Traceparent, a.Channel, batch[i].result.Outcome.String(),
+			string(done.State), done.Attempt, began)
 	}
 }

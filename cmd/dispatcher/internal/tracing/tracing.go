@@ -187,6 +187,20 @@ func (s *Span) Answered(outcome, code string, accepted bool) {
 	s.span.End()
 }
 
+// Settled records that the outcome of an attempt was written down, and the state that the message
+// is in from then on.
+func (t *Tracer) Settled(text, channel, outcome, state string, attempt int, began time.Time) {
+	if t == nil || text == "" {
+		return
+	}
+	_, span := t.tracer.Start(below(context.Background(), text), "settle",
+		trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindInternal),
+		trace.WithAttributes(words("dispatcher.channel", channel, "dispatcher.outcome", outcome,
+			"dispatcher.state", state)...),
+		trace.WithAttributes(attribute.Int("dispatcher.attempt", attempt)))
+	span.End()
+}
+
 // Receipt records that a receipt, or the want of one, has brought a message to a state.
 func (t *Tracer) Receipt(text, channel, state, cause, code string, attempt int, began time.Time) {
 	if t == nil || text == "" {
