@@ -188,5 +188,6 @@ func (t *traffic) agreedShare(channel string) float64 {
 
 // net is what a channel carried more than its own first choices, as a share.
 func (t *traffic) net(channel string) float64 {
-	return float64(t.traffic.counts[channel]-t.firsts.counts[channel]) / float64(max(t.traffic.total, 1))
+	more := t.traffic.counts[channel] - t.firsts.counts[channel]
+	return float64(more) / float64(max(t.traffic.total, 1))
 }
