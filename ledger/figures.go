@@ -81,7 +81,9 @@ var carriedFigures = figureTable{
 	by: same("hour", "routing_version", "route", "first_choice", "channel", "cause", "currency",
 		"tenant", "calling_code", "sender"),
 	sums: []figure{
-		{"messages", "carried"}, {"segments", "carried_segments"}, {"cost_micros", "carried_micros"},
+		{"messages", "carried"},
+		{"segments", "carried_segments"},
+		{"cost_micros", "carried_micros"},
 		{"text_segments", "carried_text"},
 	},
 	some: "sum(carried) > 0 or sum(carried_segments) > 0",

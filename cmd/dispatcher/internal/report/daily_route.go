@@ -143,8 +143,10 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	ended := []Move{{Cause: c.Cause, Messages: c.FirstChoice}}
 	if c.Cause == "" { // carried, or on a day without steps
 		ended = []Move{
-			{Cause: causeRejected, Messages: c.Rejected}, {Cause: causeFailed, Messages: c.Failed},
-			{Cause: causeNoAnswer, Messages: c.Unknown}, {Cause: causeOpen, Messages: c.Open},
+			{Cause: causeRejected, Messages: c.Rejected},
+			{Cause: causeFailed, Messages: c.Failed},
+			{Cause: causeNoAnswer, Messages: c.Unknown},
+			{Cause: causeOpen, Messages: c.Open},
 		}
 	}
 	if d.ends[c.Channel] == nil {
