@@ -95,7 +95,8 @@ func waterfallColumns() (columns []column[report.DailyRow]) {
 		name string
 		in   measure
 	}{
-		{"waterfall_messages", inMessages}, {"waterfall_segments", inSegments},
+		{"waterfall_messages", inMessages},
+		{"waterfall_segments", inSegments},
 		{"waterfall_cost", inMoney},
 	} {
 		columns = append(columns, column[report.DailyRow]{

@@ -82,7 +82,10 @@ func TestReportJudgesTheDay(t *testing.T) {
 		t.Errorf("%+v", past)
 	}
 	for _, args := range [][]string{
-		{"report"}, {"report", "daily", "--waterfall"}, {"report", "close"}, {"report", "contracts"},
+		{"report"},
+		{"report", "daily", "--waterfall"},
+		{"report", "close"},
+		{"report", "contracts"},
 		{"audit", "verify", "--without-keys"},
 	} {
 		future := dispatcher(t, "", env, append(args, "--day", "2999-01-01")...)

@@ -117,8 +117,8 @@ func withoutSteps(days []string) string {
 		"money of the steps from agreed to carried; the first is %s.", len(days), days[0])
 }
 
-// steps writes a waterfall for CSV, in one unit: "agreed - 150;draws - 3;no_slot a -80;carried - 73".
-// It is empty where there is none, or none in this unit.
+// steps writes a waterfall for CSV, in one unit, as in
+// "agreed - 150;draws - 3;no_slot a -80;carried - 73". It is empty where there is none, or none in this unit.
 func steps(w *report.Waterfall, in measure) string {
 	if w == nil || in != inMessages && w.AgreedSegments == nil {
 		return ""

@@ -22,8 +22,8 @@ func notBegun(name, day string, zone *time.Location) error {
 }
 
 // BusinessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is
-// today, in the zone of the current routing, and a day in the future is refused. Name is what errors
-// call the day.
+// today, in the zone of the current routing, and a day in the future is refused. Errors call the
+// day by name.
 func BusinessDay(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
 ) (time.Time, *time.Location, error) {

@@ -30,8 +30,8 @@ type Fault struct {
 const lateBooking = time.Minute
 
 // Judge compares what the log says of a message, oldest first, with what the tables have of it now,
-// nil for nothing. What may have changed since the last look, at the time looked, need not be in the
-// log yet, but then it brings a time after it.
+// nil for nothing. What may have changed since the last look, at the time looked, need not be in
+// the log yet, but then it brings a time after it.
 func Judge(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	switch {
 	case now == nil:
