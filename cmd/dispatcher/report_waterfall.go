@@ -118,7 +118,8 @@ func withoutSteps(days []string) string {
 }
 
 // steps writes a waterfall for CSV, in one unit, as in
-// "agreed - 150;draws - 3;no_slot a -80;carried - 73". It is empty where there is none, or none in this unit.
+// "agreed - 150;draws - 3;no_slot a -80;carried - 73". It is empty where there is none, or none in
+// this unit.
 func steps(w *report.Waterfall, in measure) string {
 	if w == nil || in != inMessages && w.AgreedSegments == nil {
 		return ""
