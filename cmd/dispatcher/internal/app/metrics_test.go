@@ -39,7 +39,9 @@ func TestEveryMetricIsInTheGuide(t *testing.T) {
 	for _, row := range metric.FindAllStringSubmatch(string(guide), -1) {
 		documented = append(documented, row[1]+row[2])
 	}
+	webhook := withStatusWebhook(t, "http://127.0.0.1:1")
 	s := newStageWith(t, oneChannel, func(o *Options) {
+		webhook(o)
 		text, _, err := seal.NewKey("sms.example.com")
 		if err != nil {
 			t.Fatal(err)

@@ -23,20 +23,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	folder := t.TempDir()
-	for name, text := range map[string]string{
-		"shop.key": "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
-		"hooks.yaml": "webhooks:\n  - {name: shop, url: \"" + server.URL + "\", allow_private: true, " +
-			"secret_files: [shop.key], states: [accepted]}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := newStageWith(t, oneChannel, func(o *Options) {
-		o.Settings.SecretsDir = folder
-		o.Settings.StatusWebhooksFile = filepath.Join(folder, "hooks.yaml")
-	}, nil)
+	s := newStageWith(t, oneChannel, withStatusWebhook(t, server.URL), nil)
 	s.publish(1)
 	select {
 	case e := <-events:
@@ -45,5 +32,24 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("no event came")
+	}
+}
+
+// withStatusWebhook has accepted messages be told to a service.
+func withStatusWebhook(t *testing.T, url string) func(*Options) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"shop.key": "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
+		"hooks.yaml": "webhooks:\n  - {name: shop, url: \"" + url + "\", allow_private: true, " +
+			"secret_files: [shop.key], states: [accepted]}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(o *Options) {
+		o.Settings.SecretsDir = folder
+		o.Settings.StatusWebhooksFile = filepath.Join(folder, "hooks.yaml")
 	}
 }
