@@ -105,8 +105,28 @@ type SecretsFolder struct {
 // ownFile is a secret of the process itself. No document gets it, even if it lies in the folder.
 type ownFile struct {
 	setting, path string
-	drawKeys      bool
+	keys          *keyFile // nil for any other secret
 }
+
+// keyFile is a kind of file that may be there in copies, with other keys beside those of its own.
+type keyFile struct {
+	what string
+	// among reads the keys of a file, and returns whether a line of another one is one of them.
+	among func(path string) (func(line string) bool, error)
+}
+
+var drawKeyFile = &keyFile{"the draw key", func(path string) (func(string) bool, error) {
+	keys, err := DrawKeys(path)
+	return func(line string) bool {
+		key, err := selector.ParseKey(line)
+		return err == nil && slices.Contains(keys, key)
+	}, err
+}}
+
+var sealKeyFile = &keyFile{"the key of the log", func(path string) (func(string) bool, error) {
+	keys, err := SealKeys(path)
+	return func(line string) bool { return slices.Contains(keys, line) }, err
+}}
 
 // secretsDir is the folder that files of the routing document are taken from.
 func (s *Settings) secretsDir() string {
@@ -117,17 +137,17 @@ func (s *Settings) secretsDir() string {
 func (s *Settings) Secrets() *SecretsFolder {
 	f := NewSecretsFolder(s.secretsDir())
 	f.own = []ownFile{
-		{Prefix + "_DRAW_KEY_FILE", s.DrawKeyFile, true},
-		{Prefix + "_SEAL_KEY_FILE", s.SealKeyFile, true},
-		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedDrawKey), true},
-		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedEndpoints), false},
-		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedToken), false},
-		{Prefix + "_API_TOKENS_FILE", s.APITokensFile, false},
-		{Prefix + "_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, false},
-		{Prefix + "_RECEIPTS_TLS_KEY_FILE", s.ReceiptsTLSKeyFile, false},
+		{Prefix + "_DRAW_KEY_FILE", s.DrawKeyFile, drawKeyFile},
+		{Prefix + "_SEAL_KEY_FILE", s.SealKeyFile, sealKeyFile},
+		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedDrawKey), drawKeyFile},
+		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedEndpoints), nil},
+		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedToken), nil},
+		{Prefix + "_API_TOKENS_FILE", s.APITokensFile, nil},
+		{Prefix + "_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, nil},
+		{Prefix + "_RECEIPTS_TLS_KEY_FILE", s.ReceiptsTLSKeyFile, nil},
 	}
 	for _, path := range connectionFiles(s.PostgresURL) {
-		f.own = append(f.own, ownFile{Prefix + "_POSTGRES_URL", path, false})
+		f.own = append(f.own, ownFile{Prefix + "_POSTGRES_URL", path, nil})
 	}
 	f.own = slices.DeleteFunc(f.own, func(o ownFile) bool { return o.path == "" })
 	return f
@@ -269,7 +289,7 @@ func (f *SecretsFolder) content(name string, file *os.File) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes; it cannot be the right file", name,
 			maxSecret)
 	}
-	if err := f.holdsNoDrawKey(name, content); err != nil {
+	if err := f.holdsNoKey(name, content); err != nil {
 		return nil, err
 	}
 	return content, nil
@@ -285,26 +305,24 @@ func (f *SecretsFolder) ownOf(info fs.FileInfo) (ownFile, bool) {
 	return ownFile{}, false
 }
 
-// holdsNoDrawKey refuses content with a draw key in it. The file may be a copy: Kubernetes mounts
-// one secret twice as two files. Where the draw keys cannot be read, no content is known to be free
-// of them.
-func (f *SecretsFolder) holdsNoDrawKey(name string, content []byte) error {
+// holdsNoKey refuses content with a key of the process in it. The file may be a copy: Kubernetes
+// mounts one secret twice as two files. Where the keys cannot be read, no content is known to be
+// free of them.
+func (f *SecretsFolder) holdsNoKey(name string, content []byte) error {
 	for _, o := range f.own {
-		if !o.drawKeys {
+		if o.keys == nil {
 			continue
 		}
 		if _, err := os.Stat(o.path); errors.Is(err, fs.ErrNotExist) {
-			continue // without draw keys there is nothing to protect
+			continue // without keys there is nothing to protect
 		}
-		keys, err := DrawKeys(o.path)
+		isKey, err := o.keys.among(o.path)
 		if err != nil {
-			return fmt.Errorf("%s is not read, because the draw key (%s), of which it could be "+
-				"a copy, cannot be compared with it: %w",
-				name, o.setting, err)
+			return fmt.Errorf("%s is not read, because %s (%s), of which it could be a copy, "+
+				"cannot be compared with it: %w", name, o.keys.what, o.setting, err)
 		}
 		for line := range strings.Lines(string(content)) {
-			if key, err := selector.ParseKey(strings.TrimSpace(line)); err == nil &&
-				slices.Contains(keys, key) {
+			if isKey(strings.TrimSpace(line)) {
 				return o.refused(name)
 			}
 		}
@@ -314,8 +332,8 @@ func (f *SecretsFolder) holdsNoDrawKey(name string, content []byte) error {
 
 func (o ownFile) refused(name string) error {
 	what := "a secret of the dispatcher itself"
-	if o.drawKeys {
-		what = "the draw key"
+	if o.keys != nil {
+		what = o.keys.what
 	}
 	return fmt.Errorf("%s is %s (%s), which no routing document may use; name another file", name,
 		what, o.setting)

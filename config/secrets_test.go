@@ -379,6 +379,24 @@ func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 	}
 }
 
+// TestTheKeyOfTheLogIsNotReadAndOtherSecretsAre: it has another form than a draw key.
+func TestTheKeyOfTheLogIsNotReadAndOtherSecretsAre(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	s.settings.SealKeyFile = filepath.Join(s.outside, "seal.key")
+	const key = "PRIVATE+KEY+sms.example.com+1b2c3d4e+AbCd"
+	s.write(s.settings.SealKeyFile, "# keys\n"+key+"\n")
+	s.write(filepath.Join(s.secrets, "copy"), "x\n"+key+"\n")
+	if content, err := s.settings.Secrets().Read("plain"); err != nil || string(content) != "right\n" {
+		t.Errorf("%q, %v", content, err)
+	}
+	content, err := s.settings.Secrets().Read("copy")
+	if err == nil || content != nil || !strings.Contains(err.Error(),
+		"copy is the key of the log (DISPATCHER_SEAL_KEY_FILE)") {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
 // TestWhatOnlySoundsLikeASecretIsTaken: with the provider that calls it so, at its place, and
 // nowhere else.
 func TestWhatOnlySoundsLikeASecretIsTaken(t *testing.T) {
