@@ -21,15 +21,15 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(1_000, 40_000)
 	const mayBeLost = 100 // what one process may have claimed and not settled
-	// All together admit 1 000 in a second, or 6 000 in the full run.
+	// All together admit 250 in a second, or 6 000 in the full run.
 	limited := func(perSecond int, unit string, active int) string {
 		return fmt.Sprintf("limits: [{window: 1s, max: %d, unit: %s}, {window: 1m, max: 200000}], "+
 			"active: {max: %d}", perSecond, unit, active)
 	}
 	channels := threeChannels(
-		limited(tier.Size(250, 1500), "messages", 250),
-		limited(tier.Size(150, 900), "segments", 150),
-		limited(tier.Size(600, 3600), "messages", 500))
+		limited(tier.Size(60, 1500), "messages", 250),
+		limited(tier.Size(40, 900), "segments", 150),
+		limited(tier.Size(150, 3600), "messages", 500))
 	// So slow that every process has as many attempts under way as it may, and the rest of
 	// its records are in its hands but not in the ledger.
 	for i := range channels {
