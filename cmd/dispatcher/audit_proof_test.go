@@ -41,8 +41,7 @@ func (o *outsider) open(t *testing.T, checkpoint string) (size uint64, root []by
 // TestAnOutsiderChecksProofsWithTheirOwnTools: inclusion and consistency, from the printed JSON.
 func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 10)
-	keyFile, seals := sealOffice(t, o)
+	o, keyFile, seals := sealedOffice(t, 10)
 	first, code := o.verify(seals...)
 	if code != exitOK || first.Sealed == nil {
 		t.Fatalf("%d %+v", code, first)

@@ -12,15 +12,19 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 )
 
-// sealOffice seals what the office has sent, as if that were some minutes ago, and returns the key
-// file and what makes "audit verify" compare.
-func sealOffice(t *testing.T, o *office) (keyFile string, compare []string) {
+// sealedOffice is an office that has sent n messages, as if that were some minutes ago, and sealed
+// them, with the key file and what makes "audit verify" compare. In the first minutes of a day it
+// waits, so that what is moved back stays on the day.
+func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []string) {
 	t.Helper()
+	tier.AfterMidnight(t, 11*time.Minute)
+	o = openOffice(t, n)
 	text, _, err := seal.NewKey("sms.example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +46,7 @@ func sealOffice(t *testing.T, o *office) (keyFile string, compare []string) {
 		'Europe/London', 'YYYY-MM-DD') from dispatcher.messages`).Scan(&day); err != nil {
 		t.Fatal(err)
 	}
-	return keyFile, []string{"--seal-keys", keyFile, "--day", day}
+	return o, keyFile, []string{"--seal-keys", keyFile, "--day", day}
 }
 
 // addSeals adds what is due to the log.
@@ -71,8 +75,7 @@ func addSeals(t *testing.T, o *office, keyFile string) {
 // the program, in more than sixty ways; each is found, and what it was is named.
 func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 200)
-	_, seals := sealOffice(t, o)
+	o, _, seals := sealedOffice(t, 200)
 	before, code := o.verify(seals...)
 	if code != exitOK || before.Sealed == nil || before.Sealed.Messages < 400 {
 		t.Fatalf("before anything was changed: %d %+v", code, before)
@@ -219,8 +222,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 // TestALogThatWasChangedIsFound: the log is in the database too, and signed.
 func TestALogThatWasChangedIsFound(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 10)
-	_, seals := sealOffice(t, o)
+	o, _, seals := sealedOffice(t, 10)
 	v, code := o.verify(seals...)
 	if code != exitOK || v.Sealed == nil || v.Sealed.Checkpoint == "" {
 		t.Fatalf("%d %+v", code, v)
@@ -353,8 +355,7 @@ func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 // TestALaterLookSealsWhatHasChanged, and nothing else; what a receipt changes is no fault.
 func TestALaterLookSealsWhatHasChanged(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 20)
-	keyFile, _ := sealOffice(t, o)
+	o, keyFile, _ := sealedOffice(t, 20)
 	count := func(sql string) (n int64) {
 		if err := o.sql.QueryRow(t.Context(), sql).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -397,8 +398,7 @@ func TestALaterLookSealsWhatHasChanged(t *testing.T) {
 // TestOldLeavesAreForgottenAndTheLogGoesOn: checkpoints stay when messages are dropped.
 func TestOldLeavesAreForgottenAndTheLogGoesOn(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 10)
-	_, seals := sealOffice(t, o)
+	o, _, seals := sealedOffice(t, 10)
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '50 days',
 		to_at = to_at - interval '50 days' where number < (select max(number) from dispatcher.seals
 		where octet_length(leaves) > 0)`)

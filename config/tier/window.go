@@ -22,6 +22,17 @@ func OneWindow(t testing.TB, length time.Duration) {
 	time.Sleep(max(untilSteady(now.UTC(), length), untilSteady(now.In(zone), length)))
 }
 
+// AfterMidnight returns when the day is so old, for a test that moves what it has stored back on it.
+func AfterMidnight(t testing.TB, age time.Duration) {
+	t.Helper()
+	zone, err := time.LoadLocation(business)
+	if err != nil {
+		t.Fatal(err)
+	}
+	year, month, day := time.Now().In(zone).Date()
+	time.Sleep(time.Until(time.Date(year, month, day, 0, 0, 0, 0, zone).Add(age)))
+}
+
 // untilSteady is how long a test has to wait. Windows of an hour and less end when the clock of UTC
 // says so. A day ends at the midnight of the zone; its first minute counts as the end of the day
 // before, because some tests move what they have stored ten seconds back.
