@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,8 +70,9 @@ const misfitReceipts = `
 	union all
 	select c.id, c.attempt, 'time',
 	  to_char(c.received_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"') from came c
-	where c.received_at < (select min(t.claimed_at) from tried t
-	  where t.message_seq = c.message_seq and t.channel = c.channel)
+	join (select message_seq, channel, min(claimed_at) as at from tried group by 1, 2) f
+	  using (message_seq, channel)
+	where c.received_at < f.at
 	union all
 	select k.id, k.attempt, 'state', k.receipt_state from kept k
 	where not exists (select from came c where c.message_seq = k.message_seq
@@ -83,15 +86,39 @@ const misfitReceipts = `
 	    and c.received_at = k.delivered_at)
 	order by 1, 2, 3`
 
-// Misfits lists what receipts of the messages received from an instant to another contradict. All
-// is read as of one moment, and by views alone, as finance may.
+// misfitPiece is how many messages are compared at once: whatever the plan, it costs no more than
+// the square of this for each of them.
+const misfitPiece = 500
+
+// lastOfPiece is the number of the last message of the next piece; null when there is none.
+const lastOfPiece = `
+	select max(seq) from (select seq from facts.stored_messages
+	  where seq > $1 and seq < $2 order by seq limit $3) piece`
+
+// Misfits lists what receipts of the messages received from an instant to another contradict, by
+// message. It reads by views alone, as finance may.
 func (s *Receipts) Misfits(ctx context.Context, from, to time.Time) ([]MisfitReceipt, error) {
+	const what = "compare receipts with attempts"
 	low, high, err := s.seekRange(ctx, from, to)
 	if err != nil {
-		return nil, wrap("compare receipts with attempts", err)
+		return nil, wrap(what, err)
 	}
-	out, err := rows(ctx, s.db, pgx.RowToStructByPos[MisfitReceipt], misfitReceipts, pgx.NamedArgs{
-		"from": from, "to": to, "low": low, "high": high,
-	})
-	return out, wrap("compare receipts with attempts", err)
+	var all []MisfitReceipt
+	for {
+		var last *int64
+		if err := s.reports.QueryRow(ctx, lastOfPiece, low, high, misfitPiece).Scan(&last); err != nil {
+			return nil, wrap(what, err)
+		}
+		if last == nil {
+			break
+		}
+		some, err := rows(ctx, s.db, pgx.RowToStructByPos[MisfitReceipt], misfitReceipts,
+			pgx.NamedArgs{"from": from, "to": to, "low": low, "high": *last + 1})
+		if err != nil {
+			return nil, wrap(what, err)
+		}
+		all, low = append(all, some...), *last
+	}
+	slices.SortStableFunc(all, func(a, b MisfitReceipt) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
 }
