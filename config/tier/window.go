@@ -22,7 +22,8 @@ func OneWindow(t testing.TB, length time.Duration) {
 	time.Sleep(max(untilSteady(now.UTC(), length), untilSteady(now.In(zone), length)))
 }
 
-// AfterMidnight returns when the day is so old, for a test that moves what it has stored back on it.
+// AfterMidnight returns when the day is so old, for a test that moves back what it has stored and
+// wants it on the same day.
 func AfterMidnight(t testing.TB, age time.Duration) {
 	t.Helper()
 	zone, err := time.LoadLocation(business)
