@@ -23,7 +23,7 @@ import (
 // waits, so that what is moved back stays on the day.
 func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []string) {
 	t.Helper()
-	tier.AfterMidnight(t, 11*time.Minute)
+	tier.AfterMidnight(t, 25*time.Minute)
 	o = openOffice(t, n)
 	text, _, err := seal.NewKey("sms.example.com")
 	if err != nil {
