@@ -20,15 +20,6 @@ import (
 	"dispatcher/ledger"
 )
 
-// asCommand makes the test binary be the dispatcher.
-const asCommand = "TEST_BINARY_IS_DISPATCHER"
-
-func init() {
-	if os.Getenv(asCommand) != "" {
-		main()
-	}
-}
-
 // result is what a command did.
 type result struct {
 	code     int
@@ -58,10 +49,9 @@ func apart(t testing.TB, stdin string, env []string, args ...string) result {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Dir = t.TempDir() // no ./data of a dispatcher that runs here
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "DISPATCHER_")
-	})
-	cmd.Env = append(append(cmd.Env, env...), asCommand+"=1")
+	environment.Lock()
+	cmd.Env = append(append(os.Environ(), env...), runAsProgram+"=1")
+	environment.Unlock()
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -17,7 +17,7 @@ import (
 
 // realKafkaFolder names a folder in which ".ci/kafka/kafka.sh fetch" has put a real broker.
 // The story of the killed broker then runs with that.
-const realKafkaFolder = "DISPATCHER_E2E_KAFKA_DIR"
+const realKafkaFolder = "E2E_KAFKA_DIR"
 
 // mortalBroker is a Kafka that a test may end without warning and start again over its data.
 type mortalBroker interface {

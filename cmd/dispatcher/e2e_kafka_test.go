@@ -23,7 +23,7 @@ const partitions = 12
 
 // realKafka is the broker that the stories run against when it is set, as host:port.
 // Otherwise each has one of its own inside the test process.
-const realKafka = "DISPATCHER_E2E_KAFKA"
+const realKafka = "E2E_KAFKA"
 
 // kafkaAddress returns a broker for this test.
 func kafkaAddress(t testing.TB) string {

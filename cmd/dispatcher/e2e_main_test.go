@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +45,12 @@ const runAsProgram = "RUN_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {
 		main() // does not return
+	}
+	// Settings of whoever runs the tests are none of the tests.
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "DISPATCHER_") {
+			_ = os.Unsetenv(name) // it is there
+		}
 	}
 	flag.Parse()
 	if runtime.GOMAXPROCS(0) < sideBySide {
