@@ -47,25 +47,6 @@ func (a *planArrays) arguments() []any {
 	return []any{a.route, a.version, a.draw, a.size, a.keyID, a.firstChoice, a.segments, a.alphabet}
 }
 
-// brief is arguments with columns of one value cut to that.
-func (a *planArrays) brief() []any {
-	return []any{
-		brief(a.route), brief(a.version), a.draw, brief(a.size), brief(a.keyID),
-		a.firstChoice, brief(a.segments), brief(a.alphabet),
-	}
-}
-
-// brief cuts a column that holds one and the same value to that value: most columns of
-// a batch do, and an array costs both sides time for each element.
-func brief[T comparable](column []T) []T {
-	for i := 1; i < len(column); i++ {
-		if column[i] != column[0] {
-			return column
-		}
-	}
-	return column[:min(1, len(column))]
-}
-
 // idArrays are the parameters of insertIDs.
 func idArrays(messages []Message, order []int, day Day) []any {
 	ids := make([]string, len(order))
@@ -82,82 +63,6 @@ func recipients(messages []Message, order []int) []int64 {
 		list[i] = messages[at].Recipient
 	}
 	return list
-}
-
-// messageArrays are the parameters of insertMessages, and payloadArrays those of insertPayloads,
-// for new messages.
-func messageArrays(seen *Seen, each []Decision, which []int) []any {
-	n := len(which)
-	seq, partition, offset, numbers, envelopes := make([]int64, n), make([]int32, n),
-		make([]int64, n), make([]int64, n), make([]int64, n)
-	id, lane, tenant, topic, sender, state := make([]string, n), make([]string, n),
-		make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	country, attempts, expires := make([]int16, n), make([]int16, n),
-		make([]pgtype.Timestamptz, n)
-	// null unless a row has one
-	var reason, detail, state2, waitsFor, waits []string
-	var next []pgtype.Timestamptz
-	var newRound []bool
-	plans := newPlanArrays(n)
-	for i, at := range which {
-		m, d := &seen.Messages[at], &each[at]
-		seq[i], id[i], lane[i], tenant[i], topic[i] = m.Seq, m.ID, m.Lane, m.Tenant, m.Origin.Topic
-		partition[i], offset[i], expires[i] = m.Origin.Partition, m.Origin.Offset,
-			instant(m.ExpiresAt)
-		numbers[i], envelopes[i], country[i] = m.NumberHMAC, m.EnvelopeHMAC, m.CallingCode
-		sender[i] = m.Sender
-		becomes, why, when, plan := m.State, m.Reason, m.NextAt, &m.Plan
-		if d.State != "" {
-			becomes, why, when = d.State, d.Reason, d.NextAt
-			if d.Plan.Version > 0 {
-				plan = &d.Plan
-			}
-		}
-		state[i] = string(becomes)
-		if becomes == Sending {
-			attempts[i] = int16(d.Attempt.Number) //nolint:gosec // The column is a smallint.
-		}
-		if !when.IsZero() {
-			next = room(next, n)
-			next[i] = instant(when)
-		}
-		if d.NewRound {
-			newRound = room(newRound, n)
-			newRound[i] = true
-		}
-		put(&reason, i, n, why)
-		put(&detail, i, n, storable(m.Detail))
-		put(&state2, i, n, string(d.Seen))
-		put(&waitsFor, i, n, d.WaitsFor)
-		put(&waits, i, n, encodeWaits(d.Waits))
-		plans.set(i, plan)
-	}
-	return append(append([]any{
-		seq, id, brief(lane), brief(tenant), brief(topic), partition, offset, numbers,
-		envelopes, brief(country), brief(sender), brief(state), reason, detail, next, expires,
-		brief(attempts), newRound, state2, waitsFor,
-		waits,
-	}, plans.brief()...), seen.Now)
-}
-
-func payloadArrays(seen *Seen, which []int) []any {
-	n := len(which)
-	numbers, envelope := make([]int64, 3*n), make([][]byte, n)
-	seq, digest, recipient := numbers[:n:n], numbers[n:2*n:2*n], numbers[2*n:]
-	for i, at := range which {
-		m := &seen.Messages[at]
-		seq[i], digest[i], recipient[i], envelope[i] = m.Seq, m.Digest, m.Recipient,
-			present(m.Envelope)
-	}
-	return []any{seq, digest, recipient, envelope}
-}
-
-// put sets an element of a column that is null unless a row has one.
-func put(column *[]string, i, n int, text string) {
-	if text != "" {
-		*column = room(*column, n)
-		(*column)[i] = text
-	}
 }
 
 // room makes the slice the first time that it is needed.
@@ -195,38 +100,6 @@ func split(seen *Seen, each []Decision) (fresh, attempts, changes []int) {
 		slices.SortFunc(list, bySeq)
 	}
 	return fresh, attempts, changes
-}
-
-// attemptArrays are the parameters of insertAttempts.
-func attemptArrays(seen *Seen, each []Decision, which []int, instance int64) []any {
-	n := len(which)
-	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n),
-		make([]string, n)
-	segments, price, currency := make([]int16, n), make([]int64, n), make([]string, n)
-	var ranking []string                     // null unless an attempt has one
-	var tickets, leaves []pgtype.Timestamptz // likewise
-	for i, at := range which {
-		a := &each[at].Attempt
-		seq[i], number[i], channel[i], reason[i] = seen.Messages[at].Seq, int16(a.Number),
-			a.Channel, string(a.Reason)
-		segments[i], price[i], currency[i] = int16(a.Segments), a.PriceMicros, a.Currency
-		if len(a.Ranking) > 0 {
-			ranking = room(ranking, n)
-			ranking[i] = string(a.Ranking)
-		}
-		if a.Ticket != nil {
-			tickets = room(tickets, n)
-			tickets[i] = instant(a.Ticket.AcceptedAt)
-		}
-		if !a.LeavesAt.IsZero() {
-			leaves = room(leaves, n)
-			leaves[i] = instant(a.LeavesAt)
-		}
-	}
-	return []any{
-		seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price),
-		brief(currency), ranking, seen.Now, instance, tickets, leaves,
-	}
 }
 
 // ticketArrays are the parameters of freeAttempts.

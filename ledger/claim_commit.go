@@ -17,7 +17,8 @@ import (
 // errEnded is a mistake of the caller: Commit after Commit or Rollback.
 var errEnded = errors.New("the claim has ended before")
 
-// Commit writes the decisions down and ends the claim, in one round trip. When it returns nil,
+// Commit writes the decisions down and ends the claim, in one round trip and one for each of three
+// tables with new rows. When it returns nil,
 // everything is durable. When it returns an error, nothing is: no row, no slot.
 //
 // If the connection breaks while attempts are being committed, Commit stays until it has found
@@ -89,21 +90,16 @@ func (t *Tx) check() error {
 	return check(&t.seen, &t.was, &t.decisions)
 }
 
-// write is the second round trip. It returns the command tag that commit was answered with.
+// write writes all down. It returns the command tag that commit was answered with.
 func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	batch := &pgx.Batch{}
 	fresh, attempts, changes := split(&t.seen, t.decisions.Each)
 	t.attempts = attempts
-	each := t.decisions.Each
-	t.eachDay(fresh, func(day Day, some []int) {
-		batch.Queue(insertMessages.on(day), messageArrays(&t.seen, each, some)...)
-		batch.Queue(insertPayloads.on(day), payloadArrays(&t.seen, some)...)
-	})
-	t.eachDay(attempts, func(day Day, some []int) {
-		batch.Queue(insertAttempts.on(day), attemptArrays(&t.seen, each, some, t.instance)...)
-	})
+	if err := t.copyNew(ctx, fresh, attempts); err != nil {
+		return "", err
+	}
 	t.eachDay(changes, func(day Day, some []int) {
-		batch.Queue(updateMessages.on(day), changeArrays(&t.seen, each, some)...)
+		batch.Queue(updateMessages.on(day), changeArrays(&t.seen, t.decisions.Each, some)...)
 	})
 	t.eachDay(t.freeTickets(), func(day Day, some []int) {
 		batch.Queue(freeAttempts.on(day), ticketArrays(&t.seen, some)...)

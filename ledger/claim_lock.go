@@ -50,9 +50,14 @@ type Tx struct {
 // An error leaves nothing behind: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
 	order := ascending(want.Messages)
+	insert := &insertIDs
 	for {
-		t, err := s.begin(ctx, &want, order)
-		if !errors.Is(err, errOutdated) {
+		t, err := s.begin(ctx, &want, order, insert)
+		switch {
+		case errors.Is(err, errOutdated):
+		case isDuplicate(err):
+			insert = &insertIDsAgain
+		default:
 			return t, wrap("claim", err)
 		}
 	}
@@ -62,8 +67,10 @@ func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
 // tables of ids. By now the process knows better.
 var errOutdated = errors.New("the day or the tables of ids have changed")
 
-// begin is one try of Lock.
-func (s *Claims) begin(ctx context.Context, want *Claim, order []int) (*Tx, error) {
+// begin is one try of Lock, which stores the ids with one of two statements.
+func (s *Claims) begin(
+	ctx context.Context, want *Claim, order []int, insert *[2]string,
+) (*Tx, error) {
 	day, err := s.openDay(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +84,7 @@ func (s *Claims) begin(ctx context.Context, want *Claim, order []int) (*Tx, erro
 		request: want, order: order, day: day, idTurn: s.calendar.turn.Load(),
 		behind: s.turns.now(),
 	}
-	err = t.open(ctx)
+	err = t.open(ctx, insert)
 	if err == nil {
 		err = t.checkDuplicates(ctx)
 	}
@@ -94,11 +101,11 @@ func (t *Tx) Seen() *Seen { return &t.seen }
 
 // open is the first round trip: insert, lock, pick up, and read clock and version. Due rows come
 // last, for who has them locked must wait for nobody, see the order of locks in DESIGN.md.
-func (t *Tx) open(ctx context.Context) error {
+func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if len(t.order) > 0 {
-		batch.Queue(insertIDs[t.idTurn%2], idArrays(t.request.Messages, t.order, t.day)...)
+		batch.Queue(insert[t.idTurn%2], idArrays(t.request.Messages, t.order, t.day)...)
 		batch.Queue(selectOptedOut, recipients(t.request.Messages, t.order))
 	}
 	if len(t.request.Channels) > 0 {

@@ -16,18 +16,29 @@ var planNames = []string{
 // insertIDs stores the ids of new messages in ascending order, so that two claims that hold the
 // same ids wait for each other and never in a circle, and gives them numbers of a day, which begin
 // after $2. An id that is there already, in this table or in the older one, falls out of the
-// answer. The statements are for the turns of the tables, even and odd.
-var insertIDs = [2]string{
-	insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1"),
-	insertIDsInto("dispatcher.ids_1", "dispatcher.ids_0"),
-}
+// answer. One that another claim stores meanwhile fails the statement, see isDuplicate. The
+// statements are for the turns of the tables, even and odd.
+//
+// insertIDsAgain says "on conflict" and never fails. PostgreSQL then writes a record more of WAL
+// for each row, 48 bytes, so that it follows only on a failure of insertIDs.
+var (
+	insertIDs = [2]string{
+		insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1", ""),
+		insertIDsInto("dispatcher.ids_1", "dispatcher.ids_0", ""),
+	}
+	insertIDsAgain = [2]string{
+		insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1", "on conflict (id) do nothing"),
+		insertIDsInto("dispatcher.ids_1", "dispatcher.ids_0", "on conflict (id) do nothing"),
+	}
+)
 
-func insertIDsInto(current, older string) string {
+func insertIDsInto(current, older, onConflict string) string {
 	return `
 	insert into ` + current + ` as i (id, seq)
 	select n.id, $2::bigint + nextval('dispatcher.message_numbers') from unnest($1::text[]) as n(id)
-	where not exists (select from ` + older + ` o where o.id = n.id)
-	on conflict (id) do nothing
+	where not exists (select from ` + current + ` c where c.id = n.id offset 0)
+	  and not exists (select from ` + older + ` o where o.id = n.id offset 0)
+	` + onConflict + `
 	returning seq, id`
 }
 
@@ -87,82 +98,6 @@ const readPresent = `
 
 // selectDigests tells duplicates from conflicts.
 const selectDigests = `select id, digest from dispatcher.digests($1)`
-
-// messageNames are of messageArrays.
-var messageNames = slices.Concat([]string{
-	"seqs", "ids", "lanes", "tenants", "topics", "partitions", "offsets",
-	"number_hmacs", "envelope_hmacs", "calling_codes", "senders", "states", "reasons",
-	"details",
-	"next_ats", "expires_ats", "attempts", "new_rounds", "seen",
-	"waits_for", "waits",
-}, planNames, []string{"now"})
-
-// insertMessages stores new messages as they were decided.
-var insertMessages = ofDay(named(messageNames, `
-	insert into dispatcher.messages (seq, id, lane, tenant, topic, kafka_partition, kafka_offset,
-	  number_hmac, envelope_hmac, calling_code, sender, state, reason, detail, next_at,
-	  expires_at, attempts, finished_at, rounds,
-	  seen, waiting_since, waits_for, waits, route, routing_version, draw, draw_size, draw_key_id,
-	  first_choice, segments, alphabet)
-	select n.seq, n.id, coalesce(n.lane, (@lanes::text[])[1]),
-	  coalesce(n.tenant, (@tenants::text[])[1]), coalesce(n.topic, (@topics::text[])[1]),
-	  n.kafka_partition, n.kafka_offset, nullif(n.number_hmac, 0), nullif(n.envelope_hmac, 0),
-	  nullif(coalesce(n.calling_code, (@calling_codes::smallint[])[1]), 0),
-	  nullif(coalesce(n.sender, (@senders::text[])[1]), ''),
-	  coalesce(n.state, (@states::text[])[1]), nullif(n.reason, ''), nullif(n.detail, ''), n.next_at,
-	  n.expires_at, coalesce(n.attempts, (@attempts::smallint[])[1]),
-	  case when coalesce(n.state, (@states::text[])[1]) in ('dead', 'failed', 'rejected')
-	    then @now::timestamptz end,
-	  coalesce(n.new_round, false)::int, nullif(n.seen, '')::jsonb,
-	  case when coalesce(n.state, (@states::text[])[1]) = 'waiting' then @now end,
-	  nullif(n.waits_for, ''), nullif(n.waits, '')::jsonb,
-	  nullif(coalesce(n.route, (@routes::text[])[1]), ''),
-	  nullif(coalesce(n.version, (@versions::bigint[])[1]), 0),
-	  case when coalesce(n.size, (@draw_sizes::bigint[])[1]) > 0 then n.draw end,
-	  nullif(coalesce(n.size, (@draw_sizes::bigint[])[1]), 0),
-	  nullif(coalesce(n.key_id, (@key_ids::text[])[1]), ''), nullif(n.first_choice, ''),
-	  nullif(coalesce(n.segments, (@segments::smallint[])[1]), 0),
-	  nullif(coalesce(n.alphabet, (@alphabets::text[])[1]), '')
-	from unnest(@seqs::bigint[], @ids::text[], @lanes::text[], @tenants::text[], @topics::text[],
-	  @partitions::int[], @offsets::bigint[], @number_hmacs::bigint[], @envelope_hmacs::bigint[],
-	  @calling_codes::smallint[], @senders::text[], @states::text[], @reasons::text[], @details::text[],
-	  @next_ats::timestamptz[],
-	  @expires_ats::timestamptz[], @attempts::smallint[], @new_rounds::boolean[], @seen::text[],
-	  @waits_for::text[], @waits::text[], @routes::text[], @versions::bigint[], @draws::bigint[],
-	  @draw_sizes::bigint[], @key_ids::text[], @first_choices::text[], @segments::smallint[],
-	  @alphabets::text[])
-	  as n(seq, id, lane, tenant, topic, kafka_partition, kafka_offset, number_hmac,
-	    envelope_hmac, calling_code, sender, state,
-	    reason, detail, next_at, expires_at, attempts, new_round, seen, waits_for, waits, route,
-	    version, draw, size, key_id, first_choice, segments, alphabet)`))
-
-// insertPayloads stores what new messages came with.
-var insertPayloads = ofDay(`
-	insert into dispatcher.payloads (seq, digest, recipient, envelope)
-	select n.seq, n.digest, nullif(n.recipient, 0), n.envelope
-	from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[])
-	  as n(seq, digest, recipient, envelope)`)
-
-// attemptNames are of attemptArrays.
-var attemptNames = []string{
-	"seqs", "attempts", "channels", "reasons", "segments", "prices", "currencies", "rankings",
-	"claimed_at", "instance", "tickets", "leaves_ats",
-}
-
-var insertAttempts = ofDay(named(attemptNames, `
-	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
-	  currency, ranking, claimed_at, instance, ticket_at, leaves_at)
-	select n.seq, coalesce(n.attempt, (@attempts::smallint[])[1]),
-	  coalesce(n.channel, (@channels::text[])[1]), coalesce(n.reason, (@reasons::text[])[1]),
-	  coalesce(n.segments, (@segments::smallint[])[1]),
-	  coalesce(n.price_micros, (@prices::bigint[])[1]),
-	  coalesce(n.currency, (@currencies::text[])[1]),
-	  nullif(n.ranking, '')::jsonb, @claimed_at, @instance, n.ticket_at, n.leaves_at
-	from unnest(@seqs::bigint[], @attempts::smallint[], @channels::text[], @reasons::text[],
-	  @segments::smallint[], @prices::bigint[], @currencies::text[], @rankings::text[],
-	  @tickets::timestamptz[], @leaves_ats::timestamptz[])
-	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at,
-	    leaves_at)`))
 
 // freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
 // whose message is not going on; selectDue has locked them.

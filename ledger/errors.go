@@ -132,3 +132,9 @@ func Unstorable(err error) bool {
 	}
 	return false
 }
+
+// isDuplicate reports whether a row was there already that a plain insert wanted to make.
+func isDuplicate(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "23505"
+}

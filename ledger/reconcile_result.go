@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Difference is one difference between the file and the ledger.
@@ -229,7 +228,7 @@ func (c *Comparison) SignOff(
 			order by f.kind, f.at, f.line, o.id, o.attempt`, signed.ID)
 		return err
 	})
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" {
+	if isDuplicate(err) {
 		return ErrSigned
 	}
 	return wrap("sign off", err)

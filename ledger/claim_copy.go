@@ -1,0 +1,240 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"time"
+)
+
+// What is new is stored by COPY: PostgreSQL writes the rows of a page in one record of WAL, where
+// an insert writes one for each, and reads the values as they are, without arrays to take apart.
+// What changes rows that are there is in claim_sql.go.
+var (
+	copyMessages = ofDay(`
+	copy dispatcher.messages (seq, id, lane, tenant, topic, kafka_partition, kafka_offset,
+	  number_hmac, envelope_hmac, calling_code, sender, state, reason, detail, next_at,
+	  expires_at, attempts, finished_at, rounds,
+	  seen, waiting_since, waits_for, waits, route, routing_version, draw, draw_size, draw_key_id,
+	  first_choice, segments, alphabet)
+	from stdin binary`)
+
+	copyPayloads = ofDay(`
+	copy dispatcher.payloads (seq, digest, recipient, envelope) from stdin binary`)
+
+	copyAttempts = ofDay(`
+	copy dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
+	  currency, ranking, claimed_at, instance, ticket_at, leaves_at)
+	from stdin binary`)
+)
+
+// copyNew stores new messages, what they came with, and attempts.
+func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
+	store := func(statement *dayStatement, which []int, write func(rows *copied, at int)) {
+		t.eachDay(which, func(day Day, some []int) {
+			if err != nil {
+				return
+			}
+			rows := newCopied(len(some))
+			for _, at := range some {
+				write(rows, at)
+			}
+			_, err = t.conn.Conn().PgConn().CopyFrom(ctx, rows.reader(), statement.on(day))
+		})
+	}
+	store(copyMessages, fresh, t.copyMessage)
+	store(copyPayloads, fresh, t.copyPayload)
+	store(copyAttempts, attempts, t.copyAttempt)
+	return err
+}
+
+// copyMessage adds a message as it was decided.
+func (t *Tx) copyMessage(rows *copied, at int) {
+	m, d := &t.seen.Messages[at], &t.decisions.Each[at]
+	state, reason, next, plan, number := m.State, m.Reason, m.NextAt, &m.Plan, 0
+	if d.State != "" {
+		state, reason, next = d.State, d.Reason, d.NextAt
+		if d.Plan.Version > 0 {
+			plan = &d.Plan
+		}
+	}
+	if state == Sending {
+		number = d.Attempt.Number
+	}
+	var finished, waiting time.Time
+	rounds := 0
+	switch state { //nolint:exhaustive // The others are neither.
+	case Dead, Failed, Rejected:
+		finished = t.seen.Now
+	case Waiting:
+		waiting = t.seen.Now
+	}
+	if d.NewRound {
+		rounds = 1
+	}
+	rows.row(31)
+	rows.bigint(m.Seq)
+	rows.text(m.ID)
+	rows.text(m.Lane)
+	rows.text(m.Tenant)
+	rows.text(m.Origin.Topic)
+	rows.integer(m.Origin.Partition)
+	rows.bigint(m.Origin.Offset)
+	rows.bigintOrNull(m.NumberHMAC)
+	rows.bigintOrNull(m.EnvelopeHMAC)
+	rows.smallintOrNull(int(m.CallingCode))
+	rows.textOrNull(m.Sender)
+	rows.text(string(state))
+	rows.textOrNull(reason)
+	rows.textOrNull(storable(m.Detail))
+	rows.time(next)
+	rows.time(m.ExpiresAt)
+	rows.smallint(number)
+	rows.time(finished)
+	rows.smallint(rounds)
+	rows.jsonb(string(d.Seen))
+	rows.time(waiting)
+	rows.textOrNull(d.WaitsFor)
+	rows.jsonb(encodeWaits(d.Waits))
+	rows.textOrNull(plan.Route)
+	rows.bigintOrNull(plan.Version)
+	if plan.Size > 0 {
+		rows.bigint(plan.Draw)
+	} else {
+		rows.null()
+	}
+	rows.bigintOrNull(plan.Size)
+	rows.textOrNull(plan.KeyID)
+	rows.textOrNull(plan.FirstChoice)
+	rows.smallintOrNull(plan.Segments)
+	rows.textOrNull(plan.Alphabet)
+}
+
+func (t *Tx) copyPayload(rows *copied, at int) {
+	m := &t.seen.Messages[at]
+	rows.row(4)
+	rows.bigint(m.Seq)
+	rows.bigint(m.Digest)
+	rows.bigintOrNull(m.Recipient)
+	rows.bytea(m.Envelope)
+}
+
+func (t *Tx) copyAttempt(rows *copied, at int) {
+	a := &t.decisions.Each[at].Attempt
+	var ticket time.Time
+	if a.Ticket != nil {
+		ticket = a.Ticket.AcceptedAt
+	}
+	rows.row(12)
+	rows.bigint(t.seen.Messages[at].Seq)
+	rows.smallint(a.Number)
+	rows.text(a.Channel)
+	rows.text(string(a.Reason))
+	rows.smallint(a.Segments)
+	rows.bigint(a.PriceMicros)
+	rows.text(a.Currency)
+	rows.jsonb(string(a.Ranking))
+	rows.time(t.seen.Now)
+	rows.bigint(t.instance)
+	rows.time(ticket)
+	rows.time(a.LeavesAt)
+}
+
+// copied are rows in the binary format of COPY (PostgreSQL manual, COPY, "Binary Format").
+type copied struct{ buf []byte }
+
+// copyHeader is the signature, no flags, and no extension.
+const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// newCopied has room for so many rows of usual size.
+func newCopied(rows int) *copied {
+	const usual = 320
+	return &copied{append(make([]byte, 0, len(copyHeader)+rows*usual), copyHeader...)}
+}
+
+// reader ends the rows.
+func (c *copied) reader() *bytes.Reader {
+	const trailer = 0xffff // in place of a number of columns
+	return bytes.NewReader(binary.BigEndian.AppendUint16(c.buf, trailer))
+}
+
+// row begins the next row.
+func (c *copied) row(columns uint16) { c.buf = binary.BigEndian.AppendUint16(c.buf, columns) }
+
+func (c *copied) null() { c.size(-1) }
+
+func (c *copied) size(n int) {
+	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(n)) //nolint:gosec // -1, or that of a value.
+}
+
+func (c *copied) bigint(n int64) {
+	c.size(8)
+	c.buf = binary.BigEndian.AppendUint64(c.buf, uint64(n)) //nolint:gosec // Two's complement.
+}
+
+func (c *copied) integer(n int32) {
+	c.size(4)
+	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(n)) //nolint:gosec // Two's complement.
+}
+
+func (c *copied) smallint(n int) {
+	c.size(2)
+	c.buf = binary.BigEndian.AppendUint16(c.buf, uint16(n)) //nolint:gosec // The columns hold so much.
+}
+
+func (c *copied) text(s string) {
+	c.size(len(s))
+	c.buf = append(c.buf, s...)
+}
+
+func (c *copied) bytea(b []byte) {
+	c.size(len(b))
+	c.buf = append(c.buf, b...)
+}
+
+// Zero and the empty text stand for null in these.
+
+func (c *copied) bigintOrNull(n int64) {
+	if n == 0 {
+		c.null()
+		return
+	}
+	c.bigint(n)
+}
+
+func (c *copied) smallintOrNull(n int) {
+	if n == 0 {
+		c.null()
+		return
+	}
+	c.smallint(n)
+}
+
+func (c *copied) textOrNull(s string) {
+	if s == "" {
+		c.null()
+		return
+	}
+	c.text(s)
+}
+
+// jsonb begins with its version.
+func (c *copied) jsonb(s string) {
+	if s == "" {
+		c.null()
+		return
+	}
+	c.size(1 + len(s))
+	c.buf = append(append(c.buf, 1), s...)
+}
+
+// epoch is zero of PostgreSQL, whose times are in microseconds.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
+func (c *copied) time(t time.Time) {
+	if t.IsZero() {
+		c.null()
+		return
+	}
+	c.bigint((t.Unix()-epoch)*1_000_000 + int64(t.Nanosecond()/1000))
+}
