@@ -318,7 +318,7 @@ func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err 
 	batch, day := &pgx.Batch{}, DayOf(j.Seq)
 	if j.Settlement == nil {
 		batch.Queue(lockResolved.on(day), j.Seq)
-	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*j.Settlement})); err != nil {
+	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*j.Settlement}), true); err != nil {
 		return false, err
 	}
 	batch.Queue(lockMessage.on(day), j.Seq)

@@ -1,5 +1,7 @@
 package ledger
 
+import "strings"
+
 // Statements of receipts. Their order of locks is receipts, attempts, messages, channels: a
 // settlement that expects receipts takes them first, too.
 //
@@ -26,23 +28,36 @@ package ledger
 //
 // The channel is read from the attempt, which must exist. Rows are written in the order of their
 // key, as in mergeReceipts.
+//
+// Mostly all rows are new. Then they are simply added: "on conflict" would write 48 bytes more of
+// WAL for each. A row that another transaction adds meanwhile makes that fail, see isDuplicate, and
+// the statement is sent again with $6, which has the rows merged.
 var expectReceipts = ofDay(`
 	with fresh as materialized (
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq,
 	    n.attempt, nullif(n.part, 0) as part,
-	    now() + n.await * interval '1 microsecond' as due_at
+	    now() + n.await * interval '1 microsecond' as due_at,
+	    exists (select from dispatcher.receipts r
+	      where r.channel = a.channel and r.reference = n.reference offset 0) as known
 	  from (select seq, attempt, reference collate "C" as reference, part, await
 	    from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[])
 	      as u(seq, attempt, reference, part, await)) n
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
 	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
+	), merging as materialized (
+	  select $6::boolean or bool_or(known) or count(*) > count(distinct (channel, reference)) as yes
+	  from fresh
 	), awaited as (
 	  insert into dispatcher.awaited (due_at, seqs)
 	  select due_at, array_agg(distinct seq) from fresh group by due_at
+	), added as (
+	  insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
+	  select channel, reference, seq, attempt, part, due_at from fresh
+	  where not (select yes from merging) order by channel, reference
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
-	  from fresh order by channel, reference, part is null, seq
+	  from fresh where (select yes from merging) order by channel, reference, part is null, seq
 	  on conflict (channel, reference) do update set message_seq = excluded.message_seq,
 	    attempt = excluded.attempt, part = excluded.part,
 	    state = case when r.message_seq is null or r.message_seq = excluded.message_seq
@@ -70,15 +85,16 @@ var expectReceipts = ofDay(`
 	select f.channel, f.reference || ' ' || f.seq || '.' || f.attempt, f.seq, f.attempt, f.part,
 	  f.due_at
 	from fresh f
-	where (select count(*) from booked) < (select count(*) from fresh) and f.part is not null
+	where (select yes from merging)
+	  and (select count(*) from booked) < (select count(*) from fresh) and f.part is not null
 	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference
 	    from booked)
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`)
 
 // mergeReceipts merges receipts into their rows and says what came of it: which receipts carry the
-// key of one message and the reference of another, which rows it met or made, which are locked now,
-// and which of these changed, with their message, 0 for none, and whether a key or a denial had
+// key of one message and the reference of another, which rows it has locked, and which of these
+// changed, with their message, 0 for none, and whether a key or a denial had
 // made the row. A row is replaced only by one of higher rank, so that neither order nor repetition
 // matters; one that nobody knows the message of gets it from a key of any rank. A receipt without
 // reference is about the reference of its attempt, or has a row of its own while there is none, or
@@ -88,9 +104,13 @@ var expectReceipts = ofDay(`
 // another one contradicts it, and changes nothing. first is the message that a key of this batch
 // names first, see receiptArrays.share. What is not known to anybody is kept if it is a last word.
 // A pending one would say nothing, and need not even be genuine where a provider signs no more than
-// a hint. Other receipts without key need not know what their row says before they are written, so
-// it is read for none of them.
-const mergeReceipts = `
+// a hint.
+//
+// Mostly all receipts are about rows that are there. Then these are simply updated: "on conflict"
+// would lock each before, which writes 54 bytes more of WAL. They are updated in the order of met:
+// "= any" leaves no way to join but to look each of them up. A row that is gone meanwhile, because
+// its time was over, has no use for its receipt.
+var mergeReceipts = `
 	with given as (
 	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
 	    nullif(g.seq, 0) as named, nullif(g.first, 0) as first, nullif(g.attempt, 0) as attempt,
@@ -100,50 +120,67 @@ const mergeReceipts = `
 	  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[],
 	    $7::text[], $8::text[], $9::bigint[])
 	    as g(channel, reference, seq, first, attempt, state, cause, code, ago)
-	  left join dispatcher.receipts r on r.reference = g.reference and r.channel =
-	    case when g.state = 'pending' or g.seq <> 0 or g.first <> 0 then g.channel end
+	  left join dispatcher.receipts r on r.reference = g.reference and r.channel = g.channel
 	  where g.reference <> ''
-	), met as (
+	), met as materialized (
 	  select distinct on (channel, reference) channel, reference,
 	    case when holder = first then first end as message_seq,
-	    case when holder = first then attempt end as attempt, state, cause, code, received_at
+	    case when holder = first then attempt end as attempt, state, cause, code, received_at, known
 	  from given
 	  where coalesce(named = holder, true)
 	    and (state <> 'pending' or known or first is not null)
 	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
+	), moved as (
+	  update dispatcher.receipts r set ` + mergedWith("g") + `
+	  from met g
+	  where (select bool_and(known) from met)
+	    and r.channel = any(array[g.channel]) and r.reference = any(array[g.reference])
+	    and ` + mergesWith("g") + `
+	  returning r.channel, r.reference, r.message_seq, r.part, r.state
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause,
 	    code, received_at)
 	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met
-	    order by channel, reference
-	  on conflict (channel, reference) do update set
-	    state = case
-	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
-	      then excluded.state else r.state end,
-	    cause = case
-	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
-	      then excluded.cause else r.cause end,
-	    code = case
-	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
-	      then excluded.code else r.code end,
-	    received_at = case
-	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
-	      then excluded.received_at else r.received_at end,
-	    message_seq = coalesce(r.message_seq, excluded.message_seq),
-	    attempt = coalesce(r.attempt, excluded.attempt),
-	    due_at = case when excluded.state = 'pending' then r.due_at end,
-	    look_at = case when excluded.state = 'pending' then r.look_at end
-	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
-	    or r.message_seq is null and excluded.message_seq is not null)
-	    and coalesce(r.message_seq = excluded.message_seq, true)
-	  returning channel, reference, coalesce(message_seq, 0) as message_seq,
-	    message_seq is not null and part is null and state <> 'pending' as proof
+	  where not (select bool_and(known) from met)
+	  order by channel, reference
+	  on conflict (channel, reference) do update set ` + mergedWith("excluded") + `
+	  where ` + mergesWith("excluded") + `
+	  returning channel, reference, message_seq, part, state
+	), changed as (
+	  select * from moved union all select * from booked
+	), locked as (
+	  select channel, reference from moved union all
+	  select channel, reference from met where not (select bool_and(known) from met)
 	)
 	select (select array_agg(channel) from given where named <> holder),
 	  (select array_agg(split_part(reference, ' ', 1)) from given where named <> holder),
-	  (select array_agg(channel) from met), (select array_agg(reference) from met),
-	  array_agg(channel), array_agg(reference), array_agg(message_seq), array_agg(proof)
-	from booked`
+	  (select array_agg(channel) from locked), (select array_agg(reference) from locked),
+	  array_agg(channel), array_agg(reference), array_agg(coalesce(message_seq, 0)),
+	  array_agg(message_seq is not null and part is null and state <> 'pending')
+	from changed`
+
+// mergedWith is what becomes of a row r with a receipt of this name, and mergesWith is when.
+func mergedWith(receipt string) string {
+	return strings.ReplaceAll(`
+	    state = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.state else r.state end,
+	    cause = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.cause else r.cause end,
+	    code = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.code else r.code end,
+	    received_at = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.received_at else r.received_at end,
+	    message_seq = coalesce(r.message_seq, g.message_seq),
+	    attempt = coalesce(r.attempt, g.attempt),
+	    due_at = case when g.state = 'pending' then r.due_at end,
+	    look_at = case when g.state = 'pending' then r.look_at end`, "g.", receipt+".")
+}
+
+func mergesWith(receipt string) string {
+	return strings.ReplaceAll(`(dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	    or r.message_seq is null and g.message_seq is not null)
+	  and coalesce(r.message_seq = g.message_seq, true)`, "g.", receipt+".")
+}
 
 // namedAttempts are attempts that receipts name by our key, by their position.
 const namedAttempts = `select nr, reference from dispatcher.named_attempts($1, $2, $3)`

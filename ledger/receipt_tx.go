@@ -172,6 +172,9 @@ func (t *receiptTx) finish(
 	batch := &pgx.Batch{}
 	w := t.conclude(picked, news, all)
 	w.queue(batch)
+	if len(picked) == 0 {
+		batch.Queue(replicationBarrier) // what there was to write may have been written before
+	}
 	var tag string
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
 		tag = ct.String()

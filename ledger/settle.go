@@ -146,7 +146,10 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 	order := bySeq(settlements)
 	eachDay(len(order), func(i int) int64 { return order[i].Seq }, func(day Day, from, to int) {
 		if err == nil {
-			err = settleIn(ctx, conn, day, order[from:to])
+			err = settleIn(ctx, conn, day, order[from:to], false)
+		}
+		if isDuplicate(err) {
+			err = settleIn(ctx, conn, day, order[from:to], true)
 		}
 	})
 	return wrap("settle", err)
@@ -159,13 +162,16 @@ type executor interface {
 }
 
 // settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
-func settleIn(ctx context.Context, db executor, day Day, order []*Settlement) error {
+// Without merge it fails when receipts come at the same moment, see expectReceipts.
+func settleIn(
+	ctx context.Context, db executor, day Day, order []*Settlement, merge bool,
+) error {
 	sql, args := settle.on(day), settlementArrays(order)
 	if more(order) {
 		sql, args = settleMore.on(day), append(args, moreArrays(order)...)
 	}
-	ambiguities, expectations, corrections := ambiguityArrays(order), expectArrays(order),
-		correctedArrays(order)
+	ambiguities, expectations, corrections := ambiguityArrays(order),
+		expectArrays(order, merge), correctedArrays(order)
 	repeats := repeatArrays(order)
 	if ambiguities == nil && expectations == nil && corrections == nil && repeats == nil {
 		tag, err := db.Exec(ctx, sql, args...)

@@ -172,7 +172,7 @@ func arrayLiteral(numbers []int) string {
 // expectArrays are the parameters of expectReceipts, one element for each part that a receipt is
 // expected for, or for the whole attempt when its provider gave no reference, and one with part 0
 // for each that was denied by its id; nil without any.
-func expectArrays(order []*Settlement) []any {
+func expectArrays(order []*Settlement, merge bool) []any {
 	var seq, await []int64
 	var attempt, part []int16
 	var reference []string
@@ -202,7 +202,7 @@ func expectArrays(order []*Settlement) []any {
 	if seq == nil {
 		return nil
 	}
-	return []any{seq, attempt, reference, part, await}
+	return []any{seq, attempt, reference, part, await, merge}
 }
 
 // names are the references of a settlement that a receipt can be found by.

@@ -208,3 +208,36 @@ func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Another transaction adds the row of a receipt while a settlement is adding it: the settlement
+// waits, and is then sent again.
+func TestASettlementMeetsAReceiptOfTheSameMoment(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, r.l, []ledger.Message{message("m"), message("n")}, "a").Messages
+	tx, err := raw(t, r.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `insert into dispatcher.receipts (channel, reference, state,
+		received_at) values ('a', 'r1', 'delivered', now())`); err != nil {
+		t.Fatal(err)
+	}
+	settled := waiting(t, r.db, func() error {
+		return r.l.Settlements.Settle(t.Context(), append(expecting(m[0], "r0"),
+			expecting(m[1], "r1")...))
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	if got := scalar[string](t, r.db, `select string_agg(concat_ws(' ', r.reference, r.state, m.id,
+		case when r.look_at <= now() then 'looked at' end), ', ' order by r.reference)
+		from dispatcher.receipts r join dispatcher.messages m on m.seq = r.message_seq`,
+	); got != "r0 expected m, r1 delivered n looked at" {
+		t.Error(got)
+	}
+}
