@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // What is new is stored by COPY: PostgreSQL writes the rows of a page in one record of WAL, where
@@ -30,7 +32,9 @@ var (
 
 // copyNew stores new messages, what they came with, and attempts.
 func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
-	store := func(statement *dayStatement, which []int, write func(rows *copied, at int)) {
+	store := func(
+		table string, statement *dayStatement, which []int, write func(rows *copied, at int),
+	) {
 		t.eachDay(which, func(day Day, some []int) {
 			if err != nil {
 				return
@@ -39,12 +43,28 @@ func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
 			for _, at := range some {
 				write(rows, at)
 			}
-			_, err = t.conn.Conn().PgConn().CopyFrom(ctx, rows.reader(), statement.on(day))
+			err = t.send(ctx, table, statement.on(day), rows)
 		})
 	}
-	store(copyMessages, fresh, t.copyMessage)
-	store(copyPayloads, fresh, t.copyPayload)
-	store(copyAttempts, attempts, t.copyAttempt)
+	store("messages", copyMessages, fresh, t.copyMessage)
+	store("payloads", copyPayloads, fresh, t.copyPayload)
+	store("attempts", copyAttempts, attempts, t.copyAttempt)
+	return err
+}
+
+// send is one COPY, which the tracer is told of: it sees only what goes through pgx itself.
+func (t *Tx) send(ctx context.Context, table, statement string, rows *copied) error {
+	conn := t.conn.Conn()
+	tracer, traced := t.claims.config.Tracer.(pgx.CopyFromTracer)
+	if traced {
+		ctx = tracer.TraceCopyFromStart(ctx, conn, pgx.TraceCopyFromStartData{
+			TableName: pgx.Identifier{"dispatcher", table},
+		})
+	}
+	tag, err := conn.PgConn().CopyFrom(ctx, rows.reader(), statement)
+	if traced {
+		tracer.TraceCopyFromEnd(ctx, conn, pgx.TraceCopyFromEndData{CommandTag: tag, Err: err})
+	}
 	return err
 }
 

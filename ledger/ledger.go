@@ -6,7 +6,8 @@
 //	Claims.Lock        begins a claim: store new ids, pick up due messages, show the
 //	                   shared state under lock (one round trip)
 //	Tx.Commit          ends it: store new messages as they were decided, and write down what
-//	                   was decided of the others (one round trip)
+//	                   was decided of the others (one round trip, and one for each of three
+//	                   tables with new rows)
 //	Settlements.Settle outcomes, next steps, freed slots: one transaction, mostly of one
 //	                   statement (one round trip)
 //	Receipts.Receive   one transaction: merge receipts into their rows, and bring messages to

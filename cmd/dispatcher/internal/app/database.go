@@ -102,8 +102,9 @@ func (a *App) warnOfDurability(ctx context.Context) error {
 type roundTrips struct{ total prometheus.Counter }
 
 var (
-	_ pgx.QueryTracer = (*roundTrips)(nil)
-	_ pgx.BatchTracer = (*roundTrips)(nil)
+	_ pgx.QueryTracer    = (*roundTrips)(nil)
+	_ pgx.BatchTracer    = (*roundTrips)(nil)
+	_ pgx.CopyFromTracer = (*roundTrips)(nil)
 )
 
 func newRoundTrips(registry prometheus.Registerer) *roundTrips {
@@ -134,3 +135,12 @@ func (t *roundTrips) TraceBatchStart(
 func (*roundTrips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 func (*roundTrips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (t *roundTrips) TraceCopyFromStart(
+	ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData,
+) context.Context {
+	t.total.Inc()
+	return ctx
+}
+
+func (*roundTrips) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}

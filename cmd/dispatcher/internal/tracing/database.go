@@ -27,8 +27,9 @@ func (t *Tracer) Database(other pgx.QueryTracer) pgx.QueryTracer {
 type within struct{ tracer *otelpgx.Tracer }
 
 var (
-	_ pgx.QueryTracer = within{}
-	_ pgx.BatchTracer = within{}
+	_ pgx.QueryTracer    = within{}
+	_ pgx.BatchTracer    = within{}
+	_ pgx.CopyFromTracer = within{}
 )
 
 func sampled(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
@@ -69,6 +70,24 @@ func (w within) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.Trac
 	if sampled(ctx) {
 		data.Err = plain(data.Err)
 		w.tracer.TraceBatchEnd(ctx, conn, data)
+	}
+}
+
+// TraceCopyFromStart begins the span of a COPY.
+func (w within) TraceCopyFromStart(
+	ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromStartData,
+) context.Context {
+	if !sampled(ctx) {
+		return ctx
+	}
+	return w.tracer.TraceCopyFromStart(ctx, conn, data)
+}
+
+// TraceCopyFromEnd ends it.
+func (w within) TraceCopyFromEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData) {
+	if sampled(ctx) {
+		data.Err = plain(data.Err)
+		w.tracer.TraceCopyFromEnd(ctx, conn, data)
 	}
 }
 
