@@ -84,7 +84,9 @@ func (w within) TraceCopyFromStart(
 }
 
 // TraceCopyFromEnd ends it.
-func (w within) TraceCopyFromEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData) {
+func (w within) TraceCopyFromEnd(
+	ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData,
+) {
 	if sampled(ctx) {
 		data.Err = plain(data.Err)
 		w.tracer.TraceCopyFromEnd(ctx, conn, data)
