@@ -31,7 +31,8 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	cfg := access.Config{
 		TokensFile: s.APITokensFile, OIDCIssuer: s.OIDCIssuer, OIDCAudience: s.OIDCAudience,
 		OIDCRolesClaim: s.OIDCRolesClaim, OIDCRoleMap: roles, OIDCNameClaim: s.OIDCNameClaim,
-		OIDCTenantClaim: s.OIDCTenantClaim,
+		OIDCTenantClaim: s.OIDCTenantClaim, OIDCClientID: s.OIDCClientID,
+		OIDCClientSecretFile: s.OIDCClientSecretFile, OIDCScopes: s.OIDCScopes,
 	}
 	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
 		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {

@@ -270,33 +270,35 @@ func TestTheCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
 func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	seal, err := newSealer([]byte("secret"))
+	sealerOf := func(secret, kind string) *sealer {
+		of, err := newSealer([]byte(secret), kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return of
+	}
+	seal := sealerOf("secret", sessions)
+	sealed, err := seal.seal(&session{Token: "token", Expires: now.Add(sessionLife)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := seal.seal(newSession("token", now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if of := seal.open(sealed, now); of == nil || of.Token != "token" {
+	var of session
+	if !seal.open(sealed, now, &of) || of.Token != "token" {
 		t.Errorf("%+v", of)
 	}
-	other, err := newSealer([]byte("another secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, of := range map[string]*session{
-		"expired":           seal.open(sealed, now.Add(sessionLife)),
-		"changed":           seal.open("A"+sealed, now),
-		"of another secret": other.open(sealed, now),
-		"of something else": seal.open("nothing", now),
-		"that is empty":     seal.open("", now),
+	for name, taken := range map[string]bool{
+		"expired":           seal.open(sealed, now.Add(sessionLife), &of),
+		"changed":           seal.open("A"+sealed, now, &of),
+		"of another secret": sealerOf("another secret", sessions).open(sealed, now, &of),
+		"of another kind":   sealerOf("secret", signIns).open(sealed, now, &of),
+		"of something else": seal.open("nothing", now, &of),
+		"that is empty":     seal.open("", now, &of),
 	} {
-		if of != nil {
+		if taken {
 			t.Errorf("a session %s is taken", name)
 		}
 	}
-	if _, err := seal.seal(newSession(strings.Repeat("x", 4000), now)); err == nil {
+	if _, err := seal.seal(&session{Token: strings.Repeat("x", 4000)}); err == nil {
 		t.Error("a token that no cookie can hold is taken")
 	}
 }

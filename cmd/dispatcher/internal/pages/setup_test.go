@@ -48,6 +48,12 @@ type console struct {
 
 func newConsole(t *testing.T) *console {
 	t.Helper()
+	return newConsoleOf(t, access.Config{})
+}
+
+// newConsoleOf also lets those in that the configuration says.
+func newConsoleOf(t *testing.T, who access.Config) *console {
+	t.Helper()
 	c := &console{tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "tokens")}
 	var lines strings.Builder
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Finance, access.Admin} {
@@ -61,7 +67,8 @@ func newConsole(t *testing.T) *console {
 	if err := os.WriteFile(c.file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := access.New(access.Config{TokensFile: c.file})
+	who.TokensFile = c.file
+	gate, err := access.New(who)
 	if err != nil {
 		t.Fatal(err)
 	}
