@@ -130,6 +130,7 @@ func (s *Server) endpoints() []endpoint {
 		{"GET /channels", access.View, s.channels},
 		{"GET /channels/{channel}", access.View, s.channel},
 		{"POST /channels/{channel}/state", access.Operate, s.setState},
+		{"POST /channels/{channel}/test", access.Operate, s.testChannel},
 
 		{"GET /pauses", access.View, s.pauses},
 		{"POST /pauses", access.Operate, s.pause},

@@ -467,3 +467,67 @@ func TestARampIsStartedAndEnded(t *testing.T) {
 		t.Errorf("without a ramp: %d", got.StatusCode)
 	}
 }
+
+func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	form := func(to string) url.Values {
+		return url.Values{"to": {to}, "text": {"Hello"}, "reason": {"new account"}}
+	}
+	if got := b.send("/channels/a/test", form("0770")); got.StatusCode != http.StatusUnprocessableEntity ||
+		strings.Contains(got.body, "0770") {
+		t.Errorf("no number: %d %s", got.StatusCode, got.body)
+	}
+	if got := b.send("/channels/nobody/test", form("+447700900123")); got.StatusCode != http.StatusNotFound {
+		t.Errorf("no channel: %d", got.StatusCode)
+	}
+	// Nothing reads the topic here: the message is stored as a dispatcher would when it is published.
+	c.arrives = true
+	got := b.send("/channels/a/test", form("+447700900123"))
+	at, err := url.Parse(got.Header.Get("Location"))
+	if err != nil || got.StatusCode != http.StatusSeeOther || len(c.published) != 1 ||
+		at.Path != "/messages/"+strings.TrimPrefix(c.published[0], "sms.otp ") ||
+		at.Query().Get("done") != "The channel has not answered so far. The message is failed." {
+		t.Errorf("%d %s %v", got.StatusCode, got.Header.Get("Location"), c.published)
+	}
+	if page := b.get(got.Header.Get("Location")); page.StatusCode != http.StatusOK ||
+		strings.Contains(page.body, "7700900") {
+		t.Errorf("%d %s", page.StatusCode, page.body)
+	}
+	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "anna-operator") ||
+		!strings.Contains(log, "test") {
+		t.Errorf("the audit log:\n%s", log)
+	}
+}
+
+func TestAPrefixIsPausedAndResumed(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	move := func(version, prefix, move string) answer {
+		return b.send("/pauses", url.Values{
+			"version": {version}, "kind": {"prefix"}, "name": {prefix}, "move": {move},
+			"reason": {"the carriers there do not deliver"},
+		})
+	}
+	if page := b.get("/pauses").body; !strings.Contains(page, `id="prefix"`) {
+		t.Errorf("there is no form:\n%s", page)
+	}
+	if got := move("1", "44", "pause"); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("what begins no number: %d", got.StatusCode)
+	}
+	if got := move("1", "+4477", "pause"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/pauses").body; !strings.Contains(page, "+4477") &&
+		!strings.Contains(page, "&#43;4477") {
+		t.Errorf("it is not shown:\n%s", page)
+	}
+	if got := move("2", "+4477", "resume"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/pauses").body; strings.Contains(page, `value="resume"`) {
+		t.Errorf("it is paused still:\n%s", page)
+	}
+}
