@@ -16,6 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -97,10 +98,10 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 
 // newIntake writes to Kafka what senders hand over, and dead records again. It connects when there
 // is something to write.
-func newIntake(s *config.Settings) (*kafka.Intake, error) {
+func newIntake(s *config.Settings, tracer *tracing.Tracer) (*kafka.Intake, error) {
 	options, err := app.Connection(s).Options()
 	if err != nil {
 		return nil, err
 	}
-	return kafka.NewIntake(s.KafkaCompression, options...)
+	return kafka.NewIntake(s.KafkaCompression, append(options, tracer.Publishing()...)...)
 }
