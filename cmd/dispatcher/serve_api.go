@@ -81,12 +81,14 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	if !gate.Enabled() {
 		return
 	}
-	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
+	opts.Handler = func(
+		l *ledger.Ledger, metrics *kafka.IntakeMetrics,
+	) (http.Handler, func(), error) {
 		s := &opts.Settings
 		cfg := api.Config{
 			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: s.DefaultRegion,
 			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
-			Publish: intake.PublishOne,
+			Publish: intake.PublishOne, IntakeMetrics: metrics,
 		}
 		if s.APIIntake {
 			cfg.Intake = intake

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -223,5 +224,60 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 			"4bf92f3577b34da6a3ce929d0e0e4736" {
 			t.Errorf("%s is below %s in %s", id, span.Parent.SpanID(), parts[1])
 		}
+	}
+}
+
+// counted are the metrics of the intake that are not 0: by name without what all have, and labels.
+func (s *stage) counted() map[string]float64 {
+	s.t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "dispatcher_intake_")
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			n := m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			if n > 0 {
+				all[name] = n
+			}
+		}
+	}
+	return all
+}
+
+func TestTheIntakeIsCounted(t *testing.T) {
+	t.Parallel()
+	intake, _ := newIntake(t)
+	s := newIntakeStage(t, api.Rate{}, intake)
+	two := `{"lane":"otp","messages":[` + envelopeOf("a", "") + `,` + envelopeOf("b", "") + `]}`
+	for _, body := range []string{
+		two, `{"lane":"none","messages":[` + envelopeOf("c", "") + `]}`,
+		`{"lane":"otp","messages":[{"id":"d"}]}`,
+	} {
+		s.ask("sender", "POST", "/messages", body)
+	}
+	if diff := cmp.Diff(map[string]float64{
+		"requests_total accepted": 1, "requests_total refused": 2, "messages_total otp": 2,
+		"durable_seconds": 1,
+	}, s.counted()); diff != "" {
+		t.Error(diff)
+	}
+	s = newIntakeStage(t, api.Rate{}, brokenIntake{})
+	s.ask("sender", "POST", "/messages", two)
+	if diff := cmp.Diff(map[string]float64{
+		"requests_total unconfirmed": 1, "durable_seconds": 1,
+	}, s.counted()); diff != "" {
+		t.Error(diff)
+	}
+	s = newIntakeStage(t, api.Rate{}, intake)
+	s.ledger.Close()
+	s.ask("sender", "POST", "/messages", two)
+	if diff := cmp.Diff(map[string]float64{"requests_total unavailable": 1}, s.counted()); diff != "" {
+		t.Error(diff)
 	}
 }
