@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -245,4 +246,21 @@ func refuseSecrets(v value, e exemption) {
 func standsIn(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && (strings.Contains(node.Value,
 		"{secret:") || node.Value == "{callback_secret}")
+}
+
+// NameKey is the key of a selector that is compared with the name of a channel, so that a message can
+// ask for this one alone. A label of the channel with this key goes first.
+const NameKey = "channel"
+
+// Meets reports whether the channel meets a selector.
+func (c *Channel) Meets(s selector.Selector) bool {
+	if _, own := c.Labels[NameKey]; s.Key != NameKey || own {
+		return s.Satisfied(c.Labels)
+	}
+	return s.Satisfied(map[string]selector.Value{NameKey: selector.TextValue(c.Name)})
+}
+
+// MeetsAll reports whether the channel meets every selector.
+func (c *Channel) MeetsAll(selectors []selector.Selector) bool {
+	return !slices.ContainsFunc(selectors, func(s selector.Selector) bool { return !c.Meets(s) })
 }

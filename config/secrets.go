@@ -22,7 +22,9 @@ import (
 const maxSecret = 64 << 10
 
 // readSecrets reads what *_FILE settings point at.
-func (s *Settings) readSecrets() error { return errors.Join(s.readAuthorities(), s.readPassword()) }
+func (s *Settings) readSecrets() error {
+	return errors.Join(s.readAuthorities(), s.readPassword(), s.checkClientSecret())
+}
 
 func (s *Settings) readAuthorities() error {
 	if s.KafkaCAFile == "" {
@@ -40,19 +42,31 @@ func (s *Settings) readAuthorities() error {
 	return nil
 }
 
-func (s *Settings) readPassword() error {
-	if s.KafkaSASLPasswordFile == "" {
-		return nil
+func (s *Settings) readPassword() (err error) {
+	s.KafkaSASLPassword, err = readPassword("KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile)
+	return err
+}
+
+// checkClientSecret refuses a file that no sign-in could use. What is in it is read at each sign-in.
+func (s *Settings) checkClientSecret() error {
+	_, err := readPassword("OIDC_CLIENT_SECRET_FILE", s.OIDCClientSecretFile)
+	return err
+}
+
+// readPassword is what stands in a file that a setting names, if it names one.
+func readPassword(setting, path string) (string, error) {
+	if path == "" {
+		return "", nil
 	}
-	text, err := readSecretFile(Prefix+"_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile)
+	text, err := readSecretFile(Prefix+"_"+setting, path)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if s.KafkaSASLPassword = strings.TrimSpace(text); s.KafkaSASLPassword == "" {
-		return fmt.Errorf("%s_KAFKA_SASL_PASSWORD_FILE: file %s is empty; write the password "+
-			"into it", Prefix, s.KafkaSASLPasswordFile)
+	if text = strings.TrimSpace(text); text == "" {
+		return "", fmt.Errorf("%s_%s: file %s is empty; write the password into it", Prefix, setting,
+			path)
 	}
-	return nil
+	return text, nil
 }
 
 // readSecretFile reads a small file that a setting names.
@@ -144,6 +158,7 @@ func (s *Settings) Secrets() *SecretsFolder {
 		{Prefix + "_DATA_DIR", filepath.Join(s.DataDir, EmbeddedToken), nil},
 		{Prefix + "_API_TOKENS_FILE", s.APITokensFile, nil},
 		{Prefix + "_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, nil},
+		{Prefix + "_OIDC_CLIENT_SECRET_FILE", s.OIDCClientSecretFile, nil},
 		{Prefix + "_RECEIPTS_TLS_KEY_FILE", s.ReceiptsTLSKeyFile, nil},
 	}
 	for _, path := range connectionFiles(s.PostgresURL) {

@@ -134,7 +134,10 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 	s.write(s.settings.KafkaSASLPasswordFile, hush)
 	s.settings.ReceiptsTLSKeyFile = filepath.Join(s.secrets, "tls.key")
 	s.write(s.settings.ReceiptsTLSKeyFile, hush)
+	s.settings.OIDCClientSecretFile = filepath.Join(s.secrets, "oidc")
+	s.write(s.settings.OIDCClientSecretFile, hush)
 	for name, what := range map[string]string{
+		"oidc":       "DISPATCHER_OIDC_CLIENT_SECRET_FILE",
 		"inside.key": "the draw key", "hard": "the draw key", "soft": "the draw key",
 		"copy":  "the draw key",
 		"kafka": "DISPATCHER_KAFKA_SASL_PASSWORD_FILE", "tls.key": "DISPATCHER_RECEIPTS_TLS_KEY_FILE",

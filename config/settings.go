@@ -55,7 +55,12 @@ type Settings struct {
 	OIDCNameClaim  string   `split_words:"true" default:"sub" desc:"claim with the name that the history shows as the author, such as email, which must be verified"`
 
 	OIDCTenantClaim string `split_words:"true" desc:"claim with the tenant that a sender may send for; tokens of senders without it are refused; senders may send for all tenants if unset"`
-	APIIntake       bool   `split_words:"true" default:"false" desc:"accept messages at POST /api/v1/messages from senders, and write them to the topics of their lanes"`
+	// Signing in to the console at the issuer.
+	OIDCClientID         string   `split_words:"true" desc:"id of the console at the issuer: people sign in there, by the authorization code flow with PKCE; only by pasting a token if unset"`
+	OIDCClientSecretFile string   `split_words:"true" desc:"file with the secret of that client, read at each sign-in; white space around it is dropped; a public client if unset"`
+	OIDCScopes           []string `split_words:"true" default:"openid,profile,email" desc:"scopes that signing in at the issuer asks for; openid is one of them"`
+
+	APIIntake bool `split_words:"true" default:"false" desc:"accept messages at POST /api/v1/messages from senders, and write them to the topics of their lanes"`
 
 	StatusWebhooksFile string `split_words:"true" desc:"YAML file with the addresses of services that status events are sent to, by tenant; see docs/status-webhooks.md"`
 

@@ -55,6 +55,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080",
 		OIDCRolesClaim: "roles", OIDCNameClaim: "sub",
+		OIDCScopes:     []string{"openid", "profile", "email"},
 		ReceiptsListen: "127.0.0.1:8081",
 		Region:         "default", MaxUnsettled: 2000, Batch: 500, SendTimeout: 10 * time.Second,
 		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
@@ -94,8 +95,9 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h",
 		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "API_TOKENS_FILE=tokens",
 		"OIDC_ISSUER=https://login.example.com", "OIDC_AUDIENCE=sms", "OIDC_ROLES_CLAIM=groups",
-		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer", "OIDC_NAME_CLAIM=email",
-		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true",
+		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer,shop:sender", "OIDC_NAME_CLAIM=email",
+		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true", "OIDC_CLIENT_ID=console",
+		"OIDC_CLIENT_SECRET_FILE="+secret, "OIDC_SCOPES=openid,groups",
 		"STATUS_WEBHOOKS_FILE=/etc/dispatcher/webhooks.yaml")
 	got, err := config.Load()
 	if err != nil {
@@ -120,8 +122,9 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		LedgerRetention: 27 * time.Hour, InvariantsInterval: 28 * time.Minute,
 		ReportsURL: "/srv/reports", APITokensFile: "tokens",
 		OIDCIssuer: "https://login.example.com", OIDCAudience: "sms", OIDCRolesClaim: "groups",
-		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer"}, OIDCNameClaim: "email",
-		OIDCTenantClaim: "org", APIIntake: true,
+		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer", "shop:sender"}, OIDCNameClaim: "email",
+		OIDCTenantClaim: "org", APIIntake: true, OIDCClientID: "console",
+		OIDCClientSecretFile: secret, OIDCScopes: []string{"openid", "groups"},
 		StatusWebhooksFile: "/etc/dispatcher/webhooks.yaml",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -131,7 +134,9 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		t.Errorf("Validate: %v", err)
 	}
 	roles, err := got.OIDCRoles()
-	if diff := cmp.Diff(map[string]string{"urn:sms": "operator", "staff": "viewer"},
+	if diff := cmp.Diff(map[string]string{
+		"urn:sms": "operator", "staff": "viewer", "shop": "sender",
+	},
 		roles); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -187,6 +192,10 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		{
 			"folder", "KAFKA_SASL_PASSWORD_FILE=" + folder,
 			"DISPATCHER_KAFKA_SASL_PASSWORD_FILE: " + folder + " is a folder; name the file in it",
+		},
+		{
+			"empty secret of the client", "OIDC_CLIENT_SECRET_FILE=" + empty,
+			"DISPATCHER_OIDC_CLIENT_SECRET_FILE: file " + empty + " is empty; write the password into it",
 		},
 		{
 			"no certificate", "KAFKA_CA_FILE=" + empty,
@@ -342,7 +351,27 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 			"map of roles", func(s *config.Settings) { s.OIDCRoleMap = []string{"staff:boss"} },
 			"DISPATCHER_OIDC_ROLE_MAP is not a list of value:role; write for example " +
 				"sms-team:operator,sms-billing:finance, with one of the roles viewer, operator, " +
-				"finance, admin",
+				"finance, sender, admin",
+		},
+		{
+			"client without issuer", func(s *config.Settings) {
+				s.OIDCClientID, s.OIDCScopes = "console", []string{"openid"}
+			},
+			"DISPATCHER_OIDC_CLIENT_ID is set without an issuer; set DISPATCHER_OIDC_ISSUER and " +
+				"DISPATCHER_OIDC_AUDIENCE, or unset it",
+		},
+		{
+			"secret without client", func(s *config.Settings) { s.OIDCClientSecretFile = "s" },
+			"DISPATCHER_OIDC_CLIENT_SECRET_FILE is set without a client; set " +
+				"DISPATCHER_OIDC_CLIENT_ID, or unset it",
+		},
+		{
+			"scopes", func(s *config.Settings) {
+				s.OIDCIssuer, s.OIDCAudience = "https://login.example.com", "sms"
+				s.OIDCClientID, s.OIDCScopes = "console", []string{"email"}
+			},
+			"DISPATCHER_OIDC_SCOPES has no openid, so the issuer would not say who signs in; write " +
+				"for example openid,profile,email",
 		},
 		{
 			"webhooks' authority", func(s *config.Settings) {

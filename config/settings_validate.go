@@ -125,6 +125,18 @@ func (s *Settings) checkAccess(c *checker) {
 	if _, err := s.OIDCRoles(); err != nil {
 		c.fail("OIDC_ROLE_MAP", "%v", err)
 	}
+	if s.OIDCClientID != "" && s.OIDCIssuer == "" {
+		c.fail("OIDC_CLIENT_ID", "is set without an issuer; set %s_OIDC_ISSUER and "+
+			"%s_OIDC_AUDIENCE, or unset it", Prefix, Prefix)
+	}
+	if s.OIDCClientSecretFile != "" && s.OIDCClientID == "" {
+		c.fail("OIDC_CLIENT_SECRET_FILE", "is set without a client; set %s_OIDC_CLIENT_ID, or "+
+			"unset it", Prefix)
+	}
+	if s.OIDCClientID != "" && !slices.Contains(s.OIDCScopes, "openid") {
+		c.fail("OIDC_SCOPES", "has no openid, so the issuer would not say who signs in; write for "+
+			"example openid,profile,email")
+	}
 }
 
 // OIDCRoles is OIDCRoleMap as a map: names of roles by the values of the claim. A value may hold
@@ -144,7 +156,7 @@ func (s *Settings) OIDCRoles() (map[string]string, error) {
 }
 
 // roleNames are the roles of the API and the console.
-var roleNames = []string{"viewer", "operator", "finance", "admin"}
+var roleNames = []string{"viewer", "operator", "finance", "sender", "admin"}
 
 func (s *Settings) checkReceiptsTLS(c *checker) {
 	if (s.ReceiptsTLSCertFile == "") != (s.ReceiptsTLSKeyFile == "") {

@@ -16,8 +16,8 @@ type Action struct {
 	// Author is whom the command or the console was told. Login is that of the database; empty
 	// where it was not recorded.
 	Author, Login string
-	// Name is cancel, pause, resume, replay or settle, Subject the id of a message or what it was
-	// done to, As what became of it where that was said.
+	// Name is cancel, pause, resume, replay, test or settle, Subject the id of a message or what it
+	// was done to, As what became of it where that was said.
 	Name, Subject, As string
 	// Reason is for operators: people write numbers into it.
 	Reason string
@@ -47,4 +47,13 @@ func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Act
 		  where not $2::boolean and d.author <> '' and d.closed_at is not null) a
 		order by case when $2 then a.id end desc, a.at desc limit $3`, f.Below, f.Recorded, limit)
 	return actions, wrap("list operators' actions", err)
+}
+
+// Note records an action of which nothing else in the ledger says who did it. Time and login are the
+// database's own.
+func (s *Audits) Note(ctx context.Context, a *Action) error {
+	_, err := s.hot.Exec(ctx, `
+		insert into dispatcher.operator_actions (author, reason, action, subject)
+		values ($1, $2, $3, $4)`, storable(a.Author), storable(a.Reason), a.Name, a.Subject)
+	return wrap("record an operator's action", err)
 }

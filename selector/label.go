@@ -85,13 +85,3 @@ func (s Selector) Satisfied(labels map[string]Value) bool {
 	}
 	return false
 }
-
-// SatisfiesAll reports whether labels meet every selector.
-func SatisfiesAll(selectors []Selector, labels map[string]Value) bool {
-	for _, s := range selectors {
-		if !s.Satisfied(labels) {
-			return false
-		}
-	}
-	return true
-}

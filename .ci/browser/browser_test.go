@@ -68,6 +68,7 @@ type site struct {
 	url    string
 	data   string
 	tokens map[string]string // by role
+	env    []string          // of every command
 }
 
 // dispatcher runs a command to its end.
@@ -92,15 +93,16 @@ func (s *site) command(t *testing.T, args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "DISPATCHER_DATA_DIR="+s.data, "DISPATCHER_LISTEN=127.0.0.1:0",
 		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 		"DISPATCHER_API_TOKENS_FILE="+filepath.Join(s.data, "tokens"))
+	cmd.Env = append(cmd.Env, s.env...)
 	return cmd
 }
 
 var ports = []string{"--kafka-port", "0", "--postgres-port", "0"}
 
 // start runs the demo and then a dispatcher over its data. Both stop at the end of the test.
-func start(t *testing.T) *site {
+func start(t *testing.T, env ...string) *site {
 	t.Helper()
-	s := &site{data: filepath.Join(t.TempDir(), "data"), tokens: map[string]string{}}
+	s := &site{data: filepath.Join(t.TempDir(), "data"), tokens: map[string]string{}, env: env}
 	// The folder is open to all because PostgreSQL runs as another user.
 	for at := s.data; strings.Contains(at, t.Name()); at = filepath.Dir(at) {
 		_ = os.Chmod(filepath.Dir(at), 0o755)

@@ -30,7 +30,7 @@ var pages = []page{
 	{"versions", "/routing"},
 	{"version", "/routing/3"},
 	{"channels", "/channels"},
-	{"channel", "/channels/b"},
+	{"channel", "/channels/a"},
 	{"pauses", "/pauses"},
 	{"find", "/messages"},
 	{"message", "/messages/demo-7-0"},

@@ -210,7 +210,7 @@ func TestPrometheusTakesItsConfiguration(t *testing.T) {
 type firing struct{ first, last time.Duration }
 
 // fired evaluates the shipped rules over series, one time each step, and returns the alerts that
-// fired, by name and, where they have one, channel or lane.
+// fired, by name and, where they have one, channel, lane or webhook.
 func fired(t *testing.T, series string, length, step time.Duration) map[string]firing {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, series)
@@ -244,7 +244,7 @@ func fired(t *testing.T, series string, length, step time.Duration) map[string]f
 						continue
 					}
 					key := rule.Name()
-					for _, label := range []string{"channel", "lane"} {
+					for _, label := range []string{"channel", "lane", "webhook"} {
 						if v := alert.Labels.Get(label); v != "" {
 							key += " " + v
 						}
@@ -301,6 +301,9 @@ dispatcher_receive_callbacks_total{channel="a",verdict="booked"} 0+1400x240
 dispatcher_receive_callbacks_total{channel="a",verdict="forged"} 9x240
 dispatcher_invariant_violations{guarantee="2",invariant="one_submit"} 0x240
 dispatcher_invariant_checked_timestamp_seconds 0+15x240
+dispatcher_statushook_oldest_event_seconds{webhook="shop"} 3x240
+dispatcher_statushook_events_total{webhook="shop",result="delivered"} 0+1400x240
+dispatcher_statushook_events_total{webhook="shop",result="expired"} 2x240
 dispatcher_ledger_partitions_ahead 2x240
 dispatcher_ledger_unclosed_dates 0x240
 dispatcher_ledger_oldest_payloads_seconds 690000+15x240
@@ -384,6 +387,14 @@ func TestEachAlertFires(t *testing.T) {
 		"DispatcherCallbacksRefused": {map[string]string{
 			`dispatcher_receive_callbacks_total{channel="a",verdict="forged"`: "0+1x240"},
 			[]string{"DispatcherCallbacksRefused a"}},
+		"DispatcherStatusWebhookLate": {map[string]string{
+			"dispatcher_statushook_oldest_event_seconds": "3x40 0+15x200"},
+			[]string{"DispatcherStatusWebhookLate shop"}},
+		"status events are left out": {map[string]string{
+			`dispatcher_statushook_events_total{webhook="shop",result="expired"`: "2x40 2+1x200"},
+			[]string{"DispatcherStatusWebhookLate shop"}},
+		"a status webhook is away for a moment": {map[string]string{
+			"dispatcher_statushook_oldest_event_seconds": "3x40 0+15x40 3x160"}, nil},
 		"DispatcherScoringFails": {map[string]string{
 			"dispatcher_dispatch_scoring_fallbacks_total": "0+1x240"},
 			[]string{"DispatcherScoringFails"}},

@@ -279,7 +279,7 @@ var rules = map[string]rule{
 			"github.com/jackc/pgx/v5", "github.com/twmb/franz-go",
 		},
 	},
-	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3"}},
+	internal + "access": {others: []string{"github.com/coreos/go-oidc/v3", "golang.org/x/oauth2"}},
 	internal + "plots": {
 		ours: []string{internal + "report"}, others: []string{"github.com/go-analyze/charts"},
 	},

@@ -14,7 +14,7 @@ import (
 func (c *cli) channelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "channel",
-		Short: "List the channels, drain one, switch one off or on",
+		Short: "List the channels, drain one, switch one off or on, send a message over one",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(
@@ -28,6 +28,7 @@ long as it drains.`),
 		c.channelStateCommand("disable", config.Disabled, "Switch a channel off",
 			`A disabled channel gets no attempt any more, like a draining one; the word tells the
 readers of the history and of "dispatcher explain" that it is meant to stay that way.`),
+		c.channelTestCommand(),
 	)
 	return cmd
 }

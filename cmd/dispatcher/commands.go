@@ -130,6 +130,10 @@ var facts = []commandFacts{
 	{"channel drain", needsDatabase, "a change", lostRace},
 	{"channel enable", needsDatabase, "a change", lostRace},
 	{"channel disable", needsDatabase, "a change", lostRace},
+	{
+		"channel test", "broker, database; with --dry-run database", "the message",
+		"the message was not accepted, or not yet",
+	},
 	{"limits show", needsDatabase, "a limit with what JSON has of its channel", ""},
 	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace +
 		"; with --restart: the limit's window does not begin in the future"},

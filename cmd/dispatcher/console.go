@@ -25,8 +25,10 @@ func serveConsole(
 		once = &consolepages.Once{Code: code, Token: token}
 	}
 	api := opts.Handler
-	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
-		below, closing, err := api(l)
+	opts.Handler = func(
+		l *ledger.Ledger, metrics *kafka.IntakeMetrics,
+	) (http.Handler, func(), error) {
+		below, closing, err := api(l, metrics)
 		if err != nil {
 			return nil, nil, err
 		}

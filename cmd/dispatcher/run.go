@@ -14,6 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/demo"
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config"
 )
 
@@ -94,7 +95,10 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	intake, err := newIntake(&opts.Settings)
+	if opts.Tracer, err = tracing.FromEnvironment(ctx, opts.Version); err != nil {
+		return usage(err)
+	}
+	intake, err := newIntake(&opts.Settings, opts.Tracer)
 	if err != nil {
 		return usage(err)
 	}

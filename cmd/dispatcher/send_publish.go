@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config"
 )
 
@@ -29,7 +31,12 @@ const (
 func (c *cli) publish(
 	ctx context.Context, s *config.Settings, topic string, from *source, total int64,
 ) (int64, error) {
-	client, err := openProducer(ctx, s)
+	tracer, err := c.tracer(ctx)
+	if err != nil {
+		return 0, usage(err)
+	}
+	defer c.exportTraces(ctx, tracer)
+	client, err := openProducer(ctx, s, tracer.Publishing()...)
 	if err != nil {
 		return 0, err
 	}
@@ -49,18 +56,44 @@ func (c *cli) publish(
 	return p.confirmed.Load(), nil
 }
 
+// exportTimeout is how long the end of a command waits for the collector of traces.
+const exportTimeout = 5 * time.Second
+
+// tracer records the spans of a command that publishes; nil unless the environment asks for traces.
+func (c *cli) tracer(ctx context.Context) (*tracing.Tracer, error) {
+	t, err := tracing.FromEnvironment(ctx, versionText())
+	if t != nil {
+		var once sync.Once
+		tracing.OnFailure(func(err error) {
+			once.Do(func() { fmt.Fprintf(c.err, "dispatcher: traces are not exported: %v\n", err) })
+		})
+	}
+	return t, err
+}
+
+// exportTraces waits for the collector. What it does not take is dropped.
+func (c *cli) exportTraces(ctx context.Context, t *tracing.Tracer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		fmt.Fprintf(c.err, "dispatcher: traces are not exported: %v\n", err)
+	}
+}
+
 // openProducer returns a client that publishes, once a broker has answered it.
-func openProducer(ctx context.Context, s *config.Settings) (*kgo.Client, error) {
+func openProducer(
+	ctx context.Context, s *config.Settings, options ...kgo.Opt,
+) (*kgo.Client, error) {
 	compression, err := kafka.Compression(s.KafkaCompression)
 	if err != nil {
 		return nil, usage(err)
 	}
-	return openKafka(ctx, s, compression,
+	return openKafka(ctx, s, append(options, compression,
 		kgo.ClientID("dispatcher-send"),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.MaxBufferedRecords(bufferedRecords),
 		kgo.MaxBufferedBytes(bufferedBytes),
-		kgo.RecordDeliveryTimeout(deliveryTimeout),
+		kgo.RecordDeliveryTimeout(deliveryTimeout))...,
 	)
 }
 

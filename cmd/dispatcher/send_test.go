@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +53,37 @@ func TestSendPublishesTheMessageOfItsFlags(t *testing.T) {
 	}
 	if !cmp.Equal(message, want) || string(record.Key) != want.ID {
 		t.Errorf("key %s %s", record.Key, cmp.Diff(want, message))
+	}
+}
+
+// TestSendBeginsATrace that the collector gets, and that the record leads to. Without a collector the
+// message is sent all the same.
+func TestSendBeginsATrace(t *testing.T) {
+	t.Parallel()
+	var heard bytes.Buffer // read after the command has ended
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = heard.ReadFrom(r.Body)
+	}))
+	t.Cleanup(collector.Close)
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	for name, c := range map[string]struct {
+		endpoint, says string
+	}{"there": {collector.URL, ""}, "away": {away.URL, "traces are not exported"}} {
+		setting, address := broker(t, "sms.otp")
+		got := dispatcher(t, "", []string{setting, "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.endpoint}, "send",
+			"--lane", "otp", "--to", "+447700900123", "--text", "Hello", "--id", "order-7731")
+		if got.code != exitOK || c.says == "" && got.err != "" || !strings.Contains(got.err, c.says) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		record := published(t, address, "sms.otp", 1)[0]
+		if len(record.Headers) != 1 || record.Headers[0].Key != "traceparent" {
+			t.Errorf("%s: %v", name, record.Headers)
+		}
+	}
+	if text := heard.String(); !strings.Contains(text, "sms.otp publish") ||
+		strings.Contains(text, "7700900123") || strings.Contains(text, "order-7731") {
+		t.Errorf("the collector has heard %q", text)
 	}
 }
 

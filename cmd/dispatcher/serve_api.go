@@ -16,6 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -31,7 +32,8 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	cfg := access.Config{
 		TokensFile: s.APITokensFile, OIDCIssuer: s.OIDCIssuer, OIDCAudience: s.OIDCAudience,
 		OIDCRolesClaim: s.OIDCRolesClaim, OIDCRoleMap: roles, OIDCNameClaim: s.OIDCNameClaim,
-		OIDCTenantClaim: s.OIDCTenantClaim,
+		OIDCTenantClaim: s.OIDCTenantClaim, OIDCClientID: s.OIDCClientID,
+		OIDCClientSecretFile: s.OIDCClientSecretFile, OIDCScopes: s.OIDCScopes,
 	}
 	if own && cfg.TokensFile == "" && cfg.OIDCIssuer == "" && onLoopback(s.Listen) {
 		if cfg.Embedded, err = embeddedToken(s.DataDir); err != nil {
@@ -79,12 +81,14 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	if !gate.Enabled() {
 		return
 	}
-	opts.Handler = func(l *ledger.Ledger) (http.Handler, func(), error) {
+	opts.Handler = func(
+		l *ledger.Ledger, metrics *kafka.IntakeMetrics,
+	) (http.Handler, func(), error) {
 		s := &opts.Settings
 		cfg := api.Config{
 			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: s.DefaultRegion,
 			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
-			Publish: intake.PublishOne,
+			Publish: intake.PublishOne, IntakeMetrics: metrics,
 		}
 		if s.APIIntake {
 			cfg.Intake = intake
@@ -96,10 +100,10 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 
 // newIntake writes to Kafka what senders hand over, and dead records again. It connects when there
 // is something to write.
-func newIntake(s *config.Settings) (*kafka.Intake, error) {
+func newIntake(s *config.Settings, tracer *tracing.Tracer) (*kafka.Intake, error) {
 	options, err := app.Connection(s).Options()
 	if err != nil {
 		return nil, err
 	}
-	return kafka.NewIntake(s.KafkaCompression, options...)
+	return kafka.NewIntake(s.KafkaCompression, append(options, tracer.Publishing()...)...)
 }

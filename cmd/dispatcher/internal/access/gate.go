@@ -45,6 +45,11 @@ type Config struct {
 	// OIDCTenantClaim is the claim with the tenant of a sender: a token of one must have it. Empty
 	// leaves senders of the issuer without a bound.
 	OIDCTenantClaim string
+	// OIDCClientID is the console at the issuer, where people may sign in then; empty for none.
+	// OIDCClientSecretFile is empty for a public client. OIDCScopes are asked for.
+	OIDCClientID         string
+	OIDCClientSecretFile string
+	OIDCScopes           []string
 	// Embedded is a token with all rights, for a process with its own servers; empty for none.
 	Embedded string
 }

@@ -169,6 +169,11 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, odd := range []string{"", "two words", "#shop"} {
+		if err := entry.Bind(odd); err == nil {
+			t.Errorf("tenant %q is accepted", odd)
+		}
+	}
 	if err := entry.Bind("shop"); err != nil {
 		t.Fatal(err)
 	}
@@ -189,9 +194,11 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	})); err != nil || p != want {
 		t.Errorf("of the issuer: %+v, %v", p, err)
 	}
-	if p, err := g.Token(t.Context(), of(map[string]any{"roles": "sender"})); !errors.Is(err,
-		access.ErrNoRole) {
-		t.Errorf("a sender of the issuer without the claim: %+v, %v", p, err)
+	for _, roles := range []any{"sender", []string{"viewer", "sender"}} {
+		if p, err := g.Token(t.Context(), of(map[string]any{"roles": roles})); !errors.Is(err,
+			access.ErrNoRole) {
+			t.Errorf("%v of the issuer without the claim: %+v, %v", roles, p, err)
+		}
 	}
 	if _, err := g.Token(t.Context(), of(nil)); err != nil {
 		t.Errorf("a viewer of the issuer without the claim: %v", err)

@@ -28,11 +28,14 @@ type issuer struct {
 	roleOf        map[string]Role
 	nameClaim     string
 	tenantClaim   string
+	clientID      string // of the console; empty without signing in at the issuer
+	secretFile    string
+	scopes        []string
 	client        *http.Client
 
 	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until the issuer has answered once
-	failed   error                 // why it has not, the last time
+	provider *oidc.Provider // nil until the issuer has answered once
+	failed   error          // why it has not, the last time
 	failedAt time.Time
 }
 
@@ -49,6 +52,7 @@ func newIssuer(cfg *Config) (*issuer, error) {
 		rolesClaim: strings.Split(cfg.OIDCRolesClaim, "."), nameClaim: cfg.OIDCNameClaim,
 		tenantClaim: cfg.OIDCTenantClaim,
 		roleOf:      map[string]Role{}, client: &http.Client{Timeout: issuerTimeout},
+		clientID: cfg.OIDCClientID, secretFile: cfg.OIDCClientSecretFile, scopes: cfg.OIDCScopes,
 	}
 	for value, name := range cfg.OIDCRoleMap {
 		role, err := ParseRole(strings.TrimSpace(name))
@@ -97,13 +101,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// verify returns the verifier, after a first call of the issuer.
-func (i *issuer) verify() (*oidc.IDTokenVerifier, error) {
+// discover returns what the issuer says of itself, after a first call of it.
+func (i *issuer) discover() (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case i.verifier != nil:
-		return i.verifier, nil
+	case i.provider != nil:
+		return i.provider, nil
 	case i.failed != nil && time.Since(i.failedAt) < issuerPause:
 		return nil, i.failed
 	}
@@ -113,15 +117,16 @@ func (i *issuer) verify() (*oidc.IDTokenVerifier, error) {
 		i.failed, i.failedAt = fmt.Errorf("%w: the issuer: %w", ErrUnavailable, err), time.Now()
 		return nil, i.failed
 	}
-	i.verifier = provider.Verifier(&oidc.Config{ClientID: i.audience})
-	return i.verifier, nil
+	i.provider = provider
+	return provider, nil
 }
 
 func (i *issuer) principal(ctx context.Context, raw string) (Principal, error) {
-	verifier, err := i.verify()
+	provider, err := i.discover()
 	if err != nil {
 		return Principal{}, err
 	}
+	verifier := provider.Verifier(&oidc.Config{ClientID: i.audience})
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {
 		return Principal{}, refusal(err)

@@ -37,8 +37,10 @@ type Config struct {
 	Log       zerolog.Logger
 	// LiveEvery is how often the stream of counters looks; 0 is a second.
 	LiveEvery time.Duration
-	// Intake writes messages that senders hand over; nil leaves that operation out.
-	Intake Intake
+	// Intake writes messages that senders hand over; nil leaves that operation out. IntakeMetrics
+	// count them.
+	Intake        Intake
+	IntakeMetrics IntakeMetrics
 	// Publish writes a dead record to its topic again.
 	Publish control.Publish
 	// AllowUnknown lets envelopes have unknown fields.

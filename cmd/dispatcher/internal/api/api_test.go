@@ -17,11 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -41,6 +43,8 @@ type stage struct {
 	url    string
 	ledger *ledger.Ledger
 	tokens map[string]string
+
+	registry *prometheus.Registry
 
 	mu        sync.Mutex
 	published map[string]string // guarded by mu: dead records that were replayed, by id
@@ -70,7 +74,10 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	s := &stage{t: t, ledger: l, tokens: map[string]string{}, published: map[string]string{}}
+	s := &stage{
+		t: t, ledger: l, tokens: map[string]string{}, published: map[string]string{},
+		registry: prometheus.NewRegistry(),
+	}
 	s.edit("first", func(d *control.Draft) (*control.Changed, error) {
 		return d.Make(t.Context(), func() (*config.Document, error) {
 			return config.ParseDocument("first.yaml", []byte(document))
@@ -105,7 +112,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	a := api.New(api.Config{
 		Gate: gate, Ledger: l, DeadAfter: 6 * time.Second, Log: zerolog.Nop(), Rate: rate,
 		Keys: []selector.Key{{1}}, LiveEvery: 50 * time.Millisecond, Intake: intake,
-		Publish: s.publish,
+		Publish: s.publish, IntakeMetrics: kafka.NewIntakeMetrics(s.registry),
 	})
 	server := httptest.NewServer(a.Handler())
 	t.Cleanup(server.Close)

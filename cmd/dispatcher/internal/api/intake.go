@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -20,6 +21,13 @@ import (
 // Intake writes records to Kafka and says of each whether it is durable there; see kafka.Intake.
 type Intake interface {
 	Publish(ctx context.Context, records []*kgo.Record) []error
+}
+
+// IntakeMetrics count requests to take messages; see kafka.IntakeMetrics.
+type IntakeMetrics interface {
+	Refused()
+	Unavailable()
+	Published(lane string, of, confirmed int, took time.Duration)
 }
 
 const (
@@ -125,13 +133,19 @@ func withAccepted(o *huma.Operation) { o.DefaultStatus = http.StatusAccepted }
 // ledger drops it, as one that a producer publishes twice.
 func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error) {
 	topic, err := a.topics.find(ctx, a, in.Body.Lane)
+	var records []*kgo.Record
+	if err == nil {
+		records, err = a.records(topic, caller(ctx).Tenant, in)
+	}
 	if err != nil {
+		if _, refused := errors.AsType[huma.StatusError](err); refused {
+			a.cfg.IntakeMetrics.Refused()
+		} else {
+			a.cfg.IntakeMetrics.Unavailable()
+		}
 		return nil, err
 	}
-	records, err := a.records(topic, caller(ctx).Tenant, in)
-	if err != nil {
-		return nil, err
-	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, intakeTimeout)
 	defer cancel()
 	var open []error
@@ -144,6 +158,8 @@ func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error)
 			})
 		}
 	}
+	a.cfg.IntakeMetrics.Published(in.Body.Lane, len(records), len(records)-len(open),
+		time.Since(began))
 	if len(open) > 0 {
 		return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("Kafka has confirmed "+
 			"%d of %d messages: send all of them again, their ids keep each from being sent twice",

@@ -8,11 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/tracing"
 )
 
 // brokenIntake confirms every record but the second.
@@ -27,15 +31,15 @@ func (brokenIntake) Publish(_ context.Context, records []*kgo.Record) []error {
 }
 
 // newIntake publishes to a broker of its own.
-func newIntake(t *testing.T) (*kafka.Intake, *kfake.Cluster) {
+func newIntake(t *testing.T, options ...kgo.Opt) (*kafka.Intake, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "sms.otp", "sms.bulk"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	intake, err := kafka.NewIntake("none", kgo.SeedBrokers(c.ListenAddrs()...),
-		kgo.RecordDeliveryTimeout(time.Second))
+	intake, err := kafka.NewIntake("none", append(options, kgo.SeedBrokers(c.ListenAddrs()...),
+		kgo.RecordDeliveryTimeout(time.Second))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,5 +180,104 @@ func TestWithoutAnIntakeNoMessageIsTaken(t *testing.T) {
 	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 		envelopeOf("a", "")+`]}`); got.status != http.StatusNotFound {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestATraceBeginsWhereAMessageIsPublished: the record's header leads to the span of the publisher,
+// which is below the span of whoever made the request, or begins a trace.
+func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSyncer(spans)))
+	intake, cluster := newIntake(t, tracer.Publishing()...)
+	s := newIntakeStage(t, api.Rate{}, intake)
+	const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for id, headers := range map[string][]string{"below": {"traceparent", caller}, "alone": nil} {
+		if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
+			envelopeOf(id, "")+`]}`, headers...); got.status != http.StatusAccepted {
+			t.Fatalf("%+v", got)
+		}
+	}
+	bySpan := map[string]tracetest.SpanStub{}
+	for _, span := range spans.GetSpans() {
+		bySpan[span.SpanContext.SpanID().String()] = span
+		for _, a := range span.Attributes {
+			if text := a.Value.String(); strings.Contains(text, "7700900") || text == "below" {
+				t.Errorf("the attribute %s shows %s", a.Key, text)
+			}
+		}
+	}
+	for id, record := range published(t, cluster, 2) {
+		if len(record.Headers) != 1 || record.Headers[0].Key != "traceparent" {
+			t.Fatalf("%s has the headers %v", id, record.Headers)
+		}
+		parts := strings.Split(string(record.Headers[0].Value), "-")
+		span, ok := bySpan[parts[2]]
+		if !ok || span.Name != "sms.otp publish" || span.SpanContext.TraceID().String() != parts[1] {
+			t.Errorf("%s leads to %v, which is %+v", id, parts, span)
+		}
+		parent := "00f067aa0ba902b7"
+		if id == "alone" {
+			parent = "0000000000000000"
+		}
+		if span.Parent.SpanID().String() != parent || id == "below" && parts[1] !=
+			"4bf92f3577b34da6a3ce929d0e0e4736" {
+			t.Errorf("%s is below %s in %s", id, span.Parent.SpanID(), parts[1])
+		}
+	}
+}
+
+// counted are the metrics of the intake that are not 0: by name without what all have, and labels.
+func (s *stage) counted() map[string]float64 {
+	s.t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "dispatcher_intake_")
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			n := m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			if n > 0 {
+				all[name] = n
+			}
+		}
+	}
+	return all
+}
+
+func TestTheIntakeIsCounted(t *testing.T) {
+	t.Parallel()
+	intake, _ := newIntake(t)
+	s := newIntakeStage(t, api.Rate{}, intake)
+	two := `{"lane":"otp","messages":[` + envelopeOf("a", "") + `,` + envelopeOf("b", "") + `]}`
+	for _, body := range []string{
+		two, `{"lane":"none","messages":[` + envelopeOf("c", "") + `]}`,
+		`{"lane":"otp","messages":[{"id":"d"}]}`,
+	} {
+		s.ask("sender", "POST", "/messages", body)
+	}
+	if diff := cmp.Diff(map[string]float64{
+		"requests_total accepted": 1, "requests_total refused": 2, "messages_total otp": 2,
+		"durable_seconds": 1,
+	}, s.counted()); diff != "" {
+		t.Error(diff)
+	}
+	s = newIntakeStage(t, api.Rate{}, brokenIntake{})
+	s.ask("sender", "POST", "/messages", two)
+	if diff := cmp.Diff(map[string]float64{
+		"requests_total unconfirmed": 1, "durable_seconds": 1,
+	}, s.counted()); diff != "" {
+		t.Error(diff)
+	}
+	s = newIntakeStage(t, api.Rate{}, intake)
+	s.ledger.Close()
+	s.ask("sender", "POST", "/messages", two)
+	if diff := cmp.Diff(map[string]float64{"requests_total unavailable": 1}, s.counted()); diff != "" {
+		t.Error(diff)
 	}
 }

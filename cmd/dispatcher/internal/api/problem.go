@@ -34,9 +34,9 @@ func (a *API) problem(ctx context.Context, err error) error {
 		return err
 	}
 	if open, ok := errors.AsType[*control.Unpublished](err); ok {
-		a.cfg.Log.Error().Err(err).Msg("a dead record may not have been published again")
+		a.cfg.Log.Error().Err(err).Msg("a record may not have been published")
 		return huma.NewError(http.StatusServiceUnavailable, open.Record+" may not have been "+
-			"published: Kafka has not confirmed it; replay it with again")
+			"published: Kafka has not confirmed it; "+open.Fix)
 	}
 	if unstorable(err) {
 		return huma.NewError(http.StatusUnprocessableEntity, "a text of the request has a "+

@@ -133,7 +133,7 @@ type operatorAction struct {
 	At      time.Time `json:"at"`
 	Login   string    `json:"login" doc:"login of the database"`
 	Author  string    `json:"author"`
-	Action  string    `json:"action" doc:"cancel, pause, resume or replay"`
+	Action  string    `json:"action" doc:"cancel, pause, resume, replay or test"`
 	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
 }
 

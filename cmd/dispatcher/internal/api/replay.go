@@ -115,3 +115,34 @@ func (a *API) deadRecords(
 	}
 	return found, nil
 }
+
+type testInput struct {
+	NoMatch
+	Channel string `path:"channel" maxLength:"64"`
+	Body    struct {
+		Change
+		To   string `json:"to" minLength:"3" maxLength:"32" writeOnly:"true" doc:"recipient, with plus and country code"`
+		Text string `json:"text" minLength:"1" maxLength:"1600" writeOnly:"true"`
+		From string `json:"from,omitempty" maxLength:"32" doc:"sender id"`
+	}
+}
+
+type testSent struct {
+	DryRun bool `json:"dry_run"`
+	control.TestSent
+}
+
+// test sends one message over one channel. What comes back is told by getMessage.
+func (a *API) test(ctx context.Context, in *testInput) (*reply[testSent], error) {
+	who, err := by(ctx, &in.Body.Change, nil)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := control.SendTest(ctx, &control.TestConfig{
+		Ledger: a.cfg.Ledger, Region: a.cfg.DefaultRegion, AllowUnknown: a.cfg.AllowUnknown,
+		Publish: a.cfg.Publish,
+	}, &control.TestMessage{
+		Channel: in.Channel, To: in.Body.To, Text: in.Body.Text, From: in.Body.From,
+	}, who)
+	return &reply[testSent]{testSent{who.DryRun, sent}}, err
+}

@@ -37,6 +37,10 @@ func (a *API) statusRoutes() {
 		put, "/channels/{channel}/state", "setChannelState", "channels",
 		"Drain, enable or disable a channel", operate, 0,
 	}, a.setState)
+	serve(a, operation{
+		post, "/channels/{channel}/test", "testChannel", "channels",
+		"Send one message over one channel, to see whether it works", operate, 0,
+	}, a.test)
 }
 
 func (a *API) routingRoutes() {

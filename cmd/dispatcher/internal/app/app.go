@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/console"
+	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/cmd/dispatcher/internal/receive"
@@ -45,8 +46,11 @@ type Options struct {
 	// day; again where it failed. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
 	// Handler makes what answers on the admin server beside metrics and health, once the database
-	// is there; closing ends what would keep the server from stopping. It may be nil.
-	Handler func(l *ledger.Ledger) (handler http.Handler, closing func(), err error)
+	// is there; closing ends what would keep the server from stopping. It counts what it takes of
+	// messages. It may be nil.
+	Handler func(
+		l *ledger.Ledger, intake *kafka.IntakeMetrics,
+	) (handler http.Handler, closing func(), err error)
 	// Sandbox is how sandbox carriers behave; nil is embedded.QuickCarrier.
 	Sandbox *smpptest.Behaviour
 	// Tracer records traces; nil is what the OTEL_* environment asks for.
@@ -210,10 +214,11 @@ func (a *App) late() func() http.Handler {
 }
 
 func (a *App) startHandler() error {
+	metrics := kafka.NewIntakeMetrics(a.registry)
 	if a.opts.Handler == nil {
 		return nil
 	}
-	handler, closing, err := a.opts.Handler(a.ledger)
+	handler, closing, err := a.opts.Handler(a.ledger, metrics)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestStatusEventsAreSentToTheServicesThatTheSettingsName from a whole process.
+// TestStatusEventsAreSentToTheServicesThatTheSettingsName from a whole process, which works by a
+// change of the file without a restart.
 func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	t.Parallel()
 	events := make(chan string, 100)
@@ -32,6 +33,32 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("no event came")
+	}
+	heard := make(chan struct{}, 100)
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		heard <- struct{}{}
+	}))
+	t.Cleanup(other.Close)
+	file := s.app.opts.Settings.StatusWebhooksFile
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), server.URL, other.URL)),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for over := time.After(time.Minute); ; {
+		s.publish(1)
+		select {
+		case <-heard:
+			return
+		case <-ticker.C:
+		case <-over:
+			t.Fatal("no event came to the other address")
+		}
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 // everything else has stopped.
 func (a *App) startTraces(ctx context.Context) (err error) {
 	if a.tracer = a.opts.Tracer; a.tracer == nil {
-		a.tracer, err = tracing.FromEnvironment(ctx, a.opts.Version, a.tracesFailed)
+		a.tracer, err = tracing.FromEnvironment(ctx, a.opts.Version)
 	}
 	if err != nil || a.tracer == nil {
 		return err
 	}
+	tracing.OnFailure(a.tracesFailed)
 	a.stopper.add("traces", a.tracer.Close)
 	a.log.Info().Msg("traces are exported")
 	return nil

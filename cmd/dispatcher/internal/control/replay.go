@@ -131,15 +131,17 @@ func (r *Replayer) Replay(
 		return done, err
 	}
 	if err := r.cfg.Publish(ctx, done.Topic, m.ID, value); err != nil {
-		return done, &Unpublished{done.Record, err}
+		return done, &Unpublished{done.Record, "replay it with again", err}
 	}
 	done.Published = true
 	return done, nil
 }
 
-// Unpublished means that a replay is on record, and that Kafka has not confirmed it.
+// Unpublished means that a replay, or a test message, is on record, and that Kafka has not confirmed
+// it.
 type Unpublished struct {
 	Record string
+	Fix    string // what to do
 	Err    error
 }
 

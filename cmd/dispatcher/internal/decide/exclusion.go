@@ -94,7 +94,7 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 		return draining
 	case !t.withoutPayload && t.recut(ch):
 		return CutOtherwise
-	case !t.Route.BypassSelectors && !selector.SatisfiesAll(selectors, ch.Labels):
+	case !t.Route.BypassSelectors && !ch.MeetsAll(selectors):
 		return unfit
 	case !t.withoutPayload && t.whole() && t.segments(ch) > t.Route.MaxSegments:
 		return tooLong

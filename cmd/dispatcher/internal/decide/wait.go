@@ -83,8 +83,8 @@ func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
 		if l.exclusions[i].reason != unfit {
 			continue
 		}
-		labels := a.routing.Channels[t.Route.Members[l.candidates[i].Index]].Labels
-		if left, ok := expiry(l.selectors, labels); ok {
+		ch := &a.routing.Channels[t.Route.Members[l.candidates[i].Index]]
+		if left, ok := expiry(l.selectors, ch); ok {
 			if at := t.Row.ReceivedAt.Add(left); first.IsZero() || at.Before(first) {
 				first = at
 			}
@@ -93,13 +93,11 @@ func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
 	return first
 }
 
-// expiry is the least age at which one of the selectors that labels fail expires; false when
-// labels fail one that never does.
-func expiry(
-	selectors []selector.Selector, labels map[string]selector.Value,
-) (least time.Duration, ok bool) {
+// expiry is the least age at which one of the selectors that a channel fails expires; false when it
+// fails one that never does.
+func expiry(selectors []selector.Selector, ch *Channel) (least time.Duration, ok bool) {
 	for _, s := range selectors {
-		if s.Satisfied(labels) {
+		if ch.Meets(s) {
 			continue
 		}
 		if s.ExpiresAfter == 0 {

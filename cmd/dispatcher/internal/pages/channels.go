@@ -1,11 +1,14 @@
 package pages
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
@@ -104,4 +107,48 @@ func (s *Server) setState(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return s.changed(w, r, "/channels/"+url.PathEscape(name), done)
+}
+
+// answerWait is how long the form waits for the answer of a provider.
+const answerWait = 10 * time.Second
+
+// testChannel sends one message over the channel, and shows what came back.
+func (s *Server) testChannel(w http.ResponseWriter, r *request) error {
+	by, err := byOf(r)
+	if err != nil {
+		return err
+	}
+	sent, err := control.SendTest(r.Context(), &control.TestConfig{
+		Ledger: s.cfg.Ledger, Region: s.cfg.DefaultRegion, AllowUnknown: s.cfg.AllowUnknown,
+		Publish: s.cfg.Publish,
+	}, &control.TestMessage{
+		Channel: r.PathValue("channel"), To: r.PostFormValue("to"), Text: r.PostFormValue("text"),
+		From: r.PostFormValue("from"),
+	}, *by)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
+	defer cancel()
+	answer, err := control.AwaitAnswer(ctx, s.cfg.Ledger, sent.ID)
+	if err != nil {
+		return err
+	}
+	if answer.State == "" {
+		return s.done(w, r, "/channels/"+url.PathEscape(r.PathValue("channel")), "Message "+sent.ID+
+			" was published, and no instance has read it yet: look for it among the messages.")
+	}
+	return s.done(w, r, messagePath(sent.ID), answerWords(&answer))
+}
+
+// answerWords say what became of a test message so far.
+func answerWords(a *control.TestAnswer) string {
+	if a.Outcome == "" {
+		return "The channel has not answered so far. The message is " + a.State + "."
+	}
+	words := "The channel's answer: " + a.Outcome
+	if a.Code != "" {
+		words += ", code " + a.Code
+	}
+	return words + "."
 }

@@ -89,13 +89,22 @@ func (s *Server) isOurs(r *request) bool {
 	return subtle.ConstantTimeCompare([]byte(sent), []byte(r.session.CSRF)) == 1
 }
 
-// signedIn says who has the session of a request.
-func (s *Server) signedIn(r *http.Request) (*request, error) {
+// sessionOf is the session of a request, whose token may have ended; nil without one.
+func (s *Server) sessionOf(r *http.Request) *session {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return nil, access.ErrUnauthenticated
+		return nil
 	}
-	of := s.sealer.open(c.Value, time.Now())
+	var of session
+	if !s.sessions.open(c.Value, time.Now(), &of) {
+		return nil
+	}
+	return &of
+}
+
+// signedIn says who has the session of a request.
+func (s *Server) signedIn(r *http.Request) (*request, error) {
+	of := s.sessionOf(r)
 	if of == nil {
 		return nil, access.ErrUnauthenticated
 	}
@@ -106,15 +115,33 @@ func (s *Server) signedIn(r *http.Request) (*request, error) {
 	return &request{r, who, of}, nil
 }
 
-// askToSignIn leads to the form, and from there back to the page.
+// askToSignIn leads to the form, or to the issuer that the session began at, and from there back to
+// the page. A form that was sent leads back to its page, which is another one than its address.
 func (s *Server) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet || r.Header.Get("Accept") == "text/event-stream" {
+	if r.Header.Get("Accept") == "text/event-stream" {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 		return
 	}
+	if r.Method != http.MethodGet {
+		s.showLoginTo(w, r, http.StatusUnauthorized, refererPath(r), "Your session has ended, and "+
+			"nothing was changed. Sign in and send the form again.")
+		return
+	}
 	to := "/login"
+	if of := s.sessionOf(r); of != nil && of.AtIssuer && s.cfg.Gate.SignsInAt() != "" {
+		to = issuerPath
+	}
 	if r.URL.RequestURI() != "/" {
 		to += "?" + url.Values{"to": {r.URL.RequestURI()}}.Encode()
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// refererPath is the page of ours that a request comes from.
+func refererPath(r *http.Request) string {
+	from, err := url.Parse(r.Referer())
+	if err != nil || from.Host != r.Host {
+		return "/"
+	}
+	return from.RequestURI()
 }

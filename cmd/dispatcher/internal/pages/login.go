@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -39,6 +40,7 @@ func (o *Once) take(code string) string {
 // loginPage is what the form shows.
 type loginPage struct {
 	To, Error string
+	Issuer    string // the host that people sign in at; empty without one
 	// Plain warns that the browser would not keep the session without TLS.
 	Plain bool
 }
@@ -51,15 +53,23 @@ func (s *Server) loginForm(w http.ResponseWriter, r *http.Request) {
 				"another process. Sign in with a token.")
 			return
 		}
-		s.begin(w, r, token)
+		s.beginWith(w, r, token)
 		return
 	}
 	s.showLogin(w, r, http.StatusOK, "")
 }
 
 func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	s.showLoginTo(w, r, status, r.FormValue("to"), problem)
+}
+
+// showLoginTo shows the form that leads on to a page.
+func (s *Server) showLoginTo(
+	w http.ResponseWriter, r *http.Request, status int, to, problem string,
+) {
 	s.render(w, &request{Request: r}, status, "login", "Sign in", &loginPage{
-		To: localPath(r.FormValue("to")), Error: problem, Plain: !isLoopback(r) && !isEncrypted(r),
+		To: localPath(to), Error: problem, Plain: !isLoopback(r) && !isEncrypted(r),
+		Issuer: s.cfg.Gate.SignsInAt(),
 	})
 }
 
@@ -70,36 +80,46 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.showLogin(w, r, http.StatusForbidden, "This form was not sent from a page of this console.")
 		return
 	}
-	s.begin(w, r, strings.TrimSpace(r.PostFormValue("token")))
+	s.beginWith(w, r, strings.TrimSpace(r.PostFormValue("token")))
 }
 
-// begin starts the session of a token that is valid, and goes on to where the user wanted to go.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, token string) {
-	who, err := s.cfg.Gate.Token(r.Context(), token)
+// beginWith starts the session of a token, and goes on to where the user wanted to go.
+func (s *Server) beginWith(w http.ResponseWriter, r *http.Request, token string) {
+	if to, ok := s.begin(w, r, &session{Token: token}, r.FormValue("to")); ok {
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	}
+}
+
+// begin starts a session when its token is valid, and returns the page to go on with. It answers the
+// request when it returns false.
+func (s *Server) begin(
+	w http.ResponseWriter, r *http.Request, of *session, to string,
+) (string, bool) {
+	who, err := s.cfg.Gate.Token(r.Context(), of.Token)
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
 		s.showLogin(w, r, http.StatusServiceUnavailable, "Tokens cannot be checked now. Try again "+
 			"in a few seconds.")
-		return
+		return "", false
 	case errors.Is(err, access.ErrNoRole):
 		s.showLogin(w, r, http.StatusForbidden, "The token is valid and gives no role here.")
-		return
+		return "", false
 	case err != nil:
 		s.showLogin(w, r, http.StatusForbidden, "Nobody has this token.")
-		return
+		return "", false
 	}
-	sealed, err := s.sealer.seal(newSession(token, time.Now()))
+	of.CSRF, of.Expires = rand.Text(), time.Now().Add(sessionLife)
+	sealed, err := s.sessions.seal(of)
 	if err != nil {
 		s.showLogin(w, r, http.StatusBadRequest, "The token is too long for a session: ask the "+
 			"issuer for one with fewer claims.")
-		return
+		return "", false
 	}
 	http.SetCookie(w, cookie(r, sealed))
-	to := localPath(r.FormValue("to"))
-	if to == "/" {
+	if to = localPath(to); to == "/" {
 		to = home(who.Role)
 	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	return to, true
 }
 
 // home is the first page that a role may see.

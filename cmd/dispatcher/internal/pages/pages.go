@@ -45,12 +45,13 @@ type Config struct {
 
 // Server serves the pages.
 type Server struct {
-	cfg    Config
-	mux    *http.ServeMux
-	origin *http.CrossOriginProtection
-	sealer *sealer
-	pages  templates
-	facts  facts
+	cfg      Config
+	mux      *http.ServeMux
+	origin   *http.CrossOriginProtection
+	sessions *sealer
+	signIns  *sealer
+	pages    templates
+	facts    facts
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once
@@ -64,13 +65,16 @@ func New(cfg Config) (*Server, error) {
 	if len(cfg.Secret) == 0 {
 		return nil, errors.New("the sessions of the console need a secret")
 	}
-	sealer, err := newSealer(cfg.Secret)
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{
 		cfg: cfg, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(),
-		sealer: sealer, closing: make(chan struct{}),
+		closing: make(chan struct{}),
+	}
+	var err error
+	if s.sessions, err = newSealer(cfg.Secret, sessions); err != nil {
+		return nil, err
+	}
+	if s.signIns, err = newSealer(cfg.Secret, signIns); err != nil {
+		return nil, err
 	}
 	s.facts.server = s
 	if s.pages, err = parseTemplates(); err != nil {
@@ -83,6 +87,8 @@ func New(cfg Config) (*Server, error) {
 	s.mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
 	s.mux.HandleFunc("GET /login", s.loginForm)
 	s.mux.HandleFunc("POST /login", s.login)
+	s.mux.HandleFunc("GET "+issuerPath, s.toIssuer)
+	s.mux.HandleFunc("GET "+callbackPath, s.fromIssuer)
 	s.mux.HandleFunc("POST /logout", s.logout)
 	for _, e := range s.endpoints() {
 		s.mux.Handle(e.pattern, s.handle(e.action, e.serve))
@@ -124,6 +130,7 @@ func (s *Server) endpoints() []endpoint {
 		{"GET /channels", access.View, s.channels},
 		{"GET /channels/{channel}", access.View, s.channel},
 		{"POST /channels/{channel}/state", access.Operate, s.setState},
+		{"POST /channels/{channel}/test", access.Operate, s.testChannel},
 
 		{"GET /pauses", access.View, s.pauses},
 		{"POST /pauses", access.Operate, s.pause},

@@ -270,33 +270,35 @@ func TestTheCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
 func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	seal, err := newSealer([]byte("secret"))
+	sealerOf := func(secret, kind string) *sealer {
+		of, err := newSealer([]byte(secret), kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return of
+	}
+	seal := sealerOf("secret", sessions)
+	sealed, err := seal.seal(&session{Token: "token", Expires: now.Add(sessionLife)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := seal.seal(newSession("token", now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if of := seal.open(sealed, now); of == nil || of.Token != "token" {
+	var of session
+	if !seal.open(sealed, now, &of) || of.Token != "token" {
 		t.Errorf("%+v", of)
 	}
-	other, err := newSealer([]byte("another secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, of := range map[string]*session{
-		"expired":           seal.open(sealed, now.Add(sessionLife)),
-		"changed":           seal.open("A"+sealed, now),
-		"of another secret": other.open(sealed, now),
-		"of something else": seal.open("nothing", now),
-		"that is empty":     seal.open("", now),
+	for name, taken := range map[string]bool{
+		"expired":           seal.open(sealed, now.Add(sessionLife), &of),
+		"changed":           seal.open("A"+sealed, now, &of),
+		"of another secret": sealerOf("another secret", sessions).open(sealed, now, &of),
+		"of another kind":   sealerOf("secret", signIns).open(sealed, now, &of),
+		"of something else": seal.open("nothing", now, &of),
+		"that is empty":     seal.open("", now, &of),
 	} {
-		if of != nil {
+		if taken {
 			t.Errorf("a session %s is taken", name)
 		}
 	}
-	if _, err := seal.seal(newSession(strings.Repeat("x", 4000), now)); err == nil {
+	if _, err := seal.seal(&session{Token: strings.Repeat("x", 4000)}); err == nil {
 		t.Error("a token that no cookie can hold is taken")
 	}
 }
@@ -463,5 +465,69 @@ func TestARampIsStartedAndEnded(t *testing.T) {
 		"reason": {"again"}, "move": {"cancel"},
 	}); got.StatusCode != http.StatusConflict {
 		t.Errorf("without a ramp: %d", got.StatusCode)
+	}
+}
+
+func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	form := func(to string) url.Values {
+		return url.Values{"to": {to}, "text": {"Hello"}, "reason": {"new account"}}
+	}
+	if got := b.send("/channels/a/test", form("0770")); got.StatusCode != http.StatusUnprocessableEntity ||
+		strings.Contains(got.body, "0770") {
+		t.Errorf("no number: %d %s", got.StatusCode, got.body)
+	}
+	if got := b.send("/channels/nobody/test", form("+447700900123")); got.StatusCode != http.StatusNotFound {
+		t.Errorf("no channel: %d", got.StatusCode)
+	}
+	// Nothing reads the topic here: the message is stored as a dispatcher would when it is published.
+	c.arrives = true
+	got := b.send("/channels/a/test", form("+447700900123"))
+	at, err := url.Parse(got.Header.Get("Location"))
+	if err != nil || got.StatusCode != http.StatusSeeOther || len(c.published) != 1 ||
+		at.Path != "/messages/"+strings.TrimPrefix(c.published[0], "sms.otp ") ||
+		at.Query().Get("done") != "The channel has not answered so far. The message is failed." {
+		t.Errorf("%d %s %v", got.StatusCode, got.Header.Get("Location"), c.published)
+	}
+	if page := b.get(got.Header.Get("Location")); page.StatusCode != http.StatusOK ||
+		strings.Contains(page.body, "7700900") {
+		t.Errorf("%d %s", page.StatusCode, page.body)
+	}
+	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "anna-operator") ||
+		!strings.Contains(log, "test") {
+		t.Errorf("the audit log:\n%s", log)
+	}
+}
+
+func TestAPrefixIsPausedAndResumed(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	move := func(version, prefix, move string) answer {
+		return b.send("/pauses", url.Values{
+			"version": {version}, "kind": {"prefix"}, "name": {prefix}, "move": {move},
+			"reason": {"the carriers there do not deliver"},
+		})
+	}
+	if page := b.get("/pauses").body; !strings.Contains(page, `id="prefix"`) {
+		t.Errorf("there is no form:\n%s", page)
+	}
+	if got := move("1", "44", "pause"); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("what begins no number: %d", got.StatusCode)
+	}
+	if got := move("1", "+4477", "pause"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/pauses").body; !strings.Contains(page, "+4477") &&
+		!strings.Contains(page, "&#43;4477") {
+		t.Errorf("it is not shown:\n%s", page)
+	}
+	if got := move("2", "+4477", "resume"); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	if page := b.get("/pauses").body; strings.Contains(page, `value="resume"`) {
+		t.Errorf("it is paused still:\n%s", page)
 	}
 }

@@ -172,6 +172,9 @@ func statusOf(err error) int {
 	if is[*control.Unknown](err) {
 		return http.StatusNotFound
 	}
+	if is[*control.Unpublished](err) {
+		return http.StatusServiceUnavailable
+	}
 	for _, known := range []func(error) bool{
 		is[*control.Conflict], is[*control.Impossible], is[*control.NoRamp], is[*control.RampRunning],
 		is[*control.RampMoved],

@@ -4,7 +4,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -28,16 +27,30 @@ type session struct {
 	Token   string    `json:"t"`
 	CSRF    string    `json:"c"` // what every form of the session must send
 	Expires time.Time `json:"x"`
+	// AtIssuer: it began at the issuer, and leads there again when its token has ended.
+	AtIssuer bool `json:"i,omitempty"`
 }
+
+func (s *session) end() time.Time { return s.Expires }
 
 // errTokenTooLong refuses a token that no cookie has space for.
 var errTokenTooLong = errors.New("the token is too long for a session of the console")
 
-// sealer encrypts sessions. Instances with the same secret read each other's.
+// sealer encrypts what a cookie holds, of one kind. Instances with the same secret read each
+// other's.
 type sealer struct{ aead cipher.AEAD }
 
-func newSealer(secret []byte) (*sealer, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, "dispatcher console session", 32)
+// The kinds. One is never taken for the other.
+const (
+	sessions = "dispatcher console session"
+	signIns  = "dispatcher console sign-in"
+)
+
+// sealed has an end.
+type sealed interface{ end() time.Time }
+
+func newSealer(secret []byte, kind string) (*sealer, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, kind, 32)
 	if err != nil {
 		return nil, err
 	}
@@ -49,38 +62,29 @@ func newSealer(secret []byte) (*sealer, error) {
 	return &sealer{aead}, err
 }
 
-// newSession begins a session of a token.
-func newSession(token string, now time.Time) *session {
-	return &session{Token: token, CSRF: rand.Text(), Expires: now.Add(sessionLife)}
-}
-
-func (s *sealer) seal(of *session) (string, error) {
+func (s *sealer) seal(of sealed) (string, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return "", err
 	}
-	sealed := base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil))
-	if len(sealed) > longestSession {
+	out := base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil))
+	if len(out) > longestSession {
 		return "", errTokenTooLong
 	}
-	return sealed, nil
+	return out, nil
 }
 
-// open returns nil for a cookie that is not ours, was changed, or has expired.
-func (s *sealer) open(sealed string, now time.Time) *session {
-	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+// open reports false for a cookie that is not ours, was changed, or has expired.
+func (s *sealer) open(cookie string, now time.Time, into sealed) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil {
-		return nil
+		return false
 	}
 	text, err := s.aead.Open(nil, nil, raw, nil)
 	if err != nil {
-		return nil
+		return false
 	}
-	var of session
-	if json.Unmarshal(text, &of) != nil || !now.Before(of.Expires) {
-		return nil
-	}
-	return &of
+	return json.Unmarshal(text, into) == nil && now.Before(into.end())
 }
 
 // cookie holds a sealed session. Browsers do not tell ports of one host apart, so on loopback the

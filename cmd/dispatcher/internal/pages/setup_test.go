@@ -43,10 +43,17 @@ type console struct {
 	once   *Once
 	file   string // of tokens
 
-	published []string // "topic id" of dead records that were replayed; requests come one by one
+	published []string // "topic id" of what was published; requests come one by one
+	arrives   bool     // it is stored at once, as a message that was too late
 }
 
 func newConsole(t *testing.T) *console {
+	t.Helper()
+	return newConsoleOf(t, access.Config{})
+}
+
+// newConsoleOf also lets those in that the configuration says.
+func newConsoleOf(t *testing.T, who access.Config) *console {
 	t.Helper()
 	c := &console{tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "tokens")}
 	var lines strings.Builder
@@ -61,7 +68,8 @@ func newConsole(t *testing.T) *console {
 	if err := os.WriteFile(c.file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := access.New(access.Config{TokensFile: c.file})
+	who.TokensFile = c.file
+	gate, err := access.New(who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +85,21 @@ func newConsole(t *testing.T) *console {
 		"first start", nil)); err != nil {
 		t.Fatal(err)
 	}
-	storeMessage(t, c.ledger)
+	if err := c.ledger.Instances.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	storeMessage(t, c.ledger, "known", &ledger.Decision{
+		State: ledger.Waiting, Reason: "no_slot", WaitsFor: "a 1s messages",
+	})
 	c.once = &Once{Code: "the-code", Token: c.tokens["admin"]}
 	s, err := New(Config{
 		Gate: gate, Ledger: c.ledger, Secret: []byte("secret"),
 		Once: c.once, DeadAfter: time.Minute, Log: zerolog.Nop(),
 		Publish: func(_ context.Context, topic, id string, _ []byte) error {
 			c.published = append(c.published, topic+" "+id)
+			if c.arrives {
+				storeMessage(t, c.ledger, id, &ledger.Decision{State: ledger.Failed, Reason: "expired"})
+			}
 			return nil
 		},
 	})
@@ -188,15 +204,12 @@ func (b *client) send(path string, form url.Values) answer {
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// storeMessage stores a message with the id known, which waits.
-func storeMessage(t *testing.T, l *ledger.Ledger) {
+// storeMessage stores a message with what was decided of it.
+func storeMessage(t *testing.T, l *ledger.Ledger, id string, d *ledger.Decision) {
 	t.Helper()
-	if err := l.Instances.Register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	until := time.Now().Add(time.Hour)
 	message := ledger.Message{
-		ID: "known", Lane: "otp", Envelope: []byte(`{"id":"known","to":"+447700900123","text":"x"}`),
+		ID: id, Lane: "otp", Envelope: []byte(`{"id":"` + id + `","to":"+447700900123","text":"x"}`),
 		State: ledger.Sending, ExpiresAt: until, ReceivedAt: time.Now(),
 		Plan: ledger.Plan{Route: "default", Version: 1, FirstChoice: "a", Segments: 1},
 	}
@@ -207,10 +220,10 @@ func storeMessage(t *testing.T, l *ledger.Ledger) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{{
-		State: ledger.Waiting, Reason: "no_slot", WaitsFor: "a 1s messages", NextAt: until,
-		Plan: message.Plan,
-	}}}); err != nil {
+	if d.Plan = message.Plan; d.State == ledger.Waiting {
+		d.NextAt = until
+	}
+	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{*d}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -97,7 +97,7 @@ func (k *completion) forbidden(channel string, selectors []selector.Selector) st
 		return "disabled"
 	case ch.State == config.Draining:
 		return "draining"
-	case !k.route.BypassSelectors && !selector.SatisfiesAll(selectors, ch.Labels):
+	case !k.route.BypassSelectors && !ch.MeetsAll(selectors):
 		return "selector"
 	}
 	return ""

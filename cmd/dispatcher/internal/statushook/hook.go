@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,12 @@ type hook struct {
 	log     zerolog.Logger
 	metrics *metrics
 	told    atomic.Int64 // when the log was told something last, in nanoseconds
+}
+
+// same reports whether another one sends the same events in the same way.
+func (h *hook) same(other *hook) bool {
+	return reflect.DeepEqual(h.StatusWebhook, other.StatusWebhook) &&
+		(h.Tenant != "" || maps.Equal(h.own, other.own))
 }
 
 // tellAfter is how long the log is not told more of one webhook: one whose receiver is away would

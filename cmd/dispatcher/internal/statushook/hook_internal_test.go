@@ -22,18 +22,16 @@ func TestAnEventIsGivenUpWhenItIsTooOld(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	t.Cleanup(server.Close)
-	sender, err := New(Config{
-		Webhooks: []config.StatusWebhook{{
-			Name: "shop", URL: server.URL, MaxAge: 50 * time.Millisecond, AllowPrivate: true,
-		}},
-		Group: "dispatcher", Topic: "sms.status", Pause: time.Millisecond,
-		Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
+	sender := New(Config{
+		Pause: time.Millisecond, Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
-	if err != nil {
-		t.Fatal(err)
+	of := config.StatusWebhook{
+		Name: "shop", URL: server.URL, MaxAge: 50 * time.Millisecond, AllowPrivate: true,
 	}
-	t.Cleanup(func() { _ = sender.close() })
-	if !sender.readers[0].hook.deliver(t.Context(), &kgo.Record{
+	sender.metrics.start(of.Name)
+	h := sender.newHook(&of, nil)
+	t.Cleanup(h.client.CloseIdleConnections)
+	if !h.deliver(t.Context(), &kgo.Record{
 		Value: []byte(`{"id":"m"}`), Timestamp: time.Now().Add(30 * time.Millisecond),
 	}) || calls == 0 {
 		t.Errorf("after %d calls it is not given up", calls)

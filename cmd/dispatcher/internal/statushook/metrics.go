@@ -21,9 +21,8 @@ type metrics struct {
 	seconds *prometheus.HistogramVec // webhook
 	oldest  *prometheus.Desc         // webhook
 
-	mu    sync.Mutex
-	names []string                           // guarded by mu
-	open  map[string]map[*time.Time]struct{} // guarded by mu: times of events under way
+	mu   sync.Mutex
+	open map[string]map[*time.Time]struct{} // guarded by mu: by webhook, times of events under way
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -52,11 +51,19 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 func (m *metrics) start(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.names = append(m.names, name)
 	m.open[name] = map[*time.Time]struct{}{}
 	for _, result := range []string{delivered, failed, refused, expired} {
 		m.calls.WithLabelValues(name, result)
 	}
+}
+
+// forget drops a webhook that there is no more.
+func (m *metrics) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, name)
+	m.calls.DeletePartialMatch(prometheus.Labels{"webhook": name})
+	m.seconds.DeletePartialMatch(prometheus.Labels{"webhook": name})
 }
 
 func (m *metrics) count(name, result string) { m.calls.WithLabelValues(name, result).Inc() }
@@ -84,9 +91,9 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) { out <- m.oldest }
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range m.names {
+	for name, open := range m.open {
 		oldest := 0.0
-		for at := range m.open[name] {
+		for at := range open {
 			oldest = max(oldest, time.Since(*at).Seconds())
 		}
 		out <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, oldest, name)

@@ -9,16 +9,17 @@
 package statushook
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
 	"dispatcher/config"
 	"dispatcher/provider/web"
@@ -26,8 +27,12 @@ import (
 
 // Config is what a Sender needs.
 type Config struct {
-	Webhooks []config.StatusWebhook
-	Client   []kgo.Opt // reaches the brokers
+	Webhooks []config.StatusWebhook // those of the start
+	// Read returns those that are to be in force from now on. It is called every ReadEvery; 0 is
+	// 10 s. nil leaves those of the start.
+	Read      func() ([]config.StatusWebhook, error)
+	ReadEvery time.Duration
+	Client    []kgo.Opt // reaches the brokers
 	// Group is the prefix of the consumer groups, and Topic that of the status events.
 	Group, Topic string
 	Registry     prometheus.Registerer
@@ -40,7 +45,9 @@ type Config struct {
 const (
 	defaultTimeout = 10 * time.Second
 	defaultPause   = time.Second
-	longestPause   = 5 * time.Minute
+	// defaultReadEvery is how soon a change of the file counts.
+	defaultReadEvery = 10 * time.Second
+	longestPause     = 5 * time.Minute
 	// connections are those to one receiver, and so the calls at the same time.
 	connections = 16
 	// batch is how many events are read at once. A restart may deliver so many again.
@@ -49,58 +56,140 @@ const (
 
 // Sender sends the events of all webhooks.
 type Sender struct {
-	readers []*reader
-	log     zerolog.Logger
+	cfg     Config
+	metrics *metrics
+	running map[string]*running // by name; owned by Run
+	told    string              // the trouble that the log was told last; owned by Run
+}
+
+// running is a webhook whose events are being sent.
+type running struct {
+	hook  *hook
+	end   context.CancelFunc
+	ended chan struct{}
 }
 
 // New returns a Sender that has not touched the network yet.
-func New(cfg Config) (*Sender, error) {
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = defaultTimeout
+func New(cfg Config) *Sender {
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Pause = cmp.Or(cfg.Pause, defaultPause)
+	cfg.ReadEvery = cmp.Or(cfg.ReadEvery, defaultReadEvery)
+	return &Sender{
+		cfg: cfg, metrics: newMetrics(cfg.Registry), running: map[string]*running{},
 	}
-	if cfg.Pause <= 0 {
-		cfg.Pause = defaultPause
-	}
-	own := map[string]bool{} // tenants with a webhook of their own
-	for i := range cfg.Webhooks {
-		own[cfg.Webhooks[i].Tenant] = true
-	}
-	m := newMetrics(cfg.Registry)
-	s := &Sender{log: cfg.Log}
-	for i := range cfg.Webhooks {
-		h := &hook{
-			StatusWebhook: cfg.Webhooks[i], own: own, pause: cfg.Pause, log: cfg.Log, metrics: m,
-		}
-		h.client = &http.Client{
-			Timeout: cfg.Timeout, CheckRedirect: web.NoRedirect,
-			Transport: web.NewTransport(&web.Config{
-				AllowPrivate: h.AllowPrivate, ConnectTimeout: cfg.Timeout, Connections: connections,
-			}),
-		}
-		r, err := newReader(&cfg, h)
-		if err != nil {
-			return nil, errors.Join(err, s.close())
-		}
-		s.readers = append(s.readers, r)
-		m.start(h.Name)
-	}
-	return s, nil
 }
 
-// Run sends until ctx ends.
+// Run sends until ctx ends. Whenever Read returns others, these webhooks are in force from then on.
 func (s *Sender) Run(ctx context.Context) error {
-	var all errgroup.Group
-	for _, r := range s.readers {
-		all.Go(func() error { r.run(ctx); return nil })
+	ticker := time.NewTicker(s.cfg.ReadEvery)
+	defer ticker.Stop()
+	for hooks := s.cfg.Webhooks; ; hooks = s.read(hooks) {
+		s.apply(ctx, hooks)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			s.stop(slices.Collect(maps.Keys(s.running)))
+			return nil
+		}
 	}
-	return all.Wait()
 }
 
-func (s *Sender) close() error {
-	for _, r := range s.readers {
-		r.client.Close()
+// read returns the webhooks that are to be in force. While what it reads cannot be used, those of
+// before stay: else a typing error in the entry of one service would stop the events of all.
+func (s *Sender) read(before []config.StatusWebhook) []config.StatusWebhook {
+	if s.cfg.Read == nil {
+		return before
 	}
+	hooks, err := s.cfg.Read()
+	if err != nil {
+		if err.Error() != s.told {
+			s.told = err.Error()
+			s.cfg.Log.Error().Err(err).Msg("the file of status webhooks cannot be used: correct it; " +
+				"until then the webhooks stay as they were")
+		}
+		return before
+	}
+	s.told = ""
+	return hooks
+}
+
+// apply stops the webhooks that are not in the list as they run, and starts the others of it. One
+// that cannot be started is tried again the next time.
+func (s *Sender) apply(ctx context.Context, list []config.StatusWebhook) {
+	wanted, own := map[string]*hook{}, map[string]bool{} // tenants with a webhook of their own
+	for i := range list {
+		own[list[i].Tenant] = true
+	}
+	for i := range list {
+		wanted[list[i].Name] = s.newHook(&list[i], own)
+	}
+	var over []string
+	for name, r := range s.running {
+		if next := wanted[name]; next == nil || !r.hook.same(next) {
+			over = append(over, name)
+		}
+	}
+	s.stop(over)
+	for _, name := range over {
+		if wanted[name] == nil {
+			s.metrics.forget(name)
+		}
+	}
+	started := 0
+	for name, h := range wanted {
+		if s.running[name] != nil {
+			continue
+		}
+		if err := s.start(ctx, h); err != nil {
+			h.tell(zerolog.ErrorLevel, err, "a status webhook cannot be started; trying again")
+			continue
+		}
+		started++
+	}
+	if len(over)+started > 0 {
+		s.cfg.Log.Info().Strs("webhooks", slices.Sorted(maps.Keys(s.running))).
+			Msg("status webhooks in force")
+	}
+}
+
+func (s *Sender) newHook(of *config.StatusWebhook, own map[string]bool) *hook {
+	return &hook{
+		StatusWebhook: *of, own: own, pause: s.cfg.Pause, log: s.cfg.Log, metrics: s.metrics,
+		client: &http.Client{
+			Timeout: s.cfg.Timeout, CheckRedirect: web.NoRedirect,
+			Transport: web.NewTransport(&web.Config{
+				AllowPrivate: of.AllowPrivate, ConnectTimeout: s.cfg.Timeout, Connections: connections,
+			}),
+		},
+	}
+}
+
+func (s *Sender) start(ctx context.Context, h *hook) error {
+	r, err := newReader(&s.cfg, h)
+	if err != nil {
+		return err
+	}
+	s.metrics.start(h.Name)
+	ctx, end := context.WithCancel(ctx)
+	now := &running{h, end, make(chan struct{})}
+	s.running[h.Name] = now
+	go func() {
+		defer close(now.ended)
+		r.run(ctx)
+	}()
 	return nil
+}
+
+// stop ends the deliveries of webhooks, and waits for them. What was not delivered comes again, here
+// or in another process.
+func (s *Sender) stop(names []string) {
+	for _, name := range names {
+		s.running[name].end()
+	}
+	for _, name := range names {
+		<-s.running[name].ended
+		delete(s.running, name)
+	}
 }
 
 // Group is the consumer group of a webhook. No lane has a dot in its name.

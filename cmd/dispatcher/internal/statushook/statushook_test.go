@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -162,6 +163,52 @@ type stage struct {
 	cluster  *kfake.Cluster
 	client   *kgo.Client
 	registry *prometheus.Registry
+
+	mu      sync.Mutex
+	hooks   []config.StatusWebhook // guarded by mu: what the file has
+	trouble error                  // guarded by mu: what is wrong with it
+	log     strings.Builder        // guarded by mu
+}
+
+// change gives the file other webhooks, or makes it a bad one.
+func (s *stage) change(trouble error, hooks ...config.StatusWebhook) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hooks, s.trouble = hooks, trouble
+}
+
+func (s *stage) read() ([]config.StatusWebhook, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hooks, s.trouble
+}
+
+// Write keeps the log.
+func (s *stage) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Write(p)
+}
+
+// says waits until the log has so many times what is expected.
+func (s *stage) says(what string, times int) {
+	s.t.Helper()
+	over := time.After(testTimeout)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		s.mu.Lock()
+		text := s.log.String()
+		s.mu.Unlock()
+		if strings.Count(text, what) >= times {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-over:
+			s.t.Fatalf("the log does not say %q %d times:\n%s", what, times, text)
+		}
+	}
 }
 
 func newStage(t *testing.T) *stage {
@@ -194,20 +241,12 @@ func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
 func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 	s.t.Helper()
 	s.registry = prometheus.NewRegistry()
-	for i := range hooks {
-		hooks[i].Secrets = secrets
-		if hooks[i].MaxAge == 0 {
-			hooks[i].MaxAge = time.Hour
-		}
-	}
-	sender, err := statushook.New(statushook.Config{
-		Webhooks: hooks, Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
-		Group: "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.Nop(),
+	s.change(nil, hooks...)
+	sender := statushook.New(statushook.Config{
+		Webhooks: hooks, Read: s.read, ReadEvery: 20 * time.Millisecond, Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
+		Group: "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.New(s),
 		Timeout: time.Second, Pause: 5 * time.Millisecond,
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- sender.Run(ctx) }()
@@ -225,7 +264,10 @@ func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 }
 
 func hook(name, tenant string, r *receiver) config.StatusWebhook {
-	return config.StatusWebhook{Name: name, Tenant: tenant, URL: r.URL, AllowPrivate: true}
+	return config.StatusWebhook{
+		Name: name, Tenant: tenant, URL: r.URL, AllowPrivate: true, Secrets: secrets,
+		MaxAge: time.Hour,
+	}
 }
 
 func TestEachTenantGetsItsEventsSignedAndInOrder(t *testing.T) {
@@ -405,4 +447,53 @@ func (s *stage) count(name, result string) float64 {
 		}
 	}
 	return 0
+}
+
+// TestTheFileIsReadAgain: a webhook that was added gets its events, one whose address was changed gets
+// them there, one that was taken out gets none; a file that cannot be used changes nothing, and the
+// log says so once.
+func TestTheFileIsReadAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	old, moved, added := newReceiver(t, ok), newReceiver(t, ok), newReceiver(t, ok)
+	s.run(hook("rest", "", old))
+	s.tell("m-1", "shop", "accepted", 1, 0)
+	old.wait(t, old.has(1))
+
+	// The tenant has a webhook of its own now: the other one has its events no more.
+	s.change(nil, hook("rest", "", moved), hook("shop", "shop", added))
+	s.says(`"webhooks":["rest","shop"]`, 1)
+	s.tell("m-2", "shop", "accepted", 1, 0)
+	s.tell("m-3", "bank", "accepted", 1, 0)
+	moved.wait(t, moved.has(1))
+	added.wait(t, added.has(2)) // it begins with the events of before
+
+	s.change(errors.New("webhook 2 (shop): the secret is gone"))
+	s.says("the webhooks stay as they were", 1)
+	s.tell("m-4", "shop", "accepted", 1, 0)
+	added.wait(t, added.has(3))
+
+	s.change(nil, hook("rest", "", moved))
+	s.says(`"webhooks":["rest"]`, 2)
+	s.tell("m-5", "shop", "accepted", 1, 0)
+	moved.wait(t, moved.has(2))
+	for r, want := range map[*receiver][]string{
+		old: {"m-1 1"}, moved: {"m-3 1", "m-5 1"}, added: {"m-1 1", "m-2 1", "m-4 1"},
+	} {
+		r.mu.Lock()
+		if got := slices.Sorted(slices.Values(r.taken)); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		r.mu.Unlock()
+		r.check(t)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := strings.Count(s.log.String(), "the webhooks stay as they were"); n != 1 {
+		t.Errorf("the log says %d times that the file is bad:\n%s", n, s.log.String())
+	}
+	families, err := s.registry.Gather()
+	if err != nil || strings.Contains(fmt.Sprint(families), `"shop"`) {
+		t.Errorf("metrics of a webhook that there is no more: %v, %v", families, err)
+	}
 }

@@ -34,10 +34,8 @@ func Configured(getenv func(string) string) bool {
 
 // FromEnvironment is a Tracer as the OTEL_* variables of the OpenTelemetry specification say; nil
 // unless they ask for traces. Sampler, limits, headers, certificates and the batches are read by
-// the SDK. Failures of the export are told to failed, which must not block.
-func FromEnvironment(
-	ctx context.Context, version string, failed func(error),
-) (*Tracer, error) {
+// the SDK.
+func FromEnvironment(ctx context.Context, version string) (*Tracer, error) {
 	if !Configured(os.Getenv) {
 		return nil, nil
 	}
@@ -56,12 +54,15 @@ func FromEnvironment(
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(failed))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	t := New(provider)
 	t.stop = provider.Shutdown
 	return t, nil
 }
+
+// OnFailure tells failures of the export, of all tracers of the process, to a function, which must
+// not block.
+func OnFailure(failed func(error)) { otel.SetErrorHandler(otel.ErrorHandlerFunc(failed)) }
 
 // client speaks the protocol that the environment names.
 func client(getenv func(string) string) (otlptrace.Client, error) {

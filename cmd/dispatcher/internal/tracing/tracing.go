@@ -63,10 +63,32 @@ func (t *Tracer) Hooks(group string) []kgo.Hook {
 	if t == nil {
 		return nil
 	}
-	tracer := kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(w3c),
-		kotel.ConsumerGroup(group),
-		kotel.KeyFormatter(func(*kgo.Record) (string, error) { return "", errKey }))
-	return []kgo.Hook{tracer}
+	return []kgo.Hook{t.kotel(kotel.ConsumerGroup(group))}
+}
+
+func (t *Tracer) kotel(options ...kotel.TracerOpt) *kotel.Tracer {
+	return kotel.NewTracer(append(options, kotel.TracerProvider(t.provider),
+		kotel.TracerPropagator(w3c),
+		kotel.KeyFormatter(func(*kgo.Record) (string, error) { return "", errKey }))...)
+}
+
+// Publishing is for a Kafka client that writes messages: a span from when a record is handed to it
+// until the brokers have answered. It is below that of the record's header traceparent, if there is
+// one, and takes its place there, so that what is received is below it.
+func (t *Tracer) Publishing() []kgo.Opt {
+	if t == nil {
+		return nil
+	}
+	return []kgo.Opt{kgo.WithHooks(publishing{t.kotel()})}
+}
+
+// publishing is a client's hook.
+type publishing struct{ *kotel.Tracer }
+
+// OnProduceRecordBuffered begins the span.
+func (p publishing) OnProduceRecordBuffered(r *kgo.Record) {
+	r.Context = w3c.Extract(r.Context, kotel.NewRecordCarrier(r))
+	p.Tracer.OnProduceRecordBuffered(r)
 }
 
 // Received is the traceparent of a record that a client with Hooks has fetched; empty when it is

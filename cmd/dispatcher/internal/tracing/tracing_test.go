@@ -23,7 +23,7 @@ func TestATracerThatIsOffCostsNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if off.Hooks("group") != nil || off.Database(nil) != nil || off.Close(ctx) != nil {
+	if off.Hooks("group") != nil || off.Publishing() != nil || off.Database(nil) != nil || off.Close(ctx) != nil {
 		t.Error("a tracer that is off adds something")
 	}
 }
