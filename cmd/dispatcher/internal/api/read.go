@@ -61,6 +61,38 @@ func (a *API) limits(ctx context.Context, _ *struct{}) (*tagged[*status.Limits],
 	return &tagged[*status.Limits]{etag(v.Version), limits}, err
 }
 
+func (a *API) budgets(ctx context.Context, _ *struct{}) (*tagged[*status.Budgets], error) {
+	v, doc, err := control.InForce(ctx, a.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	budgets, err := status.ReadBudgets(ctx, a.cfg.Ledger, v.Version, doc)
+	return &tagged[*status.Budgets]{etag(v.Version), budgets}, err
+}
+
+type topUpsInput struct {
+	page
+	Tenant string `query:"tenant" maxLength:"64" doc:"only those of budgets of this tenant"`
+}
+
+func (a *API) topUps(
+	ctx context.Context, in *topUpsInput,
+) (*reply[list[control.ToppedUp]], error) {
+	before, err := in.before()
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.cfg.Ledger.Limits.TopUps(ctx,
+		&ledger.TopUpFilter{Below: before, Tenant: in.Tenant}, in.Limit+1)
+	rows := make([]control.ToppedUp, len(found))
+	for i := range found {
+		rows[i] = control.NewToppedUp(&found[i])
+	}
+	return &reply[list[control.ToppedUp]]{paged(rows, in.Limit, func(u *control.ToppedUp) int64 {
+		return u.ID
+	})}, err
+}
+
 type weightList struct {
 	Version int64                  `json:"version"`
 	Routes  []control.RouteWeights `json:"routes" nullable:"false"`
