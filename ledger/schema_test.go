@@ -128,7 +128,7 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x'
 			and unit = 'messages'`: "limits_granted",
 		`update dispatcher.limits
-			set unit = 'lines'`: "limits_unit_check",
+			set unit = 'lines' where currency is null`: "limits_unit_check",
 		`update dispatcher.limits set currency = 'GBP'
 			where unit = 'messages'`: "limits_currency",
 		`update dispatcher.limits

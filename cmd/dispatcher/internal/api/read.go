@@ -71,7 +71,7 @@ func (a *API) budgets(ctx context.Context, _ *struct{}) (*tagged[*status.Budgets
 }
 
 type topUpsInput struct {
-	page
+	Page
 	Tenant string `query:"tenant" maxLength:"64" doc:"only those of budgets of this tenant"`
 }
 
@@ -106,7 +106,7 @@ func (a *API) weights(ctx context.Context, _ *struct{}) (*tagged[weightList], er
 	return &tagged[weightList]{etag(version), weightList{version, routes}}, nil
 }
 
-func (a *API) ramps(ctx context.Context, in *page) (*reply[list[control.Ramp]], error) {
+func (a *API) ramps(ctx context.Context, in *Page) (*reply[list[control.Ramp]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ type deadRecord struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-func (a *API) dead(ctx context.Context, in *page) (*reply[list[deadRecord]], error) {
+func (a *API) dead(ctx context.Context, in *Page) (*reply[list[deadRecord]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ type operatorAction struct {
 	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
 }
 
-func (a *API) actions(ctx context.Context, in *page) (*reply[list[operatorAction]], error) {
+func (a *API) actions(ctx context.Context, in *Page) (*reply[list[operatorAction]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err
