@@ -205,7 +205,7 @@ func running(now time.Time, zone *time.Location) []any {
 	var starts []time.Time
 	for _, w := range [...]admission.Window{
 		admission.Second, admission.Minute, admission.Hour,
-		admission.Day, admission.Prepaid,
+		admission.Day,
 	} {
 		if w == admission.Day && zone == nil {
 			continue

@@ -156,11 +156,14 @@ func TestABudgetGoesOnWhereItStood(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
 	each := prepaid(tenant(admission.EachTenant))
-	applyLimits(t, r.l, nil, each)
+	named := prepaid(tenant("bank"))
+	applyLimits(t, r.l, nil, each, named)
 	mustTopUp(t, r.l, "shop", 5)
+	mustTopUp(t, r.l, "bank", 3)
 	wantSent(t, r.l, "shop", 2, 2)
+	wantSent(t, r.l, "bank", 2, 2)
 
-	applyLimits(t, r.l, nil) // it is gone
+	applyLimits(t, r.l, nil) // they are gone
 	if _, err := r.l.Limits.DropWindows(t.Context(), time.Nanosecond, time.Nanosecond); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +171,8 @@ func TestABudgetGoesOnWhereItStood(t *testing.T) {
 		t.Errorf("a budget that is gone was topped up: %v", err)
 	}
 	zone := time.FixedZone("elsewhere", 5*3600)
-	applyToday(t, r.l, zone, nil, each)
+	applyToday(t, r.l, zone, nil, each, named)
+	wantSent(t, r.l, "bank", 2, 1)
 	wantSent(t, r.l, "shop", 1, 1)
 	applyToday(t, r.l, time.UTC, nil, each, prepaid(tenant("shop")))
 	wantSent(t, r.l, "shop", 1, 1)
