@@ -142,6 +142,8 @@ func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 	switch {
 	case a.Limit.Max <= 0, cost > a.Limit.Max, a.Sliding && cost > a.burst():
 		return Full, time.Time{}, false
+	case cost > free && a.Window == Prepaid:
+		return Full, time.Time{}, false // until somebody tops it up
 	case cost > free:
 		return Full, m.rolls(a.Counter), false
 	case len(a.Reserve) > 0 && cost > free-a.Kept(n.Lane, m):

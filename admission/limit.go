@@ -58,8 +58,10 @@ func ParseUnit(s string) (Unit, error) {
 type Limit struct {
 	Scope  Scope
 	Window Window
-	Max    int64 // 0 closes
-	Unit   Unit
+	// Max is 0 for a limit that is closed. Of a Prepaid limit the document says none: it is 0 there,
+	// and what was topped up in a Counter.
+	Max  int64
+	Unit Unit
 	// Currency is that of a limit in Money; empty for others.
 	Currency string
 	// Sliding bounds every span of the window's length, not only calendar windows. See Counter.

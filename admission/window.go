@@ -2,22 +2,33 @@ package admission
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
 // Window is the length of a calendar window.
 type Window time.Duration
 
-// The four calendar windows. A Day begins at local midnight of the business time
-// zone, so it lasts 23 or 25 hours when clocks change.
+// The four calendar windows, and the one that has no end. A Day begins at local midnight of the
+// business time zone, so it lasts 23 or 25 hours when clocks change.
 const (
 	Second = Window(time.Second)
 	Minute = Window(time.Minute)
 	Hour   = Window(time.Hour)
 	Day    = Window(24 * time.Hour)
+	// Prepaid is one window for all time, whose limit may grant what was topped up. Its nominal
+	// length is the most seconds that a row of the ledger can hold.
+	Prepaid = Window(math.MaxInt32 * time.Second)
 )
 
-// ParseWindow reads 1s, 1m, 1h or 1d.
+// The bounds of the prepaid window: before and after any time that a decision is made at, and less
+// than the longest time.Duration apart.
+var (
+	prepaidStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	prepaidEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// ParseWindow reads 1s, 1m, 1h, 1d or prepaid.
 func ParseWindow(s string) (Window, error) {
 	switch s {
 	case "1s":
@@ -28,8 +39,10 @@ func ParseWindow(s string) (Window, error) {
 		return Hour, nil
 	case "1d", "24h":
 		return Day, nil
+	case "prepaid":
+		return Prepaid, nil
 	}
-	return 0, fmt.Errorf("window %q is none of 1s, 1m, 1h, 1d", s)
+	return 0, fmt.Errorf("window %q is none of 1s, 1m, 1h, 1d, prepaid", s)
 }
 
 // Seconds is the nominal length, 86400 for a Day.
@@ -46,6 +59,8 @@ func (w Window) String() string {
 		return "1h"
 	case Day:
 		return "1d"
+	case Prepaid:
+		return "prepaid"
 	}
 	return time.Duration(w).String()
 }
@@ -53,7 +68,11 @@ func (w Window) String() string {
 // Start is when the window that contains now began. Seconds, minutes and hours are
 // cut on the UTC clock; days in zone.
 func (w Window) Start(now time.Time, zone *time.Location) time.Time {
-	if w != Day {
+	switch w {
+	case Day:
+	case Prepaid:
+		return prepaidStart
+	default:
 		return now.UTC().Truncate(time.Duration(w))
 	}
 	y, m, d := now.In(zone).Date()
@@ -62,7 +81,11 @@ func (w Window) Start(now time.Time, zone *time.Location) time.Time {
 
 // End is when the window that contains now ends and the next one starts.
 func (w Window) End(now time.Time, zone *time.Location) time.Time {
-	if w != Day {
+	switch w {
+	case Day:
+	case Prepaid:
+		return prepaidEnd
+	default:
 		return w.Start(now, zone).Add(time.Duration(w))
 	}
 	y, m, d := now.In(zone).Date()

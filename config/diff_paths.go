@@ -93,7 +93,10 @@ func (l paths) limit(k admission.Key) paths {
 // limitMax writes the max of a limit as the document does, with the currency of one in money.
 func limitMax(l *admission.Limit) string {
 	text := number(l.Max)
-	if l.Unit == admission.Money {
+	switch {
+	case l.Window == admission.Prepaid:
+		text = "as topped up in"
+	case l.Unit == admission.Money:
 		text = amount(l.Max)
 	}
 	if l.Currency != "" {

@@ -18,6 +18,10 @@ import (
 // operator who lowers a limit in a hurry need not think of it. It gives the guarantees of
 // SetWeights.
 func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, error) {
+	if limit.Window == admission.Prepaid {
+		return nil, fmt.Errorf("a prepaid budget has no max to set: \"dispatcher budget top-up\" adds " +
+			"to one; a new one is added to the document itself")
+	}
 	want := d.Routing.clone()
 	limits, err := want.limitsOf(channel)
 	if err != nil {

@@ -174,10 +174,10 @@ var senderRulePart = &Part{"sender rule", []Key{
 var limitPart = &Part{"limit", []Key{
 	{"window", "", required, "`1s`, `1m`, `1h` or `1d`, or the same length in other units, such " +
 		"as `60s`. A day begins at midnight in `timezone`, so it has 23 or 25 hours when the " +
-		"clocks change"},
+		"clocks change. `prepaid` has no end: [budgets](#prepaid-budgets)"},
 	{"max", "", required, "units in one window. `0` closes: messages fall back or wait. Money is " +
 		"a decimal with at most six digits after the point, in whole units of the currency, at " +
-		"most a billion"},
+		"most a billion. A prepaid budget has none"},
 	{"unit", "", "`messages`", "`messages`: an attempt counts one. `segments`: its billed parts. " +
 		"`money`: its price when it is claimed; what is not billed [comes " +
 		"back](admission.md#money-that-comes-back) in the same window"},

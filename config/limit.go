@@ -49,8 +49,7 @@ func readLimits(v value, in limitContext) []admission.Limit {
 // read reads one limit and reports whether all of it could be read.
 func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	window, hasWindow := f.need("window", "window: 1s")
-	most, hasMax := f.need("max", "max: 100")
-	if !hasWindow || !hasMax {
+	if !hasWindow {
 		return l, false
 	}
 	before := len(f.of.r.problems)
@@ -58,10 +57,8 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	if unit, has := f.get("unit"); has {
 		l.Unit = readUnit(unit)
 	}
-	if l.Unit == admission.Money {
-		l.Max, _ = most.micros(maxBudget)
-	} else {
-		l.Max, _ = most.integer(0, mostUnits)
+	if !readMax(f, &l) {
+		return l, false
 	}
 	l.Scope = in.scope(f)
 	l.Currency = in.currency(f, &l)
@@ -77,8 +74,36 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	return l, len(f.of.r.problems) == before
 }
 
+// readMax reads how much a window takes. A prepaid budget has no max: it takes what is topped up.
+func readMax(f fields, l *admission.Limit) bool {
+	if l.Window != admission.Prepaid {
+		most, has := f.need("max", "max: 100")
+		if has && l.Unit == admission.Money {
+			l.Max, _ = most.micros(maxBudget)
+		} else if has {
+			l.Max, _ = most.integer(0, mostUnits)
+		}
+		return has
+	}
+	for _, name := range []string{"max", "reserve"} {
+		if v, has := f.get(name); has {
+			v.fail("a prepaid budget has no %s: it takes what \"dispatcher budget top-up\" adds; "+
+				"remove %s", name, name)
+		}
+	}
+	if l.Unit != admission.Money {
+		f.of.fail("a prepaid budget is in money, because what is not billed goes back to it; write " +
+			"unit: money")
+	}
+	if prefix, has := f.get("prefix"); has {
+		prefix.fail("a prepaid budget is one of a tenant, or of all messages of a channel; remove " +
+			"prefix")
+	}
+	return true
+}
+
 func readWindow(v value) admission.Window {
-	s, ok := v.raw("one of 1s, 1m, 1h, 1d")
+	s, ok := v.raw("one of 1s, 1m, 1h, 1d, prepaid")
 	if !ok {
 		return 0
 	}
@@ -89,7 +114,7 @@ func readWindow(v value) admission.Window {
 	return w
 }
 
-// ParseWindow reads a window as a document and the flags of commands have it: 1s, 1m, 1h or 1d, or
+// ParseWindow reads a window as a document and the flags of commands have it: 1s, 1m, 1h, 1d, prepaid, or
 // the same length in other units, such as 60s or 24h.
 func ParseWindow(text string) (admission.Window, error) {
 	w, err := admission.ParseWindow(text)
@@ -147,7 +172,7 @@ func (in *limitContext) currency(f fields, l *admission.Limit) string {
 	case l.Unit != admission.Money:
 		return ""
 	case l.Window == admission.Second:
-		f.of.fail("a limit in money has a window of 1m, 1h or 1d; write for example window: 1d")
+		f.of.fail("a limit in money has a window of 1m, 1h, 1d or prepaid; write for example window: 1d")
 		return ""
 	case in.channel != nil && in.channel.Price.Currency == "":
 		f.of.fail("a limit in money counts prices, and channel %s has none; give it a price",

@@ -289,6 +289,26 @@ var badDocuments = []struct{ name, doc string }{
 		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: 1h, max: 10, unit: money, sliding: true}]`),
 	},
 	{
+		"budget with a max",
+		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: prepaid, max: 10, unit: money}]`),
+	},
+	{
+		"budget with a reserve",
+		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: prepaid, unit: money, reserve: {otp: 20%}}]`),
+	},
+	{
+		"budget in messages",
+		channel(`provider: sandbox, limits: [{window: prepaid}]`),
+	},
+	{
+		"budget of a prefix",
+		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: prepaid, unit: money, prefix: "+44"}]`),
+	},
+	{
+		"budget that slides",
+		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: prepaid, unit: money, sliding: true}]`),
+	},
+	{
 		"money without a price",
 		channel("provider: sandbox, limits: [{window: 1d, max: 10, unit: money}]"),
 	},

@@ -16,7 +16,7 @@ import (
 
 // makeTenantLimits makes the rows that some scopes lack, in the order of locks, while their
 // channels are locked. One that went with an earlier document, and has left no window since, goes
-// on where it stood. A row that another claim makes at the same time is waited for.
+// on where it stood. A prepaid budget has what its tenant's was topped up with. A row that another claim makes at the same time is waited for.
 const makeTenantLimits = `
 	with wanted as (
 	  select n.channel, n.scope, e.window_seconds, e.unit, e.configured_max, e.currency
@@ -41,12 +41,18 @@ const makeTenantLimits = `
 	)
 	insert into dispatcher.limits (channel, scope, window_seconds, unit, currency, configured_max,
 	  max, window_start, granted, next_at, pace, taken)
-	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, n.configured_max,
-	  greatest(n.configured_max, b.granted), coalesce(b.window_start, 'epoch'),
+	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, m.configured,
+	  greatest(m.configured, b.granted), coalesce(b.window_start, 'epoch'),
 	  coalesce(b.granted, 0), b.next_at, b.pace, b.taken
-	from wanted n left join last b using (channel, scope, window_seconds, unit)
+	from wanted n left join last b using (channel, scope, window_seconds, unit),
+	lateral (select n.configured_max + ` + toppedUp + ` as configured) m
 	order by n.channel, n.scope, n.window_seconds, n.unit
 	on conflict (channel, scope, window_seconds, unit) do nothing`
+
+// toppedUp is what a limit n was topped up with, as an expression: 0 unless it is prepaid.
+const toppedUp = `case when n.window_seconds = 2147483647 then coalesce((
+	    select sum(t.micros)::bigint from dispatcher.top_ups t where t.channel = n.channel
+	      and t.scope = n.scope and t.currency = n.currency), 0) else 0 end`
 
 // tenantArrays are the parameters of makeTenantLimits.
 func tenantArrays(scopes []ScopeRef) []any {
@@ -158,12 +164,14 @@ func (b *beginning) addCounted() {
 const idleTenants = 48 * time.Hour
 
 // idleLimits are rows of tenants with the limits of each tenant, but those that the document names,
-// that have taken nothing for long.
+// that have taken nothing for long. A prepaid budget goes on where it stands, so it stays once it
+// has granted something.
 const idleLimits = `
 	from dispatcher.limits l
 	join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
 	  and e.window_seconds = l.window_seconds and e.unit = l.unit
 	where l.scope like 'tenant:%' and l.scope <> 'tenant:*'
+	  and (l.window_seconds < 2147483647 or l.granted = 0)
 	  and greatest(l.window_start, l.since, coalesce(l.next_at, 'epoch')) < now() - $1::interval
 	  and not exists (
 	    select from unnest($2::text[], $3::text[], $4::int[], $5::text[])

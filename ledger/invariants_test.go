@@ -260,6 +260,11 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 				where window_seconds = 60`, "which was left before",
 		},
 		{
+			"budgets_hold", `insert into dispatcher.top_ups (channel, scope, currency, micros, before, granted,
+				  author, reason) values ('', 'tenant:shop', 'GBP', 5, 7, 0, 'ann', 'none')`,
+			"of the budget tenant:shop was made to 7 micros of GBP, and those before it come to 0",
+		},
+		{
 			"windows_count_all", `update dispatcher.limits set granted = granted - 1 where window_seconds = 60`,
 			"9 messages of channel a were claimed in the 60 s from",
 		},

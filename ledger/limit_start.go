@@ -50,7 +50,8 @@ const startOfCounting = `
 // Nobody adds or removes limits meanwhile.
 //
 // One of a second, which is over by the time that it is in force, begins with nothing, as does any
-// whose window has no known beginning.
+// whose window has no known beginning. So does a prepaid budget: nobody paid in advance for what went
+// before.
 func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*beginning, error) {
 	b := &beginning{zone: n.Zone}
 	there, err := readWindows(ctx, tx)
@@ -65,7 +66,8 @@ func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*b
 // find adds the limits from one on that are not there, or whose window is cut anew.
 func (b *beginning) find(there map[limitKey]limitWindow, from int) {
 	for i, l := range b.limits[from:] {
-		if l.Window == admission.Second || l.Window == admission.Day && b.zone == nil {
+		if l.Window == admission.Second || l.Window == admission.Prepaid ||
+			l.Window == admission.Day && b.zone == nil {
 			continue
 		}
 		k := l.place()

@@ -121,8 +121,8 @@ const dropWindows = `
 	select count(*), coalesce(max(window_start), $2) from gone`
 
 // DropWindows tidies up the windows that limits have left (audit.limit_windows): those of a
-// second are kept for "seconds", those of a minute ten times as long, all others for "longer". It
-// works in batches of a few milliseconds each and locks no row that a claim or a settlement uses.
+// second are kept for "seconds", those of a minute ten times as long, all others for "longer". That
+// of a prepaid budget is never over: it stays for when the budget comes back. It works in batches of a few milliseconds each and locks no row that a claim or a settlement uses.
 // It returns how many windows it dropped, also with an error.
 func (s *Limits) DropWindows(
 	ctx context.Context, seconds, longer time.Duration,
@@ -138,6 +138,8 @@ func (s *Limits) DropWindows(
 			age = seconds
 		case admission.Minute.Seconds():
 			age = minuteFactor * seconds
+		case admission.Prepaid.Seconds():
+			continue
 		}
 		n, err := s.dropOlder(ctx, length, age)
 		dropped += n

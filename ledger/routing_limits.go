@@ -100,7 +100,7 @@ const retireLimits = `
 // took before, least of all in another currency.
 var upsertLimits = named(wantedNames, `
 	with wanted as (
-	  select n.channel, n.scope, n.window_seconds, n.unit, n.max,
+	  select n.channel, n.scope, n.window_seconds, n.unit, n.max + `+toppedUp+` as max,
 	    nullif(n.currency, '') as currency, n.start, n.counted,
 	    coalesce(r.start, '-infinity') as running
 	  from unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],

@@ -291,6 +291,10 @@ dispatcher_consumer_lag_records{lane="otp",instance="b"} 90x240
 dispatcher_dispatch_channel_rate_ratio{channel="a"} 1x240
 dispatcher_dispatch_limit_granted{channel="a",scope="",window="1d",unit="messages"} 0+300x240
 dispatcher_dispatch_limit_max{channel="a",scope="",window="1d",unit="messages"} 100000x240
+dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="enough"} 9x240
+dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="unpaid"} 4x240
+dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="low"} 0x240
+dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="spent"} 0x240
 dispatcher_dispatch_trouble_total{where="steer"} 3x240
 dispatcher_dispatch_recovered_attempts_total 7x240
 dispatcher_dispatch_scoring_fallbacks_total{trouble="timeout"} 2x240
@@ -381,6 +385,12 @@ func TestEachAlertFires(t *testing.T) {
 		"DispatcherDayLimitNearlyUsed": {map[string]string{
 			"dispatcher_dispatch_limit_granted": "80000+100x240"},
 			[]string{"DispatcherDayLimitNearlyUsed a"}},
+		"DispatcherBudgetLow": {map[string]string{
+			`dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="low"`: "0x40 1x200"},
+			[]string{"DispatcherBudgetLow"}},
+		"a spent budget": {map[string]string{
+			`dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="spent"`: "0x40 2x200"},
+			[]string{"DispatcherBudgetLow"}},
 		"DispatcherReceiptsMissing": {map[string]string{
 			`dispatcher_receive_closed_total{state="no_receipt"`: "0+700x240"},
 			[]string{"DispatcherReceiptsMissing"}},

@@ -18,6 +18,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -166,6 +167,11 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 		return err
 	}
 	found.add(missedByLimits(uncounted))
+	overspent, err := l.Limits.Overspent(ctx, filter.From, filter.To)
+	if err != nil {
+		return err
+	}
+	found.add(beyondBudgets(overspent))
 	misfits, err := l.Receipts.Misfits(ctx, filter.From, filter.To)
 	if err != nil {
 		return err
@@ -319,6 +325,28 @@ func missedByLimits(windows []ledger.Uncounted) []audit.Mismatch {
 			Stored: fmt.Sprintf("%d attempts in the %d s from %s", w.OnRecord, w.WindowSeconds,
 				w.WindowStart.UTC().Format(time.DateTime+"Z07:00")),
 			Derived: fmt.Sprintf("%d were counted", w.Granted),
+		}
+	}
+	return out
+}
+
+// whatBudget: attempts cost more of a prepaid budget than was topped up by then.
+const whatBudget = "budget"
+
+// beyondBudgets are budgets that were spent before they were topped up.
+func beyondBudgets(found []ledger.Overspent) []audit.Mismatch {
+	out := make([]audit.Mismatch, len(found))
+	for i := range found {
+		o := &found[i]
+		name := "budget of " + cmp.Or(o.Channel, "all channels")
+		if o.Scope != "channel" {
+			name += ", " + o.Scope
+		}
+		out[i] = audit.Mismatch{
+			ID: name, What: whatBudget,
+			Stored: fmt.Sprintf("attempts of the day cost %s %s by %s", report.Money(o.Cost),
+				o.Currency, o.At.UTC().Format(time.DateTime+"Z07:00")),
+			Derived: report.Money(o.ToppedUp) + " " + o.Currency + " were topped up by then",
 		}
 	}
 	return out

@@ -24,6 +24,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.weightsCommand(),
 		c.channelCommand(),
 		c.limitsCommand(),
+		c.budgetCommand(),
 		c.pauseCommand(),
 		c.resumeCommand(),
 		c.cancelCommand(),
@@ -138,6 +139,10 @@ var facts = []commandFacts{
 	{"limits set", needsDatabase, "a change; the limit with --restart", lostRace +
 		"; with --restart: the limit's window does not begin in the future"},
 	{"limits history", needsDatabase, "a change", ""},
+	{"budget list", needsDatabase, "a budget", ""},
+	{"budget top-up", needsDatabase, "the top-up", lostRace + "; a correction would take more than " +
+		"is left; the key is that of another top-up"},
+	{"budget history", needsDatabase, "a top-up", ""},
 	{"pause", needsDatabase, "a change", lostRace},
 	{"resume", needsDatabase, "a change", lostRace},
 	{"cancel", needsDatabase, "", "the message cannot be cancelled"},

@@ -46,7 +46,7 @@ func closedFindings(doc *config.Routing) []finding {
 		}
 	}
 	for i := range doc.Limits {
-		if l := &doc.Limits[i]; l.Max == 0 {
+		if l := &doc.Limits[i]; l.Closed() {
 			out = append(out, warned("limit "+l.Key().On(""),
 				"it is 0 over all channels, so what it counts waits until it expires",
 				`raise it with "dispatcher limits set --all-channels", if that is not meant`))
@@ -62,15 +62,15 @@ func closedFindings(doc *config.Routing) []finding {
 }
 
 // spentFindings warns of limits that are used up while messages wait for them. Seconds come by too
-// soon to need anybody.
+// soon to need anybody; budgets are in the status.
 func spentFindings(doc *config.Routing, present *ledger.Present) []finding {
 	now := status.NewLimits(0, doc, present, nil)
 	var out []finding
 	look := func(channel string, limits []status.Limit) {
 		for i := range limits {
 			l := &limits[i]
-			if l.Key.Window == admission.Second || l.Waiting == 0 || l.Free.Units > 0 ||
-				l.ConfiguredMax.Units == 0 {
+			if l.Key.Window == admission.Second || l.Key.Window == admission.Prepaid ||
+				l.Waiting == 0 || l.Free.Units > 0 || l.ConfiguredMax.Units == 0 {
 				continue
 			}
 			out = append(out, warned("limit "+l.Key.On(channel),

@@ -88,6 +88,42 @@ func (s *stage) edit(before, after string) (since time.Time) {
 	return since
 }
 
+// TestAPrepaidTenantSendsWhatWasPaid: each tenant waits for its own budget, goes on at once when it
+// is topped up, and never spends more. Status says that it is low, and the audit derives it again.
+func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
+	t.Parallel()
+	const n = 60
+	s := newStage(t, plot{
+		limits: `[{tenant: "*", window: prepaid, unit: money, currency: GBP}]`,
+	})
+	s.joined(len(s.runAll(2)))
+	s.command("budget", "top-up", "--all-channels", "--tenant", "other", "--amount", "1000",
+		"--reason", "paid", "--author", "ann")
+	s.publish("bulk", among(short("prepaid", n), "shop", "other"))
+	if waiting := s.rest(n, "tenant:shop prepaid money"); waiting != n/2 {
+		t.Fatalf("%d messages wait, want the %d of the tenant that paid nothing", waiting, n/2)
+	}
+	if got := s.command("status"); !strings.Contains(got,
+		"budget tenant:shop prepaid money: nothing was topped up, and 30 messages wait for it") {
+		t.Errorf("%s", got)
+	}
+	s.command("budget", "top-up", "--all-channels", "--tenant", "shop", "--amount", "0.50",
+		"--reason", "paid", "--author", "ann")
+	eventually(t, stepTimeout, "the budget is spent", func() bool {
+		return strings.Contains(s.command("status"), "of 0.50 GBP are used")
+	})
+	s.rest(n, "tenant:shop prepaid money")
+	got := s.tenantLimit("shop", "money", "sum(a.price_micros)")
+	if got.Granted != got.Attempts || got.Granted > 500_000 || got.Granted < 460_000 {
+		t.Errorf("%+v of 500000", got)
+	}
+	s.command("budget", "top-up", "--all-channels", "--tenant", "shop", "--amount", "100",
+		"--reason", "paid", "--author", "ann")
+	s.settled(n)
+	s.command("audit", "verify")
+	s.command("audit", "invariants")
+}
+
 // TestATenantsLimitHoldsOverAllChannels: two processes and three channels share the day's limit of
 // one tenant. The other tenant is not held up, and a higher limit acts at once.
 func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {

@@ -253,10 +253,7 @@ func stateOf(c *config.Channel, given channelState, q *decide.Question) ledger.C
 		if limit.Scope != (admission.Scope{}) {
 			continue // nothing has been taken of those of tenants and prefixes
 		}
-		state.Gate.Counters = append(state.Gate.Counters, admission.Counter{
-			Limit: limit,
-			Max:   limit.Max,
-		})
+		state.Gate.Counters = append(state.Gate.Counters, limit.Unused())
 	}
 	if given.Ready != nil && !*given.Ready {
 		q.Unready[c.Name] = "not_ready"

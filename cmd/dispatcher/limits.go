@@ -36,7 +36,7 @@ func (f *limitFlags) addTo(cmd *cobra.Command) {
 	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	cmd.Flags().BoolVar(&f.all, "all-channels", false,
 		"the limits over all channels, instead of those of one channel")
-	cmd.Flags().StringVar(&f.window, "window", "", "window of the limit: 1s, 1m, 1h or 1d")
+	cmd.Flags().StringVar(&f.window, "window", "", "window of the limit: 1s, 1m, 1h, 1d or prepaid")
 	cmd.Flags().StringVar(&f.unit, "unit", "", "unit of the limit: messages, segments or money")
 	cmd.Flags().StringVar(&f.tenant, "tenant", "", "only the limit of this tenant")
 	cmd.Flags().StringVar(&f.prefix, "prefix", "",
@@ -60,7 +60,7 @@ func (f *limitFlags) channel(args []string) (string, error) {
 // key is that of the limit that the flags name.
 func (f *limitFlags) key() (key admission.Key, err error) {
 	if f.window == "" && !f.given("window") {
-		return key, misused(errors.New("--window is missing: write 1s, 1m, 1h or 1d"))
+		return key, misused(errors.New("--window is missing: write 1s, 1m, 1h, 1d or prepaid"))
 	}
 	if err := f.check(); err != nil {
 		return key, err

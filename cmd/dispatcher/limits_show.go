@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 )
@@ -231,7 +232,8 @@ func waiterSheet(now *status.Limits) sheet {
 func closed(now *status.Limits, on string) bool {
 	shut := func(channel string, limits []status.Limit) bool {
 		return slices.ContainsFunc(limits, func(l status.Limit) bool {
-			return l.Key.On(channel) == on && l.ConfiguredMax.Units == 0
+			return l.Key.On(channel) == on && l.ConfiguredMax.Units == 0 &&
+				l.Key.Window != admission.Prepaid
 		})
 	}
 	if shut("", now.Limits) {

@@ -115,6 +115,8 @@ func (o *office) fillRest() {
 	o.exec(`insert into dispatcher.limit_restarts (channel, scope, window_seconds, unit, version,
 		author, reason, was_start, was_granted, window_start, granted)
 		values ('c', 'channel', 60, 'messages', 1, 'ann', 'clock', now(), 0, now() - interval '1 h', 0)`)
+	o.exec(`insert into dispatcher.top_ups (channel, scope, currency, micros, before, granted, author,
+		reason) values ('', 'tenant:shop', 'GBP', 5, 0, 0, 'ann', 'call +447700900123')`)
 	o.exec(`with r as (insert into dispatcher.ramps (route, from_weights, to_weights, steps, every,
 		author, changed_by, next_at) values ('default', '{}', '{}', 2, '1 hour', 'ann', 'ann', now())
 		returning id)
@@ -168,7 +170,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 36
+		want := 37
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -332,6 +334,8 @@ var changesOfHistory = []string{
 	`delete from dispatcher.reconciliation_differences`,
 	`update dispatcher.limit_restarts set author = 'x'`,
 	`delete from dispatcher.limit_restarts`,
+	`update dispatcher.top_ups set micros = 1`,
+	`delete from dispatcher.top_ups`,
 	`update dispatcher.ramp_moves set author = 'x'`,
 	`delete from dispatcher.ramp_moves`,
 	`update dispatcher.ramps set author = 'x'`,
@@ -535,10 +539,10 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	for _, sql := range []string{
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
-		// as if the last migrations, from the last one with a view on, had not been applied
-		`drop view audit.weights`,
-		`delete from dispatcher.schema_migrations where version >= 18`,
-		`update dispatcher.schema_version set version = 17`,
+		// as if the last migration had not been applied
+		`drop table dispatcher.top_ups cascade`,
+		`delete from dispatcher.schema_migrations where version = 20`,
+		`update dispatcher.schema_version set version = 19`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -120,7 +120,7 @@ grant insert, delete, update (position, configured_max, active_max, active, last
 grant insert, delete, update (configured_max, max, window_start, granted, reserved, next_at, pace, taken)
   on dispatcher.limits to dispatcher_app;
 grant insert, delete, update (pace) on dispatcher.limit_history to dispatcher_app;
-grant insert on dispatcher.limit_restarts to dispatcher_app;
+grant insert on dispatcher.limit_restarts, dispatcher.top_ups to dispatcher_app;
 grant insert, update, delete on dispatcher.cursors to dispatcher_app;
 
 -- Routing. A version stays what it is; waking only says whom it has still to be told to.

@@ -185,6 +185,9 @@ var operations = []struct {
 	{"GET", "/weights", "", access.View},
 	{"GET", "/ramps", "", access.View},
 	{"GET", "/limits", "", access.View},
+	{"GET", "/budgets", "", access.View},
+	{"GET", "/budgets/top-ups", "", access.View},
+	{"POST", "/budgets/top-ups", `{}`, access.Operate},
 	{"GET", "/messages/none", "", access.View},
 	{"POST", "/messages/lookup", `{"number":"+447700900123"}`, access.View},
 	{"GET", "/ambiguous", "", access.View},
@@ -304,6 +307,48 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	if got := s.ask("admin", "POST", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"k-1"); got.status != http.StatusOK {
 		t.Errorf("the key of somebody else: %+v", got)
+	}
+}
+
+// TestABudgetIsToppedUpOnce under a key, by who was authenticated, and only a budget that is there.
+func TestABudgetIsToppedUpOnce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	s.edit("budgets", func(d *control.Draft) (*control.Changed, error) {
+		return d.Make(t.Context(), func() (*config.Document, error) {
+			return config.ParseDocument("next.yaml", []byte(document+
+				`limits: [{window: prepaid, unit: money, currency: GBP, tenant: "*"}]`))
+		})
+	})
+	const path = "/budgets/top-ups"
+	body := `{"tenant":"shop","amount":"250.00","key":"invoice-1","reason":"paid"}`
+	first := s.ask("operator", "POST", path, body)
+	again := s.ask("operator", "POST", path, body)
+	if first.status != http.StatusOK || !strings.Contains(first.body, `"topped_up":"250.00"`) ||
+		!strings.Contains(first.body, `"author":"olga"`) ||
+		again.status != http.StatusOK || !strings.Contains(again.body, `"repeated":true`) {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	for bad, status := range map[string]int{
+		`{"tenant":"shop","amount":"3","key":"invoice-1","reason":"paid"}`: http.StatusConflict,
+		`{"tenant":"shop","amount":"-251","reason":"typing"}`:              http.StatusConflict,
+		`{"tenant":"*","amount":"3","reason":"paid"}`:                      http.StatusUnprocessableEntity,
+		`{"tenant":"shop","amount":"0","reason":"paid"}`:                   http.StatusUnprocessableEntity,
+		`{"tenant":"shop","amount":"1.0000001","reason":"paid"}`:           http.StatusUnprocessableEntity,
+		`{"tenant":"shop","amount":"3"}`:                                   http.StatusUnprocessableEntity,
+		`{"channel":"a","amount":"3","reason":"paid"}`:                     http.StatusNotFound,
+	} {
+		if got := s.ask("operator", "POST", path, bad); got.status != status {
+			t.Errorf("%s: %+v", bad, got)
+		}
+	}
+	if got := s.ask("viewer", "GET", "/budgets", ""); got.header.Get("ETag") != `"2"` ||
+		!strings.Contains(got.body, `"left":"250.00"`) || !strings.Contains(got.body, `"level":"enough"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.ask("viewer", "GET", path+"?tenant=shop", ""); strings.Count(got.body, `"amount"`) != 1 ||
+		!strings.Contains(got.body, `"key":"invoice-1"`) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -142,7 +142,7 @@ type limitInput struct {
 	Body struct {
 		Change
 		Channel  string `json:"channel,omitempty" maxLength:"64" doc:"absent for the limits over all channels"`
-		Window   string `json:"window" enum:"1s,1m,1h,1d"`
+		Window   string `json:"window" enum:"1s,1m,1h,1d,prepaid"`
 		Unit     string `json:"unit,omitempty" enum:"messages,segments,money" default:"messages"`
 		Tenant   string `json:"tenant,omitempty" maxLength:"64" doc:"only the limit of this tenant"`
 		Prefix   string `json:"prefix,omitempty" maxLength:"16" doc:"only the limit for numbers that begin with this"`
@@ -195,6 +195,32 @@ func (a *API) setLimit(ctx context.Context, in *limitInput) (*tagged[*control.Ch
 	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
 		return d.SetLimit(ctx, in.Body.Channel, l, in.Body.Remove, nil)
 	})
+}
+
+type topUpInput struct {
+	Match
+	Body struct {
+		Change
+		Channel string `json:"channel,omitempty" maxLength:"64" doc:"absent for a budget over all channels"`
+		Tenant  string `json:"tenant,omitempty" maxLength:"64" doc:"absent for the budget of a channel"`
+		Amount  string `json:"amount" maxLength:"32" doc:"a decimal in whole units of the currency; below 0 it is a correction"`
+		Key     string `json:"key,omitempty" maxLength:"128" doc:"of your choice, for ever: a top-up that comes again with it is not booked again"`
+	}
+}
+
+func (a *API) topUp(ctx context.Context, in *topUpInput) (*reply[*control.ToppedUp], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
+	if err != nil {
+		return nil, err
+	}
+	done, err := draft.TopUp(ctx, &control.TopUp{
+		Channel: in.Body.Channel, Tenant: in.Body.Tenant, Amount: in.Body.Amount, Key: in.Body.Key,
+	})
+	return &reply[*control.ToppedUp]{done}, err
 }
 
 type pauseInput struct {

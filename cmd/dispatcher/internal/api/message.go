@@ -43,7 +43,7 @@ func (a *API) lookup(
 	if len(a.cfg.Keys) == 0 {
 		return nil, huma.NewError(http.StatusConflict, "this instance has no draw keys")
 	}
-	before, err := (&page{Cursor: in.Body.Cursor}).before()
+	before, err := (&Page{Cursor: in.Body.Cursor}).before()
 	if err != nil {
 		return nil, err
 	}

@@ -117,14 +117,14 @@ func by(ctx context.Context, c *Change, m *Match) (control.By, error) {
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// page asks for a part of a list.
-type page struct {
+// Page asks for a part of a list.
+type Page struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
 	Cursor string `query:"cursor" maxLength:"64" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the page before; without it the first page"`
 }
 
 // before is the number of the last row of the page before; 0 for the first page.
-func (p *page) before() (int64, error) {
+func (p *Page) before() (int64, error) {
 	if p.Cursor == "" {
 		return 0, nil
 	}

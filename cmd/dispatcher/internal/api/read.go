@@ -61,6 +61,38 @@ func (a *API) limits(ctx context.Context, _ *struct{}) (*tagged[*status.Limits],
 	return &tagged[*status.Limits]{etag(v.Version), limits}, err
 }
 
+func (a *API) budgets(ctx context.Context, _ *struct{}) (*tagged[*status.Budgets], error) {
+	v, doc, err := control.InForce(ctx, a.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	budgets, err := status.ReadBudgets(ctx, a.cfg.Ledger, v.Version, doc)
+	return &tagged[*status.Budgets]{etag(v.Version), budgets}, err
+}
+
+type topUpsInput struct {
+	Page
+	Tenant string `query:"tenant" maxLength:"64" doc:"only those of budgets of this tenant"`
+}
+
+func (a *API) topUps(
+	ctx context.Context, in *topUpsInput,
+) (*reply[list[control.ToppedUp]], error) {
+	before, err := in.before()
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.cfg.Ledger.Limits.TopUps(ctx,
+		&ledger.TopUpFilter{Below: before, Tenant: in.Tenant}, in.Limit+1)
+	rows := make([]control.ToppedUp, len(found))
+	for i := range found {
+		rows[i] = control.NewToppedUp(&found[i])
+	}
+	return &reply[list[control.ToppedUp]]{paged(rows, in.Limit, func(u *control.ToppedUp) int64 {
+		return u.ID
+	})}, err
+}
+
 type weightList struct {
 	Version int64                  `json:"version"`
 	Routes  []control.RouteWeights `json:"routes" nullable:"false"`
@@ -74,7 +106,7 @@ func (a *API) weights(ctx context.Context, _ *struct{}) (*tagged[weightList], er
 	return &tagged[weightList]{etag(version), weightList{version, routes}}, nil
 }
 
-func (a *API) ramps(ctx context.Context, in *page) (*reply[list[control.Ramp]], error) {
+func (a *API) ramps(ctx context.Context, in *Page) (*reply[list[control.Ramp]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err
@@ -107,7 +139,7 @@ type deadRecord struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-func (a *API) dead(ctx context.Context, in *page) (*reply[list[deadRecord]], error) {
+func (a *API) dead(ctx context.Context, in *Page) (*reply[list[deadRecord]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err
@@ -137,7 +169,7 @@ type operatorAction struct {
 	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
 }
 
-func (a *API) actions(ctx context.Context, in *page) (*reply[list[operatorAction]], error) {
+func (a *API) actions(ctx context.Context, in *Page) (*reply[list[operatorAction]], error) {
 	before, err := in.before()
 	if err != nil {
 		return nil, err

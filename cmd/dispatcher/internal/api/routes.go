@@ -101,6 +101,15 @@ func (a *API) limitRoutes() {
 		put, "/limits", "setLimit", "limits", "Change, add or remove one limit", operate, 0,
 	}, a.setLimit)
 	serve(a, operation{
+		get, "/budgets", "listBudgets", "limits", "What the prepaid budgets leave now", view, 0,
+	}, a.budgets)
+	serve(a, operation{
+		post, "/budgets/top-ups", "topUpBudget", "limits", "Add to a prepaid budget", operate, 0,
+	}, a.topUp)
+	serve(a, operation{
+		get, "/budgets/top-ups", "listTopUps", "limits", "The top-ups, newest first", view, 0,
+	}, a.topUps)
+	serve(a, operation{
 		post, "/pause", "pause", "pauses", "Stop lanes, routes, tenants or everything", operate, 0,
 	}, a.pause)
 	serve(a, operation{

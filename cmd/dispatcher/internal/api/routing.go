@@ -52,7 +52,7 @@ func (a *API) version(ctx context.Context, in *struct {
 }
 
 func (a *API) versions(
-	ctx context.Context, in *page,
+	ctx context.Context, in *Page,
 ) (*reply[list[control.HistoryLine]], error) {
 	before, err := in.before()
 	if err != nil {

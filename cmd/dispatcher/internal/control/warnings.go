@@ -48,8 +48,7 @@ func (e *limitEdit) name() string { return e.after.Key().On(e.channel) }
 
 // closes reports whether the limit lets nothing through any more, and did before.
 func (e *limitEdit) closes() bool {
-	return e.after.Max == 0 && (e.before == nil ||
-		e.before.Max > 0)
+	return e.after.Closed() && (e.before == nil || !e.before.Closed())
 }
 
 // warnOfLimits notes what the limits of a changed document let nothing through to, and what a burst
@@ -173,7 +172,7 @@ func takes(doc *config.Routing, name string) bool {
 // Closing is the limit of 0 that closes a channel; nil when there is none.
 func Closing(c *config.Channel) *admission.Limit {
 	for i := range c.Limits {
-		if l := &c.Limits[i]; l.Max == 0 && l.Scope == (admission.Scope{}) {
+		if l := &c.Limits[i]; l.Closed() && l.Scope == (admission.Scope{}) {
 			return l
 		}
 	}

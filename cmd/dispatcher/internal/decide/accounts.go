@@ -104,13 +104,14 @@ func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []ad
 	return dst
 }
 
-// ownAccounts are those of the limits of a whole channel, divided by its policy.
+// ownAccounts are those of the limits of a whole channel, divided by its policy. A prepaid budget is
+// not: it has no history of windows.
 func (a *assigner) ownAccounts(c int) []admission.Account {
 	ch, gate := &a.routing.Channels[c], &a.states[c].Gate
 	accounts, rate := make([]admission.Account, len(gate.Counters)), gate.Ease.RateAt(a.now)
 	for i := range gate.Counters {
 		accounts[i] = admission.Account{Counter: &gate.Counters[i], Rate: rate}
-		if Divides(ch.Policy) {
+		if Divides(ch.Policy) && gate.Counters[i].Window != admission.Prepaid {
 			state := a.snapshot.Instances.State(
 				ch.Name, &gate.Counters[i], a.snapshot.Worker.Region,
 			)

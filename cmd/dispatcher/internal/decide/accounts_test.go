@@ -276,6 +276,18 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 			l.Max = 40_000
 			w.limit("", l, 20_000)
 		}, NoBudget, "tenant:shop 1m money", time.Minute},
+		"a budget of a tenant": {func(w *world) {
+			w.limit("", admission.Limit{
+				Scope: shop, Window: admission.Prepaid, Unit: admission.Money, Max: 40_000,
+				Currency: "GBP",
+			}, 20_000)
+		}, NoBudget, "tenant:shop prepaid money", lookForRoute},
+		"a budget that no policy divides": {func(w *world) {
+			w.routing.Channels[0].Policy = admission.Even{}
+			w.limit("a", admission.Limit{
+				Window: admission.Prepaid, Unit: admission.Money, Max: 40_000, Currency: "GBP",
+			}, 20_000)
+		}, NoBudget, "a prepaid money", lookForRoute},
 		"reserved": {func(w *world) {
 			l := minute(admission.Scope{}, admission.Messages)
 			l.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
@@ -540,6 +552,27 @@ func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 			!counter.Start.Equal(noon) {
 			t.Errorf("%s: %s, %d granted in the minute from %s", name, d.State, counter.Granted,
 				counter.Start)
+		}
+	}
+}
+
+// TestABudgetIsDividedByNoPolicy: there is no window whose shares could be known.
+func TestABudgetIsDividedByNoPolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).onlyA()
+	w.routing.Channels[0].Policy = admission.Even{}
+	counter := w.limit("a", admission.Limit{
+		Window: admission.Prepaid, Unit: admission.Money, Max: 100_000, Currency: "GBP",
+	}, 0)
+	f := &Instances{}
+	f.Join("eu", nil)
+	f.Join("us", map[string]ledger.Grants{"a": {Micros: 30_000}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
+		Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
+	for n := int64(1); n <= 3; n++ {
+		if d := a.decide(w.task("a")); d.State != ledger.Sending || counter.Granted != n*30_000 ||
+			counter.Taken != nil {
+			t.Fatalf("%d: %+v, %+v", n, d.Decision, counter)
 		}
 	}
 }

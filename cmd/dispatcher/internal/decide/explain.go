@@ -181,7 +181,7 @@ func (q *Question) scoped() []ledger.ScopeState {
 			if !slices.ContainsFunc(state.Counters, func(c admission.Counter) bool {
 				return c.Key() == limit.Key()
 			}) {
-				state.Counters = append(state.Counters, admission.Counter{Limit: limit, Max: limit.Max})
+				state.Counters = append(state.Counters, limit.Unused())
 			}
 		}
 		states = append(states, state)

@@ -24,6 +24,7 @@ type limitGauges struct {
 	most, effective, granted, free, reserved, share, end *prometheus.Desc
 	active, rate                                         *prometheus.Desc // channel
 	waiting                                              *prometheus.Desc // on, reason
+	budgets                                              *prometheus.Desc // channel, scope, level
 }
 
 var _ prometheus.Collector = (*limitGauges)(nil)
@@ -33,7 +34,12 @@ type gaugeState struct {
 	limits   []limitGauge
 	channels []channelGauges
 	waiting  []ledger.Waiters
+	budgets  map[budgetGauge]int
 }
+
+// budgetGauge counts the prepaid budgets that one limit of the document stands for. level is an
+// admission.Level.
+type budgetGauge struct{ channel, scope, level string }
 
 type limitGauge struct {
 	labels                                          []string
@@ -91,6 +97,11 @@ func newLimitGauges(namespace, room string) *limitGauges {
 			"Messages that wait, by the channel or limit that they wait for and why.", "on",
 			"reason",
 		),
+		budgets: gauge(
+			"budgets",
+			"Prepaid budgets by how much of them is used: low from four fifths on. A budget of each "+
+				"tenant is one per tenant.", "channel", "scope", "level",
+		),
 	}
 }
 
@@ -98,6 +109,7 @@ func newLimitGauges(namespace, room string) *limitGauges {
 func (g *limitGauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.end, g.active, g.rate, g.waiting,
+		g.budgets,
 	} {
 		out <- d
 	}
@@ -129,6 +141,9 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 	for _, w := range s.waiting {
 		show(g.waiting, float64(w.Messages), w.On, w.Reason)
 	}
+	for b, n := range s.budgets {
+		show(g.budgets, float64(n), b.channel, b.scope, b.level)
+	}
 }
 
 // gaugeStateOf works out what the gauges show. It changes the counters of p: they are rolled to its
@@ -136,7 +151,7 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 func gaugeStateOf(
 	p *ledger.Present, r *decide.Routing, f *decide.Instances, region string,
 ) *gaugeState {
-	s := &gaugeState{waiting: boundedWaiters(p.Waiting, r)}
+	s := &gaugeState{waiting: boundedWaiters(p.Waiting, r), budgets: map[budgetGauge]int{}}
 	eases := make(map[string]admission.Ease, len(p.Channels))
 	for i := range p.Channels {
 		state := &p.Channels[i]
@@ -158,11 +173,13 @@ func gaugeStateOf(
 			l := limitGaugeOf(
 				&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone,
 			)
-			if policy := r.Channels[c].Policy; decide.Divides(policy) {
+			if policy := r.Channels[c].Policy; decide.Divides(policy) &&
+				state.Gate.Counters[k].Window != admission.Prepaid {
 				whole := f.State(state.Name, &state.Gate.Counters[k], region)
 				l.share = policy.Split(&whole).PerWorker
 			}
 			s.limits = append(s.limits, l)
+			s.count(&state.Gate.Counters[k], state.Name, r)
 		}
 	}
 	for i := range p.Scoped {
@@ -172,6 +189,7 @@ func gaugeStateOf(
 			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
 		for k := range scoped.Counters {
+			s.count(&scoped.Counters[k], scoped.Channel, r)
 			if scoped.Scope.Tenant != "" && madeForTenant(limits, scoped.Counters[k].Key()) {
 				continue // the document bounds the labels
 			}
@@ -182,6 +200,22 @@ func gaugeStateOf(
 		}
 	}
 	return s
+}
+
+// count adds a counter to the budgets of its limit in the document, at every level, so that none is
+// missing from one look to the next.
+func (s *gaugeState) count(c *admission.Counter, channel string, r *decide.Routing) {
+	if c.Window != admission.Prepaid || c.Scope.Each() {
+		return
+	}
+	scope, own := r.DocumentedLimit(channel, c.Key()).Scope.String(), c.Level()
+	for _, level := range admission.Levels {
+		one := budgetGauge{channel, scope, string(level)}
+		s.budgets[one] += 0
+		if level == own {
+			s.budgets[one]++
+		}
+	}
 }
 
 // madeForTenant reports whether a limit of a tenant is there by one of each tenant alone.

@@ -296,6 +296,39 @@ func TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName(t *testing.T) {
 	}
 }
 
+// TestBudgetsAreCountedByLevel under the limit that the document names.
+func TestBudgetsAreCountedByLevel(t *testing.T) {
+	t.Parallel()
+	r := testRouting(t)
+	r.Zone = time.UTC
+	each := admission.Limit{
+		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Prepaid,
+		Unit: admission.Money, Currency: "GBP",
+	}
+	r.Limits = []admission.Limit{each, each.Own("bank")}
+	p := &ledger.Present{Now: noon}
+	for tenant, granted := range map[string]int64{"bank": 100, "news": 79, "shop": 80, "toys": 99} {
+		own := each.Own(tenant)
+		own.Max = 100
+		p.Scoped = append(p.Scoped, ledger.ScopeState{
+			ScopeRef: ledger.ScopeRef{Scope: own.Scope},
+			Counters: []admission.Counter{{Limit: own, Max: 100, Granted: granted}},
+		})
+	}
+	want := map[budgetGauge]int{}
+	for _, scope := range []string{"tenant:*", "tenant:bank"} {
+		for _, level := range admission.Levels {
+			want[budgetGauge{"", scope, string(level)}] = 0
+		}
+	}
+	want[budgetGauge{"", "tenant:bank", "spent"}] = 1
+	want[budgetGauge{"", "tenant:*", "enough"}] = 1
+	want[budgetGauge{"", "tenant:*", "low"}] = 2
+	if diff := cmp.Diff(want, gaugeStateOf(p, r, nil, "test").budgets); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only
 // pauses.
 func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {

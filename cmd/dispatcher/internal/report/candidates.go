@@ -146,7 +146,9 @@ func concerns(reason string, l *admission.Limit) bool {
 func (k *completion) never(limit *admission.Limit, ch *config.Channel) string {
 	segments := int64(k.message.Plan.Segments)
 	switch {
-	case limit.Max == 0:
+	case limit.Window == admission.Prepaid:
+		return ""
+	case limit.Closed():
 		return lackOpen
 	case limit.Unit == admission.Segments && segments > limit.Max,
 		limit.Unit == admission.Money && segments*k.cheapest(ch) > limit.Max:

@@ -59,7 +59,7 @@ func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 	if c.Never {
 		out.Limit, out.Never = c.Limit, lackOpen
 		channel, key, _ := admission.ParseOn(c.Limit)
-		if limit := limitOn(doc, channel, key); limit != nil && limit.Max > 0 {
+		if limit := limitOn(doc, channel, key); limit != nil && !limit.Closed() {
 			out.Never = lackSize
 		}
 	}

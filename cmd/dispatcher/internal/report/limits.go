@@ -60,6 +60,9 @@ var windowWords = map[admission.Window]struct{ noun, article string }{
 
 // kindOfLimit is such as "limit of messages per second".
 func kindOfLimit(key admission.Key) string {
+	if key.Window == admission.Prepaid {
+		return "prepaid budget"
+	}
 	return "limit of " + key.Unit.String() + " per " + windowWords[key.Window].noun
 }
 

@@ -17,6 +17,7 @@ const (
 	lackOpen    = "closed"    // it is 0
 	lackSize    = "too_small" // the message takes more than it gives
 	lackWindow  = "future"    // its window begins in the future
+	lackTopUp   = "unpaid"    // what was topped up is spent
 )
 
 // limitWait is the limit that a message waits for.
@@ -66,7 +67,9 @@ func (l *limitWait) lack(reason string, looked []Candidate) string {
 		return lackForLane
 	case reason == "no_share":
 		return lackShare
-	case l.Limit != nil && l.Limit.Max == 0:
+	case l.Key.Window == admission.Prepaid:
+		return lackTopUp
+	case l.Limit != nil && l.Limit.Closed():
 		return lackOpen
 	case l.Limit != nil && l.tooSmall(reason, looked):
 		return lackSize
@@ -109,8 +112,10 @@ func (l *limitWait) future(begins time.Time, zone *time.Location) {
 	l.Lack, l.Begins = lackWindow, begins
 }
 
-// Never reports whether the limit never has room for the message.
-func (l *limitWait) Never() bool { return l.Lack == lackOpen || l.Lack == lackSize }
+// Never reports whether the limit never has room for the message by itself.
+func (l *limitWait) Never() bool {
+	return l.Lack == lackOpen || l.Lack == lackSize || l.Lack == lackTopUp
+}
 
 // Money reports whether the limit counts money.
 func (l *limitWait) Money() bool { return l.Key.Unit == admission.Money }
@@ -136,6 +141,8 @@ func (l *limitWait) Name() string {
 	case l.Lack == lackSlot || l.Lack == lackShare:
 		return "the limit of " + amount(l.Limit) + " per " + windowWords[l.Key.Window].noun +
 			covered(l.Channel, l.Key.Scope)
+	case l.Lack == lackTopUp:
+		return limitWords(l.Channel, l.Key)
 	case l.Key.Scope == (admission.Scope{}):
 		return "the limit of " + l.Channel
 	}

@@ -191,6 +191,16 @@ func limitedCases() map[string]limitedCase {
 			want: "It waits for the limit of 0.50 GBP per day on a: the channel's policy left no " +
 				"slots to the process that looked. It is considered again at 10:00:44 GMT.",
 		},
+		"a prepaid budget that is spent": {
+			on: "tenant:shop prepaid money", reason: "no_budget", next: time.Minute,
+			over: &admission.Limit{
+				Scope: tenantShop, Window: admission.Prepaid, Unit: admission.Money, Currency: "GBP",
+			}, seen: all("no_budget"),
+			want: "It waits for the prepaid budget of tenant shop over all channels: what it was " +
+				"topped up with does not suffice. Besides, b could not take it (being drained). It " +
+				"is considered again at 10:01:00 GMT. Unless the budget is topped up or money comes " +
+				"back, it fails at its deadline, 10:10:00 GMT.",
+		},
 		"held for its first choice": {
 			on: "a 1m messages", reason: "no_slot", next: 50 * time.Second,
 			own: new(minutely(admission.Scope{}, 100)), seen: encode("wait",

@@ -24,6 +24,9 @@ func (n *Counters) Counter(channel string, l *admission.Limit) admission.Counter
 	if stored := n.Stored(channel, l.Key()); stored != nil {
 		c = *stored
 		c.Limit = *l // with what the rows do not hold
+		if l.Window == admission.Prepaid {
+			c.Limit.Max = stored.Limit.Max // which the document does not say
+		}
 	}
 	c.Roll(n.Now, n.Zone)
 	return c

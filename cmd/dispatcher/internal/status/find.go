@@ -24,6 +24,7 @@ func (s *Now) find() []Finding {
 	for i := range s.Lanes {
 		found = append(found, s.Lanes[i].find(s.Instances)...)
 	}
+	found = append(found, findBudgets(s.Budgets)...)
 	if s.Instances == 0 {
 		found = append(found, Warned("instances", "no dispatcher runs",
 			`start "dispatcher run"; what is in Kafka and in the ledger is kept`))

@@ -69,7 +69,7 @@ type Limit struct {
 	Ahead       bool      `json:"ahead"`
 	// NextPlace is when a sliding limit takes one more; null for others and for one that is closed.
 	NextPlace  *time.Time `json:"next_place"`
-	NextWindow time.Time  `json:"next_window"`
+	NextWindow *time.Time `json:"next_window"` // null for a prepaid budget
 	Sliding    bool       `json:"sliding"`
 	Burst      *int64     `json:"burst"` // null unless it slides
 	// in a window behind a burst; null unless it slides
@@ -138,6 +138,7 @@ func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
 // Limit is one limit at the ease of its channel.
 func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease) Limit {
 	c := n.Counter(channel, l)
+	l = &c.Limit
 	of := func(units int64) Quantity { return QuantityOf(l, units) }
 	effective := l.Effective(ease, n.Now)
 	free := c.FreeAt(n.Now)
@@ -151,7 +152,7 @@ func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease
 		Granted:  of(c.Granted),
 		Reserved: of(c.Reserved()),
 		Waiting:  n.WaitingFor(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now),
-		NextWindow: c.End(n.Zone), Sliding: l.Sliding,
+		Sliding: l.Sliding,
 		Reserve: make(map[string]int64, len(l.Reserve)), Key: l.Key(), BurstWords: config.BurstWords(l),
 	}
 	if l.Sliding && l.Max > 0 {
@@ -164,12 +165,18 @@ func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease
 	for _, r := range l.Reserve {
 		out.Reserve[r.Lane] = r.Percent
 	}
-	out.Ends = out.NextWindow.In(n.Zone).Format(time.TimeOnly)
+	if l.Window == admission.Prepaid {
+		out.Ends = "never"
+		return out
+	}
+	out.NextWindow = new(c.End(n.Zone))
+	ends := out.NextWindow.In(n.Zone)
+	out.Ends = ends.Format(time.TimeOnly)
 	switch {
 	case out.Ahead:
-		out.Ends = out.NextWindow.In(n.Zone).Format("2 Jan 15:04:05")
+		out.Ends = ends.Format("2 Jan 15:04:05")
 	case l.Window == admission.Day:
-		out.Ends = out.NextWindow.In(n.Zone).Format("2 Jan 15:04")
+		out.Ends = ends.Format("2 Jan 15:04")
 	}
 	return out
 }

@@ -23,7 +23,9 @@ type Now struct {
 	Channels       []Channel `json:"channels"`
 	Lanes          []Lane    `json:"lanes"`
 	// Paused is what operators have paused, such as "lane bulk".
-	Paused    []string  `json:"paused"`
+	Paused []string `json:"paused"`
+	// Budgets are the prepaid ones, the most used first.
+	Budgets   []Budget  `json:"budgets"`
 	Waiting   []Waiters `json:"waiting"` // most of them first
 	Ambiguous int64     `json:"ambiguous"`
 	// Dead counts the records of the last day that could not be used.
@@ -133,6 +135,7 @@ func newNow(f *facts) *Now {
 	}
 	counters := &Counters{&f.present, f.doc.Timezone}
 	s.Waiting = counters.Waiters(nil)
+	s.Budgets = NewBudgets(f.version, f.doc, &f.present).Budgets
 	shares := report.SharesNow(f.doc, f.recent.Carried)
 	for i := range f.doc.Channels {
 		c := &f.doc.Channels[i]

@@ -46,6 +46,17 @@ func ReadLimits(
 	return NewLimits(version, doc, &present, named), nil
 }
 
+// ReadBudgets reads them.
+func ReadBudgets(
+	ctx context.Context, l *ledger.Ledger, version int64, doc *config.Routing,
+) (*Budgets, error) {
+	present, err := l.Limits.Present(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return NewBudgets(version, doc, &present), nil
+}
+
 // ReadChannels lists the channels of the routing in force with what they carry and how they do.
 func ReadChannels(
 	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,

@@ -1,0 +1,37 @@
+-- guarantee 3: Admitted ≤ limit
+-- A prepaid budget may grant what it was topped up with, and has granted what its attempts cost.
+--
+-- The sum of its top-ups is on each of them, so that none can be missing in between. An attempt
+-- counts from when the limit began, with what it costs now: nothing comes back that is billed.
+with budgets as (
+  select l.channel, l.scope, l.currency, l.configured_max, l.max, l.granted, l.since,
+    coalesce((select sum(t.micros) from dispatcher.top_ups t
+      where t.channel = l.channel and t.scope = l.scope and t.currency = l.currency), 0) as topped_up
+  from dispatcher.limits l where l.window_seconds = 2147483647 and l.scope <> 'tenant:*'
+), costs as (
+  select b.channel, b.scope, sum(a.price_micros) as micros
+  from budgets b
+  join dispatcher.attempts a on a.claimed_at >= greatest(b.since, :'since')
+    and a.claimed_at < :'until' and a.currency = b.currency
+    and (b.channel = '' or a.channel = b.channel)
+  join dispatcher.messages m on m.seq = a.message_seq
+  where b.scope = 'channel' or b.scope = 'tenant:' || m.tenant
+  group by b.channel, b.scope
+), chain as (
+  select channel, scope, currency, id, before,
+    coalesce(sum(micros) over (partition by channel, scope, currency order by id
+      rows between unbounded preceding and 1 preceding), 0) as derived
+  from dispatcher.top_ups
+)
+select format('the budget %s may grant %s micros of %s, and was topped up with %s',
+    concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel')), configured_max, currency, topped_up)
+  as detail
+from budgets where configured_max <> topped_up or max <> topped_up
+union all
+select format('the budget %s has granted %s micros of %s, and its attempts cost %s',
+    concat_ws(' ', nullif(b.channel, ''), nullif(b.scope, 'channel')), b.granted, b.currency, c.micros)
+from budgets b join costs c using (channel, scope) where c.micros > b.granted
+union all
+select format('top-up %s of the budget %s was made to %s micros of %s, and those before it come to %s',
+    id, concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel')), before, currency, derived)
+from chain where before <> derived

@@ -1,0 +1,248 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+)
+
+// ErrOtherTopUp is returned by TopUp when its key belongs to a top-up of another budget or amount.
+var ErrOtherTopUp = errors.New("the key belongs to another top-up")
+
+// ErrTopUpTooLarge is returned by TopUp when the budget would come to more than mostToppedUp.
+var ErrTopUpTooLarge = errors.New("the budget would be larger than a billion")
+
+// mostToppedUp is the most micros that a budget may come to.
+const mostToppedUp = 1_000_000_000_000_000
+
+// NotLeftError is returned by TopUp for a correction that would take more than the budget has left:
+// nothing was changed.
+type NotLeftError struct{ Left int64 } // micros
+
+// Error says how much that is.
+func (e *NotLeftError) Error() string {
+	return fmt.Sprintf("the budget has %d micros left", e.Left)
+}
+
+// TopUp asks for an amount to be added to a prepaid budget, or with a negative one for a
+// correction.
+type TopUp struct {
+	Channel string // empty for a budget over all channels
+	// Limit is as the current routing has it, as that of one tenant where it has one of each.
+	Limit  admission.Limit
+	Micros int64
+	// Key is of the caller's choice; empty for none. A top-up that comes again with it is not
+	// booked again.
+	Key            string
+	Expect         *int64 // as in Restart
+	Author, Reason string
+}
+
+// ToppedUp is a top-up on record.
+type ToppedUp struct {
+	ID                    int64
+	At                    time.Time // by the database's clock
+	Author, Login, Reason string
+	Channel               string
+	Scope                 admission.Scope
+	Currency              string
+	Micros                int64
+	Before                int64 // what the budget had been topped up with
+	Granted               int64 // what it had granted by then
+	Key                   string
+	// Repeated is set by TopUp when the top-up had been booked before.
+	Repeated bool
+}
+
+// After is what the budget has been topped up with since.
+func (u *ToppedUp) After() int64 { return u.Before + u.Micros }
+
+// TopUp adds to a budget. It may return ErrNoLimit, ErrOtherTopUp, ErrTopUpTooLarge, a NotLeftError
+// or a VersionConflictError. Messages that wait look again.
+func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) {
+	var version int64
+	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
+		done, version, err = topUp(ctx, tx, &u)
+		return err
+	})
+	if err != nil {
+		return ToppedUp{}, wrap("top up", err)
+	}
+	if !done.Repeated {
+		// an error would say that nothing was booked; Forget does the rest
+		_ = s.routing.wake(ctx, version)
+	}
+	return done, nil
+}
+
+const topUpColumns = `id, at, author, login, reason, channel, scope, currency, micros, before, granted,
+	coalesce(key, '')`
+
+// lockBudget comes after the row was made, for a tenant that only a limit of each tenant counts.
+const lockBudget = `
+	select configured_max, granted from dispatcher.limits
+	where channel = $1 and scope = $2 and window_seconds = $3 and unit = 'money' and currency = $4
+	for update`
+
+// insertTopUp also gives the budget its new max.
+const insertTopUp = `
+	with booked as (
+	  insert into dispatcher.top_ups
+	    (channel, scope, currency, micros, before, granted, author, reason, key)
+	  values (@channel, @scope, @currency, @micros, @before, @granted, @author, @reason,
+	    nullif(@key, ''))
+	  returning *
+	), raised as (
+	  update dispatcher.limits l
+	  set configured_max = b.before + b.micros, max = b.before + b.micros
+	  from booked b
+	  where l.channel = b.channel and l.scope = b.scope and l.window_seconds = @window
+	    and l.unit = 'money'
+	)
+	select ` + topUpColumns + ` from booked`
+
+// topUp is the transaction of TopUp. Top-ups and changes of the routing follow each other under one
+// lock, so a key is looked for once.
+func topUp(
+	ctx context.Context, tx pgx.Tx, u *TopUp,
+) (done ToppedUp, version int64, err error) {
+	current, err := lockRouting(ctx, tx)
+	if err != nil {
+		return done, 0, err
+	}
+	if known, err := u.booked(ctx, tx); err != nil || known.Repeated {
+		return known, 0, err
+	}
+	if err := current.holds(u.Expect); err != nil {
+		return done, 0, err
+	}
+	batch, scope := &pgx.Batch{}, u.Limit.Scope.String()
+	batch.Queue(`select from dispatcher.channels where channel = $1 for update`, u.Channel)
+	batch.Queue(makeTenantLimits, tenantArrays([]ScopeRef{{Channel: u.Channel, Scope: u.Limit.Scope}})...)
+	var before, granted int64
+	batch.Queue(lockBudget, u.Channel, scope, admission.Prepaid.Seconds(), u.Limit.Currency).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&before, &granted) })
+	err = tx.SendBatch(ctx, batch).Close()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return done, 0, ErrNoLimit
+	case err != nil:
+		return done, 0, err
+	case u.Micros > mostToppedUp-before:
+		return done, 0, ErrTopUpTooLarge
+	case before+u.Micros < granted:
+		return done, 0, &NotLeftError{before - granted}
+	}
+	r, err := tx.Query(ctx, insertTopUp, pgx.StrictNamedArgs{
+		"channel": u.Channel, "scope": scope, "currency": u.Limit.Currency, "micros": u.Micros,
+		"before": before, "granted": granted, "author": u.Author, "reason": u.Reason,
+		"key": u.Key, "window": admission.Prepaid.Seconds(),
+	})
+	if err != nil {
+		return done, 0, err
+	}
+	done, err = pgx.CollectExactlyOneRow(r, scanTopUp)
+	return done, current.Version, err
+}
+
+// booked finds a top-up with the key.
+func (u *TopUp) booked(ctx context.Context, tx pgx.Tx) (known ToppedUp, err error) {
+	if u.Key == "" {
+		return known, nil
+	}
+	r, err := tx.Query(ctx, `select `+topUpColumns+` from dispatcher.top_ups where key = $1`, u.Key)
+	if err != nil {
+		return known, err
+	}
+	known, err = pgx.CollectExactlyOneRow(r, scanTopUp)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ToppedUp{}, nil
+	}
+	if err == nil && (known.Channel != u.Channel || known.Scope != u.Limit.Scope ||
+		known.Currency != u.Limit.Currency || known.Micros != u.Micros) {
+		return known, ErrOtherTopUp
+	}
+	known.Repeated = true
+	return known, err
+}
+
+// TopUpFilter says which top-ups are meant. The zero value means all.
+type TopUpFilter struct {
+	// Below leaves out the top-up with this ID and newer ones, for the next page; 0 for none.
+	Below  int64
+	Tenant string // only those of budgets of this tenant; empty for all
+}
+
+// TopUps lists those that match, newest first, limit at most.
+func (s *Limits) TopUps(ctx context.Context, f *TopUpFilter, limit int) ([]ToppedUp, error) {
+	out, err := rows(ctx, s.db, scanTopUp, `select `+topUpColumns+` from dispatcher.top_ups
+		where ($1::bigint = 0 or id < $1) and ($2::text = '' or scope = 'tenant:' || $2)
+		order by id desc limit $3`, f.Below, f.Tenant, limit)
+	return out, wrap("list top-ups", err)
+}
+
+func scanTopUp(row pgx.CollectableRow) (u ToppedUp, err error) {
+	var scope string
+	if err := row.Scan(&u.ID, &u.At, &u.Author, &u.Login, &u.Reason, &u.Channel, &scope, &u.Currency,
+		&u.Micros, &u.Before, &u.Granted, &u.Key); err != nil {
+		return u, err
+	}
+	u.At = u.At.UTC()
+	u.Scope, err = admission.ParseScope(scope)
+	return u, err
+}
+
+// Overspent is a budget that attempts cost more of than it had been topped up with by then.
+type Overspent struct {
+	Channel, Scope, Currency string
+	At                       time.Time // of the last attempt of the time between two top-ups
+	Cost, ToppedUp           int64     // micros, of the attempts from the instant asked for on
+}
+
+// overspent adds up what the attempts of a time cost that a budget counts, up to each of its
+// top-ups and to the end. What an attempt costs now is the least that it took of the budget: the
+// counter itself may have been higher, and never lower.
+const overspent = `
+	with budgets as (
+	  select w.channel, w.scope, w.currency, w.since, coalesce(w.until, 'infinity') as until,
+	    coalesce((select array_agg(u.at order by u.at) from audit.top_ups u
+	      where (u.channel, u.scope, u.currency) = (w.channel, w.scope, w.currency)
+	        and u.at < @to), '{}') as times,
+	    coalesce((select array_agg(u.micros order by u.at) from audit.top_ups u
+	      where (u.channel, u.scope, u.currency) = (w.channel, w.scope, w.currency)
+	        and u.at < @to), '{}') as amounts
+	  from audit.limit_windows w
+	  where w.window_seconds = 2147483647 and w.scope <> 'tenant:*'
+	), parts as (
+	  select b.channel, b.scope, b.currency, b.since, b.amounts,
+	    width_bucket(a.claimed_at, b.times) as part, max(a.claimed_at) as at,
+	    sum(a.price_micros) as micros
+	  from budgets b
+	  join facts.attempts a on a.claimed_at >= greatest(b.since, @from)
+	    and a.claimed_at < least(b.until, @to) and a.currency = b.currency
+	    and (b.channel = '' or a.channel = b.channel)
+	  join facts.stored_messages m on m.seq = a.message_seq
+	  where b.scope = 'channel' or b.scope = 'tenant:' || m.tenant
+	  group by 1, 2, 3, 4, 5, 6
+	), costs as (
+	  select channel, scope, currency, at,
+	    sum(micros) over (partition by channel, scope, currency, since order by part)::bigint as cost,
+	    coalesce((select sum(n) from unnest(amounts[:part]) n), 0)::bigint as topped_up
+	  from parts
+	)
+	select distinct on (channel, scope, currency) channel, scope, currency, at, cost, topped_up
+	from costs where cost > topped_up order by channel, scope, currency, at`
+
+// Overspent lists the budgets that the attempts claimed from an instant to another cost more of
+// than was topped up by then, each with the first time. It reads views alone, as finance may.
+func (s *Limits) Overspent(ctx context.Context, from, to time.Time) ([]Overspent, error) {
+	out, err := rows(ctx, s.db, pgx.RowToStructByPos[Overspent], overspent, pgx.NamedArgs{
+		"from": from, "to": to,
+	})
+	return out, wrap("compare budgets with attempts", err)
+}
