@@ -248,8 +248,8 @@ func standsIn(node *yaml.Node) bool {
 		"{secret:") || node.Value == "{callback_secret}")
 }
 
-// NameKey is the key of a selector that is compared with the name of a channel, so that a message can
-// ask for this one alone. A label of the channel with this key goes first.
+// NameKey is the key of a selector that is compared with the name of a channel, so that a message
+// can ask for this one alone. A label of the channel with this key goes first.
 const NameKey = "channel"
 
 // Meets reports whether the channel meets a selector.

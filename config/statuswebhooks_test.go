@@ -22,6 +22,7 @@ func TestStatusWebhooksAreReadWithTheirSecrets(t *testing.T) {
 		"old.key":  "whsec_" + base64.StdEncoding.EncodeToString(second),
 		"weak.key": "whsec_" + base64.StdEncoding.EncodeToString(first[:20]),
 		"bare.key": base64.StdEncoding.EncodeToString(first),
+		"long.key": "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("c", 65))),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -56,9 +57,13 @@ func TestStatusWebhooksAreReadWithTheirSecrets(t *testing.T) {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
 	for text, want := range map[string]string{
-		shop + "[]}":                      "secret_files is missing",
-		shop + "[weak.key]}":              "weak.key is no secret",
-		shop + "[bare.key]}":              "bare.key is no secret",
+		shop + "[]}":                        "secret_files is missing",
+		shop + "[weak.key]}":                "weak.key is no secret",
+		shop + "[bare.key]}":                "bare.key is no secret",
+		shop + "[long.key]}":                "long.key is no secret",
+		shop + "[shop.key], max_age: 721h}": "max_age is not a duration",
+		shop + "[shop.key], states: ['']}":  "states has an empty one",
+		"{name: a, url: \"https://u:p@x\", secret_files: [shop.key]}": "url is no https",
 		shop + "[none.key]}":              "there is no file none.key",
 		shop + "[../x.key]}":              "lies outside of the secrets folder",
 		shop + "[], max_ag: 1}":           "max_ag",

@@ -3,6 +3,8 @@ package ledger_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dispatcher/ledger"
 )
 
@@ -31,5 +33,44 @@ func TestActionsOfOperatorsAreListedNewestFirst(t *testing.T) {
 		&ledger.ActionFilter{Recorded: true, Below: page[1].ID}, 2)
 	if err != nil || len(page) != 1 || page[0].Subject != "m1" {
 		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// TestActionsHaveSettledAmbiguities in the order of time among the others, but not in pages, which
+// begin below an ID.
+func TestActionsHaveSettledAmbiguities(t *testing.T) {
+	t.Parallel()
+	l, m, _ := openAmbiguity(t, ledger.Lookup)
+	for _, subject := range []string{"before", "after"} {
+		if err := l.Audits.Note(t.Context(), &ledger.Action{
+			Name: "test", Subject: subject, Author: "ann", Reason: "new account",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if subject == "before" {
+			settled := final(m)
+			settled.Author, settled.Note = "bob", "asked the provider"
+			if !resolve(t, l, settled) {
+				t.Fatal("nothing was settled")
+			}
+		}
+	}
+	names := func(f ledger.ActionFilter) (all []string) {
+		got, err := l.Audits.Actions(t.Context(), &f, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range got {
+			all = append(all, a.Author+" "+a.Name+" "+a.Subject)
+		}
+		return all
+	}
+	if diff := cmp.Diff([]string{"ann test after", "bob settle " + m.ID, "ann test before"},
+		names(ledger.ActionFilter{})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"ann test after", "ann test before"},
+		names(ledger.ActionFilter{Recorded: true})); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignIn is one sign-in of a browser at the issuer, by the authorization code flow of OpenID Connect
-// Core 1.0, section 3.1, with PKCE (RFC 7636). The caller keeps it where only this browser has it.
+// SignIn is one sign-in of a browser at the issuer, by the authorization code flow of OpenID
+// Connect Core 1.0, section 3.1, with PKCE (RFC 7636). The caller keeps it where only this browser
+// has it.
 type SignIn struct {
 	// Callback is the URL that the issuer leads the browser back to; it must know it.
 	Callback string `json:"u"`
@@ -35,7 +36,8 @@ func NewSignIn(callback string) SignIn {
 	}
 }
 
-// ErrRefused: the issuer did not let the browser in, or its answer does not belong to the sign-in.
+// ErrRefused means that the issuer did not let the browser in, or that its answer does not belong
+// to the sign-in.
 var ErrRefused = errors.New("the issuer let nobody in")
 
 // SignsInAt is the host of the issuer that people sign in at; empty without one.
@@ -61,8 +63,8 @@ func (g *Gate) SignInURL(in *SignIn) (string, error) {
 }
 
 // Exchange takes the answer that the browser came back with, the query of Callback, and returns a
-// token that Token accepts: the access token if it is one for us, else the ID token. The error holds
-// no part of a token.
+// token that Token accepts: the access token if it is one for us, else the ID token. The error
+// holds no part of a token.
 func (g *Gate) Exchange(ctx context.Context, answer url.Values, in *SignIn) (string, error) {
 	switch {
 	case subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(in.State)) != 1:

@@ -137,8 +137,8 @@ func (r *Replayer) Replay(
 	return done, nil
 }
 
-// Unpublished means that a replay, or a test message, is on record, and that Kafka has not confirmed
-// it.
+// Unpublished means that a replay, or a test message, is on record, and that Kafka has not
+// confirmed it.
 type Unpublished struct {
 	Record string
 	Fix    string // what to do

@@ -58,7 +58,9 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 	lane := &doc.Lanes[max(0, slices.IndexFunc(doc.Lanes, func(l config.Lane) bool {
 		return l.Name == "transactional"
 	}))]
-	sent := TestSent{ID: "test-" + strings.ToLower(rand.Text()), Lane: lane.Name, Topic: lane.Topics[0]}
+	sent := TestSent{
+		ID: "test-" + strings.ToLower(rand.Text()), Lane: lane.Name, Topic: lane.Topics[0],
+	}
 	value, err := sent.compose(doc, cfg, m)
 	if err != nil || by.DryRun {
 		return sent, err
@@ -70,7 +72,8 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 	}
 	if err := cfg.Publish(ctx, sent.Topic, sent.ID, value); err != nil {
 		return sent, &Unpublished{
-			"test message " + sent.ID, "look for it in a minute, and send another one if it is not there", err,
+			"test message " + sent.ID,
+			"look for it in a minute, and send another one if it is not there", err,
 		}
 	}
 	return sent, nil
@@ -164,7 +167,7 @@ func AwaitAnswer(ctx context.Context, l *ledger.Ledger, id string) (a TestAnswer
 		record, err := l.Messages.Record(ctx, id)
 		switch {
 		case ctx.Err() != nil:
-			return a, nil //nolint:nilerr // It was not answered in time.
+			return a, nil // it was not answered in time
 		case errors.Is(err, ledger.ErrNoMessage):
 		case err != nil:
 			return a, err

@@ -54,8 +54,8 @@ func (m *IntakeMetrics) Refused() { m.requests.WithLabelValues(intakeRefused).In
 // Unavailable counts a request that could not be checked.
 func (m *IntakeMetrics) Unavailable() { m.requests.WithLabelValues(intakeUnavailable).Inc() }
 
-// Published counts a request whose messages were handed to the brokers, which have confirmed so many
-// of them.
+// Published counts a request whose messages were handed to the brokers, which have confirmed so
+// many of them.
 func (m *IntakeMetrics) Published(lane string, of, confirmed int, took time.Duration) {
 	m.durable.Observe(took.Seconds())
 	if confirmed < of {

@@ -239,7 +239,7 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 	b.get(p.to(b, "/").RequestURI())
 	deadline := time.Now().Add(time.Minute)
 	for b.isIn() && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // The token ends by the clock.
+		time.Sleep(50 * time.Millisecond) // the token ends by the clock
 	}
 	got := b.get("/messages?id=known")
 	if want := "/login/issuer?to=" + url.QueryEscape("/messages?id=known"); got.StatusCode !=
