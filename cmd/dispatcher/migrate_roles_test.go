@@ -536,9 +536,11 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the last migration had not been applied
-		`drop view audit.weights`,
-		`delete from dispatcher.schema_migrations where version = 18`,
-		`update dispatcher.schema_version set version = 17`,
+		`drop view facts.evidence`,
+		`drop index dispatcher.due_waiting`,
+		`alter type dispatcher.due_message drop attribute taken_at, drop attribute receipt_came`,
+		`delete from dispatcher.schema_migrations where version = 19`,
+		`update dispatcher.schema_version set version = 18`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
