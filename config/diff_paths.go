@@ -184,6 +184,9 @@ func pathsOfRoute(l paths, r *Route) {
 	if r.Health != nil {
 		pathsOfHealth(l.below("health"), r.Health)
 	}
+	if r.NoReceipt != nil {
+		l.below("no_receipt").below("after").set(period(r.NoReceipt.After))
+	}
 	if r.Quiet != nil {
 		pathsOfQuiet(l.below("quiet"), r.Quiet)
 	}

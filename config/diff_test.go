@@ -78,6 +78,7 @@ func full(t *testing.T) *config.Routing {
 					Delivered: 80, Within: time.Second, Window: time.Hour, Least: 30,
 				},
 			},
+			NoReceipt: &config.NoReceipt{After: time.Minute},
 			Quiet: &config.Quiet{
 				Hours: config.Hours{{Days: 127, From: 1320, To: 480}}, Zone: zone, Next: true,
 			},

@@ -40,7 +40,7 @@ func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, quietPart, expressionPart,
-		functionPart, healthPart, healthReceiptsPart, lanePart, ratesPart, blockedPart,
+		functionPart, healthPart, healthReceiptsPart, noReceiptPart, lanePart, ratesPart, blockedPart,
 		allowedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
@@ -226,6 +226,9 @@ var routePart = &Part{"route", []Key{
 		"route that ranks nothing by `best_worker`"},
 	{"health", "", "off", "lowers the weight of a channel that fails: [health " +
 		"weighting](#health-weighting)"},
+	{"no_receipt", "", "off", "sends an accepted message on to the next channel when no receipt " +
+		"came in time: it may arrive twice, and both are paid. See [without a " +
+		"receipt](#without-a-receipt)"},
 	{"bypass_selectors", "", code(false), "`true`: a channel that fails a message's selectors " +
 		"may still take it"},
 	{"max_segments", "", code(defaultMaxSegments), "1 to 255. A channel on which a text takes " +
@@ -293,6 +296,12 @@ var healthPart = &Part{"health", []Key{
 	{"quiet", "", code(defaultHealthQuiet) + ", or a longer `window`", "`window` to 24h: time " +
 		"with fewer errors before a weight rises. Also no shorter than the `window` of `receipts`"},
 	{"receipts", "", "off", "[receipts](#receipts-in-health-weighting) weigh like errors"},
+}}
+
+var noReceiptPart = &Part{"no receipt", []Key{
+	{"after", "", required, "5s to 24h: so long after the provider's answer the message goes on, " +
+		"unless a receipt has said that it was delivered or will not be. Shorter than the time " +
+		"for which [receipts](receipts.md#settings) are awaited"},
 }}
 
 var healthReceiptsPart = &Part{"health receipts", []Key{

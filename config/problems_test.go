@@ -540,6 +540,20 @@ var badDocuments = []struct{ name, doc string }{
 		scoring("{function: 'https://x.example', parameters: {api_key: hunter2}}"),
 	},
 	{"function with a token", scoring("{function: 'https://x.example', token: hunter2}")},
+	{"no receipt without a time", route("weights: {a: 1, b: 1}, no_receipt: {}")},
+	{"no receipt at once", route("weights: {a: 1, b: 1}, no_receipt: {after: 1s}")},
+	{"no receipt for days", route("weights: {a: 1, b: 1}, no_receipt: {after: 2d}")},
+	{"no receipt and one channel", route("weights: {a: 1}, no_receipt: {after: 10m}")},
+	{
+		"no receipt of channels without any", "channels: {a: {provider: sandbox, receipts: none}, " +
+			"b: {provider: sandbox, receipts: none}}\n" +
+			"routes: [{name: r, weights: {a: 1, b: 1}, no_receipt: {after: 10m}}]",
+	},
+	{
+		"no receipt after nobody awaits it", "channels: {a: {provider: sandbox, receipts: none}, " +
+			"b: {provider: sandbox, receipts: {within: 10m}}}\n" +
+			"routes: [{name: r, weights: {a: 1, b: 1}, no_receipt: {after: 10m}}]",
+	},
 	{"health without errors", route("weights: {a: 1, b: 1}, health: {window: 1m}")},
 	{"health as a number", route("weights: {a: 1, b: 1}, health: 20")},
 	{

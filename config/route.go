@@ -29,6 +29,8 @@ type Route struct {
 	Sticky bool
 	// Scoring is how a ranking by best worker scores the members.
 	Scoring Scoring
+	// NoReceipt sends a message on to the next channel when no receipt came in time; nil does not.
+	NoReceipt *NoReceipt
 	// Quiet says when nothing is sent; nil for never.
 	Quiet *Quiet
 	// Health lowers the effective weights of channels that fail; nil does not.
@@ -181,6 +183,7 @@ func readRoute(f fields, known *scope) Route {
 	r.Scoring = readScoring(f, r)
 	checkScoredPrices(f, &r, known)
 	r.Health = readHealth(f, r)
+	r.NoReceipt = readNoReceipt(f, &r, known)
 	r.PriceCap = readPriceCap(f)
 	checkPriceCap(f, &r, known)
 	checkLimits(f, &r, known)

@@ -124,12 +124,12 @@ type Decisions struct {
 
 // Decision is what becomes of one message. The zero Decision leaves the row as it is.
 type Decision struct {
-	// State is Sending, Waiting, Failed, Rejected, or Unknown for a row with an attempt of which
-	// nobody knows; empty leaves the row alone.
+	// State is Sending, Waiting, Failed, Rejected, Unknown for a row with an attempt of which
+	// nobody knows, or Accepted for a row that is; empty leaves the row alone.
 	State State
 	// Reason is a bounded word for Waiting, Failed, Rejected and Unknown.
 	Reason string
-	// NextAt is set for Waiting.
+	// NextAt is set for Waiting, and for Accepted if the message may go on later.
 	NextAt time.Time
 	// Plan replaces the plan of the row (due rows are planned again).
 	Plan Plan
@@ -158,6 +158,7 @@ const (
 	ByFallback    AttemptReason = "fallback"
 	ByRetry       AttemptReason = "retry"
 	ByResend      AttemptReason = "resend"
+	ByNoReceipt   AttemptReason = "no_receipt" // it was accepted, and no receipt came in time
 )
 
 // Attempt is one intended submit, durable before its first byte leaves.

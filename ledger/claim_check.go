@@ -60,7 +60,11 @@ func checkOne(m *Message, fate Intake, d *Decision) error {
 		if m.Attempts == 0 {
 			return refuse("nobody can have taken a message that was never sent")
 		}
-	case Scheduled, Retry, Accepted, Delivered, Undelivered, NoReceipt, Dead:
+	case Accepted:
+		if fate != Due || m.State != Accepted {
+			return refuse("a claim cannot tell that a message was accepted")
+		}
+	case Scheduled, Retry, Delivered, Undelivered, NoReceipt, Dead:
 		return refuse("a claim cannot put a message into state %s", d.State)
 	default:
 		return refuse("state %q does not exist", d.State)

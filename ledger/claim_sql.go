@@ -83,7 +83,8 @@ const lockCursors = `
 // selectDue picks up rows whose time has come; dispatcher.due_messages says which.
 var selectDue = `
 	select ` + messageColumns + `, d.envelope, d.accepted_at, d.claimed_at,
-	  ` + optedOut("d.recipient") + `, d.maybe_taken
+	  ` + optedOut("d.recipient") + `, d.maybe_taken,
+	  d.taken_at, coalesce(d.receipt_came, false)
 	from dispatcher.due_messages($1, $2, $3, $4) d, lateral (select (d.message).*) m`
 
 // readPresent comes after all locks, so that the clock is past every grant that was seen, the

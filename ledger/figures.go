@@ -212,6 +212,7 @@ func dayAttempts(from string) string {
 	        and e.channel = a.channel and e.outcome = 'accepted') as first_part,
 	    case when ` + carries + ` and a.channel <> m.first_choice then (
 	      select case
+	        when a.reason = 'no_receipt' then a.reason
 	        -- It was found out after the message had been sent once more.
 	        when b.outcome = 'accepted' then 'unknown'
 	        when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'

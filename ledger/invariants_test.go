@@ -121,7 +121,8 @@ func TestGuaranteesOfInvariantsAreThoseOfTheDesign(t *testing.T) {
 
 // everyKind fills a ledger with a message of every kind: m-00000 accepted, with a slot that is held
 // until its receipt; 1 accepted; 2 unknown, with a search; 3 without answer; 4 about to be sent
-// again; 5 rejected; 6 delivered; 7 sent twice, and flagged.
+// again; 5 rejected; 6 delivered; 7 sent twice, and flagged; 8 accepted by a, and without a receipt by
+// b as well.
 func everyKind(t testing.TB, r *rig) {
 	t.Helper()
 	apply(t, r.l, ledger.ChannelSpec{
@@ -129,7 +130,7 @@ func everyKind(t testing.TB, r *rig) {
 		Limits: []admission.Limit{limit(admission.Minute, 100), limit(admission.Day, 1000)},
 	}, ledger.ChannelSpec{Name: "b"})
 	execute(t, r.db, `update dispatcher.limits set since = now() - interval '2 days'`)
-	m := claimAll(t, r.l, batch("m", 8), "a").Messages
+	m := claimAll(t, r.l, batch("m", 9), "a").Messages
 	held := accepted(m[:1])
 	held[0].Await, held[0].Hold = time.Hour, time.Hour
 	lost := unknown(m[2])
@@ -159,6 +160,7 @@ func everyKind(t testing.TB, r *rig) {
 	second := m[7]
 	second.Attempts = 1
 	settleAll(t, r.l, accepted([]ledger.Message{second}))
+	goOnTo(t, r.l, "b", m[8])
 }
 
 // old makes everything that has happened two hours old, and its instance one that has run since.
@@ -234,6 +236,28 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 			"message m-00007 may have been taken 2 times, and is not flagged",
 		},
 		{
+			"maybe_taken_once", `with n as (update dispatcher.messages set attempts = 3
+				  where id = 'm-00007' returning seq)
+				insert into dispatcher.attempts select message_seq, instance, now(), null, null, price_micros, 3,
+				  segments, 'c', 'retry', currency, null, now(), null, null, 1, null, null, 'accepted', 'x'
+				from dispatcher.attempts a, n where a.message_seq = n.seq and a.attempt = 1`,
+			"message m-00007 may have been taken 3 times",
+		},
+		{
+			"maybe_taken_once", `update dispatcher.messages set possible_duplicate = false where id = 'm-00008'`,
+			"message m-00008 may have been taken 2 times, and is not flagged",
+		},
+		{
+			"without_receipt_once_a_channel", `update dispatcher.attempts set outcome = 'refused'
+				where attempt = 1 and message_seq in` + fmt.Sprintf(of, "m-00008"),
+			"message m-00008 went on to channel b in attempt 2, and no attempt before had been accepted",
+		},
+		{
+			"without_receipt_once_a_channel", `update dispatcher.attempts set channel = 'b'
+				where attempt = 1 and message_seq in` + fmt.Sprintf(of, "m-00008"),
+			"message m-00008 went on to channel b in attempt 2, which may have taken it before",
+		},
+		{
 			"nothing_after_its_deadline", `update dispatcher.messages m set expires_at = a.claimed_at
 				from dispatcher.attempts a where a.message_seq = m.seq and m.id = 'm-00001'`,
 			"attempt 1 of message m-00001 was claimed at",
@@ -266,11 +290,11 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		},
 		{
 			"windows_count_all", `update dispatcher.limits set granted = granted - 1 where window_seconds = 60`,
-			"9 messages of channel a were claimed in the 60 s from",
+			"10 messages of channel a were claimed in the 60 s from",
 		},
 		{
 			"windows_count_all", `update dispatcher.limits set granted = granted - 1 where window_seconds = 86400`,
-			"9 messages of channel a were claimed in the 86400 s from",
+			"10 messages of channel a were claimed in the 86400 s from",
 		},
 		{
 			"active_is_what_is_held", `update dispatcher.channels set active = active - 1 where channel = 'a'`,

@@ -17,7 +17,8 @@ type State string
 
 // States of a message. Scheduled, Waiting and Retry rows have a next_at and are
 // picked up by any instance; Sending rows have an attempt without outcome; Accepted
-// waits for a receipt where one is expected; the rest is final, though a late word of the provider
+// waits for a receipt where one is expected, and has a next_at if it goes on to another channel
+// without one; the rest is final, though a late word of the provider
 // may still replace NoReceipt, Undelivered and Unknown.
 const (
 	Scheduled   State = "scheduled"   // send_at lies ahead
@@ -99,6 +100,10 @@ type Message struct {
 	// MayBeTaken says of a due row that is sent once more, or was, that an earlier attempt may have
 	// been taken as far as anybody knows by now.
 	MayBeTaken bool
+	// TakenAt says of a due row that is Accepted when the last answer was booked by which a
+	// provider took it, and ReceiptCame that a receipt has said since what became of a part of it.
+	TakenAt     time.Time
+	ReceiptCame bool
 	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until
 	// SameKeyUntil; empty otherwise.
 	SameKey      string

@@ -62,19 +62,19 @@ func (r *messageRow) message() Message {
 // dueRow is a message that came due, with the ticket that it may go on with.
 type dueRow struct {
 	messageRow
-	accepted, claimed pgtype.Timestamptz
-	optedOut, open    bool
+	accepted, claimed, taken pgtype.Timestamptz
+	optedOut, open           bool
 }
 
 func (r *dueRow) targets() []any {
 	return append(r.messageRow.targets(), &r.m.Envelope, &r.accepted, &r.claimed, &r.optedOut,
-		&r.open)
+		&r.open, &r.taken, &r.m.ReceiptCame)
 }
 
 // message is the row once it has been read.
 func (r *dueRow) message() Message {
 	m := r.messageRow.message()
-	m.MayBeTaken = r.open
+	m.MayBeTaken, m.TakenAt = r.open, moment(r.taken)
 	if r.accepted.Valid {
 		m.Ticket = ticket(r.accepted.Time, r.claimed.Time)
 	}

@@ -50,7 +50,9 @@ type attemptStatus struct {
 	heir             int
 	channel, outcome string
 	// it was sent once more because an earlier one may have been taken
-	resend    bool
+	resend bool
+	// it was sent although an earlier one had been accepted, see ByNoReceipt
+	further   bool
 	reference string // the provider's ids, separated by spaces
 	// whether it got a slot to hold beyond its answer, and whether that was given back
 	held, freed bool
@@ -105,7 +107,8 @@ func (s *receiptStatus) conclude() {
 	}
 	to, by, says := s.next()
 	moves := to != "" && to != s.state
-	told, twice := s.closing.PossibleDuplicate, s.twice()
+	told := s.closing.PossibleDuplicate
+	twice := s.twice() || moves && s.furtherUnderWay()
 	s.flagged = twice && !told
 	s.closing.PossibleDuplicate = twice || told && (!moves || !s.waitsForResend())
 	if !moves {
@@ -271,7 +274,7 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 		t := &s.tries[i]
 		switch t.outcome {
 		case provider.Refused.String(), provider.Throttled.String():
-			if !t.untaken() {
+			if !t.untaken() && !t.further {
 				rest = rest.with(t.tally())
 			}
 		case provider.Accepted.String():
@@ -354,11 +357,22 @@ func (s *receiptStatus) rank() int {
 // all.
 func (s *receiptStatus) wasAccepted() bool {
 	switch s.state {
-	case Unknown, Retry, Waiting, Sending:
+	case Sending:
+		return s.furtherUnderWay()
+	case Unknown, Retry, Waiting:
 		return false
 	case Scheduled, Accepted, Delivered, Undelivered, NoReceipt, Rejected, Failed, Dead:
 	}
 	return true
+}
+
+// furtherUnderWay reports whether an attempt is under way although an earlier one was accepted by
+// its answer, see ByNoReceipt. An answer or a receipt that comes while the message is sent once more
+// makes it accepted at once. The attempt may have begun after the tries were read.
+func (s *receiptStatus) furtherUnderWay() bool {
+	return s.state == Sending && slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
+		return o.outcome == provider.Accepted.String() && !o.accepted
+	})
 }
 
 // lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after

@@ -225,6 +225,18 @@ func TestAMessageComesToAState(t *testing.T) {
 		"what was refused since stays so": {
 			Failed, attemptsOf("accepted", "d", "refused", ""), "",
 		},
+		"undelivered, and a further copy is on its way": {
+			Sending, attemptsOf("accepted", "u", "", ""), "",
+		},
+		"undelivered, and a further copy has begun since": {
+			Sending, attemptsOf("accepted", "u"), "",
+		},
+		"pending, and a further copy is on its way": {
+			Sending, attemptsOf("accepted", "p", "", ""), "",
+		},
+		"delivered, and a further copy is on its way": {
+			Sending, attemptsOf("accepted", "d", "", ""), Delivered,
+		},
 		"the second copy is refused by the subscriber": {
 			Rejected, attemptsOf("accepted", "d", "rejected", ""), "",
 		},
@@ -438,6 +450,29 @@ func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
 			t.Errorf("%s: it comes to %q, flagged %t", name, s.closing.State,
 				s.closing.PossibleDuplicate)
 		}
+	}
+}
+
+// TestAFurtherCopyIsFlaggedAndCountsOnItsOwn: a message that ends while a further attempt is under
+// way may arrive twice, which nothing tells later. Parts of that attempt are none of the first.
+func TestAFurtherCopyIsFlaggedAndCountsOnItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, under := range [][]attemptStatus{
+		attemptsOf("accepted", "d", "", ""), attemptsOf("accepted", "d"),
+	} {
+		s := receiptStatus{state: Sending, attempts: 2, tries: under}
+		s.conclude()
+		if s.closing.State != Delivered || !s.closing.PossibleDuplicate {
+			t.Errorf("%d attempts were seen: it comes to %q, flagged %t", len(under),
+				s.closing.State, s.closing.PossibleDuplicate)
+		}
+	}
+	s := receiptStatus{
+		state: Accepted, attempts: 2, tries: attemptsOf("accepted", "d", "refused", "u"),
+	}
+	s.tries[1].further, s.tries[1].segments = true, 1
+	if s.conclude(); s.closing.State != Delivered {
+		t.Errorf("with a part of a further copy it comes to %q", s.closing.State)
 	}
 }
 

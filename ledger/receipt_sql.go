@@ -197,7 +197,7 @@ const selectAffected = `
 // what the last holder of the locks committed. Plain messages, whose only attempt was accepted and
 // tells their state, are read without a lock: whoever takes one on has to lock its attempt before.
 // Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
-// UnsaidAwait, see receiptStatus.answered. The last column but one is attemptStatus.heir: while an
+// UnsaidAwait, see receiptStatus.answered. The last column but two is attemptStatus.heir: while an
 // attempt repeats another under its key, the message says so.
 var (
 	lockAttemptRows = ofDay(`
@@ -212,7 +212,7 @@ var (
 	    from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
 	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0)
 	      else 0 end,
-	  a.reason = 'resend'
+	  a.reason = 'resend', a.reason = 'no_receipt'
 	from dispatcher.attempts a
 	cross join lateral (select coalesce(a.receipts_within,
 	  case when a.receipts_owed is null then $2::interval else '0' end) as within) w

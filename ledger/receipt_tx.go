@@ -75,6 +75,7 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt,
 		&a.owed, &a.cut, &a.proved,
 		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir, &a.resend,
+		&a.further,
 	}, func() error {
 		if n := len(t.statuses); n == 0 || t.statuses[n-1].closing.Seq != seq {
 			t.statuses = append(t.statuses, receiptStatus{closing: Closing{Seq: seq}})

@@ -79,7 +79,7 @@ const queues = `
 	  end,
 	  coalesce(h.scheduled, 0), coalesce(h.paused, 0)
 	from (select lane, count(*) as messages, min(seq) as oldest from dispatcher.due
-	  where state <> 'scheduled' and reason is distinct from 'paused'
+	  where state not in ('scheduled', 'accepted') and reason is distinct from 'paused'
 	    and reason is distinct from 'quiet_hours' group by lane) d
 	full join (select lane,
 	    count(*) filter (where reason is distinct from 'paused') as scheduled,

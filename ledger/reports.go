@@ -43,10 +43,11 @@ type DailyRow struct {
 	Undelivered int64
 	NoReceipt   int64
 
-	// Retries and Resends are attempts, as Fallback is. What is none of the three was made for the
-	// first choice.
+	// Retries, Resends and Further are attempts, as Fallback is. What is none of the four was made
+	// for the first choice. Further were made because no receipt had come, see ByNoReceipt.
 	Retries int64
 	Resends int64
+	Further int64
 	// DeliveredSegments and DeliveredMicros are the part of Segments and CostMicros that was
 	// delivered.
 	DeliveredSegments int64
@@ -79,6 +80,7 @@ func (r *DailyRow) Add(o *DailyRow) {
 	r.NoReceipt += o.NoReceipt
 	r.Retries += o.Retries
 	r.Resends += o.Resends
+	r.Further += o.Further
 	r.DeliveredSegments += o.DeliveredSegments
 	r.DeliveredMicros += o.DeliveredMicros
 }
@@ -93,6 +95,7 @@ const attemptSums = `route, channel,
 		  sum(unknown_micros)::bigint, currency, sum(undelivered)::bigint, sum(no_receipt)::bigint,
 		  coalesce(sum(attempts) filter (where reason = 'retry'), 0)::bigint,
 		  coalesce(sum(attempts) filter (where reason = 'resend'), 0)::bigint,
+		  coalesce(sum(attempts) filter (where reason = 'no_receipt'), 0)::bigint,
 		  sum(delivered_segments)::bigint, sum(delivered_micros)::bigint`
 
 // Daily counts the attempts of one business day: from midnight to midnight in zone around day. Rows

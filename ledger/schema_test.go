@@ -40,7 +40,7 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 		"waiting":     "sending retry accepted delivered undelivered rejected failed unknown",
 		"retry":       "sending waiting accepted delivered undelivered rejected failed unknown",
 		"sending":     "waiting retry accepted delivered undelivered no_receipt rejected failed unknown",
-		"accepted":    "delivered undelivered no_receipt",
+		"accepted":    "sending delivered undelivered no_receipt",
 		"no_receipt":  "delivered undelivered",
 		"unknown":     "waiting retry accepted delivered undelivered rejected failed",
 		"delivered":   "",

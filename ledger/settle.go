@@ -48,7 +48,8 @@ type Settlement struct {
 	// State is Accepted, Rejected, Unknown, Retry, Waiting or Failed.
 	State  State
 	Reason string
-	// NextAt is set for Retry and Waiting. The zero time means at once, by the database's clock.
+	// NextAt is set for Retry and Waiting. The zero time means at once, by the database's clock. Set
+	// for Accepted, it is when the message goes on to another channel, see ByNoReceipt.
 	NextAt time.Time
 	// Tried adds the attempt's channel to the row's Tried.
 	Tried bool
@@ -95,6 +96,7 @@ type Settlement struct {
 // noted: then the message's row stays as it is.
 func (s *Settlement) plain() bool {
 	return s.Attempt == 1 && s.State == Accepted && s.Outcome == provider.Accepted &&
+		s.NextAt.IsZero() &&
 		s.Reason == "" && !s.Tried && !s.PossibleDuplicate && s.Pinned == "" &&
 		len(s.PartsLeft) == 0 && s.PartsCut == "" && s.Ambiguity == nil
 }

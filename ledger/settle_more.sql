@@ -206,7 +206,8 @@ late as materialized (
 -- last one is under way: its answer changes nothing then.
 moved as (
   update dispatcher.messages m set state = w.state, reason = nullif(w.reason, ''),
-    next_at = case when w.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
+    next_at = case when w.state in ('retry', 'waiting') then coalesce(d.next_at, now())
+      when w.state = 'accepted' and m.attempts = d.attempt then d.next_at end,
     finished_at = case when w.state in ('rejected', 'failed', 'unknown') then now() end,
     tried = case when d.tried then array_append(m.tried, d.channel) else m.tried end,
     pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],

@@ -15,12 +15,12 @@ const ReasonPaused = "paused"
 const ReasonQuiet = "quiet_hours"
 
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
-// Messages whose time has not come (Scheduled), those that are paused, and those held by quiet
-// hours are not among them.
+// Messages whose time has not come (Scheduled), those that are paused, those held by quiet hours,
+// and those that were accepted are not among them.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx,
 		`select lane, count(*) from dispatcher.due
-		where state <> 'scheduled' and reason is distinct from 'paused'
+		where state not in ('scheduled', 'accepted') and reason is distinct from 'paused'
 		  and reason is distinct from 'quiet_hours' group by lane`)
 	if err != nil {
 		return nil, wrap("count waiting messages", err)

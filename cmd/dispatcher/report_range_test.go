@@ -365,7 +365,7 @@ func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 		"submitted,accepted,failed,unknown,unsent,pending,undelivered,no_receipt,segments,cost," +
 		"unknown_segments,unknown_cost,deviation,p_value,verdict,draws_verdict,traffic_verdict,moved," +
 		"first_choice_segments,first_choice_segments_share,segments_share,cost_share," +
-		"delivered_segments,delivered_segments_share,delivered_cost,delivered_cost_share,sender," +
+		"delivered_segments,delivered_segments_share,delivered_cost,delivered_cost_share,sender,further," +
 		"waterfall_messages,waterfall_segments,waterfall_cost"
 	for _, args := range [][]string{
 		{"daily", "--by", "hour,country"}, {"weekly"}, {"monthly", "--by", "currency"},

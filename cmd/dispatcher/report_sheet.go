@@ -71,7 +71,8 @@ type rangeRecord struct {
 	DeliveredCost            money   `json:"delivered_cost" parquet:"delivered_cost,decimal(6:18)"`
 	DeliveredCostShare       float64 `json:"delivered_cost_share" parquet:"delivered_cost_share"`
 
-	Sender string `json:"sender" parquet:"sender"`
+	Sender  string `json:"sender" parquet:"sender"`
+	Further int64  `json:"further" parquet:"further"`
 
 	WaterfallMessages string `json:"waterfall_messages" parquet:"waterfall_messages"`
 	WaterfallSegments string `json:"waterfall_segments" parquet:"waterfall_segments"`
@@ -97,7 +98,7 @@ func rangeRecords(r *report.Range) []rangeRecord {
 			AgreedShare: row.AgreedShare, Carried: row.Carried, CarriedShare: row.CarriedShare,
 			Delivered: row.Delivered, DeliveredShare: row.DeliveredShare,
 			Attempts: row.Attempts, Fallback: row.Fallback, Retries: row.Retries,
-			Resends: row.Resends, Submitted: row.Submitted, Accepted: row.Accepted,
+			Resends: row.Resends, Further: row.Further, Submitted: row.Submitted, Accepted: row.Accepted,
 			Failed: row.Failed, Unknown: row.Unknown, Unsent: row.Unsent, Pending: row.Pending,
 			Undelivered: row.Undelivered, NoReceipt: row.NoReceipt, Segments: row.Segments,
 			Cost: money(row.CostMicros), UnknownSegments: row.UnknownSegments,

@@ -1,10 +1,12 @@
 -- guarantee 2: One attempt, at most one submit
--- A message may have been taken once, or twice if it is flagged possible_duplicate.
+-- A message may have been taken once, or more often if it is flagged possible_duplicate.
 --
+-- Twice if nobody answered, and once more for each attempt whose reason is that no receipt had come.
 -- Attempts under one key are one submission: the provider knows the key. A submission of which it is
 -- certain that it was not taken does not count.
 with submissions as (
-  select distinct a.message_seq, coalesce(b.attempt, a.attempt) as submission
+  select distinct a.message_seq, coalesce(b.attempt, a.attempt) as submission,
+    a.reason = 'no_receipt' as further
   from dispatcher.attempts a
   left join dispatcher.ambiguous b
     on b.message_seq = a.message_seq and a.attempt >= b.attempt and a.attempt <= b.last
@@ -17,7 +19,8 @@ select format('message %s may have been taken %s times%s', m.id, s.n,
     case when m.possible_duplicate then '' else ', and is not flagged as a possible duplicate' end
   ) as detail
 from (
-  select message_seq, count(*) as n from submissions group by message_seq having count(*) > 1
+  select message_seq, count(*) as n, count(*) filter (where further) as further
+  from submissions group by message_seq having count(*) > 1
 ) s
 join dispatcher.messages m on m.seq = s.message_seq and m.seq >= :first and m.seq < :next
-where s.n > 2 or not m.possible_duplicate
+where s.n - s.further > 2 or not m.possible_duplicate

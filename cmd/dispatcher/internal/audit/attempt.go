@@ -77,6 +77,9 @@ func (c *check) follows(i int) {
 	before := &c.record.Attempts[i-1]
 	switch before.Outcome {
 	case "", "accepted", "rejected":
+		if before.Outcome == "accepted" && c.record.Attempts[i].Reason == ledger.ByNoReceipt {
+			return // see withoutReceipt
+		}
 		if !late(before) { // a late answer may find the message on its way again
 			c.differs(
 				before.Number, whatOutcome, orPending(before.Outcome),
@@ -111,7 +114,12 @@ func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
 	then := t.Row
 	then.PossibleDuplicate = s.ambiguous
 	want := decide.AttemptReason(&then, c.firstChoice(t, i), stored.Channel)
+	if s.accepted {
+		want = ledger.ByNoReceipt
+	}
 	switch {
+	case stored.Reason == ledger.ByNoReceipt:
+		c.withoutReceipt(t, i)
 	case stored.Reason == want:
 	case stored.Reason == ledger.ByResend && replaced: // it had no answer when it was sent again
 	case stored.Reason == ledger.ByRetry && !s.known && want == ledger.ByFallback &&

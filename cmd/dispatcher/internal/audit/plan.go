@@ -32,6 +32,11 @@ func (c *check) message() {
 				"a message that is flagged as a possible duplicate",
 			)
 		}
+		if a := &attempts[i]; a.Reason == ledger.ByNoReceipt && !row.PossibleDuplicate &&
+			(a.Outcome == "accepted" || a.Outcome == "unknown") {
+			c.differs(a.Number, whatReason, string(a.Reason),
+				"a message that is flagged as a possible duplicate")
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ type progress struct {
 	tried []tried
 	// ambiguous is set when one of the attempts never got an answer.
 	ambiguous bool
+	// accepted is set when one of the attempts was accepted by its first answer.
+	accepted bool
 	// sameKey is set when the next attempt repeats the last one under its key.
 	sameKey bool
 	// known is false once a late answer replaced an unknown one: whether it came before or
@@ -57,7 +59,13 @@ func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 		s.left = 0
 	}
 	s.pinned = pinned
+	further := a.Reason == ledger.ByNoReceipt
 	switch a.Outcome {
+	case "accepted":
+		if !late(a) { // it goes on without a receipt, if at all
+			s.pinned, s.left, s.accepted = "", 0, true
+			s.tried = append(s.tried, tried{a.Channel, at, true})
+		}
 	case "refused":
 		if !s.partly(a, parts) &&
 			a.Code != decide.CodeLate { // after that nothing has changed but the time
@@ -71,7 +79,7 @@ func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 			}
 		}
 	case "throttled":
-		if !s.partly(a, parts) && hold {
+		if !s.partly(a, parts) && hold && !further {
 			s.pinned = a.Channel
 		}
 	case "unknown":

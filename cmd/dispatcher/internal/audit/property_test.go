@@ -44,7 +44,9 @@ func drawnRouting(t *rapid.T) *decide.Routing {
 			Labels: map[string]selector.Value{"quality": selector.NumberValue(
 				float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
 			Senders: drawnSenders(t),
-		}, Price: drawnPrice(t)})
+		}, Price: drawnPrice(t), AwaitReceipts: rapid.SampledFrom([]time.Duration{
+			0, time.Hour, time.Hour,
+		}).Draw(t, "receipts")})
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
 			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }
 		}
@@ -181,6 +183,9 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) decide.Route {
 		Scoring:         drawnScoring(t),
 		PriceCap: rapid.SampledFrom([]map[string]int64{nil, nil, {"GBP": 4000}}).Draw(t,
 			"price cap"),
+		NoReceipt: rapid.SampledFrom([]*config.NoReceipt{nil, {After: time.Minute}, {
+			After: 2 * time.Minute,
+		}}).Draw(t, "without receipt"),
 	}}
 	route.Sticky = route.Draws() && rapid.Bool().Draw(t, "sticky")
 	route.Members = rapid.Permutation(places(len(entries))).Draw(t, "listing")
@@ -422,7 +427,8 @@ func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 			if d.State == ledger.Sending {
 				l.drawnEnd(t)
 			}
-			if state := l.record.Message.State; state != ledger.Waiting && state != ledger.Retry {
+			if row := &l.record.Message; row.State != ledger.Waiting && row.State != ledger.Retry &&
+				(row.State != ledger.Accepted || row.NextAt.IsZero()) {
 				return
 			}
 		}

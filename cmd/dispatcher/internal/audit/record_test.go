@@ -93,6 +93,12 @@ func (l *life) decide(
 		state.Answers = map[int64]decide.RowScores{row.Seq: scores}
 		seen.Intakes = []ledger.Intake{ledger.Due}
 	}
+	row.TakenAt = time.Time{}
+	for i := range l.record.Attempts {
+		if a := &l.record.Attempts[i]; row.State == ledger.Accepted && a.Outcome == "accepted" {
+			row.TakenAt = a.SettledAt
+		}
+	}
 	seen.Messages = []ledger.Message{*row}
 	if l.letter {
 		return ledger.Decision{State: ledger.Dead}
@@ -270,7 +276,8 @@ func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
 	for _, l := range []*life{
 		fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t),
-		releasedLife(t), lateLife(t), recutLife(t), mendedLife(t),
+		releasedLife(t), lateLife(t), recutLife(t), mendedLife(t), furtherLife(t),
+		slowFurtherLife(t),
 	} {
 		if found := l.verified(t); len(found) > 0 {
 			t.Errorf("%s: %+v", l.record.Message.ID, found)
@@ -344,6 +351,47 @@ func resentLife(t testing.TB) *life {
 	l.pass(time.Second)
 	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
+// furtherLife: the first choice takes it and no receipt comes, so the next channel takes it too.
+func furtherLife(t testing.TB) *life {
+	t.Helper()
+	l := furtherLifeOf(t, nil)
+	l.claimed(t, nil, nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "s"})
+	return l
+}
+
+// furtherLifeOf has been accepted, and no receipt came in time.
+func furtherLifeOf(t testing.TB, change func(*decide.Routing)) *life {
+	t.Helper()
+	l, _ := lifeOf(t, func(r *decide.Routing) {
+		if change != nil {
+			change(r)
+		}
+		r.Routes[0].NoReceipt = &config.NoReceipt{After: 10 * time.Minute}
+		for i := range r.Channels {
+			r.Channels[i].AwaitReceipts, r.Channels[i].State = time.Hour, decide.Enabled
+		}
+	})
+	l.claimed(t, jobOf("m-1", 1), nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	l.pass(10 * time.Minute)
+	return l
+}
+
+// slowFurtherLife: the channel that it goes on to asks to slow down, on a route that otherwise keeps
+// throttled messages for their channel. The last one takes it.
+func slowFurtherLife(t testing.TB) *life {
+	t.Helper()
+	l := furtherLifeOf(t, func(r *decide.Routing) { r.Routes[0].HoldThrottled = true })
+	l.claimed(t, nil, nil)
+	slow := l.flight.Channel
+	l.answer(provider.Result{Outcome: provider.Throttled, Code: "0x58"})
+	l.pass(time.Second)
+	l.claimed(t, nil, map[string]string{slow: "throttled"})
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "s"})
 	return l
 }
 

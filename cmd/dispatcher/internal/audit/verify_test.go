@@ -147,6 +147,31 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"resend on a strict lane": {resentLife, whatReason, func(_ testing.TB, l *life) {
 			l.lane("bulk", decide.Lane{Lane: config.Lane{Name: "bulk"}})
 		}},
+		"went on too early": {furtherLife, whatTime, forged(func(r *ledger.Record) {
+			r.Attempts[1].ClaimedAt = r.Attempts[1].ClaimedAt.Add(-2 * time.Second)
+		})},
+		"went on though it was delivered": {furtherLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[0].Receipt = ledger.Delivered
+			r.Attempts[0].ReceiptAt = r.Attempts[0].SettledAt.Add(time.Minute)
+		})},
+		"went on where the route does not": {furtherLife, whatReason, func(_ testing.TB, l *life) {
+			l.live.Routes[0].NoReceipt = nil
+			e := l.editions[l.live.Version]
+			e.Routing.Routes[0].NoReceipt = nil
+		}},
+		"went on after a no": {furtherLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[0].Outcome, r.Attempts[0].Segments, r.Attempts[0].PriceMicros = "refused", 0, 0
+		})},
+		"went on without flag": {furtherLife, whatReason, forged(func(r *ledger.Record) {
+			r.Message.PossibleDuplicate = false
+		})},
+		"went on called fallback": {furtherLife, whatReason, forged(func(r *ledger.Record) {
+			r.Attempts[1].Reason = ledger.ByFallback
+		})},
+		"went on to where it was": {furtherLife, whatExclusion, func(t testing.TB, l *life) {
+			l.rewrite(t, 1, func(r *decide.Ranking) { r.Candidates[0].Reason = "" })
+			l.record.Attempts[1].Channel = l.record.Attempts[0].Channel
+		}},
 		"retry called fallback": {partLife, whatReason, forged(func(r *ledger.Record) {
 			r.Attempts[1].Reason = ledger.ByFallback
 		})},

@@ -123,6 +123,9 @@ func endOf(problem envelope.Code) ledger.State {
 // decide finds a channel for a message, or makes it wait, and adds up what it has waited for.
 func (a *assigner) decide(t *Task) decision {
 	t.At = a.now
+	if t.was == ledger.Accepted {
+		return a.goOn(t)
+	}
 	d := a.choose(t)
 	if t.Row.MayBeTaken && (d.State == ledger.Failed || d.State == ledger.Rejected) {
 		d.State, d.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
@@ -212,7 +215,7 @@ func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
 	}
 	d.Attempt = ledger.Attempt{
 		Number: t.Row.Attempts + 1, Channel: ch.Name,
-		Reason:   AttemptReason(&t.Row, d.Plan.FirstChoice, ch.Name),
+		Reason:   t.reason(d.Plan.FirstChoice, ch.Name),
 		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
 		LeavesAt: room.release.At,
 	}
@@ -236,6 +239,14 @@ func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
 		a.snapshot.Rooms[c].Take(t.Lane.Order == 0)
 	}
 	return d
+}
+
+// reason is why the attempt goes to a channel.
+func (t *Task) reason(firstChoice, channel string) ledger.AttemptReason {
+	if t.was == ledger.Accepted {
+		return ledger.ByNoReceipt
+	}
+	return AttemptReason(&t.Row, firstChoice, channel)
 }
 
 // AttemptReason tells first choices, which only a message's first attempt can be, from

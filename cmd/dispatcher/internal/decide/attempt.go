@@ -41,7 +41,11 @@ type Attempt struct {
 	pinned              string
 	duplicate           bool
 	mayBeTaken          bool // an earlier attempt may have been taken
-	holdThrottled       bool
+	// further says that an earlier attempt was accepted, see ledger.ByNoReceipt.
+	further bool
+	// goesOn is how long after it is accepted the message goes on without a receipt; 0 for never.
+	goesOn        time.Duration
+	holdThrottled bool
 
 	// Search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under
 	// the same key, one that nobody answered.
@@ -61,6 +65,7 @@ func newAttempt(t *Task, d *decision) Attempt {
 		Traceparent: t.msg.Traceparent,
 		pinned:      t.Row.Pinned, duplicate: t.Row.PossibleDuplicate, mayBeTaken: t.Row.MayBeTaken,
 		holdThrottled: t.Route.HoldThrottled, Search: searchOf(&t.Lane),
+		further: t.was == ledger.Accepted, goesOn: t.goesOn(ch),
 	}
 	f.Submission = provider.Submission{
 		ID: t.Row.ID, Attempt: a.Number,
@@ -92,7 +97,8 @@ func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt 
 		Expires: m.ExpiresAt, Segments: a.Segments, Price: a.PriceMicros,
 		Lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
 		pinned: m.Pinned, duplicate: m.PossibleDuplicate, mayBeTaken: a.Reason == ledger.ByResend,
-		Search: searchOf(lane), RepeatUntil: m.SameKeyUntil,
+		further: a.Reason == ledger.ByNoReceipt,
+		Search:  searchOf(lane), RepeatUntil: m.SameKeyUntil,
 	}
 	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
 		f.metadata, f.Traceparent = msg.Metadata, msg.Traceparent

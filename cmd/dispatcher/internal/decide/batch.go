@@ -276,8 +276,8 @@ func (r *Decided) Notices() []ledger.Notice {
 		t, d := &r.Tasks[i], &r.Decisions[i]
 		switch r.Intakes[i] {
 		case ledger.Due:
-			if d.State == "" {
-				continue // it was left as it is
+			if d.State == "" || t.was == ledger.Accepted {
+				continue // it was left as it is, or stays accepted for who hears of it
 			}
 		case ledger.Duplicate:
 			continue

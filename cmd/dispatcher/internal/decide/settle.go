@@ -52,6 +52,9 @@ func NotSent(code string) provider.Result {
 // the database's clock as this process knows it.
 func Settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := settle(f, res, now)
+	if f.further && s.Reason == "" {
+		return s // the message is accepted as before
+	}
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
 	return s
@@ -94,11 +97,14 @@ func settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 		if f.untilReceipt {
 			s.Hold = f.hold
 		}
+		f.await(&s, now)
 	case provider.Rejected:
 		s.State, s.Reason = ledger.Rejected, res.Code
 	case provider.Unknown:
 		s.State = ledger.Unknown
-		clarify(f, res, &s, now)
+		if !f.further {
+			clarify(f, res, &s, now)
+		}
 	case provider.Refused, provider.Throttled:
 		again(f, res, left, &s, now)
 	}
@@ -113,7 +119,10 @@ func settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	case s.State == ledger.Retry && s.Pinned == f.Channel:
 		s.Hold = f.hold
 	}
-	if f.mayBeTaken && (s.State == ledger.Rejected || s.State == ledger.Failed) {
+	switch {
+	case f.further:
+		stayAccepted(&s, now)
+	case f.mayBeTaken && (s.State == ledger.Rejected || s.State == ledger.Failed):
 		s.State, s.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
 	}
 	return s

@@ -297,6 +297,9 @@ func (d *Dispatcher) acquire(
 func (d *Dispatcher) noteWaiting(r *claim) {
 	for i := range r.decided.Decisions {
 		decision := &r.decided.Decisions[i]
+		if decision.State == ledger.Accepted {
+			d.due.add(decision.NextAt, r.decided.Now)
+		}
 		if decision.State == ledger.Waiting {
 			d.backlog.Store(true)
 			if r.decided.Tasks[i].Lane.Order == 0 {

@@ -222,7 +222,7 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 		m.decisions.WithLabelValues(t.Row.Lane, string(d.State)).Inc()
 		if d.State == ledger.Sending {
 			m.choices.WithLabelValues(d.Attempt.Channel, string(d.Attempt.Reason)).Inc()
-		} else {
+		} else if d.State != ledger.Accepted {
 			m.passedOver.WithLabelValues(d.Reason).Inc()
 		}
 	}

@@ -92,7 +92,7 @@ func (s *settler) write(batch []answered) {
 	settlements, again := make([]ledger.Settlement, len(batch)), false
 	for i := range batch {
 		settlements[i] = decide.Settle(batch[i].attempt.Attempt, &batch[i].result, now)
-		again = again || settlements[i].State == ledger.Retry
+		again = again || settlements[i].State == ledger.Retry || settlements[i].NextAt.Equal(now)
 		s.d.due.add(settlements[i].NextAt, now)
 	}
 	began := time.Now()

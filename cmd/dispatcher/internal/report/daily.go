@@ -97,10 +97,12 @@ type DailyRow struct {
 	NoReceipt   int64 `json:"no_receipt"`
 	// Attempts are all that were made on the day: Accepted, Failed and Unknown ones, Unsent ones,
 	// which the dispatcher itself did not send, and Pending ones, which have no outcome yet.
-	// Retries and Resends are attempts, as Fallback is; the others were made for the first choice.
+	// Retries, Resends and Further are attempts, as Fallback is; the others were made for the first
+	// choice. Further were made because no receipt had come.
 	Attempts int64 `json:"attempts"`
 	Retries  int64 `json:"retries"`
 	Resends  int64 `json:"resends"`
+	Further  int64 `json:"further"`
 	Unsent   int64 `json:"unsent"`
 	Pending  int64 `json:"pending"`
 	// The same shares in segments and in money. FirstChoiceSegments are those of the messages that
@@ -142,6 +144,7 @@ type DailyTotal struct {
 	Attempts    int64  `json:"attempts"`
 	Retries     int64  `json:"retries"`
 	Resends     int64  `json:"resends"`
+	Further     int64  `json:"further"`
 	Unsent      int64  `json:"unsent"`
 	Pending     int64  `json:"pending"`
 	// UnknownSegments and UnknownMicros may be billed as well.
@@ -264,6 +267,7 @@ func totals(rows []DailyRow) []DailyTotal {
 		t.Attempts += r.Attempts
 		t.Retries += r.Retries
 		t.Resends += r.Resends
+		t.Further += r.Further
 		t.Unsent += r.Unsent
 		t.Pending += r.Pending
 		t.UnknownSegments += r.UnknownSegments
@@ -390,6 +394,7 @@ func (r *DailyRow) fill(from *ledger.DailyRow) {
 	r.Segments, r.CostMicros, r.Currency = from.Segments, from.CostMicros, from.Currency
 	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros
 	r.Attempts, r.Retries, r.Resends = from.Attempts, from.Retries, from.Resends
+	r.Further = from.Further
 	r.Unsent, r.Pending, r.Reason = from.Unsent, from.Pending, from.Reason
 	r.DeliveredSegments, r.DeliveredMicros = from.DeliveredSegments, from.DeliveredMicros
 }

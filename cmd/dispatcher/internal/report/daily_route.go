@@ -115,7 +115,7 @@ func (d *routeDay) try(r *ledger.DailyRow) {
 }
 
 // reasons of an attempt, in the order in which reports list them.
-var reasons = []string{"first_choice", "fallback", "retry", "resend"}
+var reasons = []string{"first_choice", "fallback", "retry", "resend", "no_receipt"}
 
 func byReason(a, b string) int {
 	return cmp.Compare(slices.Index(reasons, a), slices.Index(reasons, b))

@@ -23,6 +23,8 @@ const (
 	causeHealth    = "health_weighting" // a lowered weight left the channel fewer draws
 	causeRefused   = "refused"
 	causeUnknown   = "unknown" // the first attempt got no answer, and the message was sent once more
+	// causeNoReceipt: it was accepted, no receipt came in time, and the next channel got it as well.
+	causeNoReceipt = "no_receipt"
 )
 
 // endCauses are those of messages that have ended without a channel being known to have taken them.

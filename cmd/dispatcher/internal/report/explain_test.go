@@ -133,6 +133,16 @@ func records() map[string]*ledger.Record {
 		"scheduled": newRecord(ledger.Scheduled),
 	}
 	out["scheduled"].Message.NextAt = ten.AddDate(0, 0, 1)
+	goesOn := newRecord(ledger.Accepted, first)
+	goesOn.Message.NextAt = ten.Add(10 * time.Minute)
+	out["goes-on-without-a-receipt"] = goesOn
+	further := attempt("c", ledger.ByNoReceipt, outcomeAccepted, "",
+		ranked("a", 0, "already_tried"), ranked("c", 40, ""))
+	further.ClaimedAt = ten.Add(10 * time.Minute)
+	further.SettledAt = further.ClaimedAt.Add(time.Second)
+	wentOn := newRecord(ledger.Accepted, first, further)
+	wentOn.Message.PossibleDuplicate = true
+	out["went-on-without-a-receipt"] = wentOn
 	out["unfit-then-next"] = newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice,
 		outcomeRefused, "0x0000000a"),
 		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"),

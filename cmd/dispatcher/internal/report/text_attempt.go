@@ -41,6 +41,18 @@ func (a *attemptPage) Took() time.Duration {
 	return a.SettledAt.Sub(a.ClaimedAt)
 }
 
+// Unreceipted is how long after the last answer by which the message was accepted the attempt was
+// made; 0 when that is not known.
+func (a *attemptPage) Unreceipted() (since time.Duration) {
+	for i := range a.Page.Attempts {
+		b := &a.Page.Attempts[i]
+		if b.Number < a.Number && b.Outcome == outcomeAccepted && b.SettledAt != nil {
+			since = max(a.ClaimedAt.Sub(*b.SettledAt), 0)
+		}
+	}
+	return since
+}
+
 // AnsweredBy says who told what became of the attempt, where its provider did not.
 func (a *attemptPage) AnsweredBy() string { return answeredWords[a.Code] }
 

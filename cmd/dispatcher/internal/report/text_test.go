@@ -65,7 +65,8 @@ func TestEveryRecordIsExplained(t *testing.T) {
 			}
 		}
 		for i := range rapid.IntRange(0, 3).Draw(r, "attempts") {
-			why := pick("attempt reason", "first_choice", "fallback", "retry", "resend")
+			why := pick("attempt reason", "first_choice", "fallback", "retry", "resend",
+				"no_receipt")
 			a := attempt(pick("channel", "a", "b", "gone"), ledger.AttemptReason(why),
 				pick("outcome", "", "accepted", "rejected", "refused", "throttled", "unknown"),
 				pick("code", "", "late", "stopping", "expired", "operator", "lookup", "E1"))

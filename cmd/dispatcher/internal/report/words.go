@@ -42,8 +42,9 @@ var exclusionWords = map[string]string{
 	"misconfigured":    "settings not usable on the instance that looked",
 	"closed":           "connection closed",
 
-	causeRefused: "submit refused",
-	causeUnknown: "submit without an answer, and the message sent once more",
+	causeRefused:   "submit refused",
+	causeUnknown:   "submit without an answer, and the message sent once more",
+	causeNoReceipt: "no receipt in time, and the message sent through the next channel as well",
 
 	// What follows a space says which limit never has room.
 	"closed no_slot":         "closed: its limit is 0",

@@ -1,0 +1,263 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+const unreceipted = 10 * time.Minute
+
+// TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks: the time begins with an answer that says yes,
+// of a channel whose receipts are awaited for longer. Otherwise the message is settled as ever.
+func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(w *world, t *Task)
+		goesOn bool
+	}{
+		"it asks": {func(*world, *Task) {}, true},
+		"it does not": {
+			func(w *world, _ *Task) { w.routing.Routes[0].NoReceipt = nil }, false,
+		},
+		"no receipts": {
+			func(w *world, _ *Task) { w.routing.Channels[0].AwaitReceipts = 0 }, false,
+		},
+		"not awaited so long": {
+			func(w *world, _ *Task) { w.routing.Channels[0].AwaitReceipts = unreceipted }, false,
+		},
+		"its deadline is before": {
+			func(_ *world, t *Task) { t.Row.ExpiresAt = noon.Add(unreceipted) }, false,
+		},
+		"sent once more after no answer": {
+			func(_ *world, t *Task) { t.Row.PossibleDuplicate = true }, false,
+		},
+		"the rest of a message": {
+			func(_ *world, t *Task) { t.Row.Pinned, t.Row.PartsLeft = "a", []int{1} }, false,
+		},
+		"a further attempt": {
+			func(_ *world, t *Task) { t.was, t.Row.PossibleDuplicate = ledger.Accepted, true }, true,
+		},
+	} {
+		w := goingOn(t)
+		task := w.task("a")
+		c.change(w, task)
+		d := decision{
+			Decision: ledger.Decision{Attempt: ledger.Attempt{Number: 1, Channel: "a", Segments: 1}},
+			channel:  &w.routing.Channels[0],
+		}
+		f := newAttempt(task, &d)
+		s := Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
+		want := time.Time{}
+		if c.goesOn {
+			want = noon.Add(unreceipted)
+		}
+		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Tried != c.goesOn {
+			t.Errorf("%s: settled as %s, next at %s, tried %t", name, s.State, s.NextAt, s.Tried)
+		}
+	}
+}
+
+// goingOn is a world whose route goes on without a receipt.
+func goingOn(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: unreceipted}
+	for i := range w.routing.Channels {
+		w.routing.Channels[i].AwaitReceipts = time.Hour
+	}
+	return w
+}
+
+// takenRow is a due row that channel c took so long ago.
+func takenRow(ago time.Duration) ledger.Message {
+	row := storedRow(ledger.Accepted, 1)
+	row.Tried, row.TakenAt = []string{"c"}, noon.Add(-ago)
+	return row
+}
+
+// TestAMessageGoesOnWhenItsTimeIsOver: to a channel that has not had it, under all that holds for a
+// retry. It stays accepted in every other case.
+func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	all := func(w *world, why string) {
+		for i := range w.unready {
+			w.unready[i] = why
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(w *world, row *ledger.Message)
+		sent   bool
+		again  time.Duration // until it is considered again; 0 for never
+	}{
+		"its time is over": {func(*world, *ledger.Message) {}, true, 0},
+		"a receipt came":   {func(_ *world, m *ledger.Message) { m.ReceiptCame = true }, false, 0},
+		"the route does not ask any more": {
+			func(w *world, _ *ledger.Message) { w.routing.Routes[0].NoReceipt = nil }, false, 0,
+		},
+		"the route waits longer by now": {
+			func(w *world, _ *ledger.Message) {
+				w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: 2 * unreceipted}
+			}, false, unreceipted - bookingTolerance,
+		},
+		"its deadline has passed": {
+			func(_ *world, m *ledger.Message) { m.ExpiresAt = noon }, false, 0,
+		},
+		"every channel had it": {
+			func(_ *world, m *ledger.Message) { m.Tried = []string{"a", "b", "c"} }, false, 0,
+		},
+		"the others cost too much": {
+			func(w *world, _ *ledger.Message) { w.routing.Routes[0].PriceCap = map[string]int64{"GBP": 1} },
+			false, 0,
+		},
+		"the others are not ready": {
+			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, lookAgain,
+		},
+		"the others are switched off": {
+			func(w *world, _ *ledger.Message) {
+				w.routing.Channels[0].State, w.routing.Channels[1].State = Disabled, Draining
+			}, false, lookForRoute,
+		},
+		"it is paused": {
+			func(w *world, _ *ledger.Message) { w.routing.Paused = config.Paused{Lanes: []string{"bulk"}} },
+			false, lookForRoute,
+		},
+		"a message that may be in flight twice already": {
+			func(_ *world, m *ledger.Message) { m.PossibleDuplicate, m.MayBeTaken = true, true }, true, 0,
+		},
+		"the same at its deadline": {
+			func(_ *world, m *ledger.Message) {
+				m.PossibleDuplicate, m.MayBeTaken, m.ExpiresAt = true, true, noon
+			}, false, 0,
+		},
+	} {
+		w, row := goingOn(t), takenRow(unreceipted)
+		c.change(w, &row)
+		_, d := w.decideDue(row)
+		if c.sent {
+			if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByNoReceipt ||
+				d.Attempt.Channel == "c" || d.Attempt.Number != 2 || d.Attempt.Ranking == nil {
+				t.Errorf("%s: %+v", name, d.Decision)
+			}
+			continue
+		}
+		want := ledger.Decision{State: ledger.Accepted, Plan: row.Plan}
+		if c.again > 0 {
+			want.NextAt = noon.Add(c.again)
+		}
+		if diff := cmp.Diff(want, d.Decision); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	w := goingOn(t)
+	w.seen.Messages = []ledger.Message{takenRow(unreceipted)}
+	w.seen.Intakes, w.seen.OptedOut = []ledger.Intake{ledger.Due}, []bool{true}
+	r := NewPlan(w.routing, testKeys, noon, nil)
+	got, err := Batch(r, w.seen, &Snapshot{Unready: w.unready})
+	if err != nil || got.Decisions[0].State != ledger.Accepted || !got.Decisions[0].NextAt.IsZero() {
+		t.Errorf("its recipient has opted out: %+v, %v", got, err)
+	}
+	if told := got.Notices(); len(told) > 0 {
+		t.Errorf("an event tells of a message that stays accepted: %s", told[0].Value)
+	}
+}
+
+// TestAMessageStaysAcceptedWhateverTheNextChannelAnswers: it goes on at once when that certainly
+// has nothing of it, and is flagged when it may.
+func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
+	t.Parallel()
+	const never = -1
+	part := func(outcomes ...provider.Outcome) (all []provider.Part) {
+		for i, o := range outcomes {
+			all = append(all, provider.Part{Index: i, Outcome: o, Reference: "r"})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		result provider.Result
+		lost   bool
+		next   time.Duration
+		tried  bool
+		flags  bool
+		reason string
+	}{
+		"accepted": {
+			provider.Result{Outcome: provider.Accepted, Reference: "r"},
+			false, unreceipted, true, true,
+			"no_receipt",
+		},
+		"rejected": {provider.Result{Outcome: provider.Rejected}, false, never, false, false, ""},
+		"refused":  {provider.Result{Outcome: provider.Refused}, false, 0, true, false, ""},
+		"late": {
+			provider.Result{Outcome: provider.Refused, Code: CodeLate}, false, 0, false, false, "",
+		},
+		"expired": {
+			provider.Result{Outcome: provider.Refused, Code: CodeExpired}, false, never, false, false, "",
+		},
+		"throttled": {
+			provider.Result{Outcome: provider.Throttled}, false, 0, false, false, "",
+		},
+		"no answer": {
+			provider.Result{Outcome: provider.Unknown, Code: "timeout"},
+			false, never, false, true,
+			"ambiguous_final",
+		},
+		"its process is gone": {provider.Result{}, true, never, false, true, "ambiguous_final"},
+		"taken in part": {
+			provider.Result{
+				Outcome: provider.Refused,
+				Parts:   part(provider.Accepted, provider.Refused, provider.Refused),
+			}, false, never, false, true, "ambiguous_final",
+		},
+	} {
+		f := testFlight()
+		f.further, f.goesOn, f.Search.resendOnce = true, unreceipted, true
+		f.Search.steps, f.Submission.Key = []string{"same_key", "lookup", "receipt"}, "key"
+		f.Search.Can = provider.Capabilities{SameKeyFor: time.Hour, Lookup: true}
+		s := Settle(f, &c.result, noon)
+		if c.lost {
+			s = SettleLost(f, noon)
+		}
+		want := time.Time{}
+		if c.next != never {
+			want = noon.Add(c.next)
+		}
+		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Pinned != "" ||
+			s.PartsLeft != nil || s.Ambiguity != nil || s.PossibleDuplicate != c.flags ||
+			s.Reason != c.reason || (s.Notice != nil) != (c.reason != "") {
+			t.Errorf("%s: %+v", name, s)
+		}
+		for _, part := range []string{
+			`"state":"accepted"`, `"possible_duplicate":true`, `"reason":"` + c.reason + `"`,
+		} {
+			if n := s.Notice; n != nil && !strings.Contains(string(n.Value), part) {
+				t.Errorf("%s: the event %s", name, n.Value)
+			}
+		}
+		if s.Tried != c.tried && c.next != never {
+			t.Errorf("%s: tried %t", name, s.Tried)
+		}
+	}
+}
+
+// TestARecordedFurtherAttemptIsKnownByItsReason: what a lost instance left is closed as the process
+// that made it would have done.
+func TestARecordedFurtherAttemptIsKnownByItsReason(t *testing.T) {
+	t.Parallel()
+	row := storedRow(ledger.Sending, 2)
+	for reason, want := range map[ledger.AttemptReason]ledger.State{
+		ledger.ByNoReceipt: ledger.Accepted, ledger.ByFallback: ledger.Unknown,
+	} {
+		a := ledger.Attempt{Number: 2, Channel: "a", Reason: reason, Segments: 1}
+		f := RecordedAttempt(&row, &a, &Lane{})
+		if s := SettleLost(f, noon); s.State != want {
+			t.Errorf("%s: %+v", reason, s)
+		}
+	}
+}
