@@ -33,8 +33,8 @@ func (c *Counter) Level() Level {
 // max there.
 func (l *Limit) Closed() bool { return l.Max <= 0 && l.Window != Prepaid }
 
-// Unused is the counter of a limit at the beginning of a window, for an answer that knows nothing of
-// the ledger: a prepaid budget has enough then.
+// Unused is the counter of a limit at the beginning of a window, for an answer that knows nothing
+// of the ledger: a prepaid budget has enough then.
 func (l *Limit) Unused() Counter {
 	c := Counter{Limit: *l, Max: l.Max}
 	if l.Window == Prepaid {

@@ -32,6 +32,7 @@ func pathsOf(r *Routing) []pathValue {
 	pathsOfBlocked(root.below("blocked"), &r.Blocked)
 	pathsOfAllowed(root.below("allowed"), &r.Allowed)
 	pathsOfPaused(root.below("paused"), &r.Paused)
+	pathsOfGuards(root.below("guards"), r.Guards)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())
 	for i := range r.Lanes {

@@ -42,6 +42,9 @@ func full(t *testing.T) *config.Routing {
 	}
 	return &config.Routing{
 		Timezone: zone,
+		Guards: []config.Guard{{
+			Per: config.ByTenant, Times: 5, AtLeast: 200, Days: 9, Action: config.GuardWarns,
+		}},
 		Channels: []config.Channel{{
 			Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "tls": true},
 			Capacity: 5,

@@ -41,7 +41,7 @@ func Parts() []*Part {
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
 		senderRulePart, limitPart, policyPart, routePart, matchPart, quietPart, expressionPart,
 		functionPart, healthPart, healthReceiptsPart, noReceiptPart, lanePart, ratesPart, blockedPart,
-		allowedPart, pausedPart, inboundPart, sourcePart, keywordsPart,
+		allowedPart, pausedPart, guardPart, inboundPart, sourcePart, keywordsPart,
 	}
 }
 
@@ -89,6 +89,8 @@ var documentPart = &Part{"document", []Key{
 		"name may stand in every list of [countries](#countries)"},
 	{"blocked", "", none, "numbers that get no message: [blocked numbers](#blocked-numbers)"},
 	{"paused", "", none, "what is not sent for now: [paused](#paused)"},
+	{"guards", "", none, "list of [guards](#guards), which stop or report traffic that is not like " +
+		"that of the days before"},
 	{"inbound", "", "", "to which tenant a message from a subscriber belongs: [inbound](#inbound)"},
 }}
 
@@ -359,6 +361,16 @@ var pausedPart = &Part{"paused", []Key{
 	{"routes", "route", none, "names of routes"},
 	{"tenants", "tenant", none, "names of tenants"},
 	{"prefixes", "prefix", none, "beginnings of numbers, `\"+44\"`"},
+}}
+
+var guardPart = &Part{"guard", []Key{
+	{"per", "", required, "`calling_code` of the recipients' numbers, or `tenant`"},
+	{"times", "", required, "1 to 1000: more messages in an hour than so many times the usual trip it"},
+	{"at_least", "", required, "fewer messages in the hour never trip it"},
+	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual is the mean of the same "+
+		"hour of so many days before today, as far as they are closed", mostGuardDays)},
+	{"action", "", code(string(GuardPauses)), "`pause`: the tenant or the calling code is " +
+		"[paused](#paused). `warn`: it is only reported"},
 }}
 
 var inboundPart = &Part{"inbound", []Key{

@@ -114,8 +114,8 @@ func readWindow(v value) admission.Window {
 	return w
 }
 
-// ParseWindow reads a window as a document and the flags of commands have it: 1s, 1m, 1h, 1d, prepaid, or
-// the same length in other units, such as 60s or 24h.
+// ParseWindow reads a window as a document and the flags of commands have it: 1s, 1m, 1h, 1d,
+// prepaid, or the length of one of the first four in other units, such as 60s or 24h.
 func ParseWindow(text string) (admission.Window, error) {
 	w, err := admission.ParseWindow(text)
 	if err == nil {

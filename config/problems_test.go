@@ -288,6 +288,17 @@ var badDocuments = []struct{ name, doc string }{
 		"money that slides",
 		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: 1h, max: 10, unit: money, sliding: true}]`),
 	},
+	{"guard of nothing", "guards: [{}]\n" + route("weights: {a: 1}")},
+	{
+		"guards that are the same",
+		"guards: [{per: tenant, times: 5, at_least: 2}, {per: tenant, times: 9, at_least: 2}]\n" +
+			route("weights: {a: 1}"),
+	},
+	{
+		"guard of unknown words",
+		"guards: [{per: prefix, times: 0, at_least: 0, days: 32, action: block}]\n" +
+			route("weights: {a: 1}"),
+	},
 	{
 		"budget with a max",
 		channel(`provider: sandbox, price: {currency: GBP, default: "0.03"}, limits: [{window: prepaid, max: 10, unit: money}]`),

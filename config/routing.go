@@ -29,6 +29,8 @@ type Routing struct {
 	Allowed Allowed
 	// Paused says what is not sent for now.
 	Paused Paused
+	// Guards look for traffic that is not like that of the days before.
+	Guards []Guard
 	// Inbound says whose the messages are that subscribers send.
 	Inbound Inbound
 }
@@ -66,6 +68,9 @@ func readRouting(root value, applied bool) *Routing {
 	routing.Routes = readRoutes(top, known)
 	if v, ok := top.get("paused"); ok {
 		routing.Paused = readPaused(v, routing)
+	}
+	if v, ok := top.get("guards"); ok {
+		routing.Guards = readGuards(v)
 	}
 	routing.Inbound = readInbound(top, routing.ChannelNames())
 	routing.settleBursts()

@@ -104,6 +104,7 @@ type Ledger struct {
 	Days        *Days
 	Audits      *Audits
 	DeadRecords *DeadRecords
+	Guards      *Guards
 
 	Reconciliations *Reconciliations
 	Seals           *Seals
@@ -128,6 +129,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Messages = &Messages{db: d, routing: l.Routing, ambiguities: l.Ambiguities}
 	l.DeadRecords = &DeadRecords{db: d, messages: l.Messages}
 	l.Reports = &Reports{d}
+	l.Guards = &Guards{d}
 	l.Days = &Days{d}
 	l.Audits = &Audits{d}
 	l.Reconciliations = &Reconciliations{d}

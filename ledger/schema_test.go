@@ -261,8 +261,9 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at ranking",
 		"weights": "version route mode fallback lowest_first place channel weight " +
 			"effective_weight sticky",
-		"receipts": "message_id attempt part channel reference state cause code received_at",
-		"top_ups":  "id at login author channel scope currency micros before granted key",
+		"receipts":    "message_id attempt part channel reference state cause code received_at",
+		"guard_trips": "id at per subject action hour seen usual days times at_least version",
+		"top_ups":     "id at login author channel scope currency micros before granted key",
 		"limit_restarts": "channel scope window_seconds unit restarted_at version author " +
 			"reason was_start was_granted window_start granted set_aside",
 		"limit_windows": "channel scope window_seconds window_start unit max granted " +

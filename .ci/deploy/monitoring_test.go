@@ -295,6 +295,7 @@ dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="enough"} 9x240
 dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="unpaid"} 4x240
 dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="low"} 0x240
 dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="spent"} 0x240
+dispatcher_steer_guard_trips_total{per="calling_code",action="pause"} 2x240
 dispatcher_dispatch_trouble_total{where="steer"} 3x240
 dispatcher_dispatch_recovered_attempts_total 7x240
 dispatcher_dispatch_scoring_fallbacks_total{trouble="timeout"} 2x240
@@ -391,6 +392,9 @@ func TestEachAlertFires(t *testing.T) {
 		"a spent budget": {map[string]string{
 			`dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="spent"`: "0x40 2x200"},
 			[]string{"DispatcherBudgetLow"}},
+		"DispatcherGuardTripped": {map[string]string{
+			"dispatcher_steer_guard_trips_total": "2x40 3x200"},
+			[]string{"DispatcherGuardTripped"}},
 		"DispatcherReceiptsMissing": {map[string]string{
 			`dispatcher_receive_closed_total{state="no_receipt"`: "0+700x240"},
 			[]string{"DispatcherReceiptsMissing"}},

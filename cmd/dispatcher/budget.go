@@ -165,7 +165,8 @@ func (c *cli) budgetHistoryCommand() *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&f.Tenant, "tenant", "", "only those of budgets of this tenant (default all)")
+	cmd.Flags().StringVar(&f.Tenant, "tenant", "",
+		"only those of budgets of this tenant (default all)")
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most this many")
 	as.addTo(cmd.Flags())
 	return cmd
@@ -173,9 +174,9 @@ func (c *cli) budgetHistoryCommand() *cobra.Command {
 
 // topUpSheet has a column for each field in CSV, and in a table what fits a terminal.
 func topUpSheet(rows []control.ToppedUp, as format) sheet {
-	s := list(as, rows, append(keys[control.ToppedUp](formatCSV, "id", "at", "author", "login", "reason",
-		"channel", "scope", "currency", "amount", "topped_up_before", "topped_up", "used", "key",
-		"repeated"), []column[control.ToppedUp]{
+	s := list(as, rows, append(keys[control.ToppedUp](formatCSV, "id", "at", "author", "login",
+		"reason", "channel", "scope", "currency", "amount", "topped_up_before", "topped_up", "used",
+		"key", "repeated"), []column[control.ToppedUp]{
 		{only: formatTable, head: "when (UTC), who", width: 20, cell: func(u *control.ToppedUp) any {
 			return as.cell(byType, u.At) + "\n" + u.Author
 		}},

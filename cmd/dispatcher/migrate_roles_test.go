@@ -115,6 +115,8 @@ func (o *office) fillRest() {
 	o.exec(`insert into dispatcher.limit_restarts (channel, scope, window_seconds, unit, version,
 		author, reason, was_start, was_granted, window_start, granted)
 		values ('c', 'channel', 60, 'messages', 1, 'ann', 'clock', now(), 0, now() - interval '1 h', 0)`)
+	o.exec(`insert into dispatcher.guard_trips (per, subject, action, hour, seen, usual, days, times,
+		at_least) values ('tenant', 'shop', 'warn', now(), 9, 1, 7, 5, 5)`)
 	o.exec(`insert into dispatcher.top_ups (channel, scope, currency, micros, before, granted, author,
 		reason) values ('', 'tenant:shop', 'GBP', 5, 0, 0, 'ann', 'call +447700900123')`)
 	o.exec(`with r as (insert into dispatcher.ramps (route, from_weights, to_weights, steps, every,
@@ -170,7 +172,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 37
+		want := 38
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -334,6 +336,8 @@ var changesOfHistory = []string{
 	`delete from dispatcher.reconciliation_differences`,
 	`update dispatcher.limit_restarts set author = 'x'`,
 	`delete from dispatcher.limit_restarts`,
+	`update dispatcher.guard_trips set version = null`,
+	`delete from dispatcher.guard_trips`,
 	`update dispatcher.top_ups set micros = 1`,
 	`delete from dispatcher.top_ups`,
 	`update dispatcher.ramp_moves set author = 'x'`,
@@ -540,11 +544,9 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the last migration had not been applied
-		`drop view facts.evidence`,
-		`drop index dispatcher.due_waiting`,
-		`alter type dispatcher.due_message drop attribute taken_at, drop attribute receipt_came`,
-		`delete from dispatcher.schema_migrations where version = 21`,
-		`update dispatcher.schema_version set version = 20`,
+		`drop table dispatcher.guard_trips cascade`,
+		`delete from dispatcher.schema_migrations where version = 22`,
+		`update dispatcher.schema_version set version = 21`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

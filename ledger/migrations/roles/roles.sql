@@ -151,6 +151,9 @@ grant insert, delete on dispatcher.inbound_parts, dispatcher.inbound_outbox to d
 grant insert, delete, update (until) on dispatcher.inbound_seen to dispatcher_app;
 grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_app;
 
+-- What guards found. It stays what it is.
+grant insert on dispatcher.guard_trips to dispatcher_app;
+
 -- What operators did. It stays what it is.
 grant insert on dispatcher.operator_actions to dispatcher_app;
 

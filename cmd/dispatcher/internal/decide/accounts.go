@@ -104,8 +104,8 @@ func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []ad
 	return dst
 }
 
-// ownAccounts are those of the limits of a whole channel, divided by its policy. A prepaid budget is
-// not: it has no history of windows.
+// ownAccounts are those of the limits of a whole channel, divided by its policy. A prepaid budget
+// is not: it has no history of windows.
 func (a *assigner) ownAccounts(c int) []admission.Account {
 	ch, gate := &a.routing.Channels[c], &a.states[c].Gate
 	accounts, rate := make([]admission.Account, len(gate.Counters)), gate.Ease.RateAt(a.now)

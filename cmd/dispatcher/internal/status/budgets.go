@@ -83,8 +83,8 @@ func (b *Budget) share() float64 {
 // mostBudgets is how many findings there are about budgets, at most.
 const mostBudgets = 5
 
-// findBudgets warns of budgets that are used up, or nearly. One that nothing was ever topped up for is
-// worth it only while messages wait: any name of a tenant makes one.
+// findBudgets warns of budgets that are used up, or nearly. One that nothing was ever topped up for
+// is worth it only while messages wait: any name of a tenant makes one.
 func findBudgets(budgets []Budget) []Finding {
 	var found []Finding
 	more := 0

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
@@ -15,6 +16,12 @@ const muchLag = 10_000
 func (s *Now) find() []Finding {
 	found := []Finding{}
 	for _, what := range s.Paused {
+		if t := s.pausedBy(what); t != nil {
+			found = append(found, Warned("guard", what+" was paused by a guard: "+t.words(),
+				"find out whose traffic it is; dispatcher resume ends the pause, and the guard leaves it "+
+					"alone until the next hour"))
+			continue
+		}
 		found = append(found, Warned("pause", what+" is paused by an operator",
 			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
 	}
@@ -23,6 +30,12 @@ func (s *Now) find() []Finding {
 	}
 	for i := range s.Lanes {
 		found = append(found, s.Lanes[i].find(s.Instances)...)
+	}
+	for i := range s.Trips {
+		if t := &s.Trips[i]; t.Action == string(config.GuardWarns) && s.Now.Sub(t.At) < warnFor {
+			found = append(found, Warned("guard", t.what()+" has far more messages than usual: "+
+				t.words(), "find out whose traffic it is; dispatcher pause stops it"))
+		}
 	}
 	found = append(found, findBudgets(s.Budgets)...)
 	if s.Instances == 0 {
@@ -37,6 +50,33 @@ func (s *Now) find() []Finding {
 		}
 	}
 	return found
+}
+
+// warnFor is how long a trip that paused nothing is worth a Finding.
+const warnFor = 2 * time.Hour
+
+// pausedBy is the latest trip that paused what is paused; nil when operators did.
+func (s *Now) pausedBy(what string) *GuardTrip {
+	for i := range s.Trips {
+		if t := &s.Trips[i]; t.Version != nil && t.what() == what {
+			return t
+		}
+	}
+	return nil
+}
+
+// what is the subject as pauses name it.
+func (t *GuardTrip) what() string {
+	p := config.Paused{Tenants: []string{t.Subject}}
+	if t.Per == string(config.ByCallingCode) {
+		p = config.Paused{Prefixes: []string{"+" + t.Subject}}
+	}
+	return p.Words()[0]
+}
+
+func (t *GuardTrip) words() string {
+	return fmt.Sprintf("%d messages from %s to %s (UTC), usual are %.1f in that hour (%d days)",
+		t.Seen, t.Hour.Format("15:04"), t.At.Format("15:04"), t.Usual, t.Days)
 }
 
 // find lists what is wrong with a channel that is meant to send.

@@ -24,6 +24,8 @@ type Now struct {
 	Lanes          []Lane    `json:"lanes"`
 	// Paused is what operators have paused, such as "lane bulk".
 	Paused []string `json:"paused"`
+	// Trips are what guards found in the last day, newest first.
+	Trips []GuardTrip `json:"trips"`
 	// Budgets are the prepaid ones, the most used first.
 	Budgets   []Budget  `json:"budgets"`
 	Waiting   []Waiters `json:"waiting"` // most of them first
@@ -115,6 +117,19 @@ type Process struct {
 	RoutingVersion int64     `json:"routing_version"`
 }
 
+// GuardTrip is a tenant or a calling code that got far more messages in an hour than usual.
+type GuardTrip struct {
+	At      time.Time `json:"at"`
+	Per     string    `json:"per"` // tenant or calling_code
+	Subject string    `json:"subject"`
+	Action  string    `json:"action"` // pause or warn
+	Hour    time.Time `json:"hour"`   // when the hour began
+	Seen    int64     `json:"seen"`   // in the hour, until At
+	Usual   float64   `json:"usual"`  // in that hour, the mean of so many days
+	Days    int       `json:"days"`
+	Version *int64    `json:"version"` // that paused it; null when none did
+}
+
 // facts is what a status is made of.
 type facts struct {
 	version   int64
@@ -122,6 +137,7 @@ type facts struct {
 	present   ledger.Present
 	recent    ledger.Recent
 	instances []ledger.Instance
+	trips     []ledger.Trip
 	within    time.Duration
 }
 
@@ -135,6 +151,7 @@ func newNow(f *facts) *Now {
 	}
 	counters := &Counters{&f.present, f.doc.Timezone}
 	s.Waiting = counters.Waiters(nil)
+	s.Trips = newTrips(f.trips)
 	s.Budgets = NewBudgets(f.version, f.doc, &f.present).Budgets
 	shares := report.SharesNow(f.doc, f.recent.Carried)
 	for i := range f.doc.Channels {
@@ -163,6 +180,21 @@ func newNow(f *facts) *Now {
 	}
 	s.Findings = s.find()
 	return s
+}
+
+func newTrips(trips []ledger.Trip) []GuardTrip {
+	out := make([]GuardTrip, len(trips))
+	for i := range trips {
+		t := &trips[i]
+		out[i] = GuardTrip{
+			At: t.At, Per: t.Per, Subject: t.Subject, Action: t.Action, Hour: t.Hour, Seen: t.Seen,
+			Usual: t.Usual, Days: t.Days,
+		}
+		if t.Version > 0 {
+			out[i].Version = &t.Version
+		}
+	}
+	return out
 }
 
 func (c *Channel) takeShare(share report.ShareNow) {

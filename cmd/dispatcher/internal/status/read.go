@@ -14,6 +14,9 @@ import (
 // Within is how far back a status looks.
 const Within = 5 * time.Minute
 
+// tripsOf is how far back it looks for what guards found.
+const tripsOf = 24 * time.Hour
+
 // Read puts together how the dispatcher does now under the routing in force. Instances whose last
 // heartbeat is older than deadAfter do not count.
 func Read(
@@ -29,6 +32,9 @@ func Read(
 		return nil, err
 	}
 	if f.instances, _, err = l.Instances.List(ctx, deadAfter); err != nil {
+		return nil, err
+	}
+	if f.trips, err = l.Guards.Trips(ctx, f.present.Now.Add(-tripsOf)); err != nil {
 		return nil, err
 	}
 	return newNow(&f), nil

@@ -12,6 +12,7 @@ type metrics struct {
 	share  *prometheus.GaugeVec   // route, channel
 	agreed *prometheus.GaugeVec   // route, channel
 	moves  *prometheus.CounterVec // kind
+	trips  *prometheus.CounterVec // per: tenant calling_code; action: pause warn
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -30,8 +31,18 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: namespace, Subsystem: room, Name: "moves_total",
 			Help: "Changes of weights and ramps that this process made by itself.",
 		}, []string{"kind"}),
+		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: room, Name: "guard_trips_total",
+			Help: "Tenants and calling codes that got far more messages in an hour than usual, as this " +
+				"process was the first to record.",
+		}, []string{"per", "action"}),
 	}
-	registry.MustRegister(m.share, m.agreed, m.moves)
+	registry.MustRegister(m.share, m.agreed, m.moves, m.trips)
+	for _, per := range []config.GuardBy{config.ByTenant, config.ByCallingCode} {
+		for _, action := range []config.GuardAction{config.GuardPauses, config.GuardWarns} {
+			m.trips.WithLabelValues(string(per), string(action)) // so that the first one is a rise
+		}
+	}
 	return m
 }
 

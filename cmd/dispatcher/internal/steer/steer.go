@@ -1,6 +1,6 @@
 // Package steer changes weights by itself, as far as operators have asked for it: it makes the
 // steps of ramps and holds them when figures leave their band, and it lowers the effective weights
-// of channels that fail.
+// of channels that fail. Where guards ask for it, it pauses what gets far more messages than usual.
 //
 //	ramp.go     what is to be done about a ramp (pure)
 //	band.go     whether its figures are in the band (pure)
@@ -9,6 +9,8 @@
 //	steer.go    the loop
 //	ramps.go    what it does about ramps
 //	heal.go     what it does about health
+//	guard.go    which guards trip (pure)
+//	guards.go   what it does about them
 //
 // Every instance runs the loop and none leads. Each write says what it is based on: a routing
 // version, or where a ramp stands. The second of two writes is refused, changes nothing and is
@@ -62,6 +64,7 @@ type Steerer struct {
 	judged     map[int64]time.Time    // owned by Run: when each ramp's figures were counted last
 	failed     figures[ledger.Fault]  // owned by Run
 	delivering figures[ledger.Timely] // owned by Run
+	guarded    guarded                // owned by Run
 }
 
 // snapshot is the current routing as last read.
@@ -200,7 +203,10 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 	if moved, err = s.ramps(ctx, ramps, now, failed); moved || err != nil {
 		return moved, err
 	}
-	return s.health(ctx, now, failed)
+	if moved, err = s.health(ctx, now, failed); moved || err != nil {
+		return moved, err
+	}
+	return s.guards(ctx, now, failed)
 }
 
 // refresh reads the current routing and, when it has changed, parses it.

@@ -1,0 +1,100 @@
+package steer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// traffic counts messages by what guards tell apart, together: their tenant and their calling code.
+type traffic map[trafficKey]int64
+
+type trafficKey struct {
+	tenant string
+	code   int64
+}
+
+func (t traffic) add(rows []ledger.Traffic) {
+	for _, r := range rows {
+		t[trafficKey{r.Tenant, r.CallingCode}] += r.Messages
+	}
+}
+
+// by adds up what a guard counts together. Messages without a tenant, or whose number has no
+// calling code, belong to no subject.
+func (t traffic) by(per config.GuardBy) map[string]int64 {
+	out := map[string]int64{}
+	for k, n := range t {
+		switch {
+		case per == config.ByTenant && k.tenant != "":
+			out[k.tenant] += n
+		case per == config.ByCallingCode && k.code != 0:
+			out[strconv.FormatInt(k.code, 10)] += n
+		}
+	}
+	return out
+}
+
+// usual is the traffic of one hour of some closed days, all together.
+type usual struct {
+	traffic traffic
+	days    int
+}
+
+// Tripped are the trips of a guard: the subjects of which more messages were seen in the hour than
+// it allows, ordered. Without a closed day nothing is known to be usual, and nothing trips.
+func Tripped(g *config.Guard, hour time.Time, seen traffic, before usual) []ledger.Trip {
+	if before.days == 0 {
+		return nil
+	}
+	var out []ledger.Trip
+	known := before.traffic.by(g.Per)
+	for subject, n := range seen.by(g.Per) {
+		mean := float64(known[subject]) / float64(before.days)
+		if n < g.AtLeast || float64(n) <= float64(g.Times)*mean {
+			continue
+		}
+		out = append(out, ledger.Trip{
+			Per: string(g.Per), Subject: subject, Action: string(g.Action), Hour: hour, Seen: n,
+			Usual: mean, Days: before.days, Times: g.Times, AtLeast: g.AtLeast,
+		})
+	}
+	slices.SortFunc(out, func(a, b ledger.Trip) int { return cmp.Compare(a.Subject, b.Subject) })
+	return out
+}
+
+// sameTrip reports whether both are of one subject, hour and action.
+func sameTrip(a, b *ledger.Trip) bool {
+	return a.Per == b.Per && a.Subject == b.Subject && a.Action == b.Action && a.Hour.Equal(b.Hour)
+}
+
+// withPause adds the subject of a trip to what is paused; false when it is there.
+func withPause(p config.Paused, t *ledger.Trip) (config.Paused, bool) {
+	p.Lanes, p.Routes = slices.Clone(p.Lanes), slices.Clone(p.Routes)
+	p.Tenants, p.Prefixes = slices.Clone(p.Tenants), slices.Clone(p.Prefixes)
+	list, name := &p.Tenants, t.Subject
+	if t.Per == string(config.ByCallingCode) {
+		list, name = &p.Prefixes, "+"+t.Subject
+	}
+	if p.All || slices.Contains(*list, name) {
+		return p, false
+	}
+	*list = append(*list, name)
+	return p, true
+}
+
+// tripWords are why a trip paused its subject, with the figures.
+func tripWords(t *ledger.Trip, zone *time.Location) string {
+	subject := "tenant " + t.Subject
+	if t.Per == string(config.ByCallingCode) {
+		subject = "calling code " + t.Subject
+	}
+	return fmt.Sprintf("%s: %d messages since %s, usual are %.1f in that hour (%d days); the guard "+
+		"trips above %d times that and from %d on", subject, t.Seen, t.Hour.In(zone).Format("15:04"),
+		t.Usual, t.Days, t.Times, t.AtLeast)
+}

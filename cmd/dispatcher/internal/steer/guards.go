@@ -1,0 +1,159 @@
+package steer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// guardAuthor is the author of versions in which a guard paused something.
+const guardAuthor = "guard"
+
+const (
+	// guardEvery is how often traffic is counted.
+	guardEvery = 30 * time.Second
+	// guardLag is how old a message is when it is counted: its claim has committed by then.
+	guardLag = 15 * time.Second
+	// guardPiece is how much is counted at once: after a start the hour has to be caught up with.
+	guardPiece = 5 * time.Minute
+)
+
+// guarded is what is known of the running hour.
+type guarded struct {
+	hour    time.Time // when it began
+	offset  time.Duration
+	counted time.Time // until then
+	seen    traffic
+	before  map[int]usual // by how many days are looked at
+	looked  time.Time
+}
+
+// guards makes what is due of the first guard that trips. Subjects that tripped in this hour are
+// left alone until the next, whatever operators have done since.
+func (s *Steerer) guards(
+	ctx context.Context, now time.Time, failed failures,
+) (moved bool, err error) {
+	doc := s.seen.doc
+	if len(doc.Guards) == 0 {
+		s.guarded = guarded{}
+		return false, nil
+	}
+	if now.Before(s.guarded.looked.Add(guardEvery)) {
+		return false, nil
+	}
+	moved, err = failed.try(ctx, "guards", func(ctx context.Context) (bool, error) {
+		if err := s.count(ctx, now); err != nil {
+			return false, err
+		}
+		trip, err := s.tripped(ctx)
+		if err != nil || trip == nil {
+			return false, err
+		}
+		return true, s.trip(ctx, trip)
+	})
+	if !moved && err == nil {
+		s.guarded.looked = now
+	}
+	return moved, err
+}
+
+// count counts what has come since it was counted last.
+func (s *Steerer) count(ctx context.Context, now time.Time) error {
+	g, until := &s.guarded, now.Add(-guardLag)
+	day := ledger.NewBusinessDay(until, s.seen.doc.Timezone)
+	offset := until.Sub(day.From).Truncate(time.Hour)
+	if hour := day.From.Add(offset); !hour.Equal(g.hour) {
+		*g = guarded{
+			hour: hour, offset: offset, counted: hour, seen: traffic{}, before: map[int]usual{},
+		}
+	}
+	for i := range s.seen.doc.Guards {
+		last := s.seen.doc.Guards[i].Days
+		if _, known := g.before[last]; known {
+			continue
+		}
+		rows, days, err := s.cfg.Ledger.Guards.Usual(ctx, day, last, offset)
+		if err != nil {
+			return err
+		}
+		before := usual{traffic{}, days}
+		before.traffic.add(rows)
+		g.before[last] = before
+	}
+	for g.counted.Before(until) {
+		to := g.counted.Add(guardPiece)
+		if to.After(until) {
+			to = until
+		}
+		rows, err := s.cfg.Ledger.Guards.Received(ctx, g.counted, to)
+		if err != nil {
+			return err
+		}
+		g.seen.add(rows)
+		g.counted = to
+	}
+	return nil
+}
+
+// tripped is the first trip that is not on record; nil when there is none.
+func (s *Steerer) tripped(ctx context.Context) (*ledger.Trip, error) {
+	var trips []ledger.Trip
+	for i := range s.seen.doc.Guards {
+		g := &s.seen.doc.Guards[i]
+		trips = append(trips, Tripped(g, s.guarded.hour, s.guarded.seen, s.guarded.before[g.Days])...)
+	}
+	if len(trips) == 0 {
+		return nil, nil //nolint:nilnil // Nothing tripped.
+	}
+	known, err := s.cfg.Ledger.Guards.Trips(ctx, s.guarded.hour)
+	if err != nil {
+		return nil, err
+	}
+	for i := range trips {
+		if !slices.ContainsFunc(known, func(k ledger.Trip) bool { return sameTrip(&k, &trips[i]) }) {
+			return &trips[i], nil
+		}
+	}
+	return nil, nil //nolint:nilnil // All are on record.
+}
+
+// trip pauses the subject, if its guard does so, and records it. The pause comes first: a process
+// that dies in between leaves a pause with its reason, which the next one records.
+func (s *Steerer) trip(ctx context.Context, t *ledger.Trip) error {
+	words := tripWords(t, s.seen.doc.Timezone)
+	if t.Action == string(config.GuardPauses) {
+		if err := s.pause(ctx, t, words); err != nil {
+			return err
+		}
+	}
+	first, err := s.cfg.Ledger.Guards.Record(ctx, t)
+	if err != nil || !first {
+		return err
+	}
+	s.metrics.trips.WithLabelValues(t.Per, t.Action).Inc()
+	s.cfg.Log.Warn().Str("per", t.Per).Str("action", t.Action).Int64("seen", t.Seen).
+		Float64("usual", t.Usual).Msg("guard: " + words)
+	return nil
+}
+
+// pause applies the document with the subject paused, unless it is.
+func (s *Steerer) pause(ctx context.Context, t *ledger.Trip, words string) error {
+	paused, more := withPause(s.seen.document.Routing.Paused, t)
+	if !more {
+		if s.seen.Author == guardAuthor {
+			t.Version = s.seen.Version // another instance has paused it, or this one before it died
+		}
+		return nil
+	}
+	doc, err := s.seen.document.SetPaused(paused)
+	if err != nil {
+		return err
+	}
+	expect := s.seen.Version
+	t.Version, err = s.cfg.Ledger.Routing.Apply(ctx,
+		s.cfg.NewRouting(doc, s.seen.doc, guardAuthor, words, &expect))
+	return err
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GuardBy says what a guard counts apart.
+type GuardBy string
+
+// What guards count apart.
+const (
+	ByTenant      GuardBy = "tenant"
+	ByCallingCode GuardBy = "calling_code" // of the recipients' numbers
+)
+
+// GuardAction is what a guard does when it trips.
+type GuardAction string
+
+// What guards do.
+const (
+	GuardPauses GuardAction = "pause" // the tenant, or numbers with the calling code
+	GuardWarns  GuardAction = "warn"
+)
+
+// Guard looks for traffic that is not like that of the days before. It trips when more messages
+// come in an hour than Times what was usual in that hour of the last Days, and at least AtLeast.
+type Guard struct {
+	Per     GuardBy
+	Times   int64
+	AtLeast int64
+	Days    int
+	Action  GuardAction
+}
+
+// Bounds and defaults of a guard.
+const (
+	defaultGuardDays = 7
+	mostGuardDays    = 31
+)
+
+var (
+	guardBys     = []GuardBy{ByTenant, ByCallingCode}
+	guardActions = []GuardAction{GuardPauses, GuardWarns}
+)
+
+func readGuards(v value) []Guard {
+	var out []Guard
+	for _, item := range v.items() {
+		f, ok := item.fields(guardPart)
+		if !ok {
+			continue
+		}
+		g := Guard{Days: defaultGuardDays, Action: GuardPauses}
+		if per, ok := f.need("per", "per: calling_code"); ok {
+			g.Per, _ = wordOf(per, "per", guardBys)
+		}
+		if times, ok := f.need("times", "times: 5"); ok {
+			g.Times, _ = times.integer(1, 1000)
+		}
+		if least, ok := f.need("at_least", "at_least: 200"); ok {
+			g.AtLeast, _ = least.integer(1, 1_000_000_000)
+		}
+		if days, ok := f.get("days"); ok {
+			n, _ := days.integer(1, mostGuardDays)
+			g.Days = int(n)
+		}
+		if action, ok := f.get("action"); ok {
+			g.Action, _ = wordOf(action, "action", guardActions)
+		}
+		if slices.ContainsFunc(out, func(o Guard) bool {
+			return o.Per == g.Per && o.Action == g.Action
+		}) {
+			item.fail("there is already a guard per %s that would %s; keep one", g.Per, g.Action)
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func pathsOfGuards(l paths, guards []Guard) {
+	for _, g := range guards {
+		at := l.below(string(g.Per), string(g.Action))
+		at.below("times").set(number(g.Times))
+		at.below("at_least").set(number(g.AtLeast))
+		at.below("days").setDefault(fmt.Sprint(g.Days), fmt.Sprint(defaultGuardDays))
+	}
+}
