@@ -365,7 +365,7 @@ var pausedPart = &Part{"paused", []Key{
 
 var guardPart = &Part{"guard", []Key{
 	{"per", "", required, "`calling_code` of the recipients' numbers, or `tenant`"},
-	{"times", "", required, "1 to 1000: more messages in an hour than so many times the usual trip it"},
+	{"times", "", required, "1 to 1000: above so many times the usual of the hour it trips"},
 	{"at_least", "", required, "fewer messages in the hour never trip it"},
 	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual is the mean of the same "+
 		"hour of so many days before today, as far as they are closed", mostGuardDays)},

@@ -47,7 +47,8 @@ func (s *Settings) readPassword() (err error) {
 	return err
 }
 
-// checkClientSecret refuses a file that no sign-in could use. What is in it is read at each sign-in.
+// checkClientSecret refuses a file that no sign-in could use. What is in it is read at each
+// sign-in.
 func (s *Settings) checkClientSecret() error {
 	_, err := readPassword("OIDC_CLIENT_SECRET_FILE", s.OIDCClientSecretFile)
 	return err

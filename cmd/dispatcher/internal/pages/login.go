@@ -90,8 +90,8 @@ func (s *Server) beginWith(w http.ResponseWriter, r *http.Request, token string)
 	}
 }
 
-// begin starts a session when its token is valid, and returns the page to go on with. It answers the
-// request when it returns false.
+// begin starts a session when its token is valid, and returns the page to go on with. It answers
+// the request when it returns false.
 func (s *Server) begin(
 	w http.ResponseWriter, r *http.Request, of *session, to string,
 ) (string, bool) {

@@ -180,8 +180,8 @@ func (s *Sender) start(ctx context.Context, h *hook) error {
 	return nil
 }
 
-// stop ends the deliveries of webhooks, and waits for them. What was not delivered comes again, here
-// or in another process.
+// stop ends the deliveries of webhooks, and waits for them. What was not delivered comes again,
+// here or in another process.
 func (s *Sender) stop(names []string) {
 	for _, name := range names {
 		s.running[name].end()
