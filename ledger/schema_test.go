@@ -40,7 +40,7 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 		"waiting":     "sending retry accepted delivered undelivered rejected failed unknown",
 		"retry":       "sending waiting accepted delivered undelivered rejected failed unknown",
 		"sending":     "waiting retry accepted delivered undelivered no_receipt rejected failed unknown",
-		"accepted":    "sending delivered undelivered no_receipt",
+		"accepted":    "delivered undelivered no_receipt",
 		"no_receipt":  "delivered undelivered",
 		"unknown":     "waiting retry accepted delivered undelivered rejected failed",
 		"delivered":   "",
@@ -71,6 +71,12 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 				t.Errorf("from %s to %s: refused by %q, want %q", from, to, got, want)
 			}
 		}
+	}
+	// accepted, with a time to go on without a receipt
+	execute(t, db, `truncate dispatcher.messages, dispatcher.due, dispatcher.ids_0`)
+	store(t, db, "id, lane, attempts, state, next_at", `values ('m', 'otp', 1, 'accepted', now())`)
+	if got := refusal(t, db, `update dispatcher.messages set state = 'sending', next_at = null`); got != "" {
+		t.Errorf("refused by %q", got)
 	}
 }
 

@@ -252,7 +252,10 @@ var rules = map[string]rule{
 		ours: []string{
 			module + "ledger", internal + "decide", internal + "envelope", internal + "outage",
 		},
-		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
+		others: []string{
+			"github.com/twmb/franz-go", "github.com/prometheus/client_golang",
+			"github.com/rs/zerolog", "golang.org/x/sync",
+		},
 	},
 	internal + "status": {ours: []string{
 		module + "ledger", module + "config", module + "admission", module + "provider",

@@ -23,6 +23,12 @@ return was = becomes or case was
   else false
 end;
 
+drop trigger messages_legal_transition on dispatcher.messages;
+create trigger messages_legal_transition after update of state on dispatcher.messages
+  for each row when (not dispatcher.legal(old.state, new.state)
+    or (old.state = 'accepted' and old.next_at is null and new.state = 'sending'))
+  execute function dispatcher.refuse_transition();
+
 alter table dispatcher.messages drop constraint if exists messages_next_at,
   add constraint messages_next_at check (case when next_at is null
     then state not in ('scheduled', 'waiting', 'retry')
