@@ -41,8 +41,8 @@ type Submission struct {
 	// an earlier attempt on this channel had some accepted. An adapter that sends whole texts
 	// refuses such a submission as Uncomposed.
 	Parts []int
-	// Cut is the Result.Cut of that earlier attempt. Whoever would cut the text otherwise refuses
-	// the submission as Uncomposed: under its own cut Parts would be other words.
+	// Cut is the Result.Cut of that earlier attempt. An adapter that would cut the text differently
+	// refuses the submission as Uncomposed: under its own cut, Parts would hold other words.
 	Cut string
 	// Validity is when the message expires, by the database's clock; zero leaves it to the
 	// provider. Adapters that write an absolute time write this one.
@@ -135,9 +135,9 @@ type Result struct {
 	// Parts holds one entry per part that was tried, ascending by Index, for a message of several
 	// segments; it is nil for a message of one.
 	Parts []Part
-	// Cut stands for all that decides what Parts counts: kind of provider, alphabet and tables,
-	// header, the pieces themselves. See sms.Fingerprint. It is set with Parts, unless all were
-	// accepted.
+	// Cut identifies how the text was cut, and so which words each of Parts holds: kind of provider,
+	// alphabet and tables, header, and the pieces themselves. See sms.Fingerprint. It is set with
+	// Parts, unless all were accepted.
 	Cut string
 	// RetryAfter is the pause that the provider asked for with Throttled; zero if it named none.
 	RetryAfter time.Duration
@@ -181,12 +181,12 @@ const (
 	Unbound       = "unbound"       // there was one, it is lost
 	BindRefused   = "bind_refused"  // the provider refuses the login
 	Closed        = "closed"        // Close was called
-	BreakerOpen   = "breaker_open"  // it failed so often that it is left alone for a while
+	BreakerOpen   = "breaker_open"  // it failed so often that nothing is sent to it for a while
 	Misconfigured = "misconfigured" // its settings cannot be used on this machine
-	// Busy: so much waits for it in this process that more would come too late.
+	// Busy: its queue in this process is so long that a further message would leave too late.
 	Busy = "busy"
 
-	// Probing stands beside true: one submission is welcome, to see whether the channel has
+	// Probing comes with true: a single submission is allowed, to test whether the channel has
 	// recovered.
 	Probing = "probing"
 )
@@ -205,8 +205,8 @@ func Unready(word string) bool {
 type Outcome uint8
 
 const (
-	// Unknown means that bytes may have left and no answer came. It is the zero value on purpose:
-	// what nobody classified is never sent again by itself.
+	// Unknown means that bytes may have left and no answer came. It is the zero value on purpose: an
+	// answer that no code has classified never leads to a second send.
 	Unknown Outcome = iota
 	// Accepted means that the provider took the message and gave a reference.
 	Accepted

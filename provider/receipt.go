@@ -83,8 +83,8 @@ var Causes = []Cause{
 
 // Inbound is a message that a subscriber sent to one of our numbers.
 type Inbound struct {
-	// Reference is the provider's id of the message; with an empty one, a repeated message
-	// cannot be told from a new one.
+	// Reference is the provider's id of the message; with an empty one, a repeated message cannot be
+	// distinguished from a new one.
 	Reference string
 	// From is the subscriber and To our number or short code, E.164 with plus where they are such.
 	From, To string

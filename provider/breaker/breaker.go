@@ -97,8 +97,8 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 //     channel that takes nothing. Beyond mostUnfit messages in a row it is a failure.
 //   - A context that was cancelled, or that ended before a byte left, is ours: excluded. A deadline
 //     that passed without an answer is the provider's: failure.
-//   - A submission that was too late is ours: what is wrong with a channel without free slots shows
-//     in the answers to submissions that have one. After Close, refusals are ours, too.
+//   - A submission that was too late is ours: excluded. If a channel without free slots is broken,
+//     the answers to submissions that have a slot show it. After Close, refusals are ours, too.
 func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) error {
 	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:
@@ -152,8 +152,8 @@ func (b *Breaker) Close(ctx context.Context) error {
 	return b.channel.Close(ctx)
 }
 
-// What a channel offers and reads does not depend on its health, so the breaker passes it
-// on: receipts of an open channel are welcome, and so is the answer to what became of a submission.
+// What a channel offers and reads does not depend on its health, so the breaker passes these calls
+// on in any state: receipts and lookups count also while it is open.
 var (
 	_ provider.Capable        = (*Breaker)(nil)
 	_ provider.Finder         = (*Breaker)(nil)

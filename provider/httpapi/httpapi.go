@@ -7,8 +7,8 @@
 // structure, not by pasting text together: a value is escaped for the place where it stands, so
 // that no message text can become anything else.
 //
-// Looking up submissions, several messages in one call and signatures of requests are beyond it; a
-// gateway that needs them deserves a package.
+// Lookups of submissions, several messages in one call and signed requests are not supported; a
+// gateway that needs them needs a package of its own.
 package httpapi
 
 import (

@@ -164,7 +164,7 @@ func parseXML(body string) (template, error) {
 	if strings.Contains(body, mark) {
 		return template{}, errors.New("has a character of the private use area")
 	}
-	// A mark takes the place of each placeholder; where it turns up says where the value would
+	// A mark replaces each placeholder; where the parser finds the mark is where the value would
 	// stand.
 	sample, _ := t.expand(func(part) string { return mark }, nil)
 	found, err := marks(sample)

@@ -103,8 +103,8 @@ func (v *values) ofTime(name string) string {
 	return ""
 }
 
-// callbackURL is the public URL with the fields that make a receipt ours, and what the gateway
-// fills in itself.
+// callbackURL is the public URL with the fields by which a receipt is verified and matched, and
+// with the placeholders that the gateway fills in itself.
 func (v *values) callbackURL() string {
 	if v.cfg.Callback == "" {
 		return ""

@@ -81,9 +81,8 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 	return got.Unreadable(code)
 }
 
-// ofRecipient is the number of a recipient as the path of a property, ofSender and ofText are what
-// else a message brings. What else there is, is the channel's: ids, transliteration, the content
-// type of callbacks.
+// ofRecipient, ofSender and ofText match the paths of the properties that come from the message.
+// All other properties are the channel's: ids, transliteration, the content type of callbacks.
 var (
 	ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
 	ofSender    = regexp.MustCompile(`(^|\.)sender$`)

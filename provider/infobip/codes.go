@@ -9,8 +9,8 @@ import (
 // https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes. Rejected
 // are those that blame the recipient; a prefix that Infobip's networks do not know (8), a blocklist
 // of the account or of one operator (14) and Infobip's own fraud protection (87) are the channel's.
-// That an operator rejected a message (4) or did not deliver it (9) is how one ended that was
-// taken: as an answer it is Unknown, and a receipt or the log tells.
+// A message that an operator rejected (4) or did not deliver (9) had been taken: as an answer such
+// a status is Unknown, and a receipt or the log decides.
 var rejections = map[int]web.Meaning{
 	6:   web.Unfit("the network is not covered or not set up on the account"),
 	8:   web.Unfit("the prefix of the number is not known here"),
@@ -33,8 +33,9 @@ var rejections = map[int]web.Meaning{
 	100: web.Refused("the platform rejects the request"),
 }
 
-// duplicate is the status of a message whose id was used before. Ids are keys that nobody else
-// uses: an earlier submission of ours may have been taken, so that it decides nothing.
+// duplicate is the status of a message whose id was used before. Ids are our keys, which nobody
+// else uses: an earlier submission of the message may have been taken, so this status says nothing
+// certain.
 const duplicate = 23
 
 // meaning is what a status of the groups "rejected" and "undeliverable" means; false when it says
@@ -50,8 +51,8 @@ func (s status) meaning() (web.Meaning, bool) {
 	return web.Refused("the API rejects the message"), s.GroupID == groupRejected
 }
 
-// Statuses that end in words that sound final and are not: the operator has it but the handset does
-// not, and no report came from the operator in time.
+// Statuses whose names sound final and are not: the operator has the message, but the handset does
+// not; or no report came from the operator in time.
 const (
 	deliveredToOperator = 2
 	expiredUnknown      = 29

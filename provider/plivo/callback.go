@@ -20,9 +20,9 @@ const unconfirmed = "unconfirmed"
 // ReadCallback reads a status callback or an inbound message. Neither scheme signs a time; the
 // nonce is the ReplayID.
 //
-// A callback with signature V2 alone proves nothing, because whoever has seen one could change its
-// body. It becomes a Pending receipt without key, cause and code, which changes no message's state,
-// and an inbound message of such a callback is dropped.
+// A callback with signature V2 alone proves nothing, because anybody who has seen one could change
+// its body. It becomes a Pending receipt without key, cause and code, which changes no message's
+// state, and an inbound message of such a callback is dropped.
 func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	how, nonce := verify(call, slices.Concat(c.cfg.AuthTokens, c.cfg.MainTokens))
 	if how == forged {
@@ -49,7 +49,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	}
 	content := provider.CallbackContent{ReplayID: nonce}
 	if how == hinted {
-		// whoever drops its signature V3 must not make the genuine one a repeated one
+		// A copy without signature V3 must not make the genuine callback count as repeated.
 		content.ReplayID = "V2 " + nonce
 	}
 	switch {

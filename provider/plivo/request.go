@@ -103,11 +103,11 @@ func fits(text string) error {
 	return nil
 }
 
-// V3 signs the names and values of a form one behind the other, with nothing between them, and then
-// a point and the nonce. Whoever has captured a callback could cut the same text into other fields,
-// or into another nonce, under the same signature. A nonce has no point, so that it begins behind
-// the last one. What a form means is taken from the signed text alone, and a form that reads
-// otherwise is refused.
+// V3 signs the names and values of a form one after the other, with nothing between them, and then
+// a point and the nonce. Somebody who has captured a callback could cut the same text into other
+// fields, or into another nonce, under the same signature. A nonce has no point, so it begins
+// behind the last point. The fields are looked for in the signed text itself, and a form that
+// differs from what is found there is refused.
 
 var (
 	// aNonce has no point.
@@ -130,11 +130,11 @@ var (
 // agrees reports whether a form is the one cut of its signed text that is accepted.
 //
 // A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it
-// cost. Only Text is written by a stranger. It begins at the first of that word behind the
-// message's UUID and ends at the last To, because what stands before and behind has no other one. A
-// status callback has no Text, and nothing in it that a stranger writes. Its sender, which stands
-// before the UUID, may be called like a field, TextLocal for example: where the other fields are
-// looked for, it is left out.
+// cost. Only Text is written by a stranger. It begins at the first "Text" behind the message's UUID
+// and ends at the last "To", because no other field in between has these names. A status callback
+// has no Text and no other value that a stranger writes. The name of its sender, which stands
+// before the UUID, may look like a field, TextLocal for example: it is left out of the search for
+// the other fields.
 func agrees(form url.Values, signed string) bool {
 	for name, values := range form {
 		if len(values) != 1 || !aName.MatchString(name) {

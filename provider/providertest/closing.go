@@ -27,7 +27,7 @@ func closeWaits(t testing.TB, h Harness) {
 	ok, why := in.Channel.Ready()
 	for deadline := time.Now().Add(h.deadline()); ok && time.Now().Before(deadline); ok,
 		why = in.Channel.Ready() {
-		// Close has been called, and may not have come to its turn on a busy machine
+		// Close has been called, but may not have run yet on a busy machine
 		<-time.After(time.Millisecond)
 	}
 	if ok || !provider.Unready(why) {

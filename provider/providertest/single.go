@@ -157,7 +157,7 @@ func endedContextSendsNothing(t testing.TB, h Harness) {
 	}
 }
 
-// passedLatestLeavesNoByte also sends one whose time has not come: the bound is no ban.
+// passedLatestLeavesNoByte also sends one whose Latest has not come: that one must leave.
 func passedLatestLeavesNoByte(t testing.TB, h Harness) {
 	in := start(t, h, Always(Accept))
 	for i, latest := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {

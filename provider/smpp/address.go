@@ -243,7 +243,8 @@ func (r *DestRule) apply(a pdu.Address, digits string) (pdu.Address, error) {
 	return a, nil
 }
 
-// startsWith returns which of the beginnings a number has; an empty list is none in particular.
+// startsWith returns which of the beginnings a number has. With an empty list every number matches,
+// and digits is empty.
 func startsWith(number string, beginnings []string) (digits string, ok bool) {
 	for _, digits := range beginnings {
 		if strings.HasPrefix(number, digits) {

@@ -31,15 +31,15 @@ type call struct {
 	submissionKey string       // Submission.Key
 	source        ownAddress   // of the source address
 
-	// expires is when the frame may no longer leave, whatever part of its message has; zero for
-	// never.
+	// expires is from when on the frame may no longer leave, even if other parts of its message have
+	// left; zero sets no bound.
 	expires time.Time
 	// validityAt is the offset of a relative validity_period in the frame, which is rewritten right
 	// before the frame leaves; 0 otherwise.
 	validityAt int
 
 	// done gets one token when the outcome is known; its capacity is 1.
-	done chan struct{} // one token when the outcome is known; capacity 1
+	done chan struct{}
 
 	// first is the first of the calls that leave together, the call itself if it is alone. When one
 	// of them has been taken for writing, first.started is true. Until then none may be taken from
@@ -52,7 +52,7 @@ type call struct {
 	order    uint64
 	deadline time.Time // guarded by session.mu; meaningful once written
 
-	alarm *time.Timer // of a head, goes off at latest; the sender's
+	alarm *time.Timer // fires at latest; of the first call alone, and owned by its sender
 
 	outcome   callOutcome
 	why       string     // the bounded word unless answered

@@ -53,8 +53,8 @@ func (c Config) validateAddresses() error {
 	return nil
 }
 
-// validateCredentials holds the lengths of section 4.1.1, the password's excepted
-// (see package pdu).
+// validateCredentials checks the lengths of section 4.1.1, except that of the password (see package
+// pdu).
 func (c Config) validateCredentials() error {
 	if c.SystemID == "" {
 		return errors.New("system_id: is missing")
@@ -106,7 +106,7 @@ func (c Config) validateChoices() error {
 	return nil
 }
 
-// validateCodings holds that national tables and the message class have an alphabet to stand in.
+// validateCodings checks that national tables and the message class fit Alphabet and the codings.
 func (c Config) validateCodings() error {
 	if !c.Tables.None() && c.Alphabet != GSM7 {
 		return errors.New(
@@ -126,8 +126,8 @@ func (c Config) validateCodings() error {
 	return nil
 }
 
-// validateParameters holds that what goes out as optional parameters clashes neither with each
-// other nor with the version of the peer.
+// validateParameters checks that the optional parameters to send clash neither with each other nor
+// with the version of the peer.
 func (c Config) validateParameters() error {
 	var faults []error
 	seen := map[pdu.Tag]bool{}
@@ -213,7 +213,7 @@ func atLeast(key string, v, low time.Duration) error {
 	return nil
 }
 
-// shorterThan holds the length of a C-Octet String whose NUL counts.
+// shorterThan checks the length of a C-Octet String; limit counts the NUL.
 func shorterThan(key, v string, limit int) error {
 	if len(v) >= limit || strings.ContainsRune(v, 0) {
 		return fmt.Errorf("%s: is longer than %d characters or holds a NUL", key, limit-1)

@@ -55,8 +55,8 @@ func (c *Config) silenceThreshold() time.Duration {
 
 // record counts the signal of a submit of s; mu is held. It reports whether the health of s
 // changed. A failure does not count once a later submit was answered: lost answers time out
-// together, long after later submits were answered. Nor does the answer to an earlier submit speak
-// against what fails now: a slow peer goes on answering those when it refuses all new ones.
+// together, long after later submits were answered. Nor does an answer to an earlier submit clear
+// later failures: a slow peer still answers earlier submits while it refuses all new ones.
 func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 	was := s.slots.unhealthy
 	switch w {

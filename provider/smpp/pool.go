@@ -16,7 +16,7 @@ import (
 // Lock order: session.mu before pool.mu.
 type pool struct {
 	window int
-	// between two messages that a session gets which does not work; see slots.unhealthy
+	// probe is the pause between two messages to an unhealthy session; see slots.unhealthy.
 	probe time.Duration
 	spare sync.Pool // of *waiter
 
@@ -35,15 +35,15 @@ type pool struct {
 type slots struct {
 	joined bool
 	used   int
-	limit  int // at most so many used; zero is a window
-	// answered is the order of the latest submit to which the peer gave an answer that works.
+	limit  int // bounds used; zero stands for pool.window
+	// answered is the call.order of the latest submit with a good answer.
 	answered uint64
 	// faults is how many later submits failed, and firstFault and lastFault are the earliest and
 	// the latest of them.
 	faults                uint64
 	firstFault, lastFault uint64
-	unhealthy             bool      // what it gets comes to nothing
-	probeAt               time.Time // when an unhealthy one gets its next message
+	unhealthy             bool      // the peer refuses the submits or does not answer them
+	probeAt               time.Time // when an unhealthy session gets its next message
 	waiting               waitList  // parts of messages that started on this session
 }
 
@@ -103,7 +103,7 @@ func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
 		return
 	}
 	if p.record(s, w, order) || p.unhealthy > 0 {
-		p.grantAll() // of a line, the first may be due to try a bind that nothing else wakes
+		p.grantAll() // the first waiter may be due to probe an unhealthy bind
 		return
 	}
 	p.grant(s)
@@ -154,7 +154,7 @@ func (p *pool) remove(s *session, why string) {
 	if len(p.sessions) == 0 {
 		refuse(&p.waiting)
 	}
-	p.grantAll() // those that are left may be welcome now
+	p.grantAll() // the other sessions may take new messages now
 }
 
 // failed records why there is no session: a bind could not be made.

@@ -39,11 +39,11 @@ type session struct {
 	conn net.Conn
 	in   *pduReader
 	// exact says that conn.Write returns the number of octets that left. Under TLS it does not.
-	exact bool // the count that conn.Write returns is that of octets which left
+	exact bool
 	slots slots
 
 	wake       chan struct{} // capacity 1: the writer has something to do
-	health     chan struct{} // capacity 1: the pool thinks better or worse of the session
+	health     chan struct{} // capacity 1: the pool has changed slots.unhealthy
 	onHealth   func(unhealthy bool)
 	stopped    chan struct{} // closed when the session ends
 	unbindResp chan struct{} // closed by the reader on unbind_resp

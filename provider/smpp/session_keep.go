@@ -106,10 +106,6 @@ func (s *session) expire(now time.Time) (next time.Duration, err error) {
 	return next, err
 }
 
-// An answer to a submit that was given up is the only proof that SMPP has of what became of it: the
-// message_id in it cannot be asked for otherwise. So a session remembers what it gave up, and a
-// late yes is handed to Config.OnLate.
-
 // A late submit_sm_resp is the only proof in SMPP of what became of a submit that timed out: its
 // message_id is needed to query it. So a session remembers what it gave up, and a late acceptance
 // goes to Config.OnLate. maxGivenUp bounds the submits that are remembered; the oldest are

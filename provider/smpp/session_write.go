@@ -8,12 +8,11 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// writeSize bounds the octets of one write; maxControl bounds the answers to a peer that sends
-// requests without reading.
+// Bounds of the writer, in octets.
 const (
 	// writeSize is how many octets one write gathers before it goes out.
 	writeSize = 64 << 10
-	// maxControl bounds the answers to a peer that asks without reading.
+	// maxControl bounds the queued answers to a peer that sends requests and does not read.
 	maxControl = 256 << 10
 )
 

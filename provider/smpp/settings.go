@@ -58,8 +58,8 @@ import (
 //	key_tlv               parameter that carries our reference of the submission: 0x0204 for 16 bits
 //	                      of it in user_message_reference, another for the whole
 //	receipt_key_tlv       parameter in which receipts return it whole
-//	receipt_id            as_is (default), hex_to_decimal or decimal_to_hex: what makes the id of a
-//	                      receipt that of submit_sm_resp
+//	receipt_id            as_is (default), hex_to_decimal or decimal_to_hex: converts the id of a
+//	                      receipt to that of submit_sm_resp
 //	receipt_id_width      digits with leading zeros; absent: as they come
 //	receipt_id_case       lower or upper; absent: as it comes
 //	receipt_id_from       any (default), text or parameter (receipted_message_id)
@@ -74,7 +74,7 @@ import (
 //	                      accepted parts of a message are taken back when another is rejected
 //	query_after           queries messages that have had no final receipt for that long; absent:
 //	                      never
-//	query_rate            such questions a second at most (10)
+//	query_rate            such queries a second at most (10)
 //	outcomes              {"0x00000410": rejected}: rejected, refused, unfit (refused, and no fault
 //	                      of the channel), throttled or unknown
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
@@ -173,8 +173,8 @@ var (
 )
 
 // readReceipt takes a word or the octet itself, for the rarer bits of section 5.2.17. Absent, it
-// asks for final receipts. Those of failures alone, or of successes, which 5.0 has, would have no
-// use: nobody could tell a message whose receipt is lost from one that gets none.
+// asks for final receipts. Receipts of failures alone, or of successes alone (5.0), are refused: a
+// lost receipt would look like a message that gets none.
 func readReceipt(r *settings.Reader, key string) byte {
 	value, _ := r.Take(key)
 	word, isText := value.(string)

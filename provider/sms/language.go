@@ -58,8 +58,8 @@ func ParseLanguage(word string) (Language, error) {
 		strings.Join(languageWords[1:], ", "))
 }
 
-// HasLocking reports whether the language has a locking shift table. Spanish has none: the default
-// alphabet does for it.
+// HasLocking reports whether the language has a locking shift table. Spanish has none: it uses the
+// default alphabet.
 func (l Language) HasLocking() bool { return l < languages && lockingTables[l] != "" }
 
 // Languages is a set of languages; the zero value is empty.

@@ -2,10 +2,10 @@
 // the national language tables that some do, how a longer text is cut into segments, and how a
 // character is written on the wire.
 //
-// It is pure and has no idea of a channel or a protocol. Adapters use it to encode, package
-// decide to count what a message will be billed, and the segments command to show both. All
-// segments of a message are written with the same tables, although the standard would allow each
-// its own: a text is then one choice, which can be counted, explained and repeated.
+// It is pure and knows no channel and no protocol. Adapters use it to encode, package decide to
+// count what a message will be billed, and the segments command to show both. All segments of a
+// message are written with the same tables, although the standard would allow each its own: a text
+// is then one choice, which can be counted, explained and repeated.
 package sms
 
 import (
@@ -238,8 +238,8 @@ func (p *packer) size(a Alphabet, single int) Size {
 // udh8 3 9f2c11ab03de". how names what the segments are written in and what joins them; the digits
 // behind their number stand for the pieces themselves. Parts of a text may be sent in different
 // attempts only when both cut it under the same fingerprint: part 2 of one cut says other words
-// than part 2 of another. It is for the ledger and for comparison, not for people: whoever guesses
-// the text can tell by the digits that he was right.
+// than part 2 of another. It is for the ledger and for comparison, not to be shown to people: the
+// digits confirm a correct guess of the text.
 func Fingerprint(how string, segments []string) string {
 	h := sha256.New()
 	var length [8]byte

@@ -28,9 +28,9 @@ func Substitute(text string) string {
 	return out.String()
 }
 
-// Substitute does the same for a carrier that takes national tables: where Substitute changes
-// nothing, because the text has letters that only those tables have, look-alikes go for what even
-// they lack, but only when that makes the text fewer segments.
+// Substitute does the same for a carrier that takes national tables. If the function Substitute
+// changes nothing, because the text has letters that only those tables have, look-alikes replace
+// the characters that even the tables lack, but only if the text then has fewer segments.
 func (r Rules) Substitute(text string) string {
 	plain := Substitute(text)
 	if r.Tables.None() || plain != text {

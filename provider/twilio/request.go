@@ -90,22 +90,22 @@ func (a *api) sender(form url.Values, from string) error {
 	return nil
 }
 
-// Twilio signs the names and values of a form one behind the other, with nothing between them.
-// Whoever has captured a callback can therefore cut the same text into other names and values under
-// the same signature: "Body=STOPCalling him" into "Body=STOP" and a field "Calling him". What a
-// form means is taken from the signed text alone, and a form that reads otherwise is refused. So no
-// cut has a meaning but the one that Twilio made.
+// Twilio signs the names and values of a form one after the other, with nothing between them.
+// Somebody who has captured a callback can therefore cut the same text into other names and values
+// under the same signature: "Body=STOPCalling him" into "Body=STOP" and a field "Calling him". So
+// the fields are looked for in the signed text itself, and a form that differs from what is found
+// there is refused. Only the cut that Twilio made is accepted.
 
 // agrees reports whether a form, which has no name twice, is the one cut of its signed text that is
 // accepted.
 //
 // A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the
-// rest. Only Body is written by a stranger. It ends at the last From, because the rest holds no
-// other one; so what a subscriber writes into his text is text, whatever it looks like. A status
-// callback has no Body, and nothing in it that a stranger writes: each field has a form by which it
-// is found in the text. Its sender may be called like a field, BodyShop for example, and is left
-// out of the search. The two differ in what stands before the first From, where no status has a
-// Body.
+// rest. Only Body is written by a stranger. It ends at the last From, because the fields behind
+// Body have no other one; so the subscriber's words stay within Body, even if they look like
+// fields. A status callback has no Body and no other value that a stranger writes: each field is
+// found in the text by its form. The name of its sender may look like a field, BodyShop for
+// example, and is left out of the search. The two kinds differ before the first From, where no
+// status has a Body.
 func agrees(f fields, signed string) bool {
 	body, hasBody := f["Body"]
 	before, behind, _ := strings.Cut(signed, "From")
@@ -124,8 +124,9 @@ func agrees(f fields, signed string) bool {
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
 }
 
-// placedTwice reports whether a place of the sender stands twice in what follows a text: then the
-// sender itself is called like one, "City Bank", and what was taken for the sender is of the text.
+// placedTwice reports whether a field such as FromCity occurs twice behind the text of a message.
+// Then the name of the sender begins like such a field, "City Bank", and the text was cut at a
+// wrong From.
 func placedTwice(rest string) bool {
 	if end := strings.LastIndex(rest, "SmsStatus"); end >= 0 {
 		rest = rest[:end]
@@ -144,9 +145,9 @@ func isInbound(before string) bool {
 
 // ofOtherNetwork reports whether a signed text is that of a message which reached us over WhatsApp,
 // RCS or another network than SMS. Such forms have more fields that strangers write (ButtonText,
-// ProfileName, Label), also before From, so that no cut of them can be told from the right one; and
-// none is needed, because the message is left out. The text says so at its end, with the address
-// that was written to: that is ours, and nobody else writes anything there.
+// ProfileName, Label), also before From, so the right cut cannot be recognised. It is not needed,
+// because such messages are ignored. The signed text ends with the address that was written to,
+// which names the network: that address is ours, and no stranger writes anything there.
 func ofOtherNetwork(signed string) bool {
 	before, _, _ := strings.Cut(signed, "From")
 	return isInbound(before) && toOtherNetwork.MatchString(signed)
@@ -187,9 +188,9 @@ var (
 	// beginsWithAddress is how the form of a location begins, the address of which is text of a
 	// stranger.
 	beginsWithAddress = regexp.MustCompile(`^AccountSidAC[0-9a-f]{32}Address`)
-	// toOtherNetwork is how a form ends that was sent to an address of another network. Nothing
-	// else fits behind the scheme: a text of an SMS that looks like it is followed by a SID at
-	// least, which is longer.
+	// toOtherNetwork matches the end of a form that was sent to an address of another network. The
+	// text of an SMS that looks like such an address does not match: at least a SID follows it, which
+	// is longer than the pattern allows.
 	toOtherNetwork = regexp.MustCompile(
 		`To(?:whatsapp:\+[0-9]{5,15}|[a-z]+:[0-9A-Za-z_.-]{1,40})(?:WaId[0-9]{5,20})?$`)
 
@@ -238,8 +239,8 @@ func agreesOnWords(f fields, signed string) bool {
 	return f.first("MessageSid", "SmsSid") == sid
 }
 
-// agreesOnTo finds the number that was written to behind SmsStatus, which the order of the names
-// puts before it.
+// agreesOnTo compares the number that was written to. It is searched for behind SmsStatus, because
+// the names are in order.
 func agreesOnTo(to, rest string) bool {
 	at := arrivals.FindStringIndex(rest)
 	if at == nil {

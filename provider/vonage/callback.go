@@ -93,11 +93,12 @@ func complete(
 // readReceipt reads a callback of the SMS API.
 func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
 	parameters, err := parametersOf(callback)
-	if err != nil { // nothing that can be read is nothing that can be signed
+	if err != nil { // what cannot be read has no verifiable signature
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
 	}
 	for name := range parameters {
-		// another cut of what was signed: only values are free of & and = there
+		// In the signed text, & and = are replaced in values only. So such a name would be another
+		// cut of the same text.
 		if !aName.MatchString(name) {
 			return provider.CallbackContent{},
 				fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)

@@ -171,7 +171,7 @@ var messagesMeanings = map[string]web.Meaning{
 	"1460": web.Refused("the account has used up its messages of the day"),
 	"1470": web.Unfit("a rule of the account blocks it"),
 	"1473": web.Unfit("fraud protection blocks it"),
-	// India's lists; elsewhere the sender will do
+	// India's lists; in other countries the sender is allowed
 	"1480": web.Unfit("the sender is not registered there"),
 	"1481": web.Unfit("the sender is not registered there"),
 	"1482": web.Unfit("the content is not registered there"),

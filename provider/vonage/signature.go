@@ -23,7 +23,7 @@ import (
 // say whether it signs anew.
 var late = web.RetryTolerance(24 * time.Hour)
 
-// leeway is what clocks may differ where a token says itself from when to when it is valid.
+// leeway is how far clocks may differ for the bounds of validity that a token states itself.
 const leeway = time.Minute
 
 // claims are those of the token that comes with callbacks of the Messages API.
@@ -35,8 +35,8 @@ type claims struct {
 }
 
 // verifyToken reports who calls, and the id of the token: a JWT (HS256) under a signature secret
-// whose claims name the hash of the body, the account and the time. The hash is demanded, so that
-// TLS that ends at a proxy is no hole.
+// whose claims name the hash of the body, the account and the time. The hash is required, so that
+// the body is protected also where TLS ends at a proxy.
 func (c *Config) verifyToken(callback *provider.Callback) (once string, err error) {
 	token, ok := strings.CutPrefix(callback.Get("Authorization"), "Bearer ")
 	if !ok || len(c.Secrets) == 0 {

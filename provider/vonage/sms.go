@@ -160,7 +160,7 @@ func combine(got *web.Answer, said []smsPart) provider.Result {
 // internal error "whilst processing this message", does not say that it was not taken: it is
 // Unknown, as is every status that is not listed. Statuses 2 and 3 do not tell which parameter is
 // at fault: unless the text beside it does, it may be the sender, the validity or the callback of
-// this channel. A prefix that Vonage does not know (6) another provider may.
+// this channel. Another provider may know a prefix that Vonage does not know (6).
 var smsMeanings = map[string]web.Meaning{
 	"1":  web.Throttled("faster than the account may send"),
 	"2":  web.Refused("a parameter is missing"),

@@ -51,7 +51,7 @@ func New(cfg Config) *Channel {
 
 // Capabilities says what this adapter uses: receipts return our reference (client_ref, client-ref).
 // Neither API is documented to recognise a repeated submission. The SMS API has an id and receipts
-// for each part of a text. Reports, which may tell of a message later, are not asked.
+// for each part of a text. The Reports API, which may list a message later, is not used.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	return provider.Capabilities{

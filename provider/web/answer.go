@@ -92,14 +92,14 @@ func (a *Answer) Unreadable(code string) provider.Result {
 type Blame uint8
 
 const (
-	// OnChannel is a refusal that any message would get: credentials, credit, limits of the
-	// account. So is one that does not tell.
+	// OnChannel is a refusal that any message would get: credentials, credit, limits of the account.
+	// So is one without a reason.
 	OnChannel Blame = iota
 	// OnSender is a refusal of who sends, wherever the message goes: a number that is not the
 	// account's, or no longer.
 	OnSender
-	// OnMessage is a refusal of one message: of its text, of where it goes, or of a sender there
-	// and not elsewhere.
+	// OnMessage is a refusal of one message: of its text, its destination, or a sender that is refused
+	// for this destination only.
 	OnMessage
 )
 

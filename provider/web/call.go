@@ -33,7 +33,7 @@ type call struct {
 
 	unwritten error // why compose could not write it
 	left      bool  // a byte of it may have left
-	again     bool  // it failed before a byte left, for a reason that another try does not meet
+	again     bool  // it failed before a byte left, for a reason that a second try avoids
 }
 
 // write composes the request unless that was just done.

@@ -95,8 +95,8 @@ func CheckAge(at, now time.Time, late time.Duration) error {
 // other names and values. OnlyValue, LeadingValue and IsCallbackURL read single values from the
 // text itself, so that a form that was cut differently is detected.
 
-// OnlyValue returns what a pattern with one group finds in a text: nothing, or one value, however
-// often; false for several different values.
+// OnlyValue returns the value that a pattern with one group finds in a text; empty if it finds
+// none, and false if it finds several different ones.
 func OnlyValue(pattern *regexp.Regexp, text string) (value string, ok bool) {
 	for _, found := range pattern.FindAllStringSubmatch(text, -1) {
 		if value != "" && found[1] != value {

@@ -74,7 +74,7 @@ func checkProxyStatuses(t testing.TB, a *web.Answer, classify func(*web.Answer) 
 	}
 }
 
-// FuzzAnswers has anything classified by an API that gives each message an id.
+// FuzzAnswers classifies arbitrary answers of an API that gives each message an id.
 func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		got := classify(
@@ -101,7 +101,8 @@ func checkSound(t testing.TB, r provider.Result) {
 	}
 }
 
-// starred are the files of a pattern with one star, each by what stands in place of it, in order.
+// starred are the files of a pattern with one star, in order, each by the text in place of the
+// star.
 func starred(t testing.TB, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -146,8 +147,8 @@ func (v *Vendor) checkBreaker(t *testing.T) {
 	}
 }
 
-// refuses sends as many messages as it takes, each of which has to come to the API and to be
-// refused there, and reports whether the breaker is open then.
+// refuses sends inARow messages and reports whether the breaker is open then. It fails if one of
+// them does not reach the API or is not refused there.
 func refuses(t testing.TB, c provider.Channel, m provider.Submission) bool {
 	t.Helper()
 	for range inARow {
@@ -160,7 +161,7 @@ func refuses(t testing.TB, c provider.Channel, m provider.Submission) bool {
 	return !ready && why == provider.BreakerOpen
 }
 
-// answering is where an API begins that gives everybody a recorded answer.
+// answering starts an API that gives every request the recorded answer, and returns its base URL.
 func answering(t testing.TB, file string) string {
 	t.Helper()
 	answer := ReadAnswer(t, file)

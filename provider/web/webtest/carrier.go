@@ -275,7 +275,7 @@ func (c *Carrier) follow(s Submit, script *script) {
 	})
 }
 
-// refused tells of a call that was not taken.
+// refused reports a call that was not accepted to Config.OnRefused.
 func (c *Carrier) refused(s Submit) {
 	if c.cfg.OnRefused != nil {
 		c.cfg.OnRefused(s)

@@ -20,7 +20,7 @@ func Fields(form url.Values) []Field {
 	return all
 }
 
-// Joined is what vendors sign who put nothing between names and values.
+// Joined is the text that vendors sign if they put nothing between names and values.
 func Joined(fields []Field) string {
 	var text strings.Builder
 	for _, f := range fields {

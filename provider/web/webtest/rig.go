@@ -113,7 +113,7 @@ type CallbackServer struct {
 	channel chan provider.CallbackReader
 }
 
-// keptCallbacks is how many callbacks an server keeps.
+// keptCallbacks is how many callbacks a server keeps.
 const keptCallbacks = 1000
 
 // StartCallbackServer starts a server. It answers once SetChannel was called.

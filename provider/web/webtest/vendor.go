@@ -105,8 +105,8 @@ func (v *Vendor) checkConformance(t *testing.T) {
 	})
 }
 
-// keepsPartsBack submits what is left of a text of which another provider, under the same channel,
-// has taken a part.
+// keepsPartsBack submits the rest of a text of which a former provider of the same channel has
+// taken a part.
 func (v *Vendor) keepsPartsBack(t *testing.T) {
 	in := v.start(t, providertest.Always(providertest.Accept), false)
 	for _, parts := range [][]int{{0}, {1}, {0, 2}, {}} {
@@ -215,7 +215,7 @@ func (r *recordingProtocol) Read(request *http.Request, body []byte) (Submit, er
 }
 
 // countsFromTheWrite submits a message whose connection takes two seconds to come up, and fails
-// unless what the API is told is what is left by then.
+// unless the API is told the validity that is left after that.
 func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	protocol := &recordingProtocol{Protocol: vendor.Protocol()}
 	carrier := Serve(t, Config{Protocol: protocol})
