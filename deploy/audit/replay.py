@@ -34,7 +34,7 @@ class Route:
         self.lowest_first = rows[0]["lowest_first"] == "t"
         self.sticky = rows[0]["sticky"] == "t"
         self.members = [row["channel"] for row in rows]  # in the order of place
-        self.weights = None  # on a route without
+        self.weights = None  # on a route without weights
         if all(row["weight"] for row in rows):
             weights = [Fraction(row["weight"]) for row in rows]
             scale = 1  # the smallest power of ten that makes every weight a whole number
@@ -46,7 +46,7 @@ class Route:
         return self.mode == "weighted"
 
     def ranker(self, attempts):
-        """What orders the candidates when so many attempts were made before."""
+        """The word for the order of the candidates after that many attempts."""
         if attempts > 0 or self.draws():
             return self.fallback
         return "load_ratio" if self.mode == "longest_idle" else self.mode
@@ -62,14 +62,14 @@ def pick(members, weights, draw):
 
 
 def draw(key, message, number, size):
-    """Draw so and so many of a message: in 0 to size - 1."""
+    """The draw of a message with that number, from 0 to size - 1."""
     data = message.encode() + b"\0" + number.to_bytes(4, "big")
     digest = hmac.new(key, data, hashlib.sha256).digest()
     return int.from_bytes(digest[:8], "big") * size >> 64
 
 
 def sticky_draw(number_hmac, size):
-    """The draw of all messages to a number: in 0 to size - 1."""
+    """The draw of all messages to one phone number, from 0 to size - 1."""
     return number_hmac % 2**64 * size >> 64
 
 
@@ -92,7 +92,7 @@ Candidate = collections.namedtuple("Candidate", "channel score active capacity l
 
 
 class Ranking:
-    """The candidates in the order in which they were considered, and what that depended on."""
+    """The candidates in the order in which they were considered, and what the order depends on."""
 
     def __init__(self, text):
         stored = json.loads(text)
@@ -127,7 +127,7 @@ class Ranking:
                 urllib.parse.unquote(next(words, ""))))
 
     def chosen(self):
-        """The first candidate that nothing kept from taking the message."""
+        """The first candidate without a reason for which it was passed over."""
         return next((c.channel for c in self.candidates if not c.reason), None)
 
 

@@ -103,7 +103,7 @@ delivered_so_far() {
 declare -A best # messages a second, by peer
 
 # measure NAME COUNT N FEED... runs the feed and prints the rate of N messages, which COUNT counts.
-# One that stands still for a minute fails.
+# It fails if the count does not rise for a minute.
 measure() {
   local name=$1 count=$2 n=$3 base seen last=0 moved began='' now first rate
   base=$("$count")
