@@ -128,8 +128,8 @@ func newWriter(cfg *Config) *writer {
 	return &writer{endpoint: endpoint(cfg.Web.BaseURL), region: cfg.Region, signer: v4.NewSigner()}
 }
 
-// endpoint is where requests are posted to. It names no port that goes without saying: the
-// signature covers the host without such a port, and net/http would send it with one.
+// endpoint is where requests are posted to. It leaves out the default port of the scheme: the
+// signature covers the host without it, and net/http would send the host with it.
 func endpoint(base *url.URL) url.URL {
 	e := *base.JoinPath("/")
 	switch e.Scheme {

@@ -163,9 +163,9 @@ type claims struct {
 	PayloadHash string `json:"payload_hash"`
 }
 
-// verify checks the sender; once tells this callback from every other one. The messages endpoint
-// signs with a JWT and, the older way, with an HMAC over the sorted query; the Channels API with an
-// HMAC over the URL. A callback with a JWT is accepted by that alone.
+// verify checks the sender; once is the ReplayID. The messages endpoint signs with a JWT and, the
+// older way, with an HMAC over the sorted query; the Channels API with an HMAC over the URL. A
+// callback with a JWT is accepted by that alone.
 func (c *Config) verify(callback *provider.Callback) (once string, err error) {
 	if token := callback.Get(headerJWT); token != "" && c.API == Messages {
 		return c.verifyJWT(token, callback)

@@ -27,7 +27,7 @@ type batch struct {
 	ExpireAt        string               `json:"expire_at,omitempty"`
 }
 
-// parameter is what stands in a text for ${name}, by recipient.
+// parameter is the value of ${name} in a text; Default is for all recipients.
 type parameter struct {
 	Default string `json:"default"`
 }

@@ -105,7 +105,7 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 
 var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", "ca": "ca"}
 
-// planID keeps what stands in every path to characters that need no escape.
+// planID allows only characters that need no escape, because the id is part of every path.
 var planID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 
 // listens reports whether callbacks are wanted and can be verified.

@@ -26,7 +26,7 @@ type plan struct {
 	alphabet  textAlphabet
 	shift     sms.Shift  // the tables of a text in textGSM7
 	expires   time.Time  // Submission.Deadline
-	span      bool       // validity_period is a span of time and no point in it
+	span      bool       // validity_period is relative, see FormatPeriod
 	source    ownAddress // of common.Source
 	key       string     // Submission.Key
 	keyTag    pdu.Tag    // the parameter that it goes out in; zero for none

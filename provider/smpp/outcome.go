@@ -80,16 +80,16 @@ type codeError string
 // Error returns the word within a sentence.
 func (e codeError) Error() string { return "submit_sm: " + string(e) }
 
-// Words that results and Ready use beside the codes of answers. faults are others.
+// Words that Result.Code and Ready use, besides the codes of answers and the faults.
 const (
 	whyConnecting  = provider.Connecting     // not bound yet
 	whyUnbound     = provider.Unbound        // was bound, is not now
 	whyBindRefused = provider.BindRefused    // the SMSC refuses the bind
 	whyClosed      = provider.Closed         // Close was called
-	whyLate        = provider.Late           // not begun when its latest moment came
-	whyExpired     = provider.DeadlinePassed // its deadline came before it could leave
+	whyLate        = provider.Late           // Submission.Latest passed before it began
+	whyExpired     = provider.DeadlinePassed // its deadline passed before it could leave
 	whyWindow      = "window_full"           // no slot until the context ended
-	// The context ended: before an octet left, or because it was called off.
+	// The context ended before an octet left, or it was cancelled.
 	whyCancelled = "cancelled"
 	// No answer came within the response timeout, or by the deadline of the context.
 	whyTimeout = "timeout"

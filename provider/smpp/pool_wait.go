@@ -11,7 +11,7 @@ import (
 type waiter struct {
 	grant chan *session // capacity 1
 	slots int
-	place *list.Element // of its list; nil once it has left that
+	place *list.Element // in its waitList; nil once it has left the list
 }
 
 // waitList is a line of waiters, who can also leave from the middle. The zero value is empty.

@@ -13,7 +13,7 @@ import (
 type IDForm uint8
 
 const (
-	// AsIs is no difference.
+	// AsIs means that both are equal.
 	AsIs IDForm = iota
 	// HexToDecimal makes the hexadecimal number of the receipt decimal, as submit_sm_resp had it.
 	HexToDecimal

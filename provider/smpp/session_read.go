@@ -219,7 +219,7 @@ func (s *session) deliverLoop(ctx context.Context) {
 			return
 		case d := <-s.deliveries:
 			if s.respond(d.response, d.handle(ctx), d.sequence) != nil {
-				return // the reader meets the same flood
+				return // the peer does not read; the reader ends the session for the same reason
 			}
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	maxControl = 256 << 10
 )
 
-// span is where in a write a submit_sm starts.
+// span says where in the octets of a write a submit_sm starts.
 type span struct {
 	sequence uint32
 	start    int

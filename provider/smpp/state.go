@@ -19,7 +19,7 @@ const (
 	Failed
 	// Lost was bound and is not any more; State.Err says why. It connects again.
 	Lost
-	// Closed is over.
+	// Closed has ended and does not connect again.
 	Closed
 )
 

@@ -117,7 +117,7 @@ func (p *plan) appendKey(tlvs pdu.TLVs, c *call) pdu.TLVs {
 	if p.keyTag == pdu.TagUserMessageRef {
 		n, err := hex.Decode(c.key, c.key[:min(4, len(c.key))])
 		if err != nil || n != 2 {
-			return tlvs // only tests have keys that are none
+			return tlvs // only keys of tests are not hexadecimal
 		}
 		return append(tlvs, pdu.TLV{Tag: p.keyTag, Value: c.key[:2]})
 	}

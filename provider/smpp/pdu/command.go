@@ -34,8 +34,8 @@ const (
 	CommandGenericNack         Command = 0x80000000
 )
 
-// Operations of SMPP 5.0 (section 4.7.5) and of 3.4 that this package only names: who is asked for
-// one answers generic_nack.
+// Operations of SMPP 5.0 (section 4.7.5) and of 3.4 that this package only names: a request for one
+// is answered generic_nack.
 const (
 	CommandReplaceSM         Command = 0x00000007
 	CommandSubmitMulti       Command = 0x00000021

@@ -17,8 +17,8 @@ const (
 	maxAddress      = 21
 	maxDataAddress  = 65 // data_sm, alert_notification
 	maxTime         = 17
-	// maxMessageID is 65 in the standard (section 5.2.23). SMSCs that give out longer ids are asked
-	// about them by these.
+	// maxMessageID is 65 in the standard (section 5.2.23). Some SMSCs give out longer ids, which
+	// query_sm and cancel_sm must repeat.
 	maxMessageID = 256
 	// maxPassword is 9 in the standard. Carriers hand out longer ones and their SMSCs take them, so
 	// only a length that no peer uses is refused.

@@ -171,7 +171,7 @@ func (c *conn) asked(script *script, h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// queried tells the state of a submit of the log to whoever names its sender.
+// queried answers query_sm with the state of a submit of the log. The request must name its sender.
 func (c *conn) queried(script *script, h pdu.Header, q *pdu.QuerySM) (err error) {
 	entry, ok := c.srv.journal.get(c.srv.journal.find(q.MessageID))
 	if !ok || entry.Source.Addr != q.Source.Addr {

@@ -32,10 +32,10 @@ type Behaviour struct {
 	// Decide, if set, decides instead of everything above; n counts from 0.
 	Decide func(n int, s Submit) providertest.Answer
 
-	// Receipts sends a receipt for each accepted submit that wants one, ReceiptDelay after its
-	// answer, that it was delivered or what ReceiptFor returns. ReceiptRatio sends it only for that
-	// part of them, evenly; zero is all. DeliveryRatio is the part of them that is delivered, the
-	// others are not; zero is all.
+	// Receipts sends a receipt for each accepted submit that wants one, ReceiptDelay after its answer:
+	// that it was delivered, or what ReceiptFor returns. ReceiptRatio is the part of these submits
+	// that get a receipt, evenly spread; zero is all. DeliveryRatio is the part of the receipts that
+	// say delivered, the others say undelivered; zero is all.
 	Receipts      bool
 	ReceiptDelay  time.Duration
 	ReceiptRatio  float64

@@ -218,8 +218,8 @@ func CheckStatuses(
 	}
 }
 
-// same fails unless two values are deeply equal. Package cmp would say more, but the sandbox is
-// built with this package.
+// same fails unless two values are deeply equal. It does not use package cmp, which would show the
+// difference, because the sandbox links this package.
 func same[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -227,13 +227,13 @@ func same[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// SameContent compares what was read with what is wanted, whatever the time of each is.
+// SameContent fails unless two contents are equal apart from the times of arrival.
 func SameContent(t testing.TB, what string, got, want provider.CallbackContent) {
 	t.Helper()
 	same(t, what, timeless(got), timeless(want))
 }
 
-// timeless is what was read without the times, and with no list rather than an empty one.
+// timeless is a copy without the times of arrival.
 func timeless(h provider.CallbackContent) provider.CallbackContent {
 	h.Receipts, h.Inbound = slices.Clone(h.Receipts), slices.Clone(h.Inbound)
 	for i := range h.Receipts {

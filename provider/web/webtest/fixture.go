@@ -106,7 +106,7 @@ func CheckPromises(
 	}
 }
 
-// promises fails unless a channel of such settings promises what is wanted.
+// promises fails unless a channel with these settings has the wanted capabilities.
 func promises(
 	t testing.TB, open web.OpenFunc, values map[string]any, o web.Environment,
 	want provider.Capabilities,
@@ -158,8 +158,8 @@ func CheckLookups(
 	}
 }
 
-// known fails unless a lookup found that, with a reference when the message was taken and an error
-// when nobody knows.
+// known fails unless a lookup has that state, with a reference if the message was taken and an
+// error if the question was not answered.
 func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
 	t.Helper()
 	if got.State != want || (got.Reference != "") != (want == provider.Taken) ||

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Rig is a carrier, a channel that sends to it, and a server that reads the carrier's callbacks
-// with the channel.
+// Rig is a carrier, a channel that sends to it, and a server that reads the carrier's callbacks by
+// means of the channel.
 type Rig[C web.Adapter] struct {
 	Carrier   *Carrier
 	Channel   C
