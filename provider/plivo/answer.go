@@ -73,9 +73,9 @@ var ofChannel = []struct {
 // Plivo's documented answer about the destination.
 var ofRecipient = []string{"dst", "destination", "phone"}
 
-// beside are the words for the recipient with which a fault of the sender is about the two
-// together: both are the same, or one is not allowed for the other. A "phone number" may be the
-// sender's own.
+// beside are the words for the recipient that, next to a fault of the sender, make the sentence
+// about the two together: both are the same, or one is not allowed for the other. A "phone number"
+// may be the sender's own.
 var beside = []string{"dst", "destination"}
 
 // blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is

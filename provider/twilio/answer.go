@@ -59,10 +59,11 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 // meanings are the codes that the Message resource answers with (Error and Warning Dictionary). A
 // code that is not here is Refused when its status is 4xx. Rejected is only what no provider could
 // send: a text too long for Twilio, or a sender that is also the recipient, may go over another
-// channel. What a number answers that is not the account's any more blames the sender, even where
-// the same code may mean one country; 21612 and 21657 mean nothing else.
+// channel. A code that Twilio gives for a number which the account has lost blames the sender, even
+// if the same code may mean that the sender does not suit one country; 21612 and 21657 mean only
+// that.
 var meanings = map[int]web.Meaning{
-	// others go on: it does not ask to slow down
+	// Unfit and not Throttled: messages between other numbers are still taken.
 	14107: web.Unfit("too many messages between these two numbers"),
 	20003: web.Refused("the credentials are wrong"),
 	20005: web.Refused("the account is not active"),

@@ -109,8 +109,8 @@ func problemCode(address string) string {
 	return code
 }
 
-// unprocessable reads a 422 or a 400: the code decides. One that is not listed, or that cannot be
-// read, says nothing certain: some are what a carrier said, which may have taken the message.
+// unprocessable reads a 422 or a 400: the code decides. An unlisted or unreadable code says nothing
+// certain: some codes come from a carrier that may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
 	if v, ok := messagesMeanings[code]; ok {
 		return got.Result(v, code)
