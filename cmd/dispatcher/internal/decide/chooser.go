@@ -33,7 +33,7 @@ type Choice struct {
 	// Route would take the message; nil when none would, or the message is too long for it.
 	Route *Route
 	// First is the place of the first choice among the route's members; -1 when the route does not
-	// draw, or the key that the message was drawn under is not at hand.
+	// draw, or the key of the message's draw is not known.
 	First int
 
 	routing *Routing
