@@ -14,8 +14,8 @@ type Room struct {
 
 // Pool is what is left of the in-flight attempts that all channels together may have.
 type Pool struct {
-	Spare int // not part of what channels are entitled to, either
-	Lent  int // beside what they are entitled to, too
+	Spare int // in no channel's share, and in use by none
+	Lent  int // not part of what channels are entitled to, either
 }
 
 // Has reports whether there is room for one more attempt.
@@ -132,7 +132,7 @@ func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon boo
 			soon = soon || !rooms[c].Slow
 		}
 	}
-	return -1, soon // else it waits, or goes where something else than room decides
+	return -1, soon // it waits, or something other than room decides
 }
 
 // Keep drops the jobs from number n on: they follow in the next claim.
