@@ -5,7 +5,7 @@ type Room struct {
 	Left  int   // of its share, for every lane; negative when the channel holds more
 	Kept  int   // how many more the first lane may take
 	More  int   // how many beyond its share its rate of answers allows
-	Loan  int   // how many beyond Share and More it may borrow
+	Loan  int   // how many beyond its share and More it may borrow
 	Pool  *Pool // what all channels together have left for More and Loan; nil for nothing
 	Late  bool  // it fails or has too few senders: others take the message
 	Slow  bool  // no claim waits for it
