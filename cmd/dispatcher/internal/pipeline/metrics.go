@@ -213,7 +213,7 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 		}
 		if d.State == "" {
 			if t.Row.State == ledger.Rejected &&
-				fate == ledger.Fresh { // so nothing was decided
+				fate == ledger.Fresh { // rejected when it was planned
 				m.decisions.WithLabelValues(t.Row.Lane, string(ledger.Rejected)).Inc()
 				m.passedOver.WithLabelValues(t.Row.Reason).Inc()
 			}
