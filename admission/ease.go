@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// How a rate reacts to throttling: additive increase, multiplicative decrease. Even when the
-// provider throttles all the time, the rate settles at about a twentieth, where recovery between
-// two decreases equals each decrease.
+// How a rate reacts to throttling: additive increase, multiplicative decrease. It never
+// falls below a twentieth: there, the recovery between two decreases makes up for each of them.
 const (
 	easeStep     = 0.5         // part of the rate that is left after one throttling
 	easePause    = time.Second // throttled answers within it count once: they are of one burst

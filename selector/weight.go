@@ -8,8 +8,8 @@ import (
 // maxDecimals is how many digits may follow the decimal point of a weight.
 const maxDecimals = 9
 
-// maxSize bounds Table.Size, so that 24 of the 64 bits of a draw remain and its bias, which is below
-// Size/2^64, favours no interval noticeably.
+// maxSize bounds Table.Size, so that 24 of the 64 bits of a draw remain and its bias, which is
+// below Size/2^64, favours no interval noticeably.
 const maxSize = 1 << 40
 
 // Weight is an exact, non-negative decimal with at most nine digits behind the point.
