@@ -6,8 +6,8 @@ import "dispatcher/admission"
 // with what was billed. The zero value means no agreement.
 type Contract struct {
 	Unit admission.Unit
-	// Commitment is what has to be bought at least, Cap what is not to be exceeded, in the unit;
-	// money in micros of the channel's currency. 0 is none.
+	// Commitment is the least that has to be bought, Cap the most that should be, in Unit; money in
+	// micros of the channel's currency. 0 means none.
 	Commitment, Cap int64
 	// Begins is the day of the month on which an agreed month begins.
 	Begins int
