@@ -55,14 +55,14 @@ const (
 
 // Bounds within a window.
 const (
-	// guard is the part of a window, one in so many, that has no release times, so that an
-	// attempt which leaves a little late still falls into its window: 50 ms of a second.
+	// guard sets the last part of a window, 1/guard, that has no release times, so that an attempt
+	// which leaves a little late is still in its window: 50 ms of a second.
 	guard = 20
 	// travel is how long an attempt may be on its way: the provider counts it when it arrives.
 	travel = 20 * time.Millisecond
-	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
+	// decay sets the last part of a window, 1/decay, in which a reserve falls to nothing.
 	decay = 10
-	// Horizon is how far ahead release times are given away, unless the commit latency is longer.
+	// Horizon is how far ahead release times are given out, unless the commit latency is longer.
 	// It bounds how long an urgent message waits behind others on a paced channel, and how many
 	// attempts a crash leaves ambiguous.
 	Horizon = 500 * time.Millisecond

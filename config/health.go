@@ -7,7 +7,7 @@ import (
 // Health lowers the effective weight of a channel that fails. Percentages are of the configured
 // weight.
 type Health struct {
-	Errors   int64         // so many refused or unanswered attempts...
+	Errors   int64         // this many refused or unanswered attempts...
 	Window   time.Duration // ... within this time move the weight down
 	Step     int           // percent that one move takes or gives back
 	Floor    int           // percent that is always left

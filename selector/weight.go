@@ -12,7 +12,7 @@ const maxDecimals = 9
 // below Size/2^64, favours no interval noticeably.
 const maxSize = 1 << 40
 
-// Weight is an exact, non-negative decimal with at most nine digits behind the point.
+// Weight is an exact, non-negative decimal with at most nine digits after the point.
 // The zero Weight is 0.
 type Weight struct {
 	units    uint64 // the digits without the point

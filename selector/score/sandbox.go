@@ -93,7 +93,7 @@ func (i *inspector) node(node ast.Node) {
 	}
 }
 
-// twice refuses a node that stands in two places.
+// twice refuses a node that occurs in two places.
 func (i *inspector) twice(node ast.Node) bool {
 	if i.seen[node] {
 		i.refuse(node, "comparisons cannot be chained and ?: needs a value on both sides: "+

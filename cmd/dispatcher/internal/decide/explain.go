@@ -19,7 +19,7 @@ type Question struct {
 	// Scores is what the scoring function of the route says, see Function; nil counts as unreachable.
 	Scores *Scores
 	Job    Job
-	// Now stands for the database's clock.
+	// Now is the time that the database's clock shows.
 	Now time.Time
 	// Channels is the shared state. A channel that is left out has nothing in flight, has never been
 	// used and has no limits of its own.

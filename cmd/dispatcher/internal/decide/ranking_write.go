@@ -12,9 +12,9 @@ import (
 //	{"version":7,"by":"load_ratio","latest":1795262400000000,
 //	 "line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
 //
-// The fields of a candidate have a space between them: its channel, what the order depends on, and
-// why it was passed over, which the chosen one and those behind it lack. What the order depends on
-// is
+// The fields of a candidate are separated by spaces: its channel, what the order depends on, and
+// why it was passed over. The chosen candidate and those after it have no such reason. What the
+// order depends on is
 //
 //	load_ratio, wait          load idle
 //	best_worker               score idle

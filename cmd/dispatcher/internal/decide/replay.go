@@ -14,7 +14,7 @@ import (
 // the version. It has scratch space: use it from one goroutine at a time.
 type Replay struct {
 	a       *assigner
-	keyless bool // no key is at hand
+	keyless bool // no key is known
 }
 
 // NewReplay returns a Replay of a version, which it prepares. keys are those of the key file, in

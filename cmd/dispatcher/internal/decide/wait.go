@@ -10,7 +10,7 @@ import (
 // Pauses of waiting messages whose next try no window's end determines.
 const (
 	lookAgain     = time.Second            // no channel is ready
-	lookForActive = 200 * time.Millisecond // only the active count is in the way
+	lookForActive = 200 * time.Millisecond // only the active count excludes it
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
 	// Resuming wakes what is paused, so this is only a fallback.
 	lookWhenPaused = time.Hour
@@ -28,7 +28,7 @@ type delay struct {
 	on  string // channel or scope, as ledger.Wait.On
 }
 
-// nobody decides about a message that no member of its route can take now. The message fails only
+// nobody is the decision about a message that no member of its route can take now. The message fails only
 // when its own selectors and price are the only exclusions, and none of those selectors expires.
 func (a *assigner) nobody(t *Task, l *line) ledger.Decision {
 	var remedies remedy
