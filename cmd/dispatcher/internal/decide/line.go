@@ -14,8 +14,8 @@ type line struct {
 	// exclusions say why each considered candidate was passed over. The exclusion of the chosen one is
 	// empty.
 	exclusions []exclusion
-	// drawn is set when the first candidate is the first choice of a draw; only those
-	// behind it are ranked.
+	// drawn is set when the first candidate is the first choice of a draw; only those after it are
+	// ranked.
 	drawn bool
 	// lost names a first choice that is no longer a member of the route.
 	lost string

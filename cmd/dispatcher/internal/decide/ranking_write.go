@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// AppendRanking writes the form in which a ranking is stored, a JSON object whose text "line" has
-// the candidates, with commas between them:
+// AppendRanking writes the stored form of a ranking: a JSON object whose text "line" lists the
+// candidates, separated by commas:
 //
 //	{"version":7,"by":"load_ratio","latest":1795262400000000,
 //	 "line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
